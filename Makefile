@@ -1,0 +1,52 @@
+# make demo: the main job on the sample SDK.  make test: every check.  make help: the rest.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CACHE := .cache
+export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
+export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
+
+.PHONY: help setup demo test lint typecheck contracts docs bench corpus debian clean
+
+help:            ## this list
+	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile
+
+setup: $(VENV)/.ready  ## the virtual environment with everything that the other targets need
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: setup      ## build, index, install and self-test the sample SDK
+	$(BIN)/rocwheel demo --dest-dir demo
+
+test: setup      ## every test but the long corpora
+	bash scripts/install-debian-packages.sh
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: setup      ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+typecheck: setup ## mypy, strict
+	$(BIN)/mypy
+
+contracts: setup ## import-linter: imports point down
+	$(BIN)/lint-imports
+
+docs: setup      ## the documentation site, into site/
+	$(BIN)/mkdocs build --strict
+
+bench: setup     ## the benchmarks; prints tables
+	$(BIN)/python -m benchmarks
+
+corpus: setup    ## the long run: every ELF file of this machine and of LLVM 15
+	bash scripts/install-debian-packages.sh
+	$(BIN)/python -m pytest -n 2 -m corpus
+
+debian: setup    ## Debian's real ROCm packages become wheels, installed and used
+	bash examples/debian/run.sh
+
+clean:           ## remove what the other targets made, but not downloads
+	rm -rf $(VENV) demo site build dist

@@ -1,0 +1,1 @@
+"""Where files come from: catalogue, archives, importers."""

@@ -1,0 +1,1 @@
+"""File formats, bytes to values and back: ELF, run paths, stubs, device code."""

@@ -1,0 +1,24 @@
+"""The command line: one module per command group; parses, calls one function, prints."""
+
+from __future__ import annotations
+
+import sys
+
+from rocwheel.cli._app import app
+from rocwheel.cli.output import report_error
+from rocwheel.errors import RocwheelError
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Run the command line; every error that rocwheel raises on purpose becomes a message and an exit status."""
+    try:
+        app()
+    except RocwheelError as e:
+        report_error(e)
+        sys.exit(e.exit_status)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(141)

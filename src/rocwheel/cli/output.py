@@ -1,0 +1,99 @@
+"""What commands print: results to standard output, messages to standard error."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.markup import escape
+from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeElapsedColumn, TransferSpeedColumn
+from rich.progress import Progress as Bar
+
+from rocwheel.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from rocwheel.errors import RocwheelError
+
+__all__ = ["JsonOption", "QuietOption", "VerboseOption", "make_progress", "print_json", "report_error", "setup_logging"]
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON (versioned, documented).")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no messages but errors.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Tell more about what is done and why.")]
+
+messages = Console(stderr=True, soft_wrap=True, highlight=False)
+results = Console(soft_wrap=True, highlight=False)
+
+
+def print_json(kind: str, version: int, value: Any) -> None:
+    """Print ``value`` as one JSON object, led by its ``schema`` (such as ``rocwheel.plan/1``)."""
+    document = {"schema": f"rocwheel.{kind}/{version}", **msgspec.to_builtins(value)}
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
+
+
+def report_error(error: RocwheelError) -> None:
+    """Print an error for people, to standard error."""
+    messages.print(f"[bold red]error:[/] {escape(str(error))}")
+
+
+def setup_logging(*, quiet: bool, verbose: bool) -> None:
+    """Send log records to standard error: warnings by default, all with ``verbose``, errors only with ``quiet``."""
+    level = logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING
+    handler = RichHandler(console=messages, show_time=False, show_path=False)
+    logging.basicConfig(level=level, format="%(message)s", handlers=[handler], force=True)
+
+
+def make_progress(*, quiet: bool) -> Progress:
+    """Return a bar on a terminal, plain lines in a log, nothing when ``quiet``."""
+    if quiet:
+        return SILENT
+    return _BarProgress() if messages.is_terminal else _LineProgress()
+
+
+class _BarProgress:
+    def __init__(self) -> None:
+        self._bar = Bar(
+            TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeElapsedColumn(),
+            console=messages, transient=True,
+        )
+        self._task: TaskID | None = None
+
+    def begin(self, label: str, total: int) -> None:
+        self.end()
+        self._task = self._bar.add_task(label, total=total)
+        self._bar.start()
+
+    def advance(self, amount: int) -> None:
+        if self._task is not None:
+            self._bar.advance(self._task, amount)
+
+    def end(self) -> None:
+        if self._task is not None:
+            self._bar.stop()
+            self._bar.remove_task(self._task)
+            self._task = None
+
+
+class _LineProgress:
+    """A line at the begin of each step and at every quarter of it."""
+
+    def __init__(self) -> None:
+        self._label, self._total, self._done, self._told = "", 0, 0, 0
+
+    def begin(self, label: str, total: int) -> None:
+        self._label, self._total, self._done, self._told = label, total, 0, 0
+        messages.print(f"{label} ...", markup=False)
+
+    def advance(self, amount: int) -> None:
+        self._done += amount
+        quarter = 4 * self._done // self._total if self._total else 4
+        if self._told < quarter < 4:
+            self._told = quarter
+            messages.print(f"{self._label} {25 * quarter} %", markup=False)
+
+    def end(self) -> None:
+        self._label = ""

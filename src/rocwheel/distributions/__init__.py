@@ -1,0 +1,1 @@
+"""The formats of distributions: wheels, sdists, RECORD, metadata, tags."""

@@ -1,0 +1,59 @@
+"""The errors of rocwheel: each carries its facts and derives its text from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["InputError", "Problems", "RocwheelError", "WorkError"]
+
+
+class RocwheelError(Exception):
+    """Base of every error that rocwheel raises on purpose.
+
+    ``exit_status`` is what a command ends with: 2 for unusable input or usage, 1 for work that failed.
+    """
+
+    exit_status: ClassVar[int] = 2
+
+
+class InputError(RocwheelError):
+    """One input that can't be used: which file, what was found, what was expected, what to do."""
+
+    def __init__(self, source: Path | str, found: str, *, expected: str = "", remedy: str = "") -> None:
+        self.source = source
+        self.found = found
+        self.expected = expected
+        self.remedy = remedy
+        super().__init__(source, found)
+
+    def __str__(self) -> str:
+        parts = [f"{self.source}: {self.found}"]
+        if self.expected:
+            parts.append(f"; expected {self.expected}")
+        if self.remedy:
+            parts.append(f". {self.remedy}")
+        return "".join(parts)
+
+
+class WorkError(InputError):
+    """Work on good input that failed, such as a full disk or a missing permission."""
+
+    exit_status: ClassVar[int] = 1
+
+
+class Problems(RocwheelError):
+    """Several problems found by one check, reported together."""
+
+    def __init__(self, subject: str, problems: Sequence[RocwheelError]) -> None:
+        self.subject = subject
+        self.problems = tuple(problems)
+        super().__init__(subject, self.problems)
+
+    def __str__(self) -> str:
+        lines = [f"{self.subject}: {len(self.problems)} problem{'s' if len(self.problems) != 1 else ''}"]
+        lines += [f"  {problem}" for problem in self.problems]
+        return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Package indexes over a folder of distributions."""

@@ -1,0 +1,1 @@
+"""Python source that ships inside the packages; standard library only, imports nothing of rocwheel."""

@@ -1,0 +1,1 @@
+"""Which GPUs exist, which code runs on which, how each tool spells them."""
