@@ -47,8 +47,12 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
         start = self.offset - self.offset % mmap.ALLOCATIONGRANULARITY
         with _open_for_reading(self.path) as file:
             if os.fstat(file.fileno()).st_size < self.offset + self.size:
-                raise InputError(self.path, "shorter than when it was listed", remedy="Leave the inputs alone during a build.")
-            with mmap.mmap(file.fileno(), self.offset - start + self.size, access=mmap.ACCESS_READ, offset=start) as mapping:
+                raise InputError(
+                    self.path, "shorter than when it was listed", remedy="Leave the inputs alone during a build."
+                )
+            with mmap.mmap(
+                file.fileno(), self.offset - start + self.size, access=mmap.ACCESS_READ, offset=start
+            ) as mapping:
                 view = memoryview(mapping)
                 part = view[self.offset - start :]
                 try:
@@ -91,4 +95,6 @@ def atomic_file(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
 
 
 def _write_error(path: Path, error: OSError) -> WorkError:
-    return WorkError(path, f"cannot be written ({error.strerror})", remedy="Check the free space and the permissions of its folder.")
+    return WorkError(
+        path, f"cannot be written ({error.strerror})", remedy="Check the free space and the permissions of its folder."
+    )

@@ -28,6 +28,8 @@ def _print_version(value: bool) -> None:  # noqa: FBT001 (typer's callback proto
 
 @app.callback()
 def root(
-    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Hold the options that come before any command."""

@@ -57,8 +57,13 @@ def make_progress(*, quiet: bool) -> Progress:
 class _BarProgress:
     def __init__(self) -> None:
         self._bar = Bar(
-            TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeElapsedColumn(),
-            console=messages, transient=True,
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeElapsedColumn(),
+            console=messages,
+            transient=True,
         )
         self._task: TaskID | None = None
 
