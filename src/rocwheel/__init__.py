@@ -1,4 +1,4 @@
-"""rocwheel: turns ROCm builds into Python packages that install small, load anywhere, and run on the GPUs people have."""
+"""rocwheel: turns ROCm builds into Python packages that install small and load anywhere."""
 
 __all__ = ["__version__"]
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["InputError", "Problems", "RocwheelError", "WorkError"]
+__all__ = ["InputError", "ProblemsError", "RocwheelError", "WorkError"]
 
 
 class RocwheelError(Exception):
@@ -45,7 +45,7 @@ class WorkError(InputError):
     exit_status: ClassVar[int] = 1
 
 
-class Problems(RocwheelError):
+class ProblemsError(RocwheelError):
     """Several problems found by one check, reported together."""
 
     def __init__(self, subject: str, problems: Sequence[RocwheelError]) -> None:

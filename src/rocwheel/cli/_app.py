@@ -20,7 +20,7 @@ app = typer.Typer(
 )
 
 
-def _print_version(value: bool) -> None:  # noqa: FBT001 (typer's callback protocol)
+def _print_version(value: bool) -> None:
     if value:
         typer.echo(f"rocwheel {rocwheel.__version__}")
         raise typer.Exit
