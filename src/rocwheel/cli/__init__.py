@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from rocwheel.cli import artifacts as artifacts  # importing a group registers its commands
 from rocwheel.cli._app import app
 from rocwheel.cli.output import report_error
 from rocwheel.errors import RocwheelError
