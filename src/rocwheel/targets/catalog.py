@@ -1,0 +1,148 @@
+"""The catalogue of GPU targets, read from ``catalog.toml``; every row names its sources."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property, lru_cache
+from importlib.resources import files
+
+import msgspec
+
+from rocwheel.targets.errors import UnknownTargetError
+
+__all__ = ["Catalog", "Extension", "Family", "Generic", "Packager", "Release", "Target", "load_catalog", "sort_key"]
+
+_GENERIC = re.compile(r"gfx(\d+)(?:-(\d+))?-generic")
+_SPECIFIC = re.compile(r"gfx(\d+)(\d)([0-9a-f])(?:-.*)?")
+_UNNUMBERED = (1 << 16, 0, 0)
+
+
+class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    sources: tuple[str, ...]
+    """Names of the facts' sources, explained in `Catalog.sources`."""
+
+
+class _Processor(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    name: str
+    mach: int
+    """EF_AMDGPU_MACH, the low byte of a code object's ``e_flags``."""
+    features: tuple[str, ...] = ()
+    """The features that a target id of it may set, of sramecc and xnack."""
+    llvm: tuple[int, int]
+    """First and last version of LLVM seen to emit code for it."""
+
+
+class Target(_Processor, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One processor: the name, what it can be set to, and the products that carry it."""
+
+    kind: str = ""
+    """``data-centre``, ``desktop``, ``integrated``, or empty when not known."""
+    products: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """Major, minor and stepping: ``gfx90a`` is 9, 0, 10."""
+        return _version(self.name)
+
+
+class Generic(_Processor, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A generic processor: its code (object version 6 and up) runs on each of ``members``."""
+
+    members: tuple[str, ...]
+
+
+class Family(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A named group of targets that are built and shipped together."""
+
+    name: str
+    targets: tuple[str, ...]
+
+
+class Release(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What ROCm supports from version ``since`` on, until the next release of the same major version."""
+
+    since: str
+    official: tuple[str, ...]
+    unofficial: tuple[str, ...]
+
+
+class Packager(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The list that a distribution or framework builds for."""
+
+    name: str
+    targets: tuple[str, ...]
+
+
+class Extension(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Extended runtimes load code for any of ``code`` on any of ``agents``."""
+
+    code: tuple[str, ...]
+    agents: tuple[str, ...]
+
+
+class Catalog(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    dict=True,
+    rename={
+        "targets": "target",
+        "generics": "generic",
+        "families": "family",
+        "releases": "release",
+        "packagers": "packager",
+        "extensions": "extension",
+    },
+):
+    """All of it, in the order of the file."""
+
+    sources: dict[str, str]
+    targets: tuple[Target, ...]
+    generics: tuple[Generic, ...]
+    families: tuple[Family, ...]
+    releases: tuple[Release, ...]
+    packagers: tuple[Packager, ...]
+    extensions: tuple[Extension, ...]
+
+    @cached_property
+    def processors(self) -> dict[str, Target | Generic]:
+        """Specific and generic processors by name."""
+        rows: tuple[Target | Generic, ...] = (*self.targets, *self.generics)
+        return {row.name: row for row in rows}
+
+    @cached_property
+    def family_targets(self) -> dict[str, tuple[str, ...]]:
+        """The targets of each family by its name."""
+        return {family.name: family.targets for family in self.families}
+
+    def processor(self, name: str, *, source: str = "GPU target") -> Target | Generic:
+        """Return the processor called ``name``; raises `UnknownTargetError`, led by ``source``."""
+        try:
+            return self.processors[name]
+        except KeyError:
+            raise UnknownTargetError(name, self.processors, source=source) from None
+
+    def generics_of(self, name: str) -> tuple[str, ...]:
+        """Return the generic processors whose code runs on the processor ``name``."""
+        return tuple(generic.name for generic in self.generics if name in generic.members)
+
+
+@lru_cache(maxsize=1)
+def load_catalog() -> Catalog:
+    """Return the catalogue that ships with rocwheel."""
+    text = files("rocwheel.targets").joinpath("catalog.toml").read_bytes()
+    return msgspec.toml.decode(text, type=Catalog)
+
+
+def sort_key(processor: str) -> tuple[int, int, int, str]:
+    """Return what processors are ordered by: the numbers of their names, a generic before its members."""
+    generic = _GENERIC.fullmatch(processor)
+    if generic:
+        return int(generic[1]), int(generic[2] or -1), -1, processor
+    return (*_version(processor), processor)
+
+
+def _version(name: str) -> tuple[int, int, int]:
+    # The last two characters are the minor version (decimal) and the stepping (hexadecimal), what is left the major.
+    match = _SPECIFIC.fullmatch(name)
+    return (int(match[1]), int(match[2]), int(match[3], 16)) if match else _UNNUMBERED

@@ -1,0 +1,99 @@
+"""What can be wrong with GPU targets that somebody gave."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, TypeVar
+
+from rocwheel.errors import InputError, ProblemsError, RocwheelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+__all__ = [
+    "ConflictError",
+    "EmptySetError",
+    "IllegalFeatureError",
+    "UnknownReleaseError",
+    "UnknownTargetError",
+    "convert_all",
+]
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def convert_all(source: str, convert: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+    """Convert every item; when some fail, raise the one error, or a `ProblemsError` about ``source`` that holds all."""
+    problems: list[RocwheelError] = []
+
+    def attempt(item: _Item) -> list[_Result]:
+        try:
+            return [convert(item)]
+        except RocwheelError as e:
+            problems.append(e)
+            return []
+
+    results = [result for item in items for result in attempt(item)]
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise ProblemsError(source, problems)
+    return results
+
+
+class UnknownTargetError(InputError):
+    """A name that is no target, generic processor, family, policy or packager's list; carries the ``nearest`` names."""
+
+    def __init__(self, name: str, known: Iterable[str], *, source: str, what: str = "GPU target") -> None:
+        self.name = name
+        self.nearest = tuple(difflib.get_close_matches(name, sorted(set(known)), n=3, cutoff=0.6))
+        remedy = f"Nearest: {', '.join(self.nearest)}." if self.nearest else "`rocwheel targets list` prints them all."
+        super().__init__(source, f"{name!r} is no known {what}", remedy=remedy)
+
+
+class IllegalFeatureError(InputError):
+    """A feature set on a processor that hasn't it, such as ``gfx1030:xnack+``."""
+
+    def __init__(self, target: str, feature: str, allowed: Sequence[str], *, source: str) -> None:
+        self.target = target
+        self.feature = feature
+        self.allowed = tuple(allowed)
+        expected = f"no feature but {' and '.join(allowed)}" if allowed else "no feature"
+        super().__init__(source, f"{target!r} sets {feature}, which its processor does not have", expected=expected)
+
+
+class ConflictError(InputError):
+    """Target ids of one processor that name different features, which no compiler takes together."""
+
+    def __init__(self, one: str, other: str, *, source: str) -> None:
+        self.one = one
+        self.other = other
+        super().__init__(
+            source,
+            f"{one!r} and {other!r} name different features of one processor",
+            expected="the same features in every target id of a processor",
+            remedy=f"Give {one.partition(':')[0]!r} alone (it serves every setting), or each setting that you want.",
+        )
+
+
+class EmptySetError(InputError):
+    """No target where at least one is needed."""
+
+    def __init__(self, *, source: str) -> None:
+        super().__init__(source, "names no GPU target", expected="at least one, such as gfx1100")
+
+
+class UnknownReleaseError(InputError):
+    """A ROCm version whose targets nobody has recorded."""
+
+    def __init__(self, version: str, majors: Sequence[int], *, source: str) -> None:
+        self.version = version
+        self.majors = tuple(majors)
+        known = ", ".join(str(major) for major in majors)
+        super().__init__(
+            source,
+            f"the targets of ROCm {version} are not known",
+            expected=f"major version {known}",
+            remedy="A new major version needs a [[release]] in targets/catalog.toml that somebody has looked at.",
+        )
