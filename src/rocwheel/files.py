@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -16,7 +17,10 @@ from rocwheel.errors import InputError, WorkError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["FileRange", "atomic_file"]
+__all__ = ["AtomicFile", "FileRange", "atomic_file"]
+
+_RELEASED_FROM = 32 << 20
+_RELEASE_INTERVAL = 0.05
 
 
 class FileRange(msgspec.Struct, frozen=True, order=True):
@@ -62,6 +66,30 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
                     view.release()
 
 
+@contextmanager
+def _releasing_pages(mapping: mmap.mmap) -> Iterator[None]:
+    """Keep letting go of the pages of a large mapping while a codec or a hash passes over it.
+
+    Touched pages of a mapped file count as resident memory; let go of, they are a soft fault away in the page cache.
+    """
+    if len(mapping) < _RELEASED_FROM:
+        yield
+        return
+    done = threading.Event()
+
+    def release() -> None:
+        while not done.wait(_RELEASE_INTERVAL):
+            mapping.madvise(mmap.MADV_DONTNEED)
+
+    thread = threading.Thread(target=release, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
 def _open_for_reading(path: str) -> IO[bytes]:
     try:
         return Path(path).open("rb")
@@ -69,29 +97,57 @@ def _open_for_reading(path: str) -> IO[bytes]:
         raise InputError(path, f"cannot be read ({e.strerror})", remedy="Check that it exists and may be read.") from e
 
 
-@contextmanager
-def atomic_file(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
-    """Open a temporary file beside ``path`` that takes its name, synced to disk, only when the block ends well.
+class AtomicFile:
+    """A temporary file beside ``path`` that takes its name, synced to disk, when committed, and else leaves no trace.
 
-    Raises `WorkError` when the folder can't be written or the disk is full; nothing is left behind then.
+    Raises `WorkError` when the folder can't be written or the disk is full.
     """
+
+    def __init__(self, path: Path, *, mode: int = 0o644) -> None:
+        self.path = path
+        self._mode = mode
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, self._temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        except OSError as e:
+            raise _write_error(path, e) from e
+        self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append bytes where the file stands."""
+        try:
+            self.file.write(data)
+        except OSError as e:
+            raise _write_error(self.path, e) from e
+
+    def commit(self) -> None:
+        """Sync the bytes to disk and give the file its name."""
+        try:
+            with self.file:
+                self.file.flush()
+                os.fchmod(self.file.fileno(), self._mode)
+                os.fsync(self.file.fileno())
+            Path(self._temporary).replace(self.path)
+        except OSError as e:
+            self.discard()
+            raise _write_error(self.path, e) from e
+
+    def discard(self) -> None:
+        """Remove the temporary file; harmless after `commit`."""
+        with suppress(OSError):
+            self.file.close()
+        Path(self._temporary).unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_file(path: Path, *, mode: int = 0o644) -> Iterator[AtomicFile]:
+    """Open an `AtomicFile` that is committed when the block ends well and discarded when it does not."""
+    target = AtomicFile(path, mode=mode)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as e:
-        raise _write_error(path, e) from e
-    try:
-        with os.fdopen(descriptor, "w+b") as file:
-            yield file
-            file.flush()
-            os.fchmod(file.fileno(), mode)
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except OSError as e:
-        raise _write_error(path, e) from e
+        yield target
+        target.commit()
     finally:
-        with suppress(FileNotFoundError):
-            os.unlink(name)  # noqa: PTH108 (a plain name, already at hand)
+        target.discard()
 
 
 def _write_error(path: Path, error: OSError) -> WorkError:

@@ -1,0 +1,128 @@
+"""Packing of member contents into ZIP's two methods that installers read: stored (0) and deflate (8, RFC 1951).
+
+A member that fits one buffer is deflated whole by libdeflate. A larger one is cut into blocks that zlib-ng deflates
+apart, each primed with the 32 KiB before it and ended by a sync flush (the last one by the final block), so that the
+pieces join into one raw deflate stream. Which way a member goes depends on its size alone: the bytes are the same
+whatever the number of workers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import deflate
+import msgspec
+from zlib_ng import zlib_ng
+
+from rocwheel.distributions.content import BytesContent
+
+if TYPE_CHECKING:
+    from rocwheel.distributions.content import Content
+
+__all__ = [
+    "BLOCK",
+    "DEFLATED",
+    "STORED",
+    "WHOLE_LIMIT",
+    "Digest",
+    "Packed",
+    "block_ranges",
+    "deflate_block",
+    "digest_content",
+    "is_incompressible",
+    "pack_whole",
+]
+
+STORED = 0
+DEFLATED = 8
+
+WHOLE_LIMIT = 200 << 20
+"""Members up to this size, in bytes, are deflated whole."""
+
+BLOCK = 4 << 20
+"""Bytes that one block of a larger member covers."""
+
+_WINDOW = 32 << 10
+_SAMPLE = 64 << 10
+_SAMPLED_FROM = 1 << 20
+_HASH_STEP = 16 << 20
+_MAX_BLOCK_LEVEL = 9
+
+
+class Digest(msgspec.Struct, frozen=True):
+    """What identifies a member's bytes: CRC-32 for the ZIP directory, SHA-256 for RECORD, and their number."""
+
+    crc32: int
+    sha256: bytes
+    size: int
+
+
+class Packed(msgspec.Struct, frozen=True):
+    """A member ready to be written: its ZIP method, the packed bytes, and the digest of the unpacked ones."""
+
+    method: int
+    data: bytes | bytearray
+    digest: Digest
+
+
+def digest_content(content: Content) -> Digest:
+    """Hash a content in steps, so that memory stays flat."""
+    sha256, crc32 = hashlib.sha256(), 0
+    for start in range(0, content.size, _HASH_STEP):
+        with content.open(start, min(start + _HASH_STEP, content.size)) as buffers:
+            for buffer in buffers:
+                sha256.update(buffer)
+                crc32 = zlib_ng.crc32(buffer, crc32)
+    return Digest(crc32, sha256.digest(), content.size)
+
+
+def is_incompressible(content: Content) -> bool:
+    """Tell from three samples whether deflating a large content would gain less than 2 %."""
+    size = content.size
+    if size < _SAMPLED_FROM:
+        return False
+    packed = 0
+    for start in (0, (size - _SAMPLE) // 2, size - _SAMPLE):
+        with content.open(start, start + _SAMPLE) as buffers:
+            packed += len(deflate.deflate_compress(_joined(buffers), 1))
+    return packed > 3 * _SAMPLE * 98 // 100
+
+
+def pack_whole(content: Content, level: int) -> Packed:
+    """Deflate a content of at most `WHOLE_LIMIT` bytes with libdeflate; store it where that gains nothing."""
+    with content.open(0, content.size) as buffers:
+        data = _joined(buffers)
+        buffers.clear()
+        digest = digest_content(BytesContent(data)) if isinstance(data, bytes) else _digest_view(data)
+        packed = deflate.deflate_compress(data, level)
+        if len(packed) < digest.size:
+            return Packed(DEFLATED, packed, digest)
+        return Packed(STORED, bytes(data), digest)
+
+
+def block_ranges(size: int) -> list[tuple[int, int]]:
+    """Return the (start, stop) pairs of the blocks that a content of ``size`` bytes is cut into."""
+    return [(start, min(start + BLOCK, size)) for start in range(0, size, BLOCK)]
+
+
+def deflate_block(content: Content, start: int, stop: int, level: int) -> bytes:
+    """Deflate one block of a content; blocks joined in order are one raw deflate stream of the whole."""
+    history = min(start, _WINDOW)
+    with content.open(start - history, stop) as buffers:
+        data = memoryview(_joined(buffers))
+        buffers.clear()
+        dictionary = bytes(data[:history])
+        compressor = zlib_ng.compressobj(min(level, _MAX_BLOCK_LEVEL), zlib_ng.DEFLATED, -15, 9, 0, dictionary)
+        head = compressor.compress(data[history:])
+        data.release()
+    is_last = stop == content.size
+    return head + compressor.flush(zlib_ng.Z_FINISH if is_last else zlib_ng.Z_SYNC_FLUSH)
+
+
+def _joined(buffers: list[memoryview]) -> bytes | memoryview:
+    return buffers[0] if len(buffers) == 1 else b"".join(buffers)
+
+
+def _digest_view(view: memoryview) -> Digest:
+    return Digest(zlib_ng.crc32(view), hashlib.sha256(view).digest(), len(view))

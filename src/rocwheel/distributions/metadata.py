@@ -1,0 +1,82 @@
+"""Core metadata (version 2.4, :pep:`639`) and the small files of ``.dist-info``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.metadata import Metadata, RawMetadata, RFC822Message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CoreMetadata", "render_entry_points", "render_metadata", "render_wheel_file"]
+
+
+class CoreMetadata(msgspec.Struct, frozen=True):
+    """The fields of METADATA and PKG-INFO that rocwheel writes.
+
+    ``requires`` holds requirement strings with their markers, ``extras`` the names that those markers use,
+    ``dynamic`` the fields that an sdist leaves to its build, such as ``requires-dist``.
+    """
+
+    name: str
+    version: str
+    summary: str = ""
+    requires_python: str = ">=3.9"
+    license_expression: str | None = None
+    license_files: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+    dynamic: tuple[str, ...] = ()
+    project_urls: dict[str, str] = {}
+    keywords: tuple[str, ...] = ()
+    description: str = ""
+
+
+def render_metadata(metadata: CoreMetadata) -> bytes:
+    """Return the text of METADATA or PKG-INFO, checked field by field by ``packaging``.
+
+    Raises ``packaging.metadata.InvalidMetadata`` (in a group) on a field that breaks the standard.
+    """
+    raw: RawMetadata = {"metadata_version": "2.4", "name": metadata.name, "version": metadata.version}
+    if metadata.summary:
+        raw["summary"] = metadata.summary
+    if metadata.keywords:
+        raw["keywords"] = list(metadata.keywords)
+    if metadata.requires_python:
+        raw["requires_python"] = metadata.requires_python
+    if metadata.license_expression:
+        raw["license_expression"] = metadata.license_expression
+    raw["license_files"] = list(metadata.license_files)
+    raw["requires_dist"] = list(metadata.requires)
+    raw["provides_extra"] = list(metadata.extras)
+    raw["dynamic"] = list(metadata.dynamic)
+    raw["project_urls"] = dict(metadata.project_urls)
+    if metadata.description:
+        raw["description"] = metadata.description
+        raw["description_content_type"] = "text/markdown"
+    message = RFC822Message()
+    for name, value in Metadata.from_raw(raw).as_rfc822().items():
+        message[_header_case(name)] = value
+    message.set_payload(metadata.description)
+    return bytes(message)
+
+
+def _header_case(name: str) -> str:
+    """Spell a header as the specification does; ``packaging`` writes all of them in lower case."""
+    return name.title().replace("-Url", "-URL")
+
+
+def render_wheel_file(generator: str, tags: tuple[str, ...], *, is_purelib: bool) -> bytes:
+    """Return the text of the WHEEL file (wheel format 1.0)."""
+    purelib = "true" if is_purelib else "false"
+    lines = ["Wheel-Version: 1.0", f"Generator: {generator}", f"Root-Is-Purelib: {purelib}"]
+    lines += [f"Tag: {tag}" for tag in tags]
+    return "\n".join([*lines, ""]).encode()
+
+
+def render_entry_points(console_scripts: Mapping[str, str]) -> bytes:
+    """Return the text of ``entry_points.txt`` for console scripts, sorted by name."""
+    lines = ["[console_scripts]", *(f"{name} = {target}" for name, target in sorted(console_scripts.items())), ""]
+    return "\n".join(lines).encode()
