@@ -1,0 +1,155 @@
+"""The metadata notes of code objects: MessagePack after https://llvm.org/docs/AMDGPUUsage.html#code-object-metadata.
+
+A note is u32 size of the owner's name, u32 size of the description, u32 type, then the name and the description, each
+padded to 4 bytes. Metadata has the owner ``AMDGPU`` and the type 32 from code object version 3 on. There may be several
+notes, one for each translation unit.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rocwheel.binary.device_error import DeviceCodeError, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.binary.code_object import CodeObject
+    from rocwheel.binary.target_id import TargetId
+
+__all__ = ["Kernel", "KernelArgument", "Metadata", "count_kernels", "read_metadata", "rename_target"]
+
+NT_AMDGPU_METADATA = 32
+_OWNER = b"AMDGPU\0"
+_TARGET_KEY = "amdhsa.target"
+_NOTE = struct.Struct("<III")
+
+
+class KernelArgument(msgspec.Struct, frozen=True, kw_only=True):
+    """An argument of a kernel: where it lies among the arguments and what kind of value it is; sizes in bytes."""
+
+    offset: int = msgspec.field(name=".offset")
+    size: int = msgspec.field(name=".size")
+    value_kind: str = msgspec.field(name=".value_kind")
+    name: str = msgspec.field(name=".name", default="")
+    type_name: str = msgspec.field(name=".type_name", default="")
+    address_space: str = msgspec.field(name=".address_space", default="")
+
+
+class Kernel(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel: its name, the symbol of its descriptor, and the resources it takes; sizes in bytes."""
+
+    name: str = msgspec.field(name=".name")
+    symbol: str = msgspec.field(name=".symbol", default="")
+    arguments: tuple[KernelArgument, ...] = msgspec.field(name=".args", default=())
+    kernarg_segment_size: int = msgspec.field(name=".kernarg_segment_size", default=0)
+    group_segment_fixed_size: int = msgspec.field(name=".group_segment_fixed_size", default=0)
+    private_segment_fixed_size: int = msgspec.field(name=".private_segment_fixed_size", default=0)
+    wavefront_size: int = msgspec.field(name=".wavefront_size", default=0)
+    sgpr_count: int = msgspec.field(name=".sgpr_count", default=0)
+    vgpr_count: int = msgspec.field(name=".vgpr_count", default=0)
+    max_flat_workgroup_size: int = msgspec.field(name=".max_flat_workgroup_size", default=0)
+
+
+class Metadata(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of one metadata note. Version 3 code objects, and assembled ones, may have no target."""
+
+    version: tuple[int, int] = msgspec.field(name="amdhsa.version")
+    target: str = msgspec.field(name=_TARGET_KEY, default="")
+    kernels: tuple[Kernel, ...] = msgspec.field(name="amdhsa.kernels", default=())
+
+
+class _KernelCount(msgspec.Struct):
+    kernels: list[msgspec.Raw] = msgspec.field(name="amdhsa.kernels", default_factory=list)
+
+
+_METADATA = msgspec.msgpack.Decoder(Metadata)
+_COUNT = msgspec.msgpack.Decoder(_KernelCount)
+_TOP_LEVEL = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
+
+
+def read_metadata(data: memoryview, code: CodeObject, *, place: Place) -> tuple[Metadata, ...]:
+    """Return every metadata note of the code object ``code``, whose bytes are ``data``.
+
+    Raises `DeviceCodeError` for notes that run past their segment and for notes that are no MessagePack of this shape.
+    """
+    return tuple(_decode(_METADATA, data[start:stop], place) for start, stop in _iter_metadata_notes(data, code, place))
+
+
+def count_kernels(data: memoryview, code: CodeObject, *, place: Place) -> int:
+    """Return the number of kernels that the notes list; raises `DeviceCodeError` as `read_metadata` does."""
+    notes = _iter_metadata_notes(data, code, place)
+    return sum(len(_decode(_COUNT, data[start:stop], place).kernels) for start, stop in notes)
+
+
+def _decode(decoder: msgspec.msgpack.Decoder[Any], note: memoryview, place: Place) -> Any:
+    try:
+        return decoder.decode(note)
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise DeviceCodeError(place, f"a metadata note that is not MessagePack of a code object ({e})") from e
+
+
+def _iter_metadata_notes(data: memoryview, code: CodeObject, place: Place) -> Iterator[tuple[int, int]]:
+    for offset, size in code.notes:
+        for note_type, owner, start, stop in _iter_notes(data, offset, offset + size, place):
+            if note_type == NT_AMDGPU_METADATA and owner == _OWNER:
+                yield start, stop
+
+
+def _iter_notes(data: memoryview, position: int, end: int, place: Place) -> Iterator[tuple[int, bytes, int, int]]:
+    while position + _NOTE.size <= end:
+        name_size, size, note_type = _NOTE.unpack_from(data, position)
+        start = position + _NOTE.size + (name_size + 3) // 4 * 4
+        if start + size > end:
+            raise DeviceCodeError(place, f"a note at byte {position} of the code object that runs past its segment")
+        yield note_type, bytes(data[position + _NOTE.size : position + _NOTE.size + name_size]), start, start + size
+        position = start + (size + 3) // 4 * 4
+
+
+def rename_target(
+    data: memoryview, code: CodeObject, old: TargetId, new: TargetId, *, place: Place
+) -> list[tuple[int, bytes]]:
+    """Return the offsets and bytes that make every metadata note name ``new`` instead of ``old``.
+
+    Nothing moves: the names must be of equal length. Raises `DeviceCodeError` when they aren't, when a note names
+    neither, and as `read_metadata` does.
+    """
+    edits = []
+    for start, stop in _iter_metadata_notes(data, code, place):
+        located = _locate_target(data[start:stop], place)
+        if located is None:
+            continue
+        offset, isa = located
+        if not isa.endswith(f"-{old}"):
+            raise DeviceCodeError(place, f"a metadata note for {isa!r}", expected=f"one for {str(old)!r}")
+        renamed = isa.removesuffix(str(old)) + str(new)
+        if len(renamed) != len(isa):
+            raise DeviceCodeError(
+                place, f"{str(new)!r} doesn't fit where the metadata note has {str(old)!r}", expected="an equal length"
+            )
+        edits.append((start + offset, msgspec.msgpack.encode(renamed)))
+    return edits
+
+
+def _locate_target(note: memoryview, place: Place) -> tuple[int, str] | None:
+    """Find offset and text of the target in a note by walking the top level of its map.
+
+    `msgspec.Raw` doesn't tell where it was, but entries follow each other without gaps, after a map header of 1, 3 or 5
+    bytes.
+    """
+    entries: dict[str, msgspec.Raw] = _decode(_TOP_LEVEL, note, place)
+    if _TARGET_KEY not in entries:
+        return None
+    position = {0xDE: 3, 0xDF: 5}.get(note[0], 1)
+    for key, value in entries.items():
+        encoded_key = msgspec.msgpack.encode(key)
+        if bytes(note[position : position + len(encoded_key)]) != encoded_key:
+            break
+        position += len(encoded_key)
+        if key == _TARGET_KEY:
+            return position, msgspec.msgpack.decode(value, type=str)
+        position += len(memoryview(value))
+    raise DeviceCodeError(place, "a metadata note whose target can't be found in its bytes")

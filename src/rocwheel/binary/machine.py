@@ -1,0 +1,48 @@
+"""The machine numbers of AMDGPU code objects (``EF_AMDGPU_MACH``), read from ``amdgpu_machines.toml``."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+__all__ = ["Machine", "machine_of", "machine_of_number"]
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """A processor, its number, and the features that a target id of it may set."""
+
+    mach: int
+    processor: str
+    features: frozenset[str]
+
+
+class _Table(msgspec.Struct, frozen=True):
+    machines: tuple[Machine, ...]
+
+
+@cache
+def _load() -> tuple[Machine, ...]:
+    table = files("rocwheel.binary").joinpath("amdgpu_machines.toml").read_bytes()
+    return msgspec.toml.decode(table, type=_Table).machines
+
+
+@cache
+def _by_number() -> dict[int, Machine]:
+    return {machine.mach: machine for machine in _load()}
+
+
+@cache
+def _by_processor() -> dict[str, Machine]:
+    return {machine.processor: machine for machine in _load()}
+
+
+def machine_of_number(mach: int) -> Machine | None:
+    """Return the machine of the low byte of ``e_flags``; none for numbers that no compiler used yet."""
+    return _by_number().get(mach)
+
+
+def machine_of(processor: str) -> Machine | None:
+    """Return the machine of a processor such as ``gfx90a``; none for names that no compiler knows yet."""
+    return _by_processor().get(processor)
