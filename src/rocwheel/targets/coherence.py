@@ -1,0 +1,110 @@
+"""Whether packages that use one another carry code for the same GPUs.
+
+The rule that Gentoo's rocm.eclass states with ``ROCM_REQUIRED_USE`` and ``ROCM_USEDEP``: at least one target is
+enabled, and whatever target a package carries, each of its dependencies carries it too. A dependency without any
+device code (a compiler, a header package) limits nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.target_id import TargetId
+from rocwheel.errors import InputError
+from rocwheel.targets.compatibility import covers
+from rocwheel.targets.target_set import TargetSet, id_sort_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["Carrier", "CoherenceReport", "Gap", "check_coherence", "largest_coherent_set"]
+
+
+class Carrier(msgspec.Struct, frozen=True):
+    """A package, the targets its binaries carry, and the names of the packages it needs."""
+
+    name: str
+    targets: tuple[TargetId, ...] = ()
+    requires: tuple[str, ...] = ()
+    part_of: str = ""
+    """The package that this one completes, such as the host libraries of one GPU's kernels; its code counts there."""
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """A target that ``package`` lacks, though ``wanted_by`` (a package, or the list of required ones) has it."""
+
+    package: str
+    target: TargetId
+    wanted_by: str
+    carried: tuple[TargetId, ...]
+
+    def __str__(self) -> str:
+        carried = ", ".join(map(str, self.carried)) or "no device code"
+        return f"{self.package} lacks {self.target}, which {self.wanted_by} asks for; it carries {carried}"
+
+
+class CoherenceReport(msgspec.Struct, frozen=True):
+    """What `check_coherence` found; coherent when there is no gap and some target is carried everywhere."""
+
+    packages: tuple[str, ...]
+    common: tuple[TargetId, ...]
+    """The targets that every package with device code serves."""
+    gaps: tuple[Gap, ...]
+
+    @property
+    def coherent(self) -> bool:
+        """Whether every package can rely on its dependencies for its own targets."""
+        return not self.gaps and bool(self.common)
+
+
+def check_coherence(carriers: Sequence[Carrier], required: Iterable[TargetId] = ()) -> CoherenceReport:
+    """Compare each package with its dependencies, and each that has device code with ``required``.
+
+    A dependency that is not given is not looked at. Raises `InputError` for a package that is given twice.
+    """
+    whole = _merge_parts(carriers)
+    wanted = tuple(required)
+    gaps: list[Gap] = []
+    for carrier in whole.values():
+        needed = [whole[name] for name in carrier.requires if name in whole]
+        gaps += [gap for package in needed for gap in _gaps(package, carrier.targets, carrier.name)]
+        gaps += _gaps(carrier, wanted, "the list of required targets")
+    return CoherenceReport(tuple(whole), largest_coherent_set(carriers).ids, tuple(gaps))
+
+
+def largest_coherent_set(carriers: Sequence[Carrier]) -> TargetSet:
+    """Return the targets that every package with device code serves: what all could be reduced to."""
+    loaded = [carrier.targets for carrier in _merge_parts(carriers).values() if carrier.targets]
+    candidates = {target for targets in loaded for target in targets}
+    kept = [target for target in candidates if all(covers(targets, target) for targets in loaded)]
+    # No set may name a target both with features and without: the wider one says it all.
+    return TargetSet.of(t for t in kept if not any(_is_wider(other, t) for other in kept))
+
+
+def _is_wider(one: TargetId, other: TargetId) -> bool:
+    return one != other and one.processor == other.processor and covers([one], other)
+
+
+def _gaps(package: Carrier, wanted: Iterable[TargetId], wanted_by: str) -> list[Gap]:
+    if not package.targets:
+        return []
+    missing = [target for target in wanted if not covers(package.targets, target)]
+    return [Gap(package.name, target, wanted_by, package.targets) for target in missing]
+
+
+def _merge_parts(carriers: Sequence[Carrier]) -> dict[str, Carrier]:
+    """Return the packages by name, each with the code of those that complete it, in canonical order."""
+    names = {carrier.name for carrier in carriers}
+    if len(names) < len(carriers):
+        twice = next(c.name for i, c in enumerate(carriers) if c.name in {d.name for d in carriers[:i]})
+        raise InputError(twice, "is given twice", expected="each package once")
+    wholes = [carrier for carrier in carriers if carrier.part_of not in names]
+    return {whole.name: _with_parts(whole, carriers) for whole in wholes}
+
+
+def _with_parts(whole: Carrier, carriers: Iterable[Carrier]) -> Carrier:
+    parts = [carrier.targets for carrier in carriers if carrier.part_of == whole.name]
+    targets = {target for group in (whole.targets, *parts) for target in group}
+    return msgspec.structs.replace(whole, targets=tuple(sorted(targets, key=id_sort_key)))

@@ -1,0 +1,146 @@
+"""Which code runs on which GPU: the rule of unmodified runtimes, and of those that distributions extended.
+
+An unmodified runtime (clang, comgr, CLR and ROCr agree) takes code for the same processor, or for a generic one that
+covers it, whose every feature is open or set as the GPU has it. Extended ones also take code for certain similar
+processors, which the catalogue lists.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from itertools import product
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.target_id import TargetId
+from rocwheel.targets.catalog import load_catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["Choice", "Fit", "Runtime", "choose", "covers", "explain", "fit"]
+
+
+class Runtime(str, Enum):
+    """Whose rules hold when code is loaded."""
+
+    STOCK = "stock"
+    EXTENDED = "extended"
+
+
+class Fit(str, Enum):
+    """How code suits a GPU, from the worst to the best."""
+
+    NONE = "none"
+    GENERIC = "generic"
+    SIMILAR = "similar"
+    OPEN = "open"
+    EXACT = "exact"
+
+    @property
+    def rank(self) -> int:
+        """The better, the higher; 0 is no fit."""
+        return list(Fit).index(self)
+
+
+_REASONS = {
+    Fit.GENERIC: "generic code that covers the GPU",
+    Fit.SIMILAR: "code for a similar GPU, which only an extended runtime takes",
+    Fit.OPEN: "the same processor, its features left open",
+    Fit.EXACT: "the same processor with the same features",
+}
+
+
+def fit(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Fit:
+    """Tell how ``code`` suits the GPU ``agent``; a feature that the agent leaves open may have either setting."""
+    if any(setting != agent.features.get(name) for name, setting in code.features.items()):
+        return Fit.NONE
+    if code.processor == agent.processor:
+        return Fit.EXACT if code == agent else Fit.OPEN
+    if code.processor in load_catalog().generics_of(agent.processor):
+        return Fit.GENERIC
+    if runtime is Runtime.EXTENDED and _is_similar(code.processor, agent.processor):
+        return Fit.SIMILAR
+    return Fit.NONE
+
+
+def _is_similar(code: str, agent: str) -> bool:
+    return any(code in extension.code and agent in extension.agents for extension in load_catalog().extensions)
+
+
+def explain(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> str:
+    """Return in words why ``code`` runs on ``agent`` or doesn't."""
+    how = fit(code, agent, runtime)
+    if how is not Fit.NONE:
+        return _REASONS[how]
+    for name, setting in code.features.items():
+        have = agent.features.get(name)
+        if have != setting:
+            state = "either" if have is None else "on" if have else "off"
+            return f"needs {name} {'on' if setting else 'off'}, the GPU has it {state}"
+    if _is_similar(code.processor, agent.processor):
+        return _REASONS[Fit.SIMILAR]
+    return "code for another processor"
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """The code object that a runtime takes for a GPU."""
+
+    index: int
+    """Its place among those that were offered."""
+    code: TargetId
+    fit: Fit
+    reason: str
+
+
+def choose(codes: Sequence[TargetId], agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Choice | None:
+    """Return which of ``codes``, in the order of their bundle, is loaded on ``agent``, or ``None``.
+
+    An unmodified runtime takes the first for the processor, however well its features fit, then a generic one.
+    An extended one scores them: exact, then features open (of these one that sets XNACK, then SRAMECC), then similar.
+    """
+    fits = [(index, code, fit(code, agent, runtime)) for index, code in enumerate(codes)]
+    usable = [(index, code, how) for index, code, how in fits if how is not Fit.NONE]
+    if not usable:
+        return None
+    score = _score_extended if runtime is Runtime.EXTENDED else _score_stock
+    index, code, how = max(usable, key=lambda item: (score(item[1], item[2]), -item[0]))
+    return Choice(index, code, how, _REASONS[how])
+
+
+def _score_stock(_code: TargetId, how: Fit) -> int:
+    return 0 if how is Fit.GENERIC else 1
+
+
+def _score_extended(code: TargetId, how: Fit) -> int:
+    return 4 * how.rank + 2 * (code.xnack is not None) + (code.sramecc is not None)
+
+
+def covers(codes: Iterable[TargetId], wanted: TargetId) -> bool:
+    """Tell whether ``codes`` together serve all that code for ``wanted`` serves.
+
+    A feature left open stands for both settings, a generic processor for each member, unless served itself.
+    """
+    offered = tuple(codes)
+    if any(fit(code, wanted) is not Fit.NONE for code in offered):
+        return True
+    narrower = _settings_of(wanted) or _members_of(wanted)
+    return bool(narrower) and all(covers(offered, target) for target in narrower)
+
+
+def _settings_of(target: TargetId) -> list[TargetId]:
+    processor = load_catalog().processor(target.processor)
+    names = [name for name in processor.features if name not in target.features]
+    if not names:
+        return []
+    return [
+        TargetId(target.processor, **target.features, **dict(zip(names, settings, strict=True)))
+        for settings in product((True, False), repeat=len(names))
+    ]
+
+
+def _members_of(target: TargetId) -> list[TargetId]:
+    catalog = load_catalog()
+    members = next((generic.members for generic in catalog.generics if generic.name == target.processor), ())
+    return [TargetId(member, **target.features) for member in members]

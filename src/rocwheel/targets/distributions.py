@@ -1,0 +1,44 @@
+"""What Gentoo, Debian and RPM distributions declare about GPU targets, ready to paste.
+
+Gentoo's is equal in meaning to rocm.eclass: https://github.com/gentoo/gentoo/blob/master/eclass/rocm.eclass
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.targets.spellings import spell_cmake, spell_spaces
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rocwheel.targets.target_set import TargetSet
+
+__all__ = ["debian_field", "gentoo_variables", "rpm_macros"]
+
+
+def gentoo_variables(targets: TargetSet, optional: Sequence[str] = ()) -> str:
+    """Return ``AMDGPU_TARGETS`` for make.conf and the variables that rocm.eclass sets, as shell assignments.
+
+    ``targets`` are on by default and ``optional`` processors off. Flags know no features: only processors are named.
+    """
+    flags = [f"amdgpu_targets_{name}" for name in targets.processors]
+    others = [f"amdgpu_targets_{name}" for name in optional if name not in targets.processors]
+    # || ( ): at least one. x(-)?: what is on here is on in the dependency, where a missing flag counts as off.
+    variables = {
+        "AMDGPU_TARGETS": " ".join(targets.processors),
+        "IUSE": " ".join([*(f"+{flag}" for flag in flags), *others]),
+        "ROCM_REQUIRED_USE": f"|| ( {' '.join([*flags, *others])} )",
+        "ROCM_USEDEP": ",".join(f"{flag}(-)?" for flag in [*flags, *others]),
+    }
+    return "".join(f'{name}="{value}"\n' for name, value in variables.items())
+
+
+def debian_field(targets: TargetSet) -> str:
+    """Return the field by which a Debian package declares the targets that it carries."""
+    return f"X-ROCm-GPU-Architecture: {spell_spaces(targets)}\n"
+
+
+def rpm_macros(targets: TargetSet) -> str:
+    """Return an RPM macro file that sets what Fedora's ROCm packages pass to CMake."""
+    return f"%rocm_gpu_list_default {spell_cmake(targets)}\n"

@@ -1,0 +1,70 @@
+"""The settings by which each tool is told the GPU targets."""
+
+from __future__ import annotations
+
+import shlex
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from rocwheel.targets.distributions import debian_field, gentoo_variables, rpm_macros
+from rocwheel.targets.spellings import spell_cmake, spell_commas, spell_lines, spell_offload_arch
+
+if TYPE_CHECKING:
+    from rocwheel.targets.target_set import TargetSet
+
+__all__ = ["Tool", "flags_for"]
+
+
+class Tool(str, Enum):
+    """A tool that takes GPU targets."""
+
+    CMAKE = "cmake"
+    HIP = "hip"
+    BAZEL = "bazel"
+    TORCH = "torch"
+    JAX = "jax"
+    SPACK = "spack"
+    NIX = "nix"
+    GENTOO = "gentoo"
+    DEBIAN = "debian"
+    RPM = "rpm"
+    TARGET_LST = "target-lst"
+
+
+def flags_for(tool: Tool, targets: TargetSet) -> str:
+    """Return the settings for ``tool``, whole lines: command-line arguments, or the text of a file that it reads.
+
+    Arguments are quoted for the shell where they need it.
+    """
+    return _WRITERS[tool](targets)
+
+
+def _cmake(targets: TargetSet) -> str:
+    # GPU_TARGETS is today's name, AMDGPU_TARGETS that of older ROCm; CMake's HIP language has its own.
+    names = ("CMAKE_HIP_ARCHITECTURES", "GPU_TARGETS", "AMDGPU_TARGETS")
+    return shlex.join(f"-D{name}={spell_cmake(targets)}" for name in names) + "\n"
+
+
+def _bazel(targets: TargetSet) -> str:
+    kinds = ("repo_env", "action_env")
+    return "".join(f"build --{kind}=TF_ROCM_AMDGPU_TARGETS={spell_commas(targets)}\n" for kind in kinds)
+
+
+def _nix(targets: TargetSet) -> str:
+    words = " ".join(f'"{word}"' for word in targets.words)
+    return f"rocmPackages.clr.override {{ localGpuTargets = [ {words} ]; }}\n"
+
+
+_WRITERS = {
+    Tool.CMAKE: _cmake,
+    Tool.HIP: lambda targets: shlex.join(spell_offload_arch(targets)) + "\n",
+    Tool.BAZEL: _bazel,
+    Tool.TORCH: lambda targets: f"PYTORCH_ROCM_ARCH={shlex.quote(spell_cmake(targets))}\n",
+    Tool.JAX: lambda targets: f"--rocm_amdgpu_targets={spell_commas(targets)}\n",
+    Tool.SPACK: lambda targets: f"amdgpu_target={spell_commas(targets)}\n",
+    Tool.NIX: _nix,
+    Tool.GENTOO: gentoo_variables,
+    Tool.DEBIAN: debian_field,
+    Tool.RPM: rpm_macros,
+    Tool.TARGET_LST: spell_lines,
+}

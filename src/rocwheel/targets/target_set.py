@@ -1,0 +1,166 @@
+"""Sets of GPU targets: one grammar for target ids, generic processors, families, policies and this machine's GPUs.
+
+The words of a set are separated by ``;``, ``,`` or white space, and may each be led by ``--offload-arch=``:
+
+* a target id, ``gfx90a:xnack+``, or a generic processor, ``gfx9-4-generic``;
+* a family, ``gfx94X-dcgpu``, with or without features for all of its targets;
+* ``official@7.1``, ``unofficial@7.1``, ``supported@7.1`` (both): what a ROCm version supports;
+* ``list@jax``: what a packager builds for;
+* ``all``: every specific processor;
+* ``native``: the GPUs of this machine.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.target_id import TargetId, parse_target_id
+from rocwheel.errors import InputError
+from rocwheel.targets.catalog import load_catalog, sort_key
+from rocwheel.targets.errors import (
+    ConflictError,
+    EmptySetError,
+    IllegalFeatureError,
+    UnknownTargetError,
+    convert_all,
+)
+from rocwheel.targets.families import is_family, is_target, targets_of
+from rocwheel.targets.releases import release_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+__all__ = ["NATIVE", "TargetSet", "id_sort_key", "parse_known_target", "parse_target_set"]
+
+NATIVE = "native"
+"""The word that stands for the GPUs of this machine."""
+
+_SEPARATORS = re.compile(r"[;,\s]+")
+_OFFLOAD_ARCH = "--offload-arch="
+
+
+class TargetSet(msgspec.Struct, frozen=True):
+    """Target ids in canonical order, each once. Use `parse_target_set` or `of`; the constructor checks nothing."""
+
+    ids: tuple[TargetId, ...] = ()
+
+    @classmethod
+    def of(cls, ids: Iterable[TargetId], *, source: str = "GPU targets") -> TargetSet:
+        """Return the canonical set of ``ids``.
+
+        Raises `ConflictError` when the ids of one processor name different features.
+        """
+        ordered = tuple(sorted(set(ids), key=id_sort_key))
+        for one, other in pairwise(ordered):
+            if one.processor == other.processor and one.features.keys() != other.features.keys():
+                raise ConflictError(str(one), str(other), source=source)
+        return cls(ordered)
+
+    def __iter__(self) -> Iterator[TargetId]:
+        return iter(self.ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __str__(self) -> str:
+        return ";".join(map(str, self.ids))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The target ids as text."""
+        return tuple(map(str, self.ids))
+
+    @property
+    def processors(self) -> tuple[str, ...]:
+        """The processors without features, each once."""
+        return tuple(dict.fromkeys(target.processor for target in self.ids))
+
+
+def id_sort_key(target: TargetId) -> tuple[tuple[int, int, int, str], str]:
+    """Return what target ids are ordered by: the processor's number, then the text, so that ``+`` precedes ``-``."""
+    return sort_key(target.processor), str(target)
+
+
+def parse_known_target(text: str, *, source: str = "GPU target") -> TargetId:
+    """Parse a target id whose processor the catalogue knows and has each named feature.
+
+    Raises `UnknownTargetError`, `IllegalFeatureError`, or the `InputError` of malformed text, led by ``source``.
+    """
+    target = parse_target_id(text, source=source)
+    processor = load_catalog().processor(target.processor, source=source)
+    for feature in target.features:
+        if feature not in processor.features:
+            raise IllegalFeatureError(text, feature, processor.features, source=source)
+    return target
+
+
+def parse_target_set(
+    words: Iterable[str] | str,
+    *,
+    source: str = "GPU targets",
+    native: Callable[[], Sequence[str]] | None = None,
+    required: bool = True,
+) -> TargetSet:
+    """Parse words of the grammar above into a set; ``native`` is called to expand the word of that name.
+
+    Raises `EmptySetError` for nothing when ``required``, `ConflictError`, and for unknown or illegal words their
+    errors, several together as one `ProblemsError`.
+    """
+    texts = [words] if isinstance(words, str) else words
+    parts = [word for text in texts for word in split_words(text)]
+    groups = convert_all(source, partial(_expand_word, source=source, native=native), parts)
+    names = dict.fromkeys(name for group in groups for name in group)
+    ids = convert_all(source, partial(parse_known_target, source=source), names)
+    if required and not ids:
+        raise EmptySetError(source=source)
+    return TargetSet.of(ids, source=source)
+
+
+def split_words(text: str) -> list[str]:
+    """Split text in any spelling into its words, without separators and ``--offload-arch=``."""
+    words = (word.removeprefix(_OFFLOAD_ARCH) for word in _SEPARATORS.split(text))
+    return [word for word in words if word]
+
+
+def _expand_word(word: str, *, source: str, native: Callable[[], Sequence[str]] | None) -> Sequence[str]:
+    if word == NATIVE:
+        if native is None:
+            found = "'native' means the GPUs of this machine, which nothing looks for here"
+            raise InputError(source, found, expected="the targets by name")
+        return native()
+    if word == "all":
+        return [target.name for target in load_catalog().targets]
+    policy, at, argument = word.partition("@")
+    if at:
+        return _policy_targets(policy, argument, word, source)
+    name, colon, features = word.partition(":")
+    if is_family(name):
+        return [target + colon + features for target in targets_of(name)]
+    if not is_target(name) and re.fullmatch(r"[\w-]+", name):
+        raise UnknownTargetError(name, _known_words(), source=source, what="GPU target, family or policy")
+    return [word]
+
+
+def _policy_targets(policy: str, argument: str, word: str, source: str) -> Sequence[str]:
+    if policy == "list":
+        lists = {packager.name: packager.targets for packager in load_catalog().packagers}
+        if argument not in lists:
+            raise UnknownTargetError(argument, lists, source=source, what="packager's list")
+        return lists[argument]
+    if policy not in {"official", "unofficial", "supported"}:
+        raise UnknownTargetError(word, _known_words(), source=source, what="policy")
+    release = release_for(argument, source=source)
+    official = release.official if policy != "unofficial" else ()
+    return [*official, *(release.unofficial if policy != "official" else ())]
+
+
+def _known_words() -> list[str]:
+    catalog = load_catalog()
+    lists = [f"list@{packager.name}" for packager in catalog.packagers]
+    policies = [f"{policy}@{row.since}" for policy in ("official", "supported") for row in catalog.releases]
+    return [*catalog.processors, *catalog.family_targets, *lists, *policies, "all"]
