@@ -54,16 +54,11 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
                 raise InputError(
                     self.path, "shorter than when it was listed", remedy="Leave the inputs alone during a build."
                 )
-            with mmap.mmap(
-                file.fileno(), self.offset - start + self.size, access=mmap.ACCESS_READ, offset=start
-            ) as mapping:
-                view = memoryview(mapping)
-                part = view[self.offset - start :]
-                try:
-                    yield part
-                finally:
-                    part.release()
-                    view.release()
+            length = self.offset - start + self.size
+            mapping = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ, offset=start)
+        # Not closed by hand: the mapping ends with its last view, wherever that one is still held.
+        with _releasing_pages(mapping):
+            yield memoryview(mapping)[self.offset - start :]
 
 
 @contextmanager

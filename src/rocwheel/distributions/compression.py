@@ -93,7 +93,6 @@ def pack_whole(content: Content, level: int) -> Packed:
     """Deflate a content of at most `WHOLE_LIMIT` bytes with libdeflate; store it where that gains nothing."""
     with content.open(0, content.size) as buffers:
         data = _joined(buffers)
-        buffers.clear()
         digest = digest_content(BytesContent(data)) if isinstance(data, bytes) else _digest_view(data)
         packed = deflate.deflate_compress(data, level)
         if len(packed) < digest.size:
@@ -111,11 +110,9 @@ def deflate_block(content: Content, start: int, stop: int, level: int) -> bytes:
     history = min(start, _WINDOW)
     with content.open(start - history, stop) as buffers:
         data = memoryview(_joined(buffers))
-        buffers.clear()
         dictionary = bytes(data[:history])
         compressor = zlib_ng.compressobj(min(level, _MAX_BLOCK_LEVEL), zlib_ng.DEFLATED, -15, 9, 0, dictionary)
         head = compressor.compress(data[history:])
-        data.release()
     is_last = stop == content.size
     return head + compressor.flush(zlib_ng.Z_FINISH if is_last else zlib_ng.Z_SYNC_FLUSH)
 

@@ -1,0 +1,92 @@
+"""Platform tags computed from the symbol versions of the files inside a wheel (:pep:`600`)."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocwheel.binary.elf import Elf
+
+__all__ = ["PlatformFloor", "platform_floor", "platform_tag"]
+
+_ARCHITECTURES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64"}
+# PEP 600 gives no tag below the oldest glibc that an architecture was ever tagged for.
+_OLDEST = {"x86_64": (2, 5), "aarch64": (2, 17), "ppc64le": (2, 17), "riscv64": (2, 31)}
+_VERSION = re.compile(r"([A-Z]+)_([0-9]+(?:\.[0-9]+)*)")
+
+
+class PlatformFloor(msgspec.Struct, frozen=True):
+    """The oldest glibc that a set of files runs on, and the symbol version of which file asks for it."""
+
+    machine: int
+    glibc: tuple[int, int]
+    reason: str
+
+    @property
+    def tag(self) -> str:
+        """The platform tag, such as ``manylinux_2_28_x86_64``."""
+        major, minor = self.glibc
+        return f"manylinux_{major}_{minor}_{_ARCHITECTURES[self.machine]}"
+
+
+def platform_tag(files: Iterable[tuple[str, Elf]]) -> str:
+    """Return the platform tag for a wheel with these ELF files (by name), or ``any`` when there is none."""
+    floor = platform_floor(files)
+    return floor.tag if floor else "any"
+
+
+def platform_floor(files: Iterable[tuple[str, Elf]]) -> PlatformFloor | None:
+    """Return the highest floor of all files of a known host machine; GPU code objects don't count."""
+    floors = [floor for name, elf in files if elf.machine in _ARCHITECTURES for floor in _floors(name, elf)]
+    return max(floors, key=lambda floor: (floor.glibc, floor.reason), default=None)
+
+
+def _floors(name: str, elf: Elf) -> list[PlatformFloor]:
+    oldest = _OLDEST[_ARCHITECTURES[elf.machine]]
+    known = [(need.version, _glibc_of(need.version)) for need in elf.version_needs]
+    return [
+        PlatformFloor(elf.machine, oldest, f"{name}: oldest tag of its machine"),
+        *(PlatformFloor(elf.machine, max(glibc, oldest), f"{name}: {version}") for version, glibc in known if glibc),
+    ]
+
+
+@functools.cache
+def _glibc_of(symbol_version: str) -> tuple[int, int] | None:
+    if symbol_version == "GLIBC_ABI_DT_RELR":
+        return 2, 36
+    match = _VERSION.fullmatch(symbol_version)
+    if match is None:
+        return None
+    library, version = match[1], _numbers(match[2])
+    if library == "GLIBC":
+        return version[0], version[1]
+    for known, glibc in _table().get(library, ()):
+        if version <= known:
+            return glibc
+    return max((glibc for _, glibc in _table()[library]), default=None) if library in _table() else None
+
+
+@functools.cache
+def _table() -> dict[str, list[tuple[tuple[int, ...], tuple[int, int]]]]:
+    text = importlib.resources.files(__package__).joinpath("platform_floor.toml").read_bytes()
+    rows = msgspec.toml.decode(text, type=dict[str, dict[str, str]])
+    return {
+        library: sorted((_numbers(version), _pair(glibc)) for version, glibc in versions.items())
+        for library, versions in rows.items()
+    }
+
+
+def _pair(text: str) -> tuple[int, int]:
+    major, minor = _numbers(text)
+    return major, minor
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))
