@@ -1,0 +1,121 @@
+"""Fat binaries: host ELF files with device code in ``.hip_fatbin``, found through ``.hipFatBinSegment``.
+
+The latter is an array of wrappers of 24 bytes, one for each translation unit, as clang's ``CGCUDANV.cpp`` emits them:
+u32 magic, u32 version (1), u64 pointer to a bundle, u64 zero. The magic is ``HIPF`` as a number, so ``FPIH`` as bytes;
+``HIPK`` when the device code was moved to a kpack archive. The pointer is right only after relocation: linkers may
+leave zeros in its place. Several wrappers may point to one bundle (relocatable device code).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundle_sequence import iter_bundles
+from rocwheel.binary.device_error import DeviceCodeError, Place
+from rocwheel.binary.elf_sections import SHT_NOBITS, Section, read_sections
+from rocwheel.binary.pointer import Pointer, resolve_pointers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.binary.bundle_sequence import Bundle
+
+__all__ = ["FatBinary", "Wrapper", "read_fat_binary"]
+
+_BUNDLES = ".hip_fatbin"
+_WRAPPERS = ".hipFatBinSegment"
+_WRAPPER = struct.Struct("<II")
+_WRAPPER_SIZE = 24
+_POINTER_OFFSET = 8
+_ELF64 = b"\x7fELF\x02\x01"
+_HIPF = 0x48495046
+_HIPK = 0x4B504948
+
+
+class Wrapper(msgspec.Struct, frozen=True):
+    """A wrapper: where it is in the file, whether its code is in a kpack archive, and where it points."""
+
+    offset: int
+    is_kpack: bool
+    pointer: Pointer
+
+
+class FatBinary(msgspec.Struct, frozen=True):
+    """The device code of a host ELF file: the section with its bundles, and the wrappers that point to them."""
+
+    name: str
+    section: Section
+    wrappers: tuple[Wrapper, ...]
+
+    @property
+    def is_kpacked(self) -> bool:
+        """Whether the device code was moved to a kpack archive, and the section is empty."""
+        return self.section.type == SHT_NOBITS or any(wrapper.is_kpack for wrapper in self.wrappers)
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Where wrappers point to, counted from the section's start, in rising order."""
+        return tuple(
+            sorted(
+                {
+                    start
+                    for wrapper in self.wrappers
+                    if 0 <= (start := wrapper.pointer.target - self.section.address) < self.section.size
+                }
+            )
+        )
+
+    def view(self, data: memoryview) -> memoryview:
+        """Return the section's bytes out of the file's."""
+        return data[self.section.offset : self.section.offset + self.section.size]
+
+    def iter_bundles(self, data: memoryview) -> Iterator[Bundle]:
+        """Give every bundle of the section; their ``start`` counts from the section's.
+
+        Raises `DeviceCodeError` for damaged bundles, and for wrappers that point to none.
+        """
+        if self.is_kpacked:
+            return
+        missing = dict.fromkeys(self.starts)
+        for bundle in iter_bundles(self.view(data), name=self.name, base=self.section.offset, starts=self.starts):
+            missing.pop(bundle.start, None)
+            yield bundle
+        if missing:
+            start = self.section.offset + next(iter(missing))
+            raise DeviceCodeError(Place(self.name, start), "a wrapper points here", expected="the start of a bundle")
+
+
+def read_fat_binary(data: memoryview, *, name: str) -> FatBinary | None:
+    """Find the device code in ``data``; none when it is no 64-bit ELF file, or one without ``.hip_fatbin``.
+
+    Raises `ElfError` for damaged files, and `DeviceCodeError` for wrappers of an unknown kind.
+    """
+    if bytes(data[: len(_ELF64)]) != _ELF64:
+        return None
+    sections = read_sections(data, name=name)
+    by_name = {section.name: section for section in sections}
+    if _BUNDLES not in by_name:
+        return None
+    holder = by_name.get(_WRAPPERS)
+    wrappers = _read_wrappers(data, sections, holder, name) if holder else ()
+    return FatBinary(name, by_name[_BUNDLES], wrappers)
+
+
+def _read_wrappers(data: memoryview, sections: tuple[Section, ...], holder: Section, name: str) -> tuple[Wrapper, ...]:
+    starts = range(0, holder.size - holder.size % _WRAPPER_SIZE, _WRAPPER_SIZE)
+    pointers = resolve_pointers(data, sections, holder, [start + _POINTER_OFFSET for start in starts])
+    wrappers = []
+    for start in starts:
+        offset = holder.offset + start
+        magic, version = _WRAPPER.unpack_from(data, offset)
+        if magic not in {_HIPF, _HIPK} or version != 1:
+            raise DeviceCodeError(
+                Place(name, offset),
+                f"a fat binary wrapper of magic {magic:#x} and version {version}",
+                expected=f"{_HIPF:#x} (HIPF) or {_HIPK:#x} (HIPK) and version 1",
+            )
+        wrappers.append(Wrapper(offset, magic == _HIPK, pointers[start + _POINTER_OFFSET]))
+    return tuple(wrappers)
