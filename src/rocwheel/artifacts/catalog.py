@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-import enum
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.artifacts.artifact import Artifact, FileKind
 from rocwheel.artifacts.names import ArtifactName
+from rocwheel.artifacts.opening import open_artifacts
+from rocwheel.artifacts.sdk_manifest import SDK_MANIFEST_PATH, SdkManifest
 from rocwheel.files import FileRange
 from rocwheel.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["ArtifactName", "Catalog", "Entry", "FileKind", "SdkManifest", "open_catalog"]
-
-
-class FileKind(enum.Enum):
-    """What an entry of an artifact is."""
-
-    FILE = "file"
-    SYMLINK = "symlink"
-    DIRECTORY = "directory"
-
-
-class SdkManifest(msgspec.Struct, frozen=True):
-    """``share/therock/therock_manifest.json``: what the SDK was built from."""
-
-    rocm_version: str = ""
-    rocm_package_version: str = ""
-    the_rock_commit: str | None = None
-    flags: dict[str, Any] = {}
-
-    @property
-    def kpack_split(self) -> bool:
-        """Whether device code was split into one artifact per target (``flags.KPACK_SPLIT_ARTIFACTS``)."""
-        return self.flags.get("KPACK_SPLIT_ARTIFACTS") is True
+__all__ = ["ArtifactName", "Catalog", "Entry", "FileKind", "SdkManifest", "make_catalog", "open_catalog"]
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -61,13 +41,50 @@ class Catalog(msgspec.Struct, frozen=True):
 
     root: str
     artifacts: tuple[ArtifactName, ...]
+    """Sorted; those without entries included."""
     entries: tuple[Entry, ...]
     """Sorted by path, then artifact. A path that several artifacts hold appears once for each."""
     manifest: SdkManifest | None
+    """Of the first artifact that has one."""
 
 
 @contextmanager
 def open_catalog(directory: Path, *, progress: Progress = SILENT) -> Iterator[Catalog]:
-    """Read the artifacts of ``directory``; file ranges are valid inside the block, in every process of the user."""
-    progress.begin(f"reading {directory}", 0)
-    yield Catalog(str(directory), (), (), None)
+    """Read the artifacts of ``directory`` as one catalogue. For what it raises, see `opening.open_artifacts`.
+
+    Its file ranges are valid inside the block, in every thread and in every process of the same user on the machine.
+    """
+    with open_artifacts(directory, progress=progress) as artifacts:
+        yield make_catalog(directory, artifacts)
+
+
+def make_catalog(directory: Path, artifacts: Sequence[Artifact]) -> Catalog:
+    """Merge artifacts into a catalogue. Raises `InputError` when the SDK manifest among them is malformed."""
+    entries = sorted(
+        (entry for artifact in artifacts for entry in _entries(artifact)),
+        key=lambda entry: (entry.path, entry.artifact),
+    )
+    names = tuple(artifact.name for artifact in artifacts)
+    return Catalog(str(directory), names, tuple(entries), _find_manifest(entries))
+
+
+def _entries(artifact: Artifact) -> Iterator[Entry]:
+    folders: set[str] = set()
+    for stage in artifact.stages:
+        for member in artifact.members:
+            if not member.path.startswith(f"{stage}/"):
+                continue
+            path = member.path[len(stage) + 1 :]
+            if member.kind is FileKind.DIRECTORY:
+                if path in folders:
+                    continue
+                folders.add(path)
+            yield Entry(path, member.kind, artifact.name, member.mode, member.source, member.link)
+
+
+def _find_manifest(entries: Sequence[Entry]) -> SdkManifest | None:
+    for entry in entries:
+        if entry.path == SDK_MANIFEST_PATH and entry.source is not None:
+            with entry.source.map() as data:
+                return SdkManifest.parse(bytes(data), f"{entry.artifact}: {entry.path}")
+    return None

@@ -8,10 +8,14 @@ import msgspec
 
 from rocwheel.errors import InputError
 
-__all__ = ["ArtifactName"]
+__all__ = ["ARCHIVE_SUFFIXES", "ArtifactName", "looks_like_artifact"]
+
+ARCHIVE_SUFFIXES = (".tar.xz", ".tar.zst")
+"""How the file name of an artifact archive ends."""
 
 _FIELD = r"[A-Za-z0-9][A-Za-z0-9.+:~-]*"
 _NAME = re.compile(f"({_FIELD})_({_FIELD})_({_FIELD})")
+_LOOSE_NAME = re.compile(r"[^_]+_[^_]+_[^_]+")
 
 
 class ArtifactName(msgspec.Struct, frozen=True, order=True):
@@ -25,16 +29,17 @@ class ArtifactName(msgspec.Struct, frozen=True, order=True):
     """``generic``, a GPU target such as ``gfx90a:xnack+``, or a target family such as ``gfx94X-dcgpu``; as found."""
 
     @classmethod
-    def parse(cls, text: str) -> ArtifactName:
+    def parse(cls, text: str, source: object = None) -> ArtifactName:
         """Split ``text`` at its two underscores.
 
-        Raises `InputError` when it has not exactly two, or when a field is empty or holds an unusual character.
+        Raises `InputError` for ``source`` (``text`` by default) when there are not exactly two, or when a field is
+        empty or holds a character that no artifact of TheRock has.
         """
         match = _NAME.fullmatch(text)
         if match is None:
             raise InputError(
-                text,
-                "not an artifact name",
+                text if source is None else str(source),
+                "is no artifact name",
                 expected="{name}_{component}_{target} of letters, digits and '.+:~-', such as blas_lib_gfx942",
             )
         return cls(*match.groups())
@@ -46,3 +51,8 @@ class ArtifactName(msgspec.Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return f"{self.name}_{self.component}_{self.target}"
+
+
+def looks_like_artifact(text: str) -> bool:
+    """Whether TheRock would take ``text`` for an artifact's name: three fields between two underscores."""
+    return _LOOSE_NAME.fullmatch(text) is not None

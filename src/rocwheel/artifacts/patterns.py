@@ -1,0 +1,75 @@
+"""Path patterns in the manner of Ant, as artifact descriptors and recipes use them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rocwheel.errors import InputError, ProblemsError, RocwheelError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["PathPatterns", "translate"]
+
+
+class PathPatterns:
+    """Include and exclude patterns over relative paths; excluding wins, and no include pattern means all paths.
+
+    In a pattern ``*`` stands for any characters within a segment and ``?`` for exactly one; a segment ``**`` stands for
+    any number of segments: ``**/x`` is ``x`` at any depth, ``x/**`` is ``x`` and all below it. Everything else is
+    literal and case counts.
+    """
+
+    def __init__(self, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> None:
+        """Compile the patterns; raises `ProblemsError` with each that can never match."""
+        self.include = tuple(include)
+        self.exclude = tuple(exclude)
+        problems = [problem for pattern in (*self.include, *self.exclude) if (problem := _problem(pattern))]
+        if problems:
+            subject = "path patterns"
+            raise ProblemsError(subject, problems)
+        self._included = _compile(self.include or ("**",))
+        self._excluded = _compile(self.exclude)
+
+    def matches(self, path: str) -> bool:
+        """Whether a relative path, with ``/``, is included and not excluded."""
+        return self._included.fullmatch(path) is not None and self._excluded.fullmatch(path) is None
+
+
+def translate(pattern: str) -> str:
+    """Return the regular expression, to be matched in full, that says the same as a pattern."""
+    expression = ""
+    segments = pattern.split("/")
+    last = len(segments) - 1
+    for index, segment in enumerate(segments):
+        if segment == "**":
+            if index < last:
+                expression += "" if expression.endswith(_ANY_DEPTH) else _ANY_DEPTH
+            elif expression.endswith("/"):
+                expression = expression[:-1] + "(?:/.*)?"
+            else:
+                expression += ".*"
+        else:
+            expression += _translate_segment(segment) + ("/" if index < last else "")
+    return expression
+
+
+_ANY_DEPTH = "(?:.*/)?"
+_WILDCARDS = {"*": "[^/]*", "?": "[^/]"}
+
+
+def _translate_segment(segment: str) -> str:
+    return "".join(_WILDCARDS.get(character) or re.escape(character) for character in segment)
+
+
+def _compile(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    alternatives = "|".join(map(translate, patterns))
+    return re.compile(alternatives if patterns else r"(?!)", re.DOTALL)
+
+
+def _problem(pattern: str) -> RocwheelError | None:
+    segments = pattern.split("/")
+    if any(segment in {"", ".", ".."} for segment in segments):
+        return InputError(repr(pattern), "can match no path", expected="segments separated by single slashes")
+    return None
