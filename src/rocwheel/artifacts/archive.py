@@ -62,6 +62,7 @@ def _members(
 def _read_headers(archive: Path, tar: IO[bytes]) -> list[tarfile.TarInfo]:
     infos: list[tarfile.TarInfo] = []
     end = 0
+    tar.seek(0)
     try:
         with tarfile.open(fileobj=tar, mode="r:") as reader:
             for info in reader:
