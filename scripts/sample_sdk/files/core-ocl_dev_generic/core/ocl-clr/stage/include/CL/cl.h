@@ -1,0 +1,5 @@
+#pragma once
+#ifdef __cplusplus
+extern "C"
+#endif
+int clGetPlatformIDs(unsigned size, void **platforms, unsigned *count);
