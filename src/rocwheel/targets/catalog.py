@@ -8,6 +8,7 @@ from importlib.resources import files
 
 import msgspec
 
+from rocwheel.binary.machine import Machine, machine_of
 from rocwheel.targets.errors import UnknownTargetError
 
 __all__ = ["Catalog", "Extension", "Family", "Generic", "Packager", "Release", "Target", "load_catalog", "sort_key"]
@@ -24,12 +25,25 @@ class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 class _Processor(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
     name: str
-    mach: int
-    """EF_AMDGPU_MACH, the low byte of a code object's ``e_flags``."""
-    features: tuple[str, ...] = ()
-    """The features that a target id of it may set, of sramecc and xnack."""
     llvm: tuple[int, int]
     """First and last version of LLVM seen to emit code for it."""
+
+    @property
+    def mach(self) -> int:
+        """EF_AMDGPU_MACH, the low byte of a code object's ``e_flags``."""
+        return self._machine.mach
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features that a target id of it may set, of sramecc and xnack, in that order."""
+        return tuple(sorted(self._machine.features))
+
+    @property
+    def _machine(self) -> Machine:
+        machine = machine_of(self.name)
+        # Both tables ship with rocwheel, and a test holds them together.
+        assert machine is not None, self.name
+        return machine
 
 
 class Target(_Processor, frozen=True, forbid_unknown_fields=True, kw_only=True):

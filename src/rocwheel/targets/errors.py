@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from os.path import commonprefix
 from typing import TYPE_CHECKING, TypeVar
 
 from rocwheel.errors import InputError, ProblemsError, RocwheelError
@@ -14,6 +15,7 @@ __all__ = [
     "ConflictError",
     "EmptySetError",
     "IllegalFeatureError",
+    "NoFlagError",
     "UnknownReleaseError",
     "UnknownTargetError",
     "convert_all",
@@ -47,9 +49,15 @@ class UnknownTargetError(InputError):
 
     def __init__(self, name: str, known: Iterable[str], *, source: str, what: str = "GPU target") -> None:
         self.name = name
-        self.nearest = tuple(difflib.get_close_matches(name, sorted(set(known)), n=3, cutoff=0.6))
+        self.nearest = _nearest(name, known)
         remedy = f"Nearest: {', '.join(self.nearest)}." if self.nearest else "`rocwheel targets list` prints them all."
         super().__init__(source, f"{name!r} is no known {what}", remedy=remedy)
+
+
+def _nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    close = difflib.get_close_matches(name, sorted(set(known)), n=12, cutoff=0.6)
+    # Of similar names, people mean rather the one that begins alike: a generation, not a stepping.
+    return tuple(sorted(close, key=lambda other: -len(commonprefix([name, other])))[:3])
 
 
 class IllegalFeatureError(InputError):
@@ -82,6 +90,15 @@ class EmptySetError(InputError):
 
     def __init__(self, *, source: str) -> None:
         super().__init__(source, "names no GPU target", expected="at least one, such as gfx1100")
+
+
+class NoFlagError(InputError):
+    """Generic processors, where a distribution only knows specific ones."""
+
+    def __init__(self, processors: Sequence[str], *, source: str = "GPU targets") -> None:
+        self.processors = tuple(processors)
+        found = f"there is no USE flag for {', '.join(processors)}"
+        super().__init__(source, found, expected="specific processors, such as gfx1100")
 
 
 class UnknownReleaseError(InputError):

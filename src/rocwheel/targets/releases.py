@@ -26,9 +26,11 @@ def release_for(version: str, *, source: str = "ROCm version") -> Release:
         wanted = Version(version)
     except InvalidVersion as e:
         raise InputError(source, f"{version!r} is no version", expected="one such as 6.4 or 7.1.1") from e
-    rows = [row for row in releases if _major(row) == wanted.major and _since(row) <= wanted.release]
+    # A release candidate has the targets of its release.
+    wanted = Version(wanted.base_version)
+    rows = [row for row in releases if Version(row.since).major == wanted.major and Version(row.since) <= wanted]
     if not rows:
-        majors = sorted({_major(row) for row in releases})
+        majors = sorted({Version(row.since).major for row in releases})
         raise UnknownReleaseError(version, majors, source=source)
     return rows[-1]
 
@@ -46,11 +48,3 @@ def official_span(target: str) -> tuple[str, str]:
         elif first and not last:
             last = row.since
     return first, last
-
-
-def _since(row: Release) -> tuple[int, ...]:
-    return Version(row.since).release
-
-
-def _major(row: Release) -> int:
-    return Version(row.since).major

@@ -1,0 +1,120 @@
+"""The catalogue of GPU targets, held against LLVM."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from rocwheel.targets.catalog import load_catalog, sort_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CATALOG = load_catalog()
+LLVM_VERSIONS = [version for version in range(14, 30) if shutil.which(f"llvm-mc-{version}")]
+SEEN_LLVM = (16, 19, 22, 23)
+
+needs_llvm = pytest.mark.skipif(not LLVM_VERSIONS, reason="no llvm-mc (Debian package llvm-22)")
+
+
+def _newest_llvm() -> int:
+    return max(LLVM_VERSIONS)
+
+
+def _known_processors(version: int) -> set[str]:
+    command = [f"llvm-mc-{version}", "-triple=amdgcn-amd-amdhsa", "-mcpu=help", "/dev/null"]
+    text = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    names = set(re.findall(r"^  (gfx\S+)\s+- Select the", text, re.MULTILINE))
+    return {name for name in names if re.fullmatch(r"gfx[0-9a-f]{3,4}|gfx\d+(-\d+)?-generic", name)}
+
+
+def _e_flags(version: int, processor: str, folder: Path) -> int:
+    output = folder / f"{processor}.o"
+    command = [f"llvm-mc-{version}", "-triple=amdgcn-amd-amdhsa", f"-mcpu={processor}", "-filetype=obj"]
+    subprocess.run([*command, "-o", output, "/dev/null"], check=True)
+    with output.open("rb") as file:
+        return int(ELFFile(file).header["e_flags"])
+
+
+@needs_llvm
+def test_machine_numbers_and_features_are_those_that_llvm_writes(tmp_path: Path) -> None:
+    version = _newest_llvm()
+    processors = _known_processors(version)
+    assert len(processors) > 50
+    for name in processors:
+        flags = _e_flags(version, name, tmp_path)
+        features = [("sramecc", 0xC00), ("xnack", 0x300)]
+        written = (flags & 0xFF, tuple(feature for feature, mask in features if flags & mask))
+        row = CATALOG.processor(name)
+        assert (row.mach, row.features) == written, name
+
+
+@needs_llvm
+@pytest.mark.parametrize("version", [version for version in LLVM_VERSIONS if version in SEEN_LLVM])
+def test_processors_are_known_to_the_llvm_versions_that_the_catalogue_says(version: int) -> None:
+    listed = {row.name for row in CATALOG.processors.values() if row.llvm[0] <= version <= row.llvm[1]}
+    assert listed == _known_processors(version)
+
+
+def test_every_source_of_a_row_is_explained() -> None:
+    tables = (CATALOG.targets, CATALOG.generics, CATALOG.families, CATALOG.releases, CATALOG.packagers)
+    cited = {source for table in (*tables, CATALOG.extensions) for row in table for source in row.sources}
+    assert cited == set(CATALOG.sources)
+
+
+def test_every_row_has_a_source() -> None:
+    tables = (CATALOG.targets, CATALOG.generics, CATALOG.families, CATALOG.releases, CATALOG.packagers)
+    assert [row for table in (*tables, CATALOG.extensions) for row in table if not row.sources] == []
+
+
+def test_every_name_that_a_row_refers_to_is_a_known_processor() -> None:
+    lists = [row.members for row in CATALOG.generics] + [row.targets for row in CATALOG.families]
+    lists += [targets for row in CATALOG.releases for targets in (row.official, row.unofficial)]
+    lists += [targets for row in CATALOG.extensions for targets in (row.code, row.agents)]
+    assert {name for names in lists for name in names} <= set(CATALOG.processors)
+
+
+def test_no_two_processors_share_a_machine_number() -> None:
+    numbers = [row.mach for row in CATALOG.processors.values()]
+    assert len(set(numbers)) == len(numbers) == 63
+
+
+def test_no_release_calls_a_target_both_official_and_unofficial() -> None:
+    assert [row.since for row in CATALOG.releases if set(row.official) & set(row.unofficial)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        pytest.param("gfx90a", (9, 0, 10), id="hexadecimal stepping"),
+        pytest.param("gfx1100", (11, 0, 0), id="two-digit major"),
+        pytest.param("gfx803", (8, 0, 3), id="one-digit major"),
+        pytest.param("gfx1153", (11, 5, 3), id="minor"),
+    ],
+)
+def test_the_name_holds_the_version(name: str, version: tuple[int, int, int]) -> None:
+    assert next(target.version for target in CATALOG.targets if target.name == name) == version
+
+
+def test_processors_are_ordered_by_number_with_a_generic_before_its_members() -> None:
+    names = ["gfx1100", "gfx942", "gfx90a", "gfx9-4-generic", "gfx11-generic", "gfx9-generic", "gfx900", "gfx908"]
+    assert sorted(names, key=sort_key) == [
+        "gfx9-generic",
+        "gfx900",
+        "gfx908",
+        "gfx90a",
+        "gfx9-4-generic",
+        "gfx942",
+        "gfx11-generic",
+        "gfx1100",
+    ]
+
+
+def test_generics_of_a_processor_are_those_that_cover_it() -> None:
+    assert CATALOG.generics_of("gfx906") == ("gfx9-generic",)
+    assert CATALOG.generics_of("gfx908") == ()

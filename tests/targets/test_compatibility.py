@@ -1,0 +1,152 @@
+"""Which code runs on which GPU."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.binary.target_id import TargetId, parse_target_id
+from rocwheel.targets.catalog import load_catalog
+from rocwheel.targets.compatibility import Choice, Fit, Runtime, choose, covers, explain, fit
+
+SPECIFIC = st.sampled_from([target.name for target in load_catalog().targets])
+SETTING = st.sampled_from([None, True, False])
+
+
+def _id(text: str) -> TargetId:
+    return parse_target_id(text)
+
+
+def _ids(text: str) -> list[TargetId]:
+    return [_id(word) for word in text.split()]
+
+
+@st.composite
+def _targets(draw: st.DrawFn) -> TargetId:
+    name = draw(st.sampled_from(sorted(load_catalog().processors)))
+    features = load_catalog().processor(name).features
+    return TargetId(name, **{feature: draw(SETTING) for feature in features})
+
+
+@given(_targets(), st.sampled_from(Runtime))
+def test_code_runs_on_its_own_target(target: TargetId, runtime: Runtime) -> None:
+    assert fit(target, target, runtime) is Fit.EXACT
+
+
+@given(_targets(), _targets())
+def test_an_extended_runtime_takes_all_that_a_stock_one_takes(code: TargetId, agent: TargetId) -> None:
+    if fit(code, agent) is not Fit.NONE:
+        assert fit(code, agent, Runtime.EXTENDED) is not Fit.NONE
+
+
+@given(_targets(), _targets())
+def test_the_stock_rule_is_that_of_the_target_id_but_for_generic_code(code: TargetId, agent: TargetId) -> None:
+    assert agent.runs(code) == (fit(code, agent) in {Fit.EXACT, Fit.OPEN})
+
+
+@given(_targets(), _targets())
+def test_setting_a_feature_of_code_never_makes_it_run_on_more(code: TargetId, agent: TargetId) -> None:
+    wider = TargetId(code.processor)
+    if fit(code, agent) is not Fit.NONE:
+        assert fit(wider, agent) is not Fit.NONE
+
+
+@given(SPECIFIC)
+def test_generic_code_runs_on_every_member_and_on_nothing_else(name: str) -> None:
+    for generic in load_catalog().generics:
+        runs = fit(TargetId(generic.name), TargetId(name)) is Fit.GENERIC
+        assert runs == (name in generic.members)
+
+
+@given(_targets())
+def test_code_that_leaves_features_open_covers_every_setting(target: TargetId) -> None:
+    assert covers([TargetId(target.processor)], target)
+
+
+@given(_targets(), st.lists(_targets(), max_size=4))
+def test_more_code_never_covers_less(target: TargetId, others: list[TargetId]) -> None:
+    assert covers([*others, target], target)
+
+
+@pytest.mark.parametrize(
+    ("code", "agent", "runtime", "expected"),
+    [
+        pytest.param("gfx90a", "gfx90a:sramecc+:xnack-", Runtime.STOCK, Fit.OPEN, id="open features"),
+        pytest.param("gfx90a:xnack+", "gfx90a:sramecc+:xnack-", Runtime.STOCK, Fit.NONE, id="other setting"),
+        pytest.param("gfx90a:xnack+", "gfx90a", Runtime.STOCK, Fit.NONE, id="agent whose setting is not known"),
+        pytest.param("gfx9-4-generic", "gfx942:sramecc+:xnack-", Runtime.STOCK, Fit.GENERIC, id="generic"),
+        pytest.param("gfx9-4-generic:xnack+", "gfx942:xnack-", Runtime.STOCK, Fit.NONE, id="generic, other setting"),
+        pytest.param("gfx9-generic", "gfx908", Runtime.STOCK, Fit.NONE, id="gfx908 is not in gfx9-generic"),
+        pytest.param("gfx1030", "gfx1031", Runtime.STOCK, Fit.NONE, id="similar, stock"),
+        pytest.param("gfx1030", "gfx1031", Runtime.EXTENDED, Fit.SIMILAR, id="similar, extended"),
+        pytest.param("gfx1031", "gfx1030", Runtime.EXTENDED, Fit.SIMILAR, id="similar the other way"),
+        pytest.param("gfx1012", "gfx1010", Runtime.EXTENDED, Fit.NONE, id="gfx1010 takes no code of its siblings"),
+        pytest.param("gfx900", "gfx906:sramecc-:xnack-", Runtime.EXTENDED, Fit.SIMILAR, id="Vega 20 takes Vega 10"),
+        pytest.param("gfx906", "gfx900:xnack-", Runtime.EXTENDED, Fit.NONE, id="Vega 10 takes no Vega 20"),
+        pytest.param("gfx900:xnack+", "gfx902:xnack-", Runtime.EXTENDED, Fit.NONE, id="features bind extended too"),
+        pytest.param("gfx1100", "gfx1101", Runtime.EXTENDED, Fit.NONE, id="no rule for RDNA 3"),
+    ],
+)
+def test_how_code_fits(code: str, agent: str, runtime: Runtime, expected: Fit) -> None:
+    assert fit(_id(code), _id(agent), runtime) is expected
+
+
+@pytest.mark.parametrize(
+    ("codes", "agent", "runtime", "expected"),
+    [
+        pytest.param("gfx90a gfx90a:xnack+", "gfx90a:xnack+", Runtime.STOCK, 0, id="a stock runtime takes the first"),
+        pytest.param("gfx90a gfx90a:xnack+", "gfx90a:xnack+", Runtime.EXTENDED, 1, id="an extended one the best"),
+        pytest.param("gfx11-generic gfx1100", "gfx1100", Runtime.STOCK, 1, id="specific before generic"),
+        pytest.param("gfx1031 gfx1030", "gfx1030", Runtime.EXTENDED, 1, id="own before similar"),
+        pytest.param("gfx1032 gfx1030", "gfx1031", Runtime.EXTENDED, 0, id="the first of equals"),
+        pytest.param("gfx10-3-generic gfx1030", "gfx1031", Runtime.STOCK, 0, id="generic on stock"),
+    ],
+)
+def test_which_code_object_is_loaded(codes: str, agent: str, runtime: Runtime, expected: int) -> None:
+    choice = choose(_ids(codes), _id(agent), runtime)
+    assert choice is not None
+    assert choice.index == expected
+
+
+def test_a_choice_says_why() -> None:
+    assert choose(_ids("gfx906 gfx10-3-generic"), _id("gfx1031")) == Choice(
+        1, TargetId("gfx10-3-generic"), Fit.GENERIC, "generic code that covers the GPU"
+    )
+
+
+def test_nothing_is_loaded_when_nothing_fits() -> None:
+    assert choose(_ids("gfx906 gfx1030"), _id("gfx1100")) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "agent", "expected"),
+    [
+        pytest.param("gfx90a:xnack+", "gfx90a:xnack-", "needs xnack on, the GPU has it off", id="feature off"),
+        pytest.param("gfx90a:xnack-", "gfx90a", "needs xnack off, the GPU has it either", id="feature not known"),
+        pytest.param("gfx906", "gfx1030", "code for another processor", id="other processor"),
+        pytest.param(
+            "gfx1030",
+            "gfx1031",
+            "code for a similar GPU, which only an extended runtime takes",
+            id="similar",
+        ),
+    ],
+)
+def test_a_refusal_says_why(code: str, agent: str, expected: str) -> None:
+    assert explain(_id(code), _id(agent)) == expected
+
+
+@pytest.mark.parametrize(
+    ("codes", "wanted", "expected"),
+    [
+        pytest.param("gfx90a:xnack+ gfx90a:xnack-", "gfx90a", True, id="both settings make up the open one"),
+        pytest.param("gfx90a:xnack+", "gfx90a", False, id="one setting does not"),
+        pytest.param("gfx942 gfx950", "gfx9-4-generic", True, id="all members make up the generic"),
+        pytest.param("gfx942", "gfx9-4-generic", False, id="one member does not"),
+        pytest.param("gfx9-4-generic", "gfx950:xnack+", True, id="a generic serves a member"),
+        pytest.param("", "gfx906", False, id="nothing serves nothing"),
+    ],
+)
+def test_what_a_set_of_code_covers(codes: str, wanted: str, expected: bool) -> None:
+    assert covers(_ids(codes), _id(wanted)) is expected
