@@ -1,0 +1,142 @@
+"""Symlinks of an import: each is resolved where it came from and pointed anew at where its target went."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.paths import ancestors
+from rocwheel.errors import InputError, RocwheelError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.artifacts.import_rules import ImportRules, Placement
+    from rocwheel.artifacts.import_tree import Origin
+
+__all__ = ["LinkTree", "MovedLink", "SymlinkError"]
+
+_MOST_LINKS = 40
+"""As many as Linux follows for one path, path_resolution(7)."""
+
+
+class SymlinkError(InputError):
+    """A symlink that leaves its source or never ends."""
+
+
+class MovedLink(msgspec.Struct, frozen=True):
+    """A symlink at its new place."""
+
+    origin: Origin
+    placement: Placement
+    text: str
+    """Relative to the folder of the link."""
+
+
+class _Link(msgspec.Struct, frozen=True):
+    origin: Origin
+    placement: Placement
+    raw: str
+
+
+class LinkTree:
+    """What is where in the sources, and where it goes."""
+
+    def __init__(self) -> None:
+        self._links: dict[str, _Link] = {}
+        self._placed: dict[str, Placement] = {}
+        self._left_out: set[str] = set()
+
+    def add_file(self, source: str, placement: Placement) -> None:
+        """Tell where a file went."""
+        self._placed[source] = placement
+
+    def add_link(self, origin: Origin, placement: Placement, raw: str) -> None:
+        """Take a symlink; an absolute one starts at the root of the source."""
+        self._links[origin.path] = _Link(origin, placement, raw)
+
+    def leave_out(self, source: str) -> None:
+        """Tell that a file of the source is not imported."""
+        self._left_out.add(source)
+
+    def placed(self, source: str) -> Placement | None:
+        """Return where a file went, if it was imported."""
+        return self._placed.get(source)
+
+    def resolve(self, rules: ImportRules, problems: list[RocwheelError]) -> tuple[list[MovedLink], list[str]]:
+        """Return the links at their new places, and the source paths of those whose target is not among the sources.
+
+        A link whose target goes to the link's own place vanishes: two names became one. A link to something that is
+        left out vanishes too. Links that leave the source or run in circles are added to ``problems``.
+        """
+        folders = {folder for path in (*self._placed, *self._links) for folder in ancestors(path)}
+        moved, dangling = [], []
+        for source, link in sorted(self._links.items()):
+            try:
+                target = self._follow_to_end(source)
+            except SymlinkError as e:
+                problems.append(e)
+                continue
+            destination = self._destination(target, folders, rules)
+            if destination is None:
+                if target not in self._left_out:
+                    dangling.append(source)
+            elif destination != link.placement.path:
+                text = posixpath.relpath(destination, posixpath.dirname(link.placement.path) or ".")
+                moved.append(MovedLink(link.origin, link.placement, text))
+        return moved, dangling
+
+    def _destination(self, target: str, folders: set[str], rules: ImportRules) -> str | None:
+        if target in self._links:
+            return self._links[target].placement.path
+        if target in self._placed:
+            return self._placed[target].path
+        if target in folders:
+            return self._folder_destination(target, rules)
+        return None
+
+    def _folder_destination(self, folder: str, rules: ImportRules) -> str | None:
+        """Return where a folder went, told from the first file in it that kept its place there."""
+        for source, placement in self._placed.items():
+            rest = source.removeprefix(folder)
+            if rest != source and rest.startswith("/") and placement.path.endswith(rest):
+                return placement.path.removesuffix(rest)
+        return None
+
+    def _follow_to_end(self, source: str) -> str:
+        """Return what a link points to, one step; its further steps are walked only to see that they end."""
+        first = self._step(source)
+        target = first
+        for _ in range(_MOST_LINKS):
+            if target not in self._links:
+                return first
+            target = self._step(target)
+        raise SymlinkError(self._links[source].origin, "is a symlink that runs in circles", remedy="Mend the source.")
+
+    def _step(self, source: str) -> str:
+        """Return the source path that a link's text names, with the links among its folders resolved."""
+        done = source.split("/")[:-1]
+        pending = self._links[source].raw.split("/")
+        if not pending[0]:
+            done = []
+        followed = 0
+        while pending:
+            segment = pending.pop(0)
+            if segment == ".." and not done:
+                raise SymlinkError(
+                    self._links[source].origin,
+                    f"is a symlink that leaves the tree through {self._links[source].raw!r}",
+                    expected="links to what is in the same source",
+                )
+            if segment == "..":
+                done.pop()
+            elif segment not in {"", "."}:
+                done.append(segment)
+            here = self._links.get("/".join(done))
+            if pending and here and followed < _MOST_LINKS:
+                followed += 1
+                pending = here.raw.split("/") + pending
+                done = done[:-1] if pending[0] else []
+        return "/".join(done)

@@ -1,0 +1,87 @@
+"""Imports an install prefix such as ``/opt/rocm`` as artifacts."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwheel.artifacts.artifact import PERMISSIONS, FileKind
+from rocwheel.artifacts.import_tree import Origin
+from rocwheel.artifacts.importing import Importer, SourceMember, importing
+from rocwheel.errors import InputError, WorkError
+from rocwheel.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.artifacts.import_report import ImportReport
+    from rocwheel.artifacts.import_table import ImportTable
+
+__all__ = ["import_prefix"]
+
+
+def import_prefix(
+    prefix: Path, dest: Path, table: ImportTable, *, strict: bool = False, progress: Progress = SILENT
+) -> ImportReport:
+    """Turn a prefix into artifacts in the folder ``dest``, which must be new or empty.
+
+    Files that no rule takes go into the table's catch-all artifact; with ``strict`` they are errors.
+    Raises `InputError` when the prefix can't be read, `ProblemsError` for symlinks that leave it.
+    """
+    root = prefix.resolve()
+    if not root.is_dir():
+        raise InputError(prefix, "is no folder", expected="an install prefix such as /opt/rocm")
+    if dest.resolve().is_relative_to(root):
+        raise InputError(dest, f"is inside the prefix {prefix}", remedy="Choose a folder outside.")
+    entries = list(_walk(root))
+    with importing(table, dest, strict=strict) as importer:
+        importer.version = _sdk_version(root, table)
+        progress.begin(f"copying {prefix}", sum(entry.stat(follow_symlinks=False).st_size for entry in entries))
+        for entry in entries:
+            _add(importer, root, entry)
+            progress.advance(entry.stat(follow_symlinks=False).st_size)
+        progress.end()
+        return importer.finish()
+
+
+def _walk(folder: Path | str) -> Iterator[os.DirEntry[str]]:
+    """List files and links below a folder in a fixed order, without following links."""
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError as e:
+        raise InputError(folder, f"cannot be read ({e.strerror})", remedy="Check the permissions.") from e
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(entry.path)
+        else:
+            yield entry
+
+
+def _add(importer: Importer, root: Path, entry: os.DirEntry[str]) -> None:
+    origin = Origin(os.path.relpath(entry.path, root), str(root))
+    if entry.is_symlink():
+        link = os.readlink(entry.path).replace(f"{root}/", "/", 1)
+        importer.add(SourceMember(origin, FileKind.SYMLINK, link=link))
+        return
+    mode = entry.stat(follow_symlinks=False).st_mode
+    if not stat.S_ISREG(mode):
+        raise InputError(entry.path, "is a device node, socket or pipe", expected="files, links and folders")
+    try:
+        file = Path(entry.path).open("rb")
+    except OSError as e:
+        raise InputError(entry.path, f"cannot be read ({e.strerror})", remedy="Check the permissions.") from e
+    with file:
+        importer.add(SourceMember(origin, FileKind.FILE, mode=mode & PERMISSIONS, content=file))
+
+
+def _sdk_version(root: Path, table: ImportTable) -> str:
+    """Return the version that the first version file tells, without its build number: ``6.2.0`` for ``6.2.0-66``."""
+    for pattern in table.version_from:
+        for path in sorted(root.glob(pattern)):
+            text = path.read_text("utf-8", "replace").strip()
+            if text:
+                return text.split()[0].partition("-")[0]
+    return ""
