@@ -1,0 +1,198 @@
+"""Facts of one ELF file (System V ABI, gABI), read from a memory map without touching more than they need."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.elf_bytes import Buffer, ElfBytes, ElfError
+from rocwheel.binary.elf_dynamic import (
+    DF_1_PIE,
+    DT_FLAGS_1,
+    DT_NEEDED,
+    DT_RPATH,
+    DT_RUNPATH,
+    DT_SONAME,
+    DynamicTable,
+    read_dynamic,
+    read_string_table,
+)
+from rocwheel.binary.elf_header import (
+    EM_AMDGPU,
+    ET_DYN,
+    ET_EXEC,
+    ET_REL,
+    MAGIC,
+    PT_INTERP,
+    Header,
+    Segment,
+    read_header,
+    read_segments,
+    require_contents,
+)
+from rocwheel.binary.elf_notes import read_build_id
+from rocwheel.binary.elf_sections import Section, is_detached_debug, read_section_table, read_sections
+from rocwheel.binary.elf_symbols import SymbolReader
+from rocwheel.binary.elf_versions import VersionNeed, VersionReader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "Buffer",
+    "Elf",
+    "ElfError",
+    "ElfKind",
+    "Section",
+    "Segment",
+    "VersionNeed",
+    "is_elf",
+    "read_elf",
+    "read_sections",
+]
+
+
+class ElfKind(enum.Enum):
+    """What an ELF file is for."""
+
+    EXECUTABLE = "executable"
+    """A program; also one that is position independent, or that is statically linked."""
+    SHARED_OBJECT = "shared object"
+    RELOCATABLE = "relocatable"
+    """An object file, for the linker."""
+    CODE_OBJECT = "code object"
+    """Code for an AMD GPU."""
+    OTHER = "other"
+    """Neither of these: a core dump, or debug information split off a program."""
+
+
+class Elf(msgspec.Struct, frozen=True):
+    """The facts of one ELF file; a plain value that can be pickled and compared."""
+
+    machine: int
+    """``e_machine``: 62 for x86-64, 183 for AArch64, 224 for AMD GPUs."""
+    kind: ElfKind
+    type: int
+    """``e_type``."""
+    osabi: int
+    segments: tuple[Segment, ...]
+    is_dynamic: bool = False
+    """Whether there is a dynamic section, the place of all that follows but interpreter and build id."""
+    interpreter: str | None = None
+    soname: str | None = None
+    needed: tuple[str, ...] = ()
+    rpath: str | None = None
+    runpath: str | None = None
+    version_needs: tuple[VersionNeed, ...] = ()
+    version_definitions: tuple[str, ...] = ()
+    imports_dlopen: bool = False
+    """Whether it calls ``dlopen`` or ``dlmopen``, and so may load libraries that it doesn't name as needed."""
+    build_id: str | None = None
+    """In hexadecimal."""
+
+
+class _DynamicFacts(msgspec.Struct, frozen=True):
+    is_pie: bool = False
+    soname: str | None = None
+    needed: tuple[str, ...] = ()
+    rpath: str | None = None
+    runpath: str | None = None
+    version_needs: tuple[VersionNeed, ...] = ()
+    version_definitions: tuple[str, ...] = ()
+    imports_dlopen: bool = False
+
+
+def is_elf(data: Buffer) -> bool:
+    """Tell whether the bytes begin like an ELF file of any class and machine."""
+    return bytes(data[: len(MAGIC)]) == MAGIC
+
+
+def read_elf(data: Buffer, *, name: str) -> Elf:
+    """Read the facts of a 64-bit little-endian ELF file; ``name`` is what errors call it.
+
+    Section headers are looked at only to tell split-off debug information from programs: stripped files and files
+    without section headers read the same.
+
+    Raises `ElfError` when the file is no such ELF file, is truncated or damaged, or when its SONAME is no file name
+    (empty, ``.``, ``..`` or with a slash): every user of the SONAME makes a file name of it.
+    """
+    with memoryview(data) as view:
+        source = ElfBytes(view, name)
+        return _read(source)
+
+
+def _read(source: ElfBytes) -> Elf:
+    header = read_header(source)
+    segments = read_segments(source, header)
+    base = Elf(machine=header.machine, kind=ElfKind.OTHER, type=header.type, osabi=header.osabi, segments=segments)
+    if header.type == ET_REL:
+        kind = ElfKind.CODE_OBJECT if header.machine == EM_AMDGPU else ElfKind.RELOCATABLE
+        return msgspec.structs.replace(base, kind=kind)
+    if header.type not in {ET_EXEC, ET_DYN} or is_detached_debug(read_section_table(source, header)):
+        return base
+    require_contents(source, segments)
+    interpreter = _read_interpreter(source, segments)
+    dynamic = read_dynamic(source, segments)
+    facts = _read_dynamic_facts(source, segments, dynamic) if dynamic else _DynamicFacts()
+    return Elf(
+        machine=header.machine,
+        kind=_kind(header, interpreter, facts),
+        type=header.type,
+        osabi=header.osabi,
+        segments=segments,
+        is_dynamic=dynamic is not None,
+        interpreter=interpreter,
+        soname=facts.soname,
+        needed=facts.needed,
+        rpath=facts.rpath,
+        runpath=facts.runpath,
+        version_needs=facts.version_needs,
+        version_definitions=facts.version_definitions,
+        imports_dlopen=facts.imports_dlopen,
+        build_id=read_build_id(source, segments),
+    )
+
+
+def _kind(header: Header, interpreter: str | None, facts: _DynamicFacts) -> ElfKind:
+    if header.machine == EM_AMDGPU:
+        return ElfKind.CODE_OBJECT
+    is_program = header.type == ET_EXEC or facts.is_pie or (interpreter is not None and facts.soname is None)
+    return ElfKind.EXECUTABLE if is_program else ElfKind.SHARED_OBJECT
+
+
+def _read_interpreter(source: ElfBytes, segments: Sequence[Segment]) -> str | None:
+    segment = next((segment for segment in segments if segment.type == PT_INTERP), None)
+    return source.string(segment.offset, segment.end, "the interpreter's path") if segment else None
+
+
+def _read_dynamic_facts(source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable) -> _DynamicFacts:
+    strings = read_string_table(source, segments, dynamic)
+    versions = VersionReader(source, segments, dynamic, strings)
+
+    def text(tag: int, what: str) -> str | None:
+        offset = dynamic.value(tag)
+        return None if offset is None else strings.string(source, offset, what)
+
+    return _DynamicFacts(
+        is_pie=bool((dynamic.value(DT_FLAGS_1) or 0) & DF_1_PIE),
+        soname=_checked_soname(source, text(DT_SONAME, "the SONAME")),
+        needed=tuple(strings.string(source, offset, "a NEEDED name") for offset in dynamic.values(DT_NEEDED)),
+        rpath=text(DT_RPATH, "the RPATH"),
+        runpath=text(DT_RUNPATH, "the RUNPATH"),
+        version_needs=versions.needs(),
+        version_definitions=versions.definitions(),
+        imports_dlopen=SymbolReader(source, segments, dynamic, strings).imports(b"dlopen", b"dlmopen"),
+    )
+
+
+def _checked_soname(source: ElfBytes, soname: str | None) -> str | None:
+    if soname is not None and (soname in {"", ".", ".."} or "/" in soname):
+        raise ElfError(
+            source.name,
+            f"the SONAME {soname!r}",
+            expected="a plain file name",
+            remedy="Link the library again with -Wl,-soname=NAME, or leave it out.",
+        )
+    return soname

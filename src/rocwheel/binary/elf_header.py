@@ -1,0 +1,155 @@
+"""The ELF header and program headers of 64-bit little-endian files (gABI, "ELF Header" and "Program Header")."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from rocwheel.binary.elf_bytes import ElfError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocwheel.binary.elf_bytes import ElfBytes
+
+__all__ = ["Header", "Segment", "find_offset", "load_segments", "read_header", "read_segments"]
+
+MAGIC: Final = b"\x7fELF"
+ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
+EM_MIPS, EM_AMDGPU = 8, 224
+PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_PHDR = 1, 2, 3, 4, 6
+PF_X, PF_W, PF_R = 1, 2, 4
+E_PHOFF, E_PHNUM = 32, 56
+
+SEGMENT_LAYOUT: Final = Struct("<IIQQQQQQ")
+_HEADER_LAYOUT: Final = Struct("<4sBBBBB7xHHIQQQIHHHHHH")
+_FIRST_SECTION_LAYOUT: Final = Struct("<IIQQQQIIQQ")
+_CLASS_64, _LITTLE_ENDIAN, _CURRENT_VERSION = 2, 1, 1
+_EXTENDED_COUNT = 0xFFFF
+_ADDRESS_LIMIT = 1 << 64
+
+
+class Header(msgspec.Struct, frozen=True):
+    """The ELF header, with the counts that outgrow their field (``PN_XNUM``, ``SHN_XINDEX``) already resolved."""
+
+    type: int
+    machine: int
+    osabi: int
+    entry: int
+    segments_offset: int
+    segment_count: int
+    sections_offset: int
+    section_count: int
+    section_names_index: int
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """One program header; the fields keep the order of ``Elf64_Phdr``."""
+
+    type: int
+    flags: int
+    offset: int
+    address: int
+    physical_address: int
+    file_size: int
+    memory_size: int
+    alignment: int
+
+    @property
+    def end(self) -> int:
+        """File offset after its last byte."""
+        return self.offset + self.file_size
+
+    @property
+    def memory_end(self) -> int:
+        """Address after its last byte in memory, zero-filled part included."""
+        return self.address + self.memory_size
+
+    def pack(self) -> bytes:
+        """Return the 56 bytes of this program header."""
+        return SEGMENT_LAYOUT.pack(*msgspec.structs.astuple(self))
+
+
+def read_header(source: ElfBytes) -> Header:
+    """Read the ELF header; raise `ElfError` unless the file is 64-bit little-endian and its tables lie inside it."""
+    _check_identification(source)
+    fields = source.unpack(_HEADER_LAYOUT, 0, "the ELF header")
+    _, _, _, _, osabi, _, kind, machine, _, entry, phoff, shoff, _, _, phentsize, phnum, shentsize, shnum, shstrndx = (
+        fields
+    )
+    if shoff and (shnum == 0 or _EXTENDED_COUNT in {phnum, shstrndx}):
+        first = source.unpack(_FIRST_SECTION_LAYOUT, shoff, "the first section header")
+        phnum = first[7] if phnum == _EXTENDED_COUNT else phnum
+        shnum = shnum or first[5]
+        shstrndx = first[6] if shstrndx == _EXTENDED_COUNT else shstrndx
+    shnum = shnum if shoff else 0
+    phnum = phnum if phoff else 0
+    _check_table(source, "program header", phoff, phnum, phentsize, SEGMENT_LAYOUT.size)
+    _check_table(source, "section header", shoff, shnum, shentsize, _FIRST_SECTION_LAYOUT.size)
+    return Header(kind, machine, osabi, entry, phoff, phnum, shoff, shnum, shstrndx)
+
+
+def _check_identification(source: ElfBytes) -> None:
+    start = source.read(0, min(source.size, 16), "the start")
+    if not start.startswith(MAGIC):
+        raise ElfError(
+            source.name,
+            f"no ELF file (it begins with {start[:4]!r})" if start else "empty",
+            expected=f"an ELF file, which begins with {MAGIC!r}",
+        )
+    source.require(0, _HEADER_LAYOUT.size, "the ELF header")
+    expected = "a 64-bit little-endian ELF file"
+    remedy = "Leave it out: no ROCm program loads it."
+    if start[4] != _CLASS_64:
+        found = "a 32-bit ELF file" if start[4] == 1 else f"an ELF file of the unknown class {start[4]}"
+        raise ElfError(source.name, found, expected=expected, remedy=remedy)
+    if start[5] != _LITTLE_ENDIAN:
+        found = "a big-endian ELF file" if start[5] == 2 else f"an ELF file of the unknown byte order {start[5]}"
+        raise ElfError(source.name, found, expected=expected, remedy=remedy)
+    if start[6] != _CURRENT_VERSION:
+        raise ElfError(source.name, f"an ELF file of version {start[6]}", expected="version 1")
+
+
+def _check_table(source: ElfBytes, entry: str, offset: int, count: int, entry_size: int, expected: int) -> None:
+    if count and entry_size != expected:
+        raise ElfError(source.name, f"a {entry} of {entry_size} bytes", expected=f"{expected} bytes")
+    source.require(offset if count else 0, count * expected, f"the {entry} table")
+
+
+def read_segments(source: ElfBytes, header: Header) -> tuple[Segment, ...]:
+    """Read the program headers. Whether they lie inside the file is the caller's to check (`require_contents`)."""
+    size = header.segment_count * SEGMENT_LAYOUT.size
+    table = source.read(header.segments_offset if size else 0, size, "the program header table")
+    segments = tuple(Segment(*fields) for fields in SEGMENT_LAYOUT.iter_unpack(table))
+    for segment in segments:
+        if segment.type == PT_LOAD and segment.memory_end > _ADDRESS_LIMIT:
+            raise ElfError(source.name, f"a segment at {segment.address:#x} that ends beyond the address space")
+    return segments
+
+
+def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
+    """Raise `ElfError` when a loaded segment reaches beyond the end of the file."""
+    for segment in load_segments(segments):
+        source.require(segment.offset, segment.file_size, "a loaded segment")
+        if segment.file_size > segment.memory_size:
+            raise ElfError(
+                source.name, f"a segment of {segment.file_size} bytes in {segment.memory_size} bytes of memory"
+            )
+
+
+def load_segments(segments: Iterable[Segment]) -> list[Segment]:
+    """Return the segments that the loader maps (``PT_LOAD``)."""
+    return [segment for segment in segments if segment.type == PT_LOAD]
+
+
+def find_offset(source: ElfBytes, segments: Iterable[Segment], address: int, what: str) -> tuple[int, int]:
+    """Return the file offset of ``address``, and that of the end of the segment that holds it.
+
+    Raises `ElfError` when no segment brings that address from the file.
+    """
+    for segment in load_segments(segments):
+        if segment.address <= address < segment.address + segment.file_size:
+            return segment.offset + address - segment.address, segment.end
+    raise ElfError(source.name, f"{what} is said to be at address {address:#x}, where no segment of the file is loaded")

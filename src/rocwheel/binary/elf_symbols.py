@@ -1,0 +1,105 @@
+"""The dynamic symbol table (gABI, "Symbol Table"); its length follows from the hash table or the next table."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from rocwheel.binary.elf_bytes import ElfError
+from rocwheel.binary.elf_dynamic import (
+    DT_GNU_HASH,
+    DT_HASH,
+    DT_STRTAB,
+    DT_SYMTAB,
+    DT_VERDEF,
+    DT_VERNEED,
+    DT_VERSYM,
+    DynamicTable,
+    StringTable,
+)
+from rocwheel.binary.elf_header import find_offset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.binary.elf_bytes import ElfBytes
+    from rocwheel.binary.elf_header import Segment
+
+__all__ = ["SymbolReader"]
+
+SYMBOL_LAYOUT: Final = Struct("<IBBHQQ")
+_HASH_HEADER: Final = Struct("<II")
+_CHUNK_SYMBOLS = 1 << 12
+_CHUNK_BYTES = 1 << 20
+_MOST_SYMBOLS = 1 << 22
+_UNDEFINED = 0
+# Tables that linkers put behind the dynamic symbols: DT_RELA, DT_INIT, DT_FINI, DT_REL, DT_JMPREL, DT_INIT_ARRAY,
+# DT_FINI_ARRAY, DT_RELR.
+_OTHER_ADDRESSES = {7, 12, 13, 17, 23, 25, 26, 36}
+_ADDRESSES = {DT_HASH, DT_STRTAB, DT_VERSYM, DT_VERDEF, DT_VERNEED, DT_GNU_HASH} | _OTHER_ADDRESSES
+
+
+class SymbolReader:
+    """Reads the names of the dynamic symbols of one file."""
+
+    def __init__(
+        self, source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable, strings: StringTable
+    ) -> None:
+        self._source = source
+        self._segments = segments
+        self._dynamic = dynamic
+        self._strings = strings
+
+    def imports(self, *names: bytes) -> bool:
+        """Tell whether an undefined symbol has one of ``names``.
+
+        The strings are searched first: most files don't hold the names, and then no symbol is looked at.
+        """
+        wanted = {offset for name in names for offset in self._find_string(name + b"\0")}
+        if not wanted:
+            return False
+        return any(section == _UNDEFINED and name in wanted for name, section in self._symbols())
+
+    def name_offsets(self) -> Iterator[int]:
+        """Give the string offset of each dynamic symbol's name, and perhaps a few that are none.
+
+        Where the file doesn't say how many symbols there are, what stands up to the next table is taken for symbols.
+        """
+        return (name for name, _ in self._symbols())
+
+    def _find_string(self, text: bytes) -> Iterator[int]:
+        for start in range(0, self._strings.size, _CHUNK_BYTES):
+            size = min(_CHUNK_BYTES + len(text) - 1, self._strings.size - start)
+            chunk = self._source.read(self._strings.offset + start, size, "the dynamic string table")
+            position = chunk.find(text)
+            while position >= 0:
+                yield start + position
+                position = chunk.find(text, position + 1)
+
+    def _symbols(self) -> Iterator[tuple[int, int]]:
+        """Give the name's string offset and the section of each symbol."""
+        address = self._dynamic.value(DT_SYMTAB)
+        if address is None:
+            return
+        offset, end = find_offset(self._source, self._segments, address, "the dynamic symbol table")
+        count = self._count(address, end - offset)
+        if count > _MOST_SYMBOLS:
+            raise ElfError(self._source.name, f"{count} dynamic symbols", expected=f"at most {_MOST_SYMBOLS}")
+        for start in range(0, count, _CHUNK_SYMBOLS):
+            size = min(_CHUNK_SYMBOLS, count - start) * SYMBOL_LAYOUT.size
+            chunk = self._source.read(offset + start * SYMBOL_LAYOUT.size, size, "the dynamic symbol table")
+            for name, _, _, section, _, _ in SYMBOL_LAYOUT.iter_unpack(chunk):
+                yield name, section
+
+    def _count(self, address: int, room: int) -> int:
+        """Return what the hash table says, else how many symbols fit before the next table.
+
+        A GNU hash table doesn't tell: it may be empty, and leaves out symbols that are only referred to.
+        """
+        table = self._dynamic.value(DT_HASH)
+        if table is not None:
+            offset, _ = find_offset(self._source, self._segments, table, "the hash table")
+            _, count = self._source.unpack(_HASH_HEADER, offset, "the hash table")
+            return int(count)
+        others = (value - address for tag, value in self._dynamic.entries if tag in _ADDRESSES and value > address)
+        return min([room, *others]) // SYMBOL_LAYOUT.size
