@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from os.path import commonprefix
+from itertools import takewhile
 from typing import TYPE_CHECKING, TypeVar
 
 from rocwheel.errors import InputError, ProblemsError, RocwheelError
@@ -57,7 +57,11 @@ class UnknownTargetError(InputError):
 def _nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
     close = difflib.get_close_matches(name, sorted(set(known)), n=12, cutoff=0.6)
     # Of similar names, people mean rather the one that begins alike: a generation, not a stepping.
-    return tuple(sorted(close, key=lambda other: -len(commonprefix([name, other])))[:3])
+    return tuple(sorted(close, key=lambda other: -_alike(name, other))[:3])
+
+
+def _alike(one: str, other: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 class IllegalFeatureError(InputError):
