@@ -60,6 +60,11 @@ class Artifact(msgspec.Struct, frozen=True):
     """Its stage folders, as its manifest lists them."""
     members: tuple[Member, ...]
 
+    @property
+    def size(self) -> int:
+        """Bytes of all its files."""
+        return sum(member.source.size for member in self.members if member.source)
+
     def stage_of(self, path: str) -> str | None:
         """Return the stage folder that a member's path is in, if any; the innermost of nested ones."""
         inside = [stage for stage in self.stages if path.startswith(f"{stage}/")]

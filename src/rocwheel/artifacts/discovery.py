@@ -14,8 +14,8 @@ from rocwheel.artifacts.spool import peek
 from rocwheel.errors import InputError, RocwheelError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-__all__ = ["Discovery", "StoredArtifact", "archive_stem", "find_artifacts"]
+    from collections.abc import Iterable, Iterator
+__all__ = ["Discovery", "StoredArtifact", "archive_stem", "find_archives", "find_artifacts"]
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +28,14 @@ class StoredArtifact(msgspec.Struct, frozen=True, order=True):
     name: ArtifactName
     path: str
     is_archive: bool
+
+    @property
+    def packed_size(self) -> int:
+        """Bytes of an archive; 0 for a folder, and when it can't be told."""
+        try:
+            return Path(self.path).stat().st_size if self.is_archive else 0
+        except OSError:
+            return 0
 
 
 class Discovery(msgspec.Struct, frozen=True):
@@ -45,18 +53,28 @@ def find_artifacts(directory: Path) -> Discovery:
     Hidden names, and whatever does not look like an artifact, are left aside. Raises `InputError` when ``directory``
     can't be read or has nothing that looks like an artifact.
     """
+    discovery = _sort_out(_candidates(directory), directory)
+    if not discovery.artifacts and not discovery.problems:
+        expected = "folders or .tar.xz or .tar.zst archives named {name}_{component}_{target}"
+        raise InputError(directory, "holds no artifacts", expected=expected, remedy="Is it the right folder?")
+    return discovery
+
+
+def find_archives(paths: Iterable[Path]) -> Discovery:
+    """Take some paths for artifact archives; the problems name those that are none."""
+    return _sort_out(paths, "archives", folders=False)
+
+
+def _sort_out(paths: Iterable[Path], subject: object, *, folders: bool = True) -> Discovery:
     found: dict[ArtifactName, list[StoredArtifact]] = {}
     problems: list[RocwheelError] = []
-    for path in _candidates(directory):
-        artifact = _stored(path)
+    for path in paths:
+        artifact = _stored(path, is_archive=not (folders and path.is_dir()))
         if isinstance(artifact, InputError):
             problems.append(artifact)
         else:
             found.setdefault(artifact.name, []).append(artifact)
-    problems += [_repeated(directory, same) for same in found.values() if len(same) > 1]
-    if not found and not problems:
-        expected = "folders or .tar.xz or .tar.zst archives named {name}_{component}_{target}"
-        raise InputError(directory, "holds no artifacts", expected=expected, remedy="Is it the right folder?")
+    problems += [_repeated(subject, same) for same in found.values() if len(same) > 1]
     return Discovery(tuple(sorted(same[0] for same in found.values() if len(same) == 1)), tuple(problems))
 
 
@@ -91,18 +109,17 @@ def _suffixes_of(path: Path) -> Iterator[str]:
     return (suffix for suffix in _OTHER_SUFFIXES if path.name.endswith(suffix))
 
 
-def _stored(path: Path) -> StoredArtifact | InputError:
-    is_archive = not path.is_dir()
+def _stored(path: Path, *, is_archive: bool) -> StoredArtifact | InputError:
     stem = archive_stem(path) if is_archive else path.name
     if stem is None:
         expected, remedy = " or ".join(ARCHIVE_SUFFIXES), "Unpack it to a folder, or compress it with xz or zstd."
-        return InputError(path, "is an archive that cannot be read", expected=expected, remedy=remedy)
+        return InputError(path, "is no artifact archive that can be read", expected=expected, remedy=remedy)
     try:
         return StoredArtifact(ArtifactName.parse(stem, path), str(path), is_archive)
     except InputError as e:
         return e
 
 
-def _repeated(directory: Path, artifacts: list[StoredArtifact]) -> InputError:
+def _repeated(subject: object, artifacts: list[StoredArtifact]) -> InputError:
     names = " and ".join(Path(artifact.path).name for artifact in artifacts)
-    return InputError(directory, f"holds one artifact several times: {names}", remedy="Keep one of them.")
+    return InputError(str(subject), f"one artifact is there several times: {names}", remedy="Keep one of them.")

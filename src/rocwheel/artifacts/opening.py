@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.archive import read_archive
+from rocwheel.artifacts.collecting import map_collecting, serialised
 from rocwheel.artifacts.discovery import Discovery, StoredArtifact, find_artifacts
 from rocwheel.artifacts.folder import read_folder
 from rocwheel.artifacts.spool import decompress
-from rocwheel.errors import InputError, ProblemsError, RocwheelError, WorkError
+from rocwheel.errors import InputError
 from rocwheel.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -21,10 +19,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.artifact import Artifact
 
-__all__ = ["open_archives", "open_artifacts"]
-
-_WORKERS = min(4, os.cpu_count() or 1)
-"""Archives decompressed at a time; a decoder holds up to 128 MiB."""
+__all__ = ["open_archive", "open_artifacts"]
 
 
 @contextmanager
@@ -45,10 +40,10 @@ def open_artifacts(
 
 
 @contextmanager
-def open_archives(archives: Sequence[StoredArtifact], *, progress: Progress = SILENT) -> Iterator[tuple[Artifact, ...]]:
-    """Read some archives, wherever they lie, like `open_artifacts`."""
+def open_archive(archive: StoredArtifact, *, advance: Callable[[int], None]) -> Iterator[Artifact]:
+    """Read one archive, wherever it lies, like `open_artifacts`; ``advance`` is told of its bytes."""
     with ExitStack() as stack:
-        yield _read_all("archives", Discovery(tuple(archives), ()), stack, progress)
+        yield _read(archive, stack, advance)
 
 
 def _select(directory: Path, found: Discovery, names: Sequence[str]) -> Discovery:
@@ -59,19 +54,18 @@ def _select(directory: Path, found: Discovery, names: Sequence[str]) -> Discover
 
 
 def _read_all(subject: str, found: Discovery, stack: ExitStack, progress: Progress) -> tuple[Artifact, ...]:
-    archives = [artifact.path for artifact in found.artifacts if artifact.is_archive]
-    if archives:
-        progress.begin("Decompressing artifacts", sum(_size(path) for path in archives))
-    advance = _serialised(progress.advance)
-    with ThreadPoolExecutor(_WORKERS) as executor:
-        futures = [executor.submit(_read, artifact, stack, advance) for artifact in found.artifacts]
-        _wait_for(futures)
-    if archives:
+    packed_size = sum(artifact.packed_size for artifact in found.artifacts)
+    if packed_size:
+        progress.begin("Decompressing artifacts", packed_size)
+    advance = serialised(progress.advance)
+
+    def read(stored: StoredArtifact) -> Artifact:
+        return _read(stored, stack, advance)
+
+    try:
+        return map_collecting(read, found.artifacts, subject, found.problems)
+    finally:
         progress.end()
-    problems = [*found.problems, *_failures(futures)]
-    if problems:
-        raise ProblemsError(subject, problems)
-    return tuple(future.result() for future in futures)
 
 
 def _read(stored: StoredArtifact, stack: ExitStack, advance: Callable[[int], None]) -> Artifact:
@@ -81,41 +75,3 @@ def _read(stored: StoredArtifact, stack: ExitStack, advance: Callable[[int], Non
     spool = decompress(path, advance=advance)
     stack.callback(spool.close)
     return read_archive(path, stored.name, spool)
-
-
-def _wait_for(futures: Sequence[Future[Artifact]]) -> None:
-    try:
-        wait(futures)
-    except BaseException:
-        for future in futures:
-            future.cancel()
-        raise
-
-
-def _failures(futures: Sequence[Future[Artifact]]) -> Iterator[RocwheelError]:
-    errors = [error for future in futures if (error := future.exception()) is not None]
-    for error in errors:
-        if isinstance(error, WorkError) or not isinstance(error, RocwheelError):
-            raise error
-    for error in errors:
-        if isinstance(error, ProblemsError):
-            yield from error.problems
-        elif isinstance(error, RocwheelError):
-            yield error
-
-
-def _serialised(advance: Callable[[int], None]) -> Callable[[int], None]:
-    lock = threading.Lock()
-
-    def locked(amount: int) -> None:
-        with lock:
-            advance(amount)
-
-    return locked
-
-
-def _size(path: str) -> int:
-    try:
-        return Path(path).stat().st_size
-    except OSError:
-        return 0

@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
-import typer
+import os
+from pathlib import Path
+from typing import Annotated
 
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from rocwheel.artifacts.archive_writer import ArchiveFormat
+from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.artifacts.summary import CatalogSummary, EntrySummary, summarise
+from rocwheel.artifacts.transfer import archive_artifacts, extract_archives
 from rocwheel.cli._app import app
+from rocwheel.cli.output import (
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    make_progress,
+    print_json,
+    print_table,
+    setup_logging,
+)
+from rocwheel.distributions.source_date import SourceDate
 
 __all__ = ["artifacts_app"]
 
@@ -13,7 +34,109 @@ artifacts_app = typer.Typer(
 )
 app.add_typer(artifacts_app)
 
+DirectoryArgument = Annotated[Path, typer.Argument(help="Folder of artifacts: folders, .tar.xz or .tar.zst archives.")]
+DestDirOption = Annotated[Path, typer.Option(help="Folder to write to; made when absent.")]
+
 
 @artifacts_app.callback()
 def artifacts() -> None:
     """Hold the commands about SDK artifacts."""
+
+
+@artifacts_app.command("list")
+def list_(
+    directory: DirectoryArgument,
+    component: Annotated[str | None, typer.Option(help="Only this component, such as lib or dev.")] = None,
+    target: Annotated[str | None, typer.Option(help="Only this target; gfx90a stands for gfx90a:xnack+ too.")] = None,
+    files: Annotated[bool, typer.Option("--files", help="List what the artifacts hold.")] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """List artifacts, with the number and size of their files.
+
+    Example: rocwheel artifacts list artifacts/ --component lib --target gfx942
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    with open_catalog(directory, progress=make_progress(quiet=quiet)) as catalog:
+        summary = summarise(catalog, component=component, target=target, with_entries=files)
+    if json:
+        print_json("artifacts", 1, summary)
+    else:
+        print_table(_entry_table(summary) if files else _artifact_table(summary))
+
+
+@artifacts_app.command()
+def archive(
+    directory: DirectoryArgument,
+    dest_dir: DestDirOption,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these artifacts.")] = None,
+    archive_format: Annotated[ArchiveFormat, typer.Option("--format", help="Compression.")] = ArchiveFormat.ZST,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Pack artifacts into archives, one each; the same artifact gives the same bytes.
+
+    Example: rocwheel artifacts archive artifacts/ --dest-dir archives/ blas_lib_gfx942
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    date = SourceDate.from_environment(os.environ)
+    progress = make_progress(quiet=quiet)
+    paths = archive_artifacts(directory, dest_dir, names or (), archive_format, date, progress=progress)
+    _print_paths("artifact-archives", paths, json=json)
+
+
+@artifacts_app.command()
+def extract(
+    archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE...", help="Artifact archives.")],
+    dest_dir: DestDirOption,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Unpack artifact archives, each into a folder of its name; nothing is overwritten.
+
+    Example: rocwheel artifacts extract archives/*.tar.zst --dest-dir artifacts/
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    paths = extract_archives(archives, dest_dir, progress=make_progress(quiet=quiet))
+    _print_paths("artifact-folders", paths, json=json)
+
+
+def _artifact_table(summary: CatalogSummary) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True)
+    table.add_column("artifact", footer=f"{len(summary.artifacts)} artifacts")
+    table.add_column("component")
+    table.add_column("target")
+    table.add_column("files", footer=f"{summary.files}", justify="right")
+    table.add_column("symlinks", footer=f"{summary.symlinks}", justify="right")
+    table.add_column("bytes", footer=f"{summary.bytes:,}", justify="right")
+    for item in summary.artifacts:
+        table.add_row(item.name, item.component, item.target, f"{item.files}", f"{item.symlinks}", f"{item.bytes:,}")
+    return table
+
+
+def _entry_table(summary: CatalogSummary) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("artifact", "kind", "mode"):
+        table.add_column(name)
+    table.add_column("bytes", justify="right")
+    table.add_column("path")
+    for item in summary.artifacts:
+        for entry in item.entries or ():
+            table.add_row(item.artifact, entry.kind.value, entry.mode, f"{entry.bytes:,}", _path_text(entry))
+    return table
+
+
+def _path_text(entry: EntrySummary) -> Text:
+    text = f"{entry.path} -> {entry.link}" if entry.link else entry.path
+    return Text(text if text.isprintable() else ascii(text))
+
+
+def _print_paths(kind: str, paths: tuple[Path, ...], *, json: bool) -> None:
+    if json:
+        print_json(kind, 1, {"paths": [str(path) for path in paths]})
+        return
+    for path in paths:
+        typer.echo(path)

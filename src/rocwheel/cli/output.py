@@ -17,9 +17,20 @@ from rich.progress import Progress as Bar
 from rocwheel.progress import SILENT, Progress
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from rocwheel.errors import RocwheelError
 
-__all__ = ["JsonOption", "QuietOption", "VerboseOption", "make_progress", "print_json", "report_error", "setup_logging"]
+__all__ = [
+    "JsonOption",
+    "QuietOption",
+    "VerboseOption",
+    "make_progress",
+    "print_json",
+    "print_table",
+    "report_error",
+    "setup_logging",
+]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON (versioned, documented).")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no messages but errors.")]
@@ -28,11 +39,18 @@ VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Tell more 
 messages = Console(stderr=True, soft_wrap=True, highlight=False)
 results = Console(soft_wrap=True, highlight=False)
 
+_UNLIMITED = 100_000
+
 
 def print_json(kind: str, version: int, value: Any) -> None:
     """Print ``value`` as one JSON object, led by its ``schema`` (such as ``rocwheel.plan/1``)."""
     document = {"schema": f"rocwheel.{kind}/{version}", **msgspec.to_builtins(value)}
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
+
+
+def print_table(table: Table) -> None:
+    """Print a table as wide as its text: a name cut short or folded is of no use in a log."""
+    Console(width=_UNLIMITED, highlight=False).print(table)
 
 
 def report_error(error: RocwheelError) -> None:
