@@ -1,0 +1,61 @@
+"""Which ROCm reads which version of compressed bundles, from ``bundle_readers.toml``."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+from packaging.version import Version
+
+from rocwheel.errors import InputError
+
+__all__ = ["BundleReader", "choose_version", "reader_of"]
+
+_VERSION_2_LIMIT = 1 << 32
+
+
+class BundleReader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """From which ROCm release on a header version is read, and how that is known; empty when no release does."""
+
+    version: int
+    evidence: str
+    since: str = ""
+
+
+class _Table(msgspec.Struct, frozen=True):
+    reader: tuple[BundleReader, ...]
+
+
+@cache
+def _load() -> dict[int, BundleReader]:
+    table = files("rocwheel.binary").joinpath("bundle_readers.toml").read_bytes()
+    return {reader.version: reader for reader in msgspec.toml.decode(table, type=_Table).reader}
+
+
+def reader_of(version: int) -> BundleReader:
+    """Return who reads compressed bundles of ``version`` 1, 2 or 3."""
+    return _load()[version]
+
+
+def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, source: str) -> int:
+    """Return the header version for a plain bundle of ``raw_size`` bytes: the one that the most releases read.
+
+    ``rocm`` is the oldest ROCm that has to read it, ``wanted`` a version to insist on. Raises `InputError`, led by
+    ``source``, when that ROCm doesn't read the version, or when the version can't hold the size.
+    """
+    least = 2 if raw_size < _VERSION_2_LIMIT else 3
+    version = least if wanted is None else wanted
+    if version not in {2, 3}:
+        raise InputError(source, f"header version {version}", expected="2 or 3; ROCm doesn't read version 1")
+    if version < least:
+        raise InputError(source, f"a bundle of {raw_size} bytes", expected="less than 4 GiB for header version 2")
+    since = reader_of(version).since
+    if rocm and Version(rocm) < Version(since):
+        raise InputError(
+            source,
+            f"compressed bundles of version {version}, which ROCm {rocm} doesn't read",
+            expected=f"ROCm {since} or later",
+            remedy="Leave the device code uncompressed for that release.",
+        )
+    return version

@@ -1,0 +1,79 @@
+"""Few changes to a large file, applied while it streams, so that the whole of it is never held or copied."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import pairwise
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["FilePatch", "Replacement", "write_patched"]
+
+_ZEROS = memoryview(bytes(1 << 20))
+
+
+class Replacement(msgspec.Struct, frozen=True, order=True):
+    """New bytes for the range from ``start`` to ``stop`` of a file: ``data``, and zeros for the rest of it."""
+
+    start: int
+    stop: int
+    data: bytes
+
+
+class FilePatch(msgspec.Struct, frozen=True):
+    """What turns a file into another of ``size`` bytes; what no replacement covers stays as it is.
+
+    Replacements are in rising order and don't overlap.
+    """
+
+    size: int
+    replacements: tuple[Replacement, ...]
+
+    def __post_init__(self) -> None:
+        if any(before.stop > after.start for before, after in pairwise(self.replacements)):
+            msg = "replacements overlap, or are out of order"
+            raise ValueError(msg)
+
+    def apply(self, data: memoryview, start: int, stop: int) -> list[memoryview]:
+        """Return the new file's bytes from ``start`` to ``stop`` as buffers; ``data`` is the whole old file."""
+        buffers: list[memoryview] = []
+        position = start
+        index = bisect_right(self.replacements, start, key=lambda replacement: replacement.stop)
+        for replacement in self.replacements[index:]:
+            if replacement.start >= stop:
+                break
+            buffers += _slice(data, position, replacement.start)
+            position = max(position, replacement.start)
+            end = min(replacement.stop, stop)
+            new = memoryview(replacement.data)[position - replacement.start : end - replacement.start]
+            buffers += [new] if len(new) else []
+            buffers += _zeros(end - position - len(new))
+            position = end
+        return buffers + _slice(data, position, stop)
+
+
+def _slice(data: memoryview, start: int, stop: int) -> list[memoryview]:
+    return [data[start:stop]] if start < stop else []
+
+
+def _zeros(size: int) -> list[memoryview]:
+    return [_ZEROS] * (size // len(_ZEROS)) + ([_ZEROS[: size % len(_ZEROS)]] if size % len(_ZEROS) else [])
+
+
+def write_patched(file: IO[bytes], data: memoryview, replacements: Iterable[Replacement]) -> Replacement | None:
+    """Write ``data`` with ``replacements``, in rising order, to ``file``; what becomes zero is left a hole.
+
+    Each replacement is let go of once written. Returns the last one.
+    """
+    position, last = 0, None
+    for replacement in replacements:
+        file.write(data[position : replacement.start])
+        file.write(replacement.data)
+        file.seek(replacement.stop)
+        position, last = replacement.stop, replacement
+    file.write(data[position:])
+    return last
