@@ -24,8 +24,19 @@ LLVM = Path("/usr/lib/llvm-16/bin")
 TOOLS = ("clang", "ld.lld", "llvm-ar", "llvm-objcopy", "clang-offload-bundler")
 MTIME = 315532800  # 1980-01-01, the first day that zip archives know
 
-COMPILE = ["-Os", "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
-           "-fno-builtin", "-ffreestanding", "-Wall", "-Wextra", "-Werror", "-Wno-unused-command-line-argument"]  # fmt: skip
+COMPILE = [
+    "-Os",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-builtin",
+    "-ffreestanding",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wno-unused-command-line-argument",
+]
 DEVICE = ["-x", "hip", "-nogpulib", "-nogpuinc", "-I", str(HERE / "support")]
 LINK = ["-nostdlib", "-Wl,--build-id=sha1", "-Wl,-z,relro,-z,now,-z,max-page-size=4096", "-Wl,--hash-style=gnu"]
 
@@ -157,17 +168,13 @@ class Builder:
         self.build_bitcode()
         for place, links in self.layout.links.items():
             for path, target in links.items():
-                self.link(self.place(place, "", path), target)
+                self.place(place, "", path).symlink_to(target)
 
     def place(self, artifact: str, stage: str, path: str) -> Path:
         """Return where a file goes, with its folder made."""
         file = self.artifacts / artifact / stage / path
         file.parent.mkdir(parents=True, exist_ok=True)
         return file
-
-    def link(self, path: Path, target: str) -> None:
-        """Make a symlink."""
-        path.symlink_to(target)
 
     def compile(self, source: Path, *options: str | Path) -> Path:
         """Compile for the host; HIP sources with device code for the fat targets."""
@@ -203,7 +210,7 @@ class Builder:
         previous = file.name
         for name in names:
             if name != previous:
-                self.link(file.with_name(name), previous)
+                file.with_name(name).symlink_to(previous)
                 previous = name
 
     def name_options(self, library: Library) -> list[str]:
@@ -220,16 +227,16 @@ class Builder:
 
     def needed(self, names: list[str]) -> list[str | Path]:
         """Return the linker inputs for the libraries needed, the C library among them."""
-        libc = ["-Wl,--as-needed", self.link_names / "libc.so.6"]
-        return ["-Wl,--no-as-needed", *(self.link_names / f"lib{name}.so" for name in names), *libc,
-                "-Wl,--unresolved-symbols=ignore-in-shared-libs"]  # fmt: skip
+        files: list[str | Path] = [self.link_names / f"lib{name}.so" for name in names]
+        libc = ["-Wl,--as-needed", str(self.link_names / "libc.so.6")]
+        return ["-Wl,--no-as-needed", *files, *libc, "-Wl,--unresolved-symbols=ignore-in-shared-libs"]
 
     def build_program(self, program: Program) -> None:
         """Compile and link one program."""
         file = self.place(program.artifact, program.stage, program.path)
         source = HERE / "programs" / (program.source or f"{file.name}.c")
         objects = [self.compile(source)]
-        options = ["-static"]
+        options: list[str | Path] = ["-static"]
         if not program.static:
             objects.append(self.compile(HERE / "support" / "start.c"))
             options = ["-pie", f"-Wl,--enable-new-dtags,-rpath,{program.runpath}", *self.needed(program.needs)]
@@ -240,28 +247,24 @@ class Builder:
         """Compile device code for one target into the files that a library would load at run time."""
         names = {"target": target, "file_target": target.replace(":", "-"), "base_target": target.partition(":")[0]}
         artifact = kernels.artifact.format(**names)
-        code_object = self.compile_device_code(kernels.source, target)
+        code_object = self.work / "kernels.hsaco"
+        self.compile_for_device(HERE / "kernels" / kernels.source, target, code_object)
         if kernels.code_object:
             file = self.place(artifact, kernels.stage, kernels.code_object.format(**names))
             shutil.copyfile(code_object, file)
         if kernels.bundle:
             self.bundle(code_object, target, self.place(artifact, kernels.stage, kernels.bundle.format(**names)))
         if kernels.lazy_index:
-            rows = [{"predicate": {"type": "Processor", "value": names["base_target"]}, "value": file.stem}]
-            index = {"version": "4.33.0", "library": {"type": "Hardware", "rows": rows}}
-            rows[0]["value"] = f"TensileLibrary_Type_SS_Contraction_{names['base_target']}"
             path = self.place(artifact, kernels.stage, kernels.lazy_index.format(**names))
-            path.write_bytes(msgspec.msgpack.encode(index))
+            path.write_bytes(index_kernels(names["base_target"]))
         if kernels.kpack:
             path = self.place(artifact, kernels.stage, kernels.kpack.format(**names))
             path.write_bytes(pack_kernels(kernels.kpack_member, target, code_object.read_bytes()))
 
-    def compile_device_code(self, source: str, target: str) -> Path:
-        """Return a code object for ``target``."""
-        output = self.work / "kernels.hsaco"
-        run_llvm("clang", *DEVICE, "-Os", f"--offload-arch={target}", "--offload-device-only", "--no-gpu-bundle-output",
-            HERE / "kernels" / source, "-o", output)  # fmt: skip
-        return output
+    def compile_for_device(self, source: Path, target: str, output: Path, *options: str) -> None:
+        """Compile device code alone, to a code object unless ``options`` ask for less."""
+        device_only = ["--offload-device-only", "--no-gpu-bundle-output"]
+        run_llvm("clang", *DEVICE, "-Os", f"--offload-arch={target}", *device_only, *options, source, "-o", output)
 
     def bundle(self, code_object: Path, target: str, output: Path) -> None:
         """Write an uncompressed offload bundle of the host and one target."""
@@ -287,8 +290,7 @@ class Builder:
     def build_bitcode(self) -> None:
         """Compile one device library."""
         path = self.place("amd-llvm_lib_generic", "compiler/amd-llvm/stage", "lib/llvm/amdgcn/bitcode/ocml.bc")
-        run_llvm("clang", "-x", "hip", "-nogpulib", "-nogpuinc", "-Os", "--offload-arch=gfx906", "--offload-device-only",
-            "-emit-llvm", "-c", "--no-gpu-bundle-output", HERE / "kernels" / "bitcode.hip", "-o", path)  # fmt: skip
+        self.compile_for_device(HERE / "kernels" / "bitcode.hip", "gfx906", path, "-emit-llvm", "-c")
 
     def write_cmake(self, package: CmakePackage) -> None:
         """Write the config and version files of a CMake package."""
@@ -309,6 +311,13 @@ class Builder:
                 text = text.replace(f"@{name}@", value)
             path = f"lib/cmake/{package.package}/{package.package}-{template}"
             self.place(package.artifact, package.stage, path).write_text(text)
+
+
+def index_kernels(target: str) -> bytes:
+    """Return the MessagePack index by which a library finds its kernel file for a GPU."""
+    predicate = {"type": "Processor", "value": target}
+    rows = [{"predicate": predicate, "value": f"TensileLibrary_Type_SS_Contraction_{target}"}]
+    return msgspec.msgpack.encode({"version": "4.33.0", "library": {"type": "Hardware", "rows": rows}})
 
 
 def pack_kernels(member: str, target: str, code_object: bytes) -> bytes:

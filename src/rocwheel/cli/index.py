@@ -1,0 +1,62 @@
+"""``rocwheel index``: a static package index over a folder of distributions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rocwheel.cli._app import app
+from rocwheel.cli.output import (
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    make_progress,
+    messages,
+    print_json,
+    setup_logging,
+)
+from rocwheel.index.site import FilePlacement, IndexReport, write_index
+
+__all__ = ["index"]
+
+
+@app.command()
+def index(
+    dist_dir: Annotated[Path, typer.Argument(metavar="DIST_DIR", help="The folder that holds the wheels and sdists.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="The index. [default: DIST_DIR/../simple]")
+    ] = None,
+    files: Annotated[
+        FilePlacement, typer.Option("--files", help="Link to the files where they are, or have them in the index.")
+    ] = FilePlacement.RELATIVE,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Write a static package index (PEP 503 and 691) over the wheels and sdists of a folder.
+
+    Works by file:// and from any static web server. Pages, sha256 hashes and core metadata are written; the
+    distributions are left as they are. Core metadata goes beside each file as FILE.metadata.
+
+    Example: rocwheel index packages/dist && pip install rocm-sdk-core --index-url file://$PWD/packages/simple
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    target = output or dist_dir.resolve().parent / "simple"
+    report = write_index(dist_dir, target, placement=files, progress=make_progress(quiet=quiet or json))
+    if not quiet:
+        for name in report.ignored:
+            messages.print(f"not in the index, as it is no wheel or .tar.gz sdist: {dist_dir / name}", markup=False)
+    if json:
+        print_json("index", 1, report)
+    else:
+        _print_report(report, target.resolve(), verbose=verbose)
+
+
+def _print_report(report: IndexReport, target: Path, *, verbose: bool) -> None:
+    for project, names in report.projects.items():
+        typer.echo(f"{project}: {len(names)} file{'s' if len(names) != 1 else ''}")
+        if verbose:
+            typer.echo("\n".join(f"  {name}" for name in names))
+    typer.echo(f"install with: pip install --index-url {target.as_uri()} PROJECT")
