@@ -123,8 +123,16 @@ def test_nothing_is_loaded_when_nothing_fits() -> None:
     ("code", "agent", "expected"),
     [
         pytest.param("gfx90a:xnack+", "gfx90a:xnack-", "needs xnack on, the GPU has it off", id="feature off"),
-        pytest.param("gfx90a:xnack-", "gfx90a", "needs xnack off, the GPU has it either", id="feature not known"),
+        pytest.param("gfx90a:xnack-", "gfx90a", "needs xnack off, the GPU has it either way", id="feature not known"),
         pytest.param("gfx906", "gfx1030", "code for another processor", id="other processor"),
+        pytest.param("gfx906:xnack+", "gfx1030", "code for another processor", id="other processor and feature"),
+        pytest.param(
+            "gfx90a:sramecc-:xnack+",
+            "gfx90a:sramecc+:xnack-",
+            "needs sramecc off, the GPU has it on, needs xnack on, the GPU has it off",
+            id="both features",
+        ),
+        pytest.param("gfx9-4-generic:xnack+", "gfx942", "needs xnack on, the GPU has it either way", id="generic"),
         pytest.param(
             "gfx1030",
             "gfx1031",

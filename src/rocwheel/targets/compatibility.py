@@ -50,6 +50,7 @@ _REASONS = {
     Fit.OPEN: "the same processor, its features left open",
     Fit.EXACT: "the same processor with the same features",
 }
+_WORDS = {True: "on", False: "off", None: "either way"}
 
 
 def fit(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Fit:
@@ -74,14 +75,19 @@ def explain(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -
     how = fit(code, agent, runtime)
     if how is not Fit.NONE:
         return _REASONS[how]
-    for name, setting in code.features.items():
-        have = agent.features.get(name)
-        if have != setting:
-            state = "either" if have is None else "on" if have else "off"
-            return f"needs {name} {'on' if setting else 'off'}, the GPU has it {state}"
-    if _is_similar(code.processor, agent.processor):
-        return _REASONS[Fit.SIMILAR]
-    return "code for another processor"
+    if not _processor_suits(code.processor, agent.processor):
+        similar = _is_similar(code.processor, agent.processor)
+        return _REASONS[Fit.SIMILAR] if similar else "code for another processor"
+    bound = [
+        f"needs {name} {'on' if setting else 'off'}, the GPU has it {_WORDS[agent.features.get(name)]}"
+        for name, setting in code.features.items()
+        if setting != agent.features.get(name)
+    ]
+    return ", ".join(bound)
+
+
+def _processor_suits(code: str, agent: str) -> bool:
+    return code == agent or code in load_catalog().generics_of(agent)
 
 
 class Choice(msgspec.Struct, frozen=True):

@@ -31,11 +31,14 @@ class Tool(str, Enum):
     TARGET_LST = "target-lst"
 
 
-def flags_for(tool: Tool, targets: TargetSet) -> str:
+def flags_for(tool: Tool, targets: TargetSet, optional: TargetSet | None = None) -> str:
     """Return the settings for ``tool``, whole lines: command-line arguments, or the text of a file that it reads.
 
-    Arguments are quoted for the shell where they need it.
+    Arguments are quoted for the shell where they need it. Gentoo alone knows ``optional`` targets, off by default.
+    Raises `NoFlagError` for generic processors and Gentoo.
     """
+    if tool is Tool.GENTOO:
+        return gentoo_variables(targets, optional.processors if optional else ())
     return _WRITERS[tool](targets)
 
 
@@ -63,7 +66,6 @@ _WRITERS = {
     Tool.JAX: lambda targets: f"--rocm_amdgpu_targets={spell_commas(targets)}\n",
     Tool.SPACK: lambda targets: f"amdgpu_target={spell_commas(targets)}\n",
     Tool.NIX: _nix,
-    Tool.GENTOO: gentoo_variables,
     Tool.DEBIAN: debian_field,
     Tool.RPM: rpm_macros,
     Tool.TARGET_LST: spell_lines,

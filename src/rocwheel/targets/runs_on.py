@@ -11,14 +11,15 @@ from rocwheel.binary.device_code import read_device_code
 from rocwheel.binary.target_id import TargetId
 from rocwheel.files import FileRange
 from rocwheel.targets.compatibility import Fit, Runtime, choose, explain
+from rocwheel.targets.errors import convert_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from rocwheel.binary.device_code import DeviceCode
 
-__all__ = ["FileVerdict", "Use", "judge_file", "judge_targets"]
+__all__ = ["FileVerdict", "Use", "judge_file", "judge_files", "judge_targets"]
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -58,6 +59,12 @@ def judge_file(path: Path, agent: TargetId, runtime: Runtime) -> FileVerdict | N
         uses = judge_targets(_bundles(code, data), agent, runtime)
     kpacked = code.fat_binary is not None and code.fat_binary.is_kpacked
     return FileVerdict(str(path), runtime, uses, kpacked)
+
+
+def judge_files(paths: Iterable[Path], agent: TargetId, runtime: Runtime) -> list[FileVerdict]:
+    """Judge every file that holds device code; damaged and unreadable ones are reported together."""
+    verdicts = convert_all("binaries", lambda path: judge_file(path, agent, runtime), paths)
+    return [verdict for verdict in verdicts if verdict is not None]
 
 
 def judge_targets(bundles: Iterator[Sequence[TargetId]], agent: TargetId, runtime: Runtime) -> tuple[Use, ...]:

@@ -1,0 +1,142 @@
+"""``rocwheel targets``: GPU targets listed, expanded and spelled for each tool."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from rocwheel.cli._app import app
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
+from rocwheel.targets.detection import native_targets
+from rocwheel.targets.flags import Tool, flags_for
+from rocwheel.targets.folding import fold_to_families, fold_to_generics
+from rocwheel.targets.listing import TargetRow, filter_rows, list_targets
+from rocwheel.targets.target_set import TargetSet, parse_target_set
+
+__all__ = ["Words", "read_targets", "targets_app"]
+
+targets_app = typer.Typer(
+    name="targets", help="GPU targets: which exist, who spells them how, what runs on which.", no_args_is_help=True
+)
+app.add_typer(targets_app)
+
+Words = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TARGETS...",
+        help="Target ids, generic processors, families, official@VERSION, supported@VERSION, list@PACKAGER, all, "
+        "native; in any spelling.",
+    ),
+]
+
+
+class Form(str, Enum):
+    """What `expand` turns targets into."""
+
+    TARGETS = "targets"
+    FAMILIES = "families"
+    GENERICS = "generics"
+
+
+@targets_app.callback()
+def targets() -> None:
+    """Hold the commands about GPU targets."""
+
+
+def read_targets(words: list[str], *, required: bool = True) -> TargetSet:
+    """Parse the words of a command line; ``native`` asks this machine."""
+    return parse_target_set(words, source="TARGETS", native=native_targets, required=required)
+
+
+@targets_app.command("list")
+def list_command(
+    words: Annotated[list[str] | None, typer.Argument(metavar="[TARGETS]...", help="Only these.")] = None,
+    *,
+    family: Annotated[str, typer.Option(help="Only the targets of this family.")] = "",
+    kind: Annotated[str, typer.Option(help="Only data-centre, desktop or integrated ones.")] = "",
+    official: Annotated[str, typer.Option(metavar="VERSION", help="Only those official for this ROCm version.")] = "",
+    feature: Annotated[str, typer.Option(help="Only those that have the feature xnack or sramecc.")] = "",
+    product: Annotated[str, typer.Option(help="Only those with this in the name of a product.")] = "",
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print a table of GPU targets.
+
+    Example: rocwheel targets list --official 7.1 --kind desktop
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    chosen = read_targets(words or [], required=False) if words else None
+    rows = filter_rows(
+        list_targets(), chosen=chosen, family=family, kind=kind, official=official, feature=feature, product=product
+    )
+    if as_json:
+        print_json("targets", 1, {"targets": rows})
+    else:
+        typer.echo(_table(rows, verbose=verbose))
+
+
+def _table(rows: list[TargetRow], *, verbose: bool) -> str:
+    heads = ["target", "kind", "features", "generic", "official ROCm", "products"]
+    heads += ["mach", "LLVM", "families", "packagers", "sources"] if verbose else []
+    lines = [heads]
+    for row in rows:
+        cells = [row.name, row.kind, " ".join(row.features), " ".join(row.generics or row.members), row.official]
+        more = [f"0x{row.mach:02x}", f"{row.llvm[0]}-{row.llvm[1]}"]
+        more += [" ".join(words) for words in (row.families, row.packagers, row.sources)]
+        lines.append([*cells, ", ".join(row.products), *(more if verbose else [])])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+@targets_app.command()
+def expand(
+    words: Words,
+    to: Annotated[Form, typer.Option(help="Single targets, families that hold just these, or generic code.")] = (
+        Form.TARGETS
+    ),
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print the single targets that words stand for, one a line; or the way back, with --to.
+
+    Example: rocwheel targets expand gfx94X-dcgpu official@6.4 --to generics
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    targets = read_targets(words)
+    if to is Form.FAMILIES:
+        lines = fold_to_families(targets)
+    else:
+        lines = (fold_to_generics(targets) if to is Form.GENERICS else targets).words
+    if as_json:
+        print_json("target-set", 1, {"form": to.value, "targets": lines})
+    else:
+        typer.echo("\n".join(lines))
+
+
+@targets_app.command()
+def flags(
+    words: Words,
+    tool: Annotated[Tool, typer.Option("--for", help="The tool to write the settings for.")],
+    optional: Annotated[
+        list[str] | None, typer.Option("--optional", help="Gentoo: targets that have a flag, off by default.")
+    ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print the settings that tell a tool the targets, ready to paste.
+
+    Example: rocwheel targets flags --for cmake gfx90a gfx1100
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    targets = read_targets(words)
+    others = read_targets(optional or [], required=False)
+    text = flags_for(tool, targets, others)
+    if as_json:
+        print_json("target-flags", 1, {"for": tool.value, "targets": targets.words, "text": text})
+    else:
+        typer.echo(text, nl=False)

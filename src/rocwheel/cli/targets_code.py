@@ -1,0 +1,134 @@
+"""``rocwheel targets``: what wheels and binaries hold for which GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
+from rocwheel.cli.targets import read_targets, targets_app
+from rocwheel.targets.coherence import Carrier, CoherenceReport, check_coherence, largest_coherent_set
+from rocwheel.targets.compatibility import Runtime
+from rocwheel.targets.errors import convert_all
+from rocwheel.targets.runs_on import FileVerdict, judge_files
+from rocwheel.targets.wheels import carriers_of, read_wheel_facts
+
+__all__: list[str] = []
+
+
+@targets_app.command()
+def coherent(
+    wheels: Annotated[list[Path], typer.Argument(exists=True, metavar="WHEEL...", help="Wheels, or folders of them.")],
+    require: Annotated[list[str] | None, typer.Option(help="Targets that every package has to carry.")] = None,
+    *,
+    reduce: Annotated[bool, typer.Option("--reduce", help="Print the largest set that all packages serve.")] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Prove that packages which use one another carry code for the same GPUs; exit with 1 when they don't.
+
+    Example: rocwheel targets coherent dist/ --require gfx90a,gfx1100
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    carriers = carriers_of(convert_all("wheels", read_wheel_facts, _expand(wheels, "*.whl")))
+    if reduce:
+        words = largest_coherent_set(carriers).words
+        print_json("target-set", 1, {"form": "targets", "targets": words}) if as_json else typer.echo("\n".join(words))
+        raise typer.Exit(0 if words else 1)
+    report = check_coherence(carriers, read_targets(require or [], required=False))
+    if as_json:
+        print_json("coherence", 1, _coherence_json(report))
+    else:
+        typer.echo("\n".join(_coherence_lines(report, carriers, quiet=quiet)))
+    raise typer.Exit(0 if report.coherent else 1)
+
+
+def _coherence_json(report: CoherenceReport) -> dict[str, Any]:
+    gaps = [
+        {"package": gap.package, "target": str(gap.target), "wanted_by": gap.wanted_by, "carried": _words(gap.carried)}
+        for gap in report.gaps
+    ]
+    common = _words(report.common)
+    return {"coherent": report.coherent, "packages": report.packages, "common": common, "gaps": gaps}
+
+
+def _coherence_lines(report: CoherenceReport, carriers: list[Carrier], *, quiet: bool) -> list[str]:
+    lines = [str(gap) for gap in report.gaps]
+    if not report.common:
+        lines.append("no target is served by every package with device code")
+    if quiet:
+        return lines
+    carried = [f"{carrier.name}: {', '.join(_words(carrier.targets)) or 'no device code'}" for carrier in carriers]
+    verdict = "coherent" if report.coherent else "not coherent"
+    return [*carried, *lines, f"{verdict}; served by all: {', '.join(_words(report.common)) or 'nothing'}"]
+
+
+@targets_app.command("runs-on")
+def runs_on(
+    gpu: Annotated[str, typer.Argument(metavar="GPU", help="A target, such as gfx90a:xnack-; or native.")],
+    paths: Annotated[list[Path], typer.Argument(exists=True, metavar="PATH...", help="Binaries, or folders of them.")],
+    *,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Tell which code object of each binary a GPU would use, and why, by stock and extended runtimes' rules.
+
+    Exits with 1 when a stock runtime finds nothing to run somewhere.
+    Example: rocwheel targets runs-on gfx1031 lib/librocsparse.so.1
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    files = _expand(paths, "*")
+    verdicts = [
+        (str(agent), verdict)
+        for agent in read_targets([gpu])
+        for runtime in Runtime
+        for verdict in judge_files(files, agent, runtime)
+    ]
+    if as_json:
+        print_json("runs-on", 1, {"verdicts": [_verdict_json(agent, verdict) for agent, verdict in verdicts]})
+    else:
+        typer.echo(
+            "\n".join(line for agent, verdict in verdicts for line in _verdict_lines(agent, verdict, quiet=quiet))
+        )
+    raise typer.Exit(0 if all(verdict.runs for _, verdict in verdicts if verdict.runtime is Runtime.STOCK) else 1)
+
+
+def _verdict_json(agent: str, verdict: FileVerdict) -> dict[str, Any]:
+    uses = [
+        {"code": str(use.code) if use.code else None, "fit": use.fit.value, "why": use.reason, "bundles": use.bundles}
+        for use in verdict.uses
+    ]
+    return {
+        "gpu": agent,
+        "path": verdict.path,
+        "runtime": verdict.runtime.value,
+        "runs": verdict.runs,
+        "kpacked": verdict.kpacked,
+        "uses": uses,
+    }
+
+
+def _verdict_lines(agent: str, verdict: FileVerdict, *, quiet: bool) -> list[str]:
+    lead = f"{verdict.path}: {agent} on {'a stock' if verdict.runtime is Runtime.STOCK else 'an extended'} runtime"
+    if verdict.kpacked:
+        return [] if quiet else [f"{lead}: its code is in kpack files"]
+    return [
+        f"{lead}: {f'uses {use.code}' if use.code else 'finds nothing'} in {use.bundles} "
+        f"bundle{'' if use.bundles == 1 else 's'} ({use.reason})"
+        for use in verdict.uses
+        if not (quiet and use.code)
+    ]
+
+
+def _expand(paths: list[Path], pattern: str) -> list[Path]:
+    """Return the files themselves, and of folders those below that match."""
+    found = [[path] if path.is_file() else sorted(path.rglob(pattern)) for path in paths]
+    return [path for group in found for path in group if path.is_file()]
+
+
+def _words(targets: tuple[Any, ...]) -> list[str]:
+    return [str(target) for target in targets]

@@ -1,0 +1,94 @@
+"""The catalogue as a table: one row a target, joined from all of its parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.targets.catalog import Generic, load_catalog, sort_key
+from rocwheel.targets.families import families_of, targets_of
+from rocwheel.targets.releases import official_span, release_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocwheel.targets.target_set import TargetSet
+
+__all__ = ["TargetRow", "filter_rows", "list_targets"]
+
+
+class TargetRow(msgspec.Struct, frozen=True):
+    """All that the catalogue tells of one processor."""
+
+    name: str
+    mach: int
+    kind: str
+    """``data-centre``, ``desktop``, ``integrated``, ``generic``, or empty when not known."""
+    features: tuple[str, ...]
+    generics: tuple[str, ...]
+    """The generic processors that cover it; of a generic one, none."""
+    members: tuple[str, ...]
+    """The processors that a generic one covers."""
+    families: tuple[str, ...]
+    official: str
+    """The ROCm versions that support it officially, as a half-open range such as ``5.0 to before 6.4``."""
+    packagers: tuple[str, ...]
+    """The packagers whose lists name it, with features or without."""
+    products: tuple[str, ...]
+    llvm: tuple[int, int]
+    sources: tuple[str, ...]
+
+
+def list_targets() -> list[TargetRow]:
+    """Return a row for every processor, in canonical order."""
+    return [_row(name) for name in sorted(load_catalog().processors, key=sort_key)]
+
+
+def filter_rows(
+    rows: Iterable[TargetRow],
+    *,
+    chosen: TargetSet | None = None,
+    family: str = "",
+    kind: str = "",
+    official: str = "",
+    feature: str = "",
+    product: str = "",
+) -> list[TargetRow]:
+    """Return the rows that every given filter keeps.
+
+    Raises `UnknownTargetError` for an unknown family, `UnknownReleaseError` for an unknown ROCm version.
+    """
+    names = [set(chosen.processors)] if chosen is not None else []
+    names += [set(targets_of(family, source="--family"))] if family else []
+    names += [set(release_for(official, source="--official").official)] if official else []
+    kept = [row for row in rows if all(row.name in allowed for allowed in names)]
+    kept = [row for row in kept if kind in {"", row.kind} and (not feature or feature in row.features)]
+    return [row for row in kept if any(product.lower() in name.lower() for name in row.products or ("",))]
+
+
+def _row(name: str) -> TargetRow:
+    catalog = load_catalog()
+    row = catalog.processor(name)
+    generic = isinstance(row, Generic)
+    return TargetRow(
+        name=name,
+        mach=row.mach,
+        kind="generic" if isinstance(row, Generic) else row.kind,
+        features=row.features,
+        generics=catalog.generics_of(name),
+        members=row.members if isinstance(row, Generic) else (),
+        families=() if generic else families_of(name)[1:],
+        official=_official_range(name),
+        packagers=tuple(p.name for p in catalog.packagers if any(t.partition(":")[0] == name for t in p.targets)),
+        products=() if isinstance(row, Generic) else row.products,
+        llvm=row.llvm,
+        sources=row.sources,
+    )
+
+
+def _official_range(name: str) -> str:
+    first, last = official_span(name)
+    if not first:
+        return ""
+    return f"{first} to before {last}" if last else f"{first} on"
