@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rocwheel.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from struct import Struct
 
 __all__ = ["Buffer", "ElfBytes", "ElfError"]
@@ -16,6 +17,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview | mmap.mmap
 
 _FIRST_STRING_CHUNK = 256
 _LONGEST_STRING = 1 << 16
+_SEARCH_CHUNK = 1 << 20
 
 
 class ElfError(InputError):
@@ -54,6 +56,16 @@ class ElfBytes:
         """Return a copy of a range."""
         self.require(offset, size, what)
         return bytes(self._view[offset : offset + size])
+
+    def find(self, text: bytes, offset: int, size: int, what: str) -> Iterator[int]:
+        """Give the offset of each place in a range where ``text`` stands."""
+        end = offset + size
+        for start in range(offset, end, _SEARCH_CHUNK):
+            chunk = self.read(start, min(_SEARCH_CHUNK + len(text) - 1, end - start), what)
+            position = chunk.find(text)
+            while position >= 0:
+                yield start + position
+                position = chunk.find(text, position + 1)
 
     def string(self, offset: int, end: int, what: str) -> str:
         """Return the UTF-8 string from ``offset`` to its NUL byte, which must stand before ``end``."""

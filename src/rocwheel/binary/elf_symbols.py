@@ -30,7 +30,6 @@ __all__ = ["SymbolReader"]
 SYMBOL_LAYOUT: Final = Struct("<IBBHQQ")
 _HASH_HEADER: Final = Struct("<II")
 _CHUNK_SYMBOLS = 1 << 12
-_CHUNK_BYTES = 1 << 20
 _MOST_SYMBOLS = 1 << 22
 _UNDEFINED = 0
 # Tables that linkers put behind the dynamic symbols: DT_RELA, DT_INIT, DT_FINI, DT_REL, DT_JMPREL, DT_INIT_ARRAY,
@@ -68,13 +67,8 @@ class SymbolReader:
         return (name for name, _ in self._symbols())
 
     def _find_string(self, text: bytes) -> Iterator[int]:
-        for start in range(0, self._strings.size, _CHUNK_BYTES):
-            size = min(_CHUNK_BYTES + len(text) - 1, self._strings.size - start)
-            chunk = self._source.read(self._strings.offset + start, size, "the dynamic string table")
-            position = chunk.find(text)
-            while position >= 0:
-                yield start + position
-                position = chunk.find(text, position + 1)
+        found = self._source.find(text, self._strings.offset, self._strings.size, "the dynamic string table")
+        return (position - self._strings.offset for position in found)
 
     def _symbols(self) -> Iterator[tuple[int, int]]:
         """Give the name's string offset and the section of each symbol."""

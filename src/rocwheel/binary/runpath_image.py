@@ -1,0 +1,122 @@
+"""What has to be known of an ELF file to change its run path, checked beyond what reading it takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.elf_bytes import ElfError
+from rocwheel.binary.elf_dynamic import (
+    DF_1_PIE,
+    DT_FLAGS_1,
+    DT_RPATH,
+    DT_RUNPATH,
+    DynamicTable,
+    StringTable,
+    read_dynamic,
+    read_string_table,
+)
+from rocwheel.binary.elf_header import (
+    EM_AMDGPU,
+    EM_MIPS,
+    ET_DYN,
+    ET_EXEC,
+    PT_DYNAMIC,
+    PT_INTERP,
+    Header,
+    Segment,
+    find_offset,
+    read_header,
+    read_segments,
+    require_contents,
+)
+from rocwheel.binary.elf_sections import SHF_ALLOC, SHT_STRTAB, Section, is_detached_debug, read_section_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rocwheel.binary.elf_bytes import ElfBytes
+
+__all__ = ["Image", "read_image"]
+
+
+class Image(msgspec.Struct, frozen=True):
+    """The tables of one dynamically linked ELF file."""
+
+    header: Header
+    segments: tuple[Segment, ...]
+    sections: tuple[Section, ...]
+    dynamic: DynamicTable
+    strings: StringTable
+    strings_section: int | None
+    """Index of the section that holds the string table; none in a file without section headers."""
+
+    @property
+    def run_path_offset(self) -> int | None:
+        """Where in the string table the present run path begins; none when there is none or an empty one."""
+        offset = self.dynamic.value(DT_RUNPATH)
+        return (self.dynamic.value(DT_RPATH) if offset is None else offset) or None
+
+    @property
+    def starts_as_program(self) -> bool:
+        """Whether a kernel may start the file, and then looks for its program headers in memory."""
+        is_pie = (self.dynamic.value(DT_FLAGS_1) or 0) & DF_1_PIE
+        has_interpreter = any(segment.type == PT_INTERP for segment in self.segments)
+        return self.header.type == ET_EXEC or bool(is_pie) or has_interpreter
+
+
+def read_image(source: ElfBytes) -> Image:
+    """Read and check the tables; raise `ElfError` for a file that can't have a run path, or that contradicts itself."""
+    header = read_header(source)
+    segments = read_segments(source, header)
+    sections = read_section_table(source, header)
+    _check_kind(source, header, segments, sections)
+    require_contents(source, segments)
+    dynamic = read_dynamic(source, segments)
+    if dynamic is None:
+        raise _no_dynamic_section(source)
+    offset, _ = find_offset(source, segments, dynamic.address, "the dynamic section")
+    if offset != dynamic.offset:
+        raise ElfError(
+            source.name, f"a dynamic section said to be at both {dynamic.offset:#x} and {offset:#x} in the file"
+        )
+    strings = read_string_table(source, segments, dynamic)
+    image = Image(header, segments, sections, dynamic, strings, _find_strings_section(sections, strings))
+    if (image.run_path_offset or 0) >= strings.size:
+        raise ElfError(source.name, "a run path that begins outside the dynamic string table")
+    return image
+
+
+def _check_kind(source: ElfBytes, header: Header, segments: Sequence[Segment], sections: Sequence[Section]) -> None:
+    if header.machine == EM_AMDGPU:
+        raise ElfError(source.name, "an AMD GPU code object, which no run path applies to", remedy="Leave it as it is.")
+    if header.machine == EM_MIPS:
+        raise ElfError(
+            source.name, "a MIPS file, whose dynamic section refers to its own place", expected="another one"
+        )
+    if header.type not in {ET_EXEC, ET_DYN} or not any(segment.type == PT_DYNAMIC for segment in segments):
+        raise _no_dynamic_section(source)
+    if is_detached_debug(sections):
+        raise ElfError(source.name, "debug information split off a program", expected="the program itself")
+
+
+def _no_dynamic_section(source: ElfBytes) -> ElfError:
+    return ElfError(
+        source.name,
+        "no dynamic section, and so no place for a run path",
+        expected="a shared library or a dynamically linked program",
+        remedy="Static programs and object files search for no libraries: leave it as it is.",
+    )
+
+
+def _find_strings_section(sections: Sequence[Section], strings: StringTable) -> int | None:
+    for index, section in enumerate(sections):
+        is_loaded = section.type == SHT_STRTAB and section.flags & SHF_ALLOC
+        if is_loaded and (section.address, section.offset, section.size) == (
+            strings.address,
+            strings.offset,
+            strings.size,
+        ):
+            return index
+    return None
