@@ -1,0 +1,189 @@
+"""What there is to tell about the device code of one file: plain values for tables and JSON."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.ar_archive import is_ar_archive, iter_ar_members
+from rocwheel.binary.code_object import is_code_object, read_code_object
+from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT, decompress_bundle
+from rocwheel.binary.device_code import DeviceCode, read_device_code
+from rocwheel.binary.device_error import Place
+from rocwheel.binary.kernel_metadata import count_kernels
+from rocwheel.binary.offload_image import read_offload_images
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rocwheel.binary.bundle_sequence import Bundle
+
+__all__ = ["BundleFacts", "DeviceFacts", "EntryFacts", "TargetFacts", "read_device_facts", "summarize_targets"]
+
+_ELF64 = b"\x7fELF\x02\x01"
+
+
+class EntryFacts(msgspec.Struct, frozen=True):
+    """A code object in a bundle, or an image in an object file; ``kernels`` is none when it wasn't looked at."""
+
+    id: str
+    target: str
+    size: int
+    kernels: int | None = None
+
+
+class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A bundle: where it is in the file, its size there and decompressed, in bytes; version 0 is a plain one."""
+
+    number: int
+    offset: int
+    size: int
+    raw_size: int
+    version: int
+    method: str
+    entries: tuple[EntryFacts, ...]
+
+
+class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The device code of one file. ``entries`` are those outside of bundles: a code object by itself, or images."""
+
+    container: str
+    wrappers: int = 0
+    bundles: tuple[BundleFacts, ...] = ()
+    entries: tuple[EntryFacts, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Size of all device code in the file, in bytes."""
+        return sum(bundle.size for bundle in self.bundles) + sum(entry.size for entry in self.entries)
+
+    @property
+    def raw_size(self) -> int:
+        """Size of all device code when decompressed, in bytes."""
+        return sum(bundle.raw_size for bundle in self.bundles) + sum(entry.size for entry in self.entries)
+
+
+class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The code for one target over all bundles of a file; ``missing`` counts the bundles without any for it."""
+
+    target: str
+    bundles: int
+    missing: int
+    size: int
+    kernels: int | None
+
+
+def read_device_facts(data: memoryview, *, name: str, deep: bool = False) -> DeviceFacts | None:
+    """Gather the facts of the file ``name``; none when it has no device code.
+
+    With ``deep``, compressed bundles are decompressed, to check their hashes and to count their kernels.
+    Raises `InputError` for damaged files.
+    """
+    code = read_device_code(data, name=name)
+    if code is None:
+        return _read_images(data, name)
+    if code.code_object is not None:
+        target = str(code.code_object.target or "unknown")
+        kernels = count_kernels(data, code.code_object, place=Place(name))
+        return DeviceFacts(container="code object", entries=(EntryFacts("", target, len(data), kernels),))
+    return _read_bundles(data, code, deep=deep)
+
+
+def _read_images(data: memoryview, name: str) -> DeviceFacts | None:
+    entries = [
+        EntryFacts(f"{member}{image.kind}-{image.triple}", str(image.target or "unknown"), image.size)
+        for member, content in _object_files(data, name)
+        if bytes(content[: len(_ELF64)]) == _ELF64
+        for image in read_offload_images(content, name=f"{name}({member.rstrip(':')})" if member else name)
+    ]
+    container = "archive" if is_ar_archive(data) else "object file"
+    return DeviceFacts(container=container, entries=tuple(entries)) if entries else None
+
+
+def _object_files(data: memoryview, name: str) -> Iterator[tuple[str, memoryview]]:
+    if not is_ar_archive(data):
+        yield "", data
+        return
+    for member in iter_ar_members(data, name=name):
+        yield f"{member.name}:", data[member.offset : member.offset + member.size]
+
+
+def _read_bundles(data: memoryview, code: DeviceCode, *, deep: bool) -> DeviceFacts:
+    view = code.view(data)
+    bundles: list[BundleFacts] = []
+    problems: list[str] = []
+    for bundle in code.iter_bundles(data):
+        problems += bundle.find_problems()
+        facts, warning = _bundle_facts(view, bundle, deep=deep)
+        bundles.append(facts)
+        problems += [warning] if warning else []
+    fat = code.fat_binary
+    if fat is None:
+        return DeviceFacts(container="bundles", bundles=tuple(bundles), problems=tuple(problems))
+    container = "kpacked fat binary" if fat.is_kpacked else "fat binary"
+    return DeviceFacts(
+        container=container, wrappers=len(fat.wrappers), bundles=tuple(bundles), problems=tuple(problems)
+    )
+
+
+def _bundle_facts(view: memoryview, bundle: Bundle, *, deep: bool) -> tuple[BundleFacts, str | None]:
+    raw, warning = None, None
+    if bundle.compressed is None:
+        raw = view[bundle.start : bundle.stop]
+    elif deep and bundle.raw_size <= RAW_SIZE_LIMIT:
+        raw, warning = decompress_bundle(view[bundle.start :], bundle.compressed, place=bundle.place)
+    entries = tuple(
+        EntryFacts(
+            entry.spelling,
+            str(entry.target),
+            entry.size,
+            None if raw is None else _count(raw[entry.offset : entry.stop], bundle.place),
+        )
+        for entry in bundle.plain.device_entries
+    )
+    facts = BundleFacts(
+        number=bundle.place.bundle or 0,
+        offset=bundle.place.offset,
+        size=bundle.size,
+        raw_size=bundle.raw_size,
+        version=bundle.compressed.version if bundle.compressed else 0,
+        method=bundle.compressed.method.name.lower() if bundle.compressed else "",
+        entries=entries,
+    )
+    return facts, warning
+
+
+def _count(payload: memoryview, place: Place) -> int | None:
+    """Count the kernels of a payload; none when it is bitcode or SPIR-V."""
+    if not is_code_object(payload):
+        return None
+    return count_kernels(payload, read_code_object(payload, place=place), place=place)
+
+
+def summarize_targets(facts: DeviceFacts) -> tuple[TargetFacts, ...]:
+    """Sum up the code for each target, sorted by name; targets with code in all bundles miss none."""
+    groups = [bundle.entries for bundle in facts.bundles] or [facts.entries]
+    by_target: dict[str, list[tuple[int, EntryFacts]]] = defaultdict(list)
+    for number, entries in enumerate(groups):
+        for entry in entries:
+            by_target[entry.target].append((number, entry))
+    return tuple(_sum_up(target, found, len(groups)) for target, found in sorted(by_target.items()))
+
+
+def _sum_up(target: str, found: list[tuple[int, EntryFacts]], groups: int) -> TargetFacts:
+    numbers = {number for number, _ in found}
+    return TargetFacts(
+        target=target,
+        bundles=len(numbers),
+        missing=groups - len(numbers),
+        size=sum(entry.size for _, entry in found),
+        kernels=_sum_known(entry.kernels for _, entry in found),
+    )
+
+
+def _sum_known(counts: Iterable[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
