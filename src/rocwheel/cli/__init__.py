@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 
 from rocwheel.cli import artifacts as artifacts  # importing a group registers its commands
+from rocwheel.cli import artifacts_import as artifacts_import
 from rocwheel.cli import index as index
+from rocwheel.cli import inspect as inspect
 from rocwheel.cli import targets as targets
 from rocwheel.cli import targets_code as targets_code
 from rocwheel.cli._app import app
