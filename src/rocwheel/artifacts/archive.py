@@ -69,6 +69,9 @@ def _read_headers(archive: Path, tar: IO[bytes]) -> list[tarfile.TarInfo]:
                 # A negative size would send the reader round in circles.
                 if info.size < 0 or info.offset < end:
                     raise _malformed(archive, f"a header with a negative size before byte {info.offset_data}")
+                if info.issparse():
+                    expected = "files stored in full (tar without --sparse)"
+                    raise InputError(place(archive, info.name), "is a sparse member", expected=expected)
                 end = info.offset_data + _padded(info)
                 if _normalised(info.name) != ".":
                     infos.append(info)
@@ -94,11 +97,11 @@ def _read_stages(archive: Path, tar: IO[bytes], infos: list[tarfile.TarInfo]) ->
         first = f"begins with {infos[0].name!r}" if infos else "has no members"
         remedy = "Make it with 'rocwheel artifacts archive'."
         raise InputError(archive, first, expected=f"{MANIFEST_NAME} as the first member", remedy=remedy)
-    place = f"{archive}/{MANIFEST_NAME}"
+    source = place(archive, MANIFEST_NAME)
     if infos[0].size > MAX_MANIFEST_SIZE:
-        raise InputError(place, f"is larger than {MAX_MANIFEST_SIZE} bytes", expected="a few lines")
+        raise InputError(source, f"is larger than {MAX_MANIFEST_SIZE} bytes", expected="a few lines")
     tar.seek(infos[0].offset_data)
-    return parse_manifest(tar.read(infos[0].size), place)
+    return parse_manifest(tar.read(infos[0].size), source)
 
 
 def _member(info: tarfile.TarInfo, tar_path: str, found: dict[str, Member]) -> Member | _Unfit:
@@ -110,8 +113,6 @@ def _member(info: tarfile.TarInfo, tar_path: str, found: dict[str, Member]) -> M
         return Member(path, FileKind.SYMLINK, PERMISSIONS, link=info.linkname)
     if info.islnk():
         return _hardlink(path, mode, _normalised(info.linkname), found)
-    if info.issparse():
-        return _Unfit("is a sparse member", "files stored in full (tar without --sparse)")
     if not info.isreg():
         return _Unfit("is a device, fifo or unknown kind", "files, links and folders only")
     return Member(path, FileKind.FILE, mode, source=FileRange(tar_path, info.offset_data, info.size))

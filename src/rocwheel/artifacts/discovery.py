@@ -15,6 +15,7 @@ from rocwheel.errors import InputError, RocwheelError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
 __all__ = ["Discovery", "StoredArtifact", "archive_stem", "find_archives", "find_artifacts"]
 
 logger = logging.getLogger(__name__)

@@ -54,14 +54,13 @@ def _select(directory: Path, found: Discovery, names: Sequence[str]) -> Discover
 
 
 def _read_all(subject: str, found: Discovery, stack: ExitStack, progress: Progress) -> tuple[Artifact, ...]:
-    packed_size = sum(artifact.packed_size for artifact in found.artifacts)
-    if packed_size:
-        progress.begin("Decompressing artifacts", packed_size)
     advance = serialised(progress.advance)
 
     def read(stored: StoredArtifact) -> Artifact:
         return _read(stored, stack, advance)
 
+    packed_size = sum(artifact.packed_size for artifact in found.artifacts)
+    progress.begin("Reading artifacts", packed_size)
     try:
         return map_collecting(read, found.artifacts, subject, found.problems)
     finally:

@@ -18,9 +18,9 @@ def path_fault(path: str) -> str | None:
         return "climbs with '..'"
     if "" in segments or "." in segments:
         return "is not in its shortest form"
-    if "\0" in path or not _is_utf8(path):
-        return "is not valid UTF-8 text"
-    return None
+    if "\0" in path:
+        return "holds a NUL character"
+    return None if _is_utf8(path) else "is not valid UTF-8 text"
 
 
 def link_fault(path: str, link: str) -> str | None:

@@ -39,23 +39,18 @@ class PathPatterns:
 
 def translate(pattern: str) -> str:
     """Return the regular expression, to be matched in full, that says the same as a pattern."""
-    expression = ""
-    segments = pattern.split("/")
-    last = len(segments) - 1
-    for index, segment in enumerate(segments):
-        if segment == "**":
-            if index < last:
-                expression += "" if expression.endswith(_ANY_DEPTH) else _ANY_DEPTH
-            elif expression.endswith("/"):
-                expression = expression[:-1] + "(?:/.*)?"
-            else:
-                expression += ".*"
-        else:
-            expression += _translate_segment(segment) + ("/" if index < last else "")
-    return expression
+    parts = pattern.split("/")
+    segments = [part for part, before in zip(parts, ["", *parts], strict=False) if not part == before == "**"]
+    if segments == ["**"]:
+        return ".*"
+    tail = ""
+    if segments[-1] == "**":
+        segments.pop()
+        tail = "(?:/.*)?"
+    folders = "".join("(?:.*/)?" if segment == "**" else f"{_translate_segment(segment)}/" for segment in segments[:-1])
+    return folders + _translate_segment(segments[-1]) + tail
 
 
-_ANY_DEPTH = "(?:.*/)?"
 _WILDCARDS = {"*": "[^/]*", "?": "[^/]"}
 
 

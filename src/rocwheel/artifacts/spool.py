@@ -29,14 +29,16 @@ def decompress(archive: Path, *, advance: Callable[[int], None] = SILENT.advance
     ``advance`` is told of the compressed bytes as they are read. Raises `InputError` when the archive can't be read or
     is corrupt or truncated, `WorkError` when the temporary folder is full or can't be written.
     """
+    folder = "the temporary folder"
     with ExitStack() as stack:
         try:
+            folder = tempfile.gettempdir()
             # Unbuffered: what a full disk has not taken must not be tried again when the file closes.
             spool = stack.enter_context(tempfile.TemporaryFile(prefix="rocwheel-", buffering=0))
             for data in _decompressed_chunks(archive, advance):
                 _write(spool, data)
         except OSError as e:
-            raise _no_room(e) from e
+            raise _no_room(folder, e) from e
         stack.pop_all()
         return spool
 
@@ -86,9 +88,6 @@ def _write(spool: IO[bytes], data: bytes) -> None:
         rest = rest[spool.write(rest) :]
 
 
-def _no_room(error: OSError) -> WorkError:
-    return WorkError(
-        tempfile.gettempdir(),
-        f"cannot take the decompressed artifacts ({error.strerror})",
-        remedy="Set TMPDIR to a folder with room for them, or extract the archives and give the folder.",
-    )
+def _no_room(folder: str, error: OSError) -> WorkError:
+    remedy = "Set TMPDIR to a folder with room for them."
+    return WorkError(folder, f"cannot take the decompressed artifacts ({error.strerror})", remedy=remedy)
