@@ -17,7 +17,7 @@ from rocwheel.errors import InputError, WorkError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["AtomicFile", "FileRange", "atomic_file"]
+__all__ = ["AtomicFile", "FileRange", "atomic_file", "release_pages"]
 
 _RELEASED_FROM = 32 << 20
 _RELEASE_INTERVAL = 0.05
@@ -83,6 +83,12 @@ def _releasing_pages(mapping: mmap.mmap) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
+
+
+def release_pages(data: memoryview) -> None:
+    """Let go of the mapped pages below ``data``, if it is a mapped file's, when the scan of a part of it is over."""
+    if isinstance(data.obj, mmap.mmap):
+        data.obj.madvise(mmap.MADV_DONTNEED)
 
 
 def _open_for_reading(path: str) -> IO[bytes]:

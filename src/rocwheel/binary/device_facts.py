@@ -14,6 +14,7 @@ from rocwheel.binary.device_code import DeviceCode, read_device_code
 from rocwheel.binary.device_error import Place
 from rocwheel.binary.kernel_metadata import count_kernels
 from rocwheel.binary.offload_image import read_offload_images
+from rocwheel.files import release_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -120,6 +121,7 @@ def _read_bundles(data: memoryview, code: DeviceCode, *, deep: bool) -> DeviceFa
         facts, warning = _bundle_facts(view, bundle, deep=deep)
         bundles.append(facts)
         problems += [warning] if warning else []
+        release_pages(data)
     fat = code.fat_binary
     if fat is None:
         return DeviceFacts(container="bundles", bundles=tuple(bundles), problems=tuple(problems))
