@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from rocwheel.files import FileRange
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
-
-    from rocwheel.files import FileRange
 
 __all__ = ["BytesContent", "Content", "FileContent", "SequenceContent", "slice_buffers"]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
+
+from zlib_ng import zlib_ng
 
 from rocwheel.distributions.compression import (
     DEFLATED,
@@ -19,6 +22,7 @@ from rocwheel.distributions.compression import (
     pack_whole,
 )
 from rocwheel.distributions.content import FileContent
+from rocwheel.distributions.stream_codec import STREAM_PIECE, compress_piece
 from rocwheel.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
     from rocwheel.distributions.content import Content
+    from rocwheel.distributions.stream_codec import StreamFormat
 
 __all__ = ["Packer", "Sink"]
 
@@ -37,7 +42,7 @@ class Sink(Protocol):
     """Receives packed members one after the other, on the thread that runs the `Packer`."""
 
     def begin(self, name: str, mode: int, method: int, size: int) -> None:
-        """Start a member of ``size`` unpacked bytes, packed by ZIP ``method``."""
+        """Start a member of at most ``size`` unpacked bytes, packed by ZIP ``method``."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append packed bytes to the member."""
@@ -69,6 +74,16 @@ class Packer:
             self._submit(_whole_cost(content), deliver, pack_whole, content, self._level)
         else:
             self._add_in_blocks(sink, name, mode, content)
+
+    def add_encoded(self, sink: Sink, name: str, mode: int, content: Content, encoding: StreamFormat) -> None:
+        """Schedule a member that holds the content compressed as a stream of its own, which ZIP then stores."""
+        encoder = _EncodedMember(sink, name, mode, content.size)
+        self.call(encoder.begin)
+        for start in range(0, content.size, STREAM_PIECE):
+            stop = min(start + STREAM_PIECE, content.size)
+            deliver = partial(self._deliver_piece, encoder, stop - start)
+            self._submit(2 * (stop - start), deliver, compress_piece, content, start, stop, encoding)
+        self.call(encoder.end)
 
     def call(self, function: Callable[[], object]) -> None:
         """Schedule a call for when everything added so far has been delivered."""
@@ -121,6 +136,10 @@ class Packer:
         sink.write(data)
         self._progress.advance(size)
 
+    def _deliver_piece(self, encoder: _EncodedMember, size: int, data: bytes) -> None:
+        encoder.write(data)
+        self._progress.advance(size)
+
     def _deliver_stored(self, sink: Sink, name: str, mode: int, content: Content, digest: Digest) -> None:
         sink.begin(name, mode, STORED, digest.size)
         for start in range(0, digest.size, _COPY_STEP):
@@ -129,6 +148,32 @@ class Packer:
                     sink.write(buffer)
         sink.end(digest)
         self._progress.advance(digest.size)
+
+
+class _EncodedMember:
+    """Hashes the pieces of a compressed stream on their way to the sink."""
+
+    def __init__(self, sink: Sink, name: str, mode: int, content_size: int) -> None:
+        self._sink = sink
+        self._name = name
+        self._mode = mode
+        self._bound = content_size + (content_size >> 4) + _COPY_STEP
+        self._sha256 = hashlib.sha256()
+        self._crc32 = 0
+        self._size = 0
+
+    def begin(self) -> None:
+        # The size is known at the end only; what can't compress grows by far less than this bound.
+        self._sink.begin(self._name, self._mode, STORED, self._bound)
+
+    def write(self, data: bytes) -> None:
+        self._sink.write(data)
+        self._sha256.update(data)
+        self._crc32 = zlib_ng.crc32(data, self._crc32)
+        self._size += len(data)
+
+    def end(self) -> None:
+        self._sink.end(Digest(self._crc32, self._sha256.digest(), self._size))
 
 
 def _whole_cost(content: Content) -> int:

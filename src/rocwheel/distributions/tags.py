@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.elf import Elf
 
-__all__ = ["PlatformFloor", "platform_floor", "platform_tag"]
+__all__ = ["PlatformFloor", "oldest_tag", "platform_floor"]
 
 _ARCHITECTURES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64"}
 # PEP 600 gives no tag below the oldest glibc that an architecture was ever tagged for.
@@ -36,10 +36,9 @@ class PlatformFloor(msgspec.Struct, frozen=True):
         return f"manylinux_{major}_{minor}_{_ARCHITECTURES[self.machine]}"
 
 
-def platform_tag(files: Iterable[tuple[str, Elf]]) -> str:
-    """Return the platform tag for a wheel with these ELF files (by name), or ``any`` when there is none."""
-    floor = platform_floor(files)
-    return floor.tag if floor else "any"
+def oldest_tag(machine: int) -> str:
+    """Return the tag that any glibc Linux of a machine accepts, for files such as GPU kernels that need no glibc."""
+    return PlatformFloor(machine, _OLDEST[_ARCHITECTURES[machine]], "").tag
 
 
 def platform_floor(files: Iterable[tuple[str, Elf]]) -> PlatformFloor | None:

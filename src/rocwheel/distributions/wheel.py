@@ -66,7 +66,7 @@ class WheelWriter:
         self._zip: ZipWriter | None = None
 
     def begin(self, name: str, mode: int, method: int, size: int) -> None:
-        """Start a member of ``size`` unpacked bytes, packed by ZIP ``method``; the first one creates the file."""
+        """Start a member of at most ``size`` unpacked bytes, packed by ``method``; the first one creates the file."""
         self._member = name
         self._open_zip().begin(name, mode, method, size)
 
@@ -76,7 +76,7 @@ class WheelWriter:
 
     def end(self, digest: Digest) -> None:
         """Complete the member and note it for RECORD."""
-        self._open_zip().end(digest.crc32)
+        self._open_zip().end(digest.size, digest.crc32)
         self._rows.append(RecordRow(self._member, digest.sha256, digest.size))
 
     def close(self, metadata: dict[str, bytes]) -> None:

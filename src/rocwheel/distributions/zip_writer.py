@@ -54,13 +54,10 @@ class ZipEntry(msgspec.Struct, frozen=True):
     method: int
     offset: int
     size: int
+    is_zip64: bool
+    """Whether the local header carries 64-bit sizes."""
     packed_size: int = 0
     crc32: int = 0
-
-    @property
-    def is_zip64(self) -> bool:
-        """Whether the local header carries 64-bit sizes."""
-        return self.size >= _ZIP64_FROM
 
 
 class ZipWriter:
@@ -73,8 +70,8 @@ class ZipWriter:
         self._entries: list[ZipEntry] = []
 
     def begin(self, name: str, mode: int, method: int, size: int) -> None:
-        """Start a member of ``size`` unpacked bytes; `write` takes its packed bytes, `end` completes it."""
-        self._entry = ZipEntry(name, mode, method, self._file.tell(), size)
+        """Start a member of at most ``size`` unpacked bytes; `write` takes its packed bytes, `end` completes it."""
+        self._entry = ZipEntry(name, mode, method, self._file.tell(), size, is_zip64=size >= _ZIP64_FROM)
         self._target.write(self._local_header(self._entry))
         self._start = self._file.tell()
 
@@ -82,10 +79,10 @@ class ZipWriter:
         """Append packed bytes to the member."""
         self._target.write(data)
 
-    def end(self, crc32: int) -> None:
-        """Complete the member: its local header gets the packed size and the CRC-32 of the unpacked bytes."""
+    def end(self, size: int, crc32: int) -> None:
+        """Complete the member: its local header gets the sizes, and the CRC-32 of the unpacked bytes."""
         end = self._file.tell()
-        entry = msgspec.structs.replace(self._entry, packed_size=end - self._start, crc32=crc32)
+        entry = msgspec.structs.replace(self._entry, size=size, packed_size=end - self._start, crc32=crc32)
         self._file.seek(entry.offset)
         self._target.write(self._local_header(entry))
         self._file.seek(end)

@@ -1,0 +1,150 @@
+"""``rocwheel build`` and ``rocwheel plan``: from artifacts to distributions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich import box
+from rich.filesize import decimal
+from rich.table import Table
+
+from rocwheel.cli._app import app
+from rocwheel.cli.output import (
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    make_progress,
+    messages,
+    print_json,
+    print_table,
+    setup_logging,
+)
+from rocwheel.errors import InputError
+from rocwheel.packages.build import DEFAULT_LEVEL, BuildResult
+from rocwheel.packages.job import BuildJob, PlanJob
+from rocwheel.packages.plan import Plan, TarMember
+from rocwheel.packages.planning import PlanOptions
+from rocwheel.targets.target_set import split_words
+
+__all__ = ["build", "plan"]
+
+ArtifactDirOption = Annotated[Path, typer.Option(help="Folder of artifacts: folders, .tar.xz or .tar.zst archives.")]
+RecipeOption = Annotated[Path | None, typer.Option(help="Recipe (TOML) that replaces the one for ROCm.")]
+VersionOption = Annotated[str | None, typer.Option(help="Version of all packages. [default: the SDK manifest's]")]
+SuffixOption = Annotated[str, typer.Option(help="Text appended to the names of platform modules.")]
+TargetsOption = Annotated[
+    str, typer.Option(help="GPU targets or families that must be there, e.g. 'gfx906;gfx94X-dcgpu'.")
+]
+DefaultFamilyOption = Annotated[str, typer.Option(help="Target or family to select on machines without a GPU.")]
+SelectorOption = Annotated[
+    Literal["sdist", "wheel"], typer.Option(help="sdist: decides at install time. wheel: lockable, explicit extras.")
+]
+DevelOption = Annotated[Literal["none", "xz", "zst"], typer.Option(help="Compression of the devel tar.")]
+PlatformTagOption = Annotated[
+    str | None, typer.Option(help="Platform tag of all wheels. [default: computed from their files]")
+]
+
+
+@app.command()
+def build(
+    artifact_dir: ArtifactDirOption,
+    dest_dir: Annotated[Path, typer.Option(help="Where the packages go: into its folder dist.")],
+    recipe: RecipeOption = None,
+    version: VersionOption = None,
+    version_suffix: SuffixOption = "",
+    targets: TargetsOption = "",
+    default_family: DefaultFamilyOption = "",
+    selector: SelectorOption = "sdist",
+    devel_compression: DevelOption = "none",
+    platform_tag: PlatformTagOption = None,
+    compression: Annotated[str, typer.Option(help="Deflate level 0 to 12, or 'stored'.")] = str(DEFAULT_LEVEL),
+    jobs: Annotated[int, typer.Option(min=0, help="Workers. [default: one per core]", show_default=False)] = 0,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Build the packages: wheels and the rocm selector.
+
+    Example: rocwheel build --artifact-dir artifacts --dest-dir packages
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    options = PlanOptions(
+        version, version_suffix, tuple(split_words(targets)), default_family, selector, devel_compression, platform_tag
+    )
+    job = BuildJob(PlanJob(artifact_dir, recipe, options), dest_dir, _level(compression), jobs)
+    made, result = job.run(progress=make_progress(quiet=quiet))
+    if json:
+        print_json("build", 1, result)
+    else:
+        _print_result(made, result)
+
+
+@app.command()
+def plan(
+    artifact_dir: ArtifactDirOption,
+    recipe: RecipeOption = None,
+    version: VersionOption = None,
+    version_suffix: SuffixOption = "",
+    targets: TargetsOption = "",
+    default_family: DefaultFamilyOption = "",
+    selector: SelectorOption = "sdist",
+    devel_compression: DevelOption = "none",
+    platform_tag: PlatformTagOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Show what a build would make, without making it; --json tells every file and edit.
+
+    Example: rocwheel plan --artifact-dir artifacts --json
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    options = PlanOptions(
+        version, version_suffix, tuple(split_words(targets)), default_family, selector, devel_compression, platform_tag
+    )
+    made = PlanJob(artifact_dir, recipe, options).run(progress=make_progress(quiet=quiet))
+    if json:
+        print_json("plan", 1, made)
+    else:
+        _print_plan(made, verbose=verbose)
+
+
+def _level(text: str) -> int:
+    if text == "stored":
+        return 0
+    if text.isdecimal() and int(text) <= 12:
+        return int(text)
+    option, found = "--compression", f"is {text!r}"
+    raise InputError(option, found, expected="a level from 0 to 12, or 'stored'")
+
+
+def _print_plan(made: Plan, *, verbose: bool) -> None:
+    table = Table("distribution", "files", "edited", "tag", "asked for by", box=box.SIMPLE_HEAD)
+    for wheel in made.wheels:
+        files = sum(len(member.entries) if isinstance(member, TarMember) else 1 for member in wheel.members)
+        edited = sum(getattr(member, "run_path", None) is not None for member in wheel.members)
+        tag = wheel.name.tag.rpartition("-")[2]
+        table.add_row(wheel.name.distribution, str(files), str(edited), tag, wheel.floor_reason)
+    for sdist in made.sdists:
+        table.add_row(sdist.distribution, str(len(sdist.files)), "0", "sdist", "")
+    print_table(table)
+    _print_facts(made)
+    if verbose:
+        for row in made.dropped:
+            messages.print(f"not shipped: {row.path} of {row.artifact}: {row.reason}", markup=False)
+
+
+def _print_result(made: Plan, result: BuildResult) -> None:
+    table = Table("distribution", "size", box=box.SIMPLE_HEAD)
+    for built in result.distributions:
+        table.add_row(built.path, decimal(built.size))
+    print_table(table)
+    _print_facts(made)
+
+
+def _print_facts(made: Plan) -> None:
+    targets = ", ".join(made.targets) or "none"
+    dropped = f"; {len(made.dropped)} links not shipped (rocwheel plan -v tells why)" if made.dropped else ""
+    messages.print(f"version {made.version}, layout {made.layout}, GPU targets: {targets}{dropped}", markup=False)

@@ -1,0 +1,74 @@
+"""A whole run: from a folder of artifacts to a plan, and to distributions in ``DEST/dist``."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.distributions.source_date import SourceDate
+from rocwheel.packages.build import DEFAULT_LEVEL, BuildResult, build
+from rocwheel.packages.facts import read_facts
+from rocwheel.packages.planning import PlanOptions, make_plan
+from rocwheel.packages.recipe import load_recipe
+from rocwheel.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Executor
+
+    from rocwheel.packages.plan import Plan
+
+__all__ = ["BuildJob", "PlanJob"]
+
+
+class PlanJob(msgspec.Struct, frozen=True):
+    """What a plan is made from."""
+
+    artifact_dir: Path
+    recipe: Path | None = None
+    options: PlanOptions = PlanOptions()
+
+    @contextmanager
+    def opened(self, executor: Executor, progress: Progress) -> Iterator[Plan]:
+        """Make the plan; the files that it names can be read inside the block.
+
+        Raises what `open_catalog`, `load_recipe`, `read_facts` and `make_plan` raise.
+        """
+        recipe = load_recipe(self.recipe)
+        with open_catalog(self.artifact_dir, progress=progress) as catalog:
+            progress.end()
+            facts = read_facts(catalog, executor)
+            yield make_plan(catalog, recipe, facts, self.options)
+
+    def run(self, *, progress: Progress = SILENT) -> Plan:
+        """Make the plan."""
+        with ThreadPoolExecutor() as executor, self.opened(executor, progress) as plan:
+            return plan
+
+
+class BuildJob(msgspec.Struct, frozen=True):
+    """A plan's inputs, and how to build it."""
+
+    inputs: PlanJob
+    dest_dir: Path
+    level: int = DEFAULT_LEVEL
+    jobs: int = 0
+    """Workers; 0 for one per core."""
+
+    def run(self, *, progress: Progress = SILENT) -> tuple[Plan, BuildResult]:
+        """Write the distributions into ``dist`` below the destination.
+
+        Raises what planning raises before anything is written, and `rocwheel.errors.WorkError` when writing fails.
+        """
+        source_date = SourceDate.from_environment(os.environ)
+        workers = self.jobs or len(os.sched_getaffinity(0))
+        with ThreadPoolExecutor(workers, "rocwheel") as executor, self.inputs.opened(executor, progress) as plan:
+            dist_dir = self.dest_dir / "dist"
+            result = build(plan, dist_dir, executor, level=self.level, source_date=source_date, progress=progress)
+            return plan, result

@@ -1,0 +1,91 @@
+"""From placements to the members of wheels: paths in site-packages, modes, run path edits."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.elf import ElfKind
+from rocwheel.binary.runpath import RunpathTag
+from rocwheel.packages.facts import Facts
+from rocwheel.packages.placement import PlacedFile, Placement
+from rocwheel.packages.plan import FileMember, StubMember
+from rocwheel.packages.run_paths import LibraryPlaces, library_places, run_path_edit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocwheel.artifacts.catalog import Entry
+    from rocwheel.packages.plan import SetRunpath
+
+__all__ = ["MemberMaker", "PlacedPackage", "installed_places", "plain_mode"]
+
+_ANY_EXECUTE = 0o111
+
+
+class PlacedPackage(msgspec.Struct, frozen=True):
+    """One distribution with its files in place, before its members are made."""
+
+    key: str
+    """The package's name in the recipe."""
+    variant: str
+    """The target or family that it is for; empty when there is one for all."""
+    distribution: str
+    module: str
+    platform_module: str
+    placement: Placement
+
+
+class MemberMaker(msgspec.Struct, frozen=True):
+    """Makes members of placed files; ``search`` are folders relative to site-packages."""
+
+    facts: Facts
+    places: LibraryPlaces
+    search: tuple[str, ...]
+    tag: RunpathTag
+
+    def file(self, path: str, entry: Entry) -> FileMember:
+        """Return the member for a file that is installed at ``path``, relative to site-packages."""
+        if entry.source is None:
+            message = f"{entry.path} is no file"
+            raise ValueError(message)
+        edit = self._edit(path, entry)
+        return FileMember(path, plain_mode(entry.mode), entry.source, str(entry.artifact), entry.path, edit)
+
+    def members(self, package: PlacedPackage) -> list[FileMember | StubMember]:
+        """Return the members for everything that a package ships."""
+        root = package.platform_module
+        files = (self.file(posixpath.join(root, path), file.entry) for path, file in package.placement.files.items())
+        stubs = (
+            StubMember(posixpath.join(root, path), stub.target, stub.machine, str(stub.entry.artifact))
+            for path, stub in package.placement.stubs.items()
+        )
+        return [*files, *stubs]
+
+    def _edit(self, path: str, entry: Entry) -> SetRunpath | None:
+        elf = self.facts.elf(entry)
+        if elf is None or not elf.is_dynamic or elf.kind not in (ElfKind.EXECUTABLE, ElfKind.SHARED_OBJECT):
+            return None
+        return run_path_edit(elf, posixpath.dirname(path), self.search, self.places, self.tag)
+
+
+def installed_places(packages: Iterable[PlacedPackage], facts: Facts) -> LibraryPlaces:
+    """Index where the shared libraries of some packages stand once these are installed together."""
+    installed = {
+        posixpath.join(package.platform_module, file.path): _soname(file, facts)
+        for package in packages
+        for file in package.placement.files.values()
+    }
+    return library_places(installed)
+
+
+def plain_mode(mode: int) -> int:
+    """Return 0o755 for anything executable, else 0o644: the build machine's umask must not show."""
+    return 0o755 if mode & _ANY_EXECUTE else 0o644
+
+
+def _soname(file: PlacedFile, facts: Facts) -> str | None:
+    elf = facts.elf(file.entry)
+    return elf.soname if elf is not None and elf.kind is ElfKind.SHARED_OBJECT else None

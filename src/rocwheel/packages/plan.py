@@ -1,0 +1,139 @@
+"""The plan of a build: plain values that say what every distribution holds and where each of its bytes comes from."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from rocwheel.binary.runpath import RunpathTag
+from rocwheel.distributions.metadata import CoreMetadata
+from rocwheel.distributions.wheel import WheelName
+from rocwheel.files import FileRange
+from rocwheel.packages.recipe import Layout
+
+__all__ = [
+    "AliasMember",
+    "Dropped",
+    "FileMember",
+    "Member",
+    "Plan",
+    "PlannedSdist",
+    "PlannedWheel",
+    "SetRunpath",
+    "StubMember",
+    "TarEntry",
+    "TarMember",
+    "TextMember",
+]
+
+
+class SetRunpath(msgspec.Struct, frozen=True):
+    """An edit: the file gets this run path, under this tag of its dynamic section."""
+
+    value: str
+    tag: RunpathTag
+
+
+class FileMember(msgspec.Struct, frozen=True, tag="file"):
+    """A file of an artifact, byte for byte unless an edit is named."""
+
+    path: str
+    mode: int
+    source: FileRange
+    artifact: str
+    origin: str
+    """The file's path in the artifact's prefix."""
+    run_path: SetRunpath | None = None
+
+
+class StubMember(msgspec.Struct, frozen=True, tag="stub"):
+    """An executable of about a kilobyte that runs ``target``, a path relative to its own folder."""
+
+    path: str
+    target: str
+    machine: int
+    artifact: str
+
+
+class AliasMember(msgspec.Struct, frozen=True, tag="alias"):
+    """A shared library without code of its own that stands for another: loading it loads ``soname`` beside it."""
+
+    path: str
+    soname: str
+    machine: int
+    artifact: str
+
+
+class TextMember(msgspec.Struct, frozen=True, tag="text"):
+    """A generated text file."""
+
+    path: str
+    text: str
+
+
+class TarEntry(msgspec.Struct, frozen=True):
+    """One member of the devel tar: a file with its content, or a symlink with its text."""
+
+    path: str
+    mode: int
+    file: FileMember | None = None
+    link: str | None = None
+
+
+class TarMember(msgspec.Struct, frozen=True, tag="tar"):
+    """The devel tar, written as a stream into the wheel."""
+
+    path: str
+    compression: Literal["none", "xz", "zst"]
+    entries: tuple[TarEntry, ...]
+
+
+Member = FileMember | StubMember | AliasMember | TextMember | TarMember
+
+
+class PlannedWheel(msgspec.Struct, frozen=True):
+    """One wheel. ``folder`` is where it goes below the dist folder; empty for the dist folder itself."""
+
+    package: str
+    name: WheelName
+    metadata: CoreMetadata
+    members: tuple[Member, ...]
+    licenses: tuple[FileMember, ...] = ()
+    """Licence texts; their paths are relative to ``.dist-info/licenses``."""
+    console_scripts: dict[str, str] = {}
+    targets: tuple[str, ...] = ()
+    """GPU targets that its files carry code for, read from the files."""
+    is_purelib: bool = False
+    floor_reason: str = ""
+    """The file and symbol version that ask for the platform tag."""
+    folder: str = ""
+
+
+class PlannedSdist(msgspec.Struct, frozen=True):
+    """One source distribution of generated text files, by their path below its top folder."""
+
+    distribution: str
+    version: str
+    metadata: CoreMetadata
+    files: dict[str, str]
+    folder: str = ""
+
+
+class Dropped(msgspec.Struct, frozen=True, order=True):
+    """An entry of an artifact that no distribution holds, and why."""
+
+    path: str
+    artifact: str
+    reason: str
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a build will make."""
+
+    version: str
+    layout: Layout
+    targets: tuple[str, ...]
+    wheels: tuple[PlannedWheel, ...]
+    sdists: tuple[PlannedSdist, ...]
+    dropped: tuple[Dropped, ...] = ()

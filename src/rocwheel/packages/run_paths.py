@@ -1,0 +1,103 @@
+"""Which run path a file of an installed package needs, by the places that its packages keep shared libraries in."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.runpath import RunpathTag
+from rocwheel.packages.plan import SetRunpath
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rocwheel.binary.elf import Elf
+
+__all__ = ["LibraryPlaces", "library_places", "origin_relative", "run_path_edit"]
+
+
+class LibraryPlaces(msgspec.Struct, frozen=True):
+    """Where shared libraries stand, in folders relative to site-packages."""
+
+    providers: dict[str, frozenset[str]]
+    """SONAME to the folders that hold a library of that name."""
+    folders: frozenset[str]
+    """Every folder that exists once the packages are installed."""
+
+
+def origin_relative(folder: str, origin: str) -> str:
+    """Spell a folder as a run path entry of a file in ``origin``; both relative to site-packages."""
+    relative = posixpath.relpath(folder, origin)
+    return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
+
+
+def run_path_edit(
+    elf: Elf, folder: str, search: Sequence[str], places: LibraryPlaces, tag: RunpathTag
+) -> SetRunpath | None:
+    """Return the edit that a file in ``folder`` needs so that its libraries are found, none if it is right already.
+
+    The rule: entries of the file that lead to a folder of the packages stay first. A file that opens libraries by
+    name at run time (it imports dlopen) also gets every folder of ``search``; any other only those folders that hold
+    what it names as NEEDED. Entries that lead elsewhere, or nowhere, go.
+    """
+    needed = [places.providers[name] for name in elf.needed if name in places.providers]
+    current = _entries(elf)
+    kept = [entry for entry in (_resolve(text, folder) for text in current) if entry in places.folders]
+    if _is_right(elf, current, kept, tag) and _serves(elf, kept, needed, search, places):
+        return None
+    wanted = _wanted(elf, kept, needed, [place for place in search if place in places.folders])
+    entries = [origin_relative(place, folder) for place in wanted]
+    if not entries and not current:
+        return None
+    return SetRunpath(":".join(entries), tag)
+
+
+def _wanted(elf: Elf, kept: list[str], needed: list[frozenset[str]], search: list[str]) -> list[str]:
+    places = list(dict.fromkeys([*kept, *search]))
+    if elf.imports_dlopen:
+        return places
+    first = (next((place for place in places if place in holders), None) for holders in needed)
+    used = set(first)
+    return [place for place in places if place in used]
+
+
+def _is_right(elf: Elf, current: list[str], kept: list[str], tag: RunpathTag) -> bool:
+    if not current:
+        return True
+    tagged = (elf.rpath is None) if tag is RunpathTag.RUNPATH else (elf.runpath is None)
+    return tagged and len(kept) == len(current) == len(set(kept))
+
+
+def _serves(
+    elf: Elf, kept: list[str], needed: list[frozenset[str]], search: Iterable[str], places: LibraryPlaces
+) -> bool:
+    opens_all = not elf.imports_dlopen or all(place in kept for place in search if place in places.folders)
+    return opens_all and all(any(place in holders for place in kept) for holders in needed)
+
+
+def _entries(elf: Elf) -> list[str]:
+    # The loader ignores DT_RPATH where DT_RUNPATH stands.
+    text = elf.runpath if elf.runpath is not None else elf.rpath
+    return text.split(":") if text else []
+
+
+def _resolve(entry: str, folder: str) -> str | None:
+    """Return the folder that an entry leads to, relative to site-packages; none if it isn't relative to the file."""
+    for token in ("$ORIGIN", "${ORIGIN}"):
+        if entry == token or entry.startswith(f"{token}/"):
+            return posixpath.normpath(posixpath.join(folder, entry[len(token) + 1 :]))
+    return None
+
+
+def library_places(installed: Mapping[str, str | None]) -> LibraryPlaces:
+    """Index the installed files, by path relative to site-packages, with the SONAME of those that have one."""
+    providers: dict[str, set[str]] = {}
+    folders: set[str] = set()
+    for path, soname in installed.items():
+        folder = posixpath.dirname(path)
+        folders.add(folder)
+        if soname is not None and posixpath.basename(path) == soname:
+            providers.setdefault(soname, set()).add(folder)
+    return LibraryPlaces({name: frozenset(where) for name, where in providers.items()}, frozenset(folders))

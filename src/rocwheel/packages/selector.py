@@ -1,0 +1,176 @@
+"""The ``rocm`` distribution: what it tells the installer, as an sdist that decides or a wheel that does not."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any, Literal
+
+import msgspec
+
+from rocwheel.distributions.metadata import CoreMetadata, render_metadata
+from rocwheel.distributions.wheel import WheelName
+from rocwheel.packages.members import PlacedPackage
+from rocwheel.packages.plan import PlannedSdist, PlannedWheel, TextMember
+from rocwheel.packages.recipe import Layout, Recipe
+from rocwheel.packages.sdk_source import render_literals, sdk_module
+
+__all__ = ["SelectorFacts", "build_info", "plan_selector_sdist", "plan_selector_wheel"]
+
+_PYPROJECT = """\
+# The backend is part of this sdist, so that it builds in isolation and without an index.
+[build-system]
+requires = []
+build-backend = "selector"
+backend-path = ["."]
+"""
+
+_ENTRY_POINT = {"rocm-sdk": "{module}._cli:main"}
+
+
+class SelectorFacts(msgspec.Struct, frozen=True):
+    """What the selector chooses from."""
+
+    recipe: Recipe
+    version: str
+    layout: Layout
+    packages: tuple[PlacedPackage, ...]
+    """Every package but the selector itself, devel included."""
+    families: dict[str, tuple[str, ...]]
+    """What can be selected, with the GPU targets that each serves; one entry per device package or library family."""
+    default_family: str = ""
+    unavailable: tuple[str, ...] = ()
+    """GPU targets that exist but have no package in this set."""
+    suffix: str = ""
+    """What is appended to the names of platform modules."""
+
+
+def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
+    """Return the literals of ``_build_info.py`` (see ``sdk/README.md``); ``decides`` for the sdist."""
+    recipe = facts.recipe
+    present = {package.key for package in facts.packages}
+    default = facts.default_family or (next(iter(facts.families)) if len(facts.families) == 1 else "")
+    families = {name: {"targets": list(targets), "platforms": ["linux"]} for name, targets in facts.families.items()}
+    libraries = {
+        name: {"package": row.package, "directory": row.directory, "pattern": row.pattern, "optional": True}
+        for name, row in recipe.libraries.items()
+    }
+    return {
+        "VERSION": facts.version,
+        "LAYOUT": facts.layout,
+        "FAMILIES": families,
+        "DEFAULT_FAMILY": default,
+        "UNAVAILABLE_TARGETS": list(facts.unavailable),
+        "PACKAGES": _packages(facts, present),
+        "LIBRARIES": libraries,
+        "REQUIRES": [_requirement(facts, "core")] if "core" in present else [],
+        "EXTRAS": _extras(facts, present, decides=decides),
+        "SELECTED": _selected(facts, present) if decides else {},
+    }
+
+
+def _packages(facts: SelectorFacts, present: set[str]) -> dict[str, dict[str, str]]:
+    selector = facts.recipe.selector
+    rows = {"meta": {"dist": selector.distribution, "module": selector.module, "platform_module": ""}}
+    for key, package in facts.recipe.packages.items():
+        if key not in present:
+            continue
+        distribution = (package.distribution_in(facts.layout) or "").replace("{target}", "{family}")
+        platform = package.platform_module or facts.recipe.packages[package.overlay].platform_module
+        suffix = "_{family}" if "{family}" in distribution and package.module else ""
+        rows[key] = {
+            "dist": distribution,
+            "module": package.module + suffix if package.module else "",
+            "platform_module": platform + suffix + facts.suffix,
+        }
+    return rows
+
+
+def _requirement(facts: SelectorFacts, key: str, variant: str = "{family}") -> str:
+    name = facts.recipe.packages[key].distribution_in(facts.layout) or ""
+    return f"{name.replace('{target}', variant).replace('{family}', variant)}=={facts.version}"
+
+
+def _is_selected(facts: SelectorFacts, key: str) -> bool:
+    return "{" in (facts.recipe.packages[key].distribution_in(facts.layout) or "")
+
+
+def _extras(facts: SelectorFacts, present: set[str], *, decides: bool) -> dict[str, list[list[str]]]:
+    extras: dict[str, list[list[str]]] = {}
+    for extra, keys in facts.recipe.selector.extras.items():
+        chosen = [key for key in keys if key in present and _is_selected(facts, key)]
+        fixed = [[_requirement(facts, key), ""] for key in keys if key in present and key not in chosen]
+        if chosen:
+            per_family = [_family_extra(facts, extra, key) for key in chosen]
+            extras.update(itertools.chain.from_iterable(rows.items() for rows in per_family))
+        elif extra == "device" or fixed:
+            # Frameworks ask for rocm[libraries,device]: without device packages there is nothing to add, yet no error.
+            extras[extra] = fixed
+            if extra == "device" and not fixed:
+                extras["device-all"] = []
+    return extras if decides else {name: rows for name, rows in extras.items() if rows or not facts.families}
+
+
+def _family_extra(facts: SelectorFacts, extra: str, key: str) -> dict[str, list[list[str]]]:
+    rows = {f"{extra}-{_normalized(family)}": [[_requirement(facts, key, family), ""]] for family in facts.families}
+    if facts.layout == "neutral":
+        rows[f"{extra}-all"] = [pair for pairs in list(rows.values()) for pair in pairs]
+    return rows
+
+
+def _normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _selected(facts: SelectorFacts, present: set[str]) -> dict[str, str]:
+    return {
+        extra: _requirement(facts, key)
+        for extra, keys in facts.recipe.selector.extras.items()
+        for key in keys
+        if key in present and _is_selected(facts, key)
+    }
+
+
+def _metadata(facts: SelectorFacts) -> CoreMetadata:
+    recipe = facts.recipe
+    return CoreMetadata(
+        recipe.selector.distribution,
+        facts.version,
+        recipe.selector.summary,
+        requires_python=recipe.requires_python,
+        license_expression=recipe.license,
+    )
+
+
+def plan_selector_sdist(facts: SelectorFacts, *, folder: str = "") -> PlannedSdist:
+    """Return the sdist that decides at install time, with its build backend inside."""
+    module = facts.recipe.selector.module
+    metadata = msgspec.structs.replace(_metadata(facts), dynamic=("requires-dist", "provides-extra"))
+    files = {f"{module}/{path}": text for path, text in sdk_module("rocm_sdk").items()}
+    files |= {f"selector/{path}": text for path, text in sdk_module("selector").items()}
+    files[f"{module}/_build_info.py"] = render_literals(build_info(facts, decides=True))
+    files["pyproject.toml"] = _PYPROJECT
+    files["PKG-INFO"] = render_metadata(metadata).decode()
+    return PlannedSdist(metadata.name, facts.version, metadata, files, folder)
+
+
+def plan_selector_wheel(facts: SelectorFacts, *, folder: str = "") -> PlannedWheel:
+    """Return the pure wheel with an explicit extra per target, for lock files."""
+    module = facts.recipe.selector.module
+    info: dict[str, Any] = build_info(facts, decides=False)
+    texts = sdk_module("rocm_sdk") | {"_build_info.py": render_literals(info)}
+    extras: dict[str, list[list[str]]] = info["EXTRAS"]
+    marked = tuple(f"{row[0]}; extra == '{extra}'" for extra, rows in extras.items() for row in rows)
+    metadata = msgspec.structs.replace(_metadata(facts), requires=(*info["REQUIRES"], *marked), extras=tuple(extras))
+    return PlannedWheel(
+        "selector",
+        WheelName(metadata.name, facts.version, "py3-none-any"),
+        metadata,
+        tuple(TextMember(f"{module}/{path}", text) for path, text in sorted(texts.items())),
+        console_scripts={name: target.format(module=module) for name, target in _ENTRY_POINT.items()},
+        is_purelib=True,
+        folder=folder,
+    )
+
+
+SelectorForm = Literal["sdist", "wheel"]
