@@ -11,7 +11,6 @@ import tarfile
 import zlib
 from contextlib import contextmanager
 from email.parser import HeaderParser
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 import msgspec
@@ -24,6 +23,7 @@ from rocwheel.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 __all__ = ["Deb", "DebContent", "DebControl", "DebError", "DebMember", "open_deb"]
 
@@ -31,13 +31,15 @@ _MAGIC = b"!<arch>\n"
 _HEADER_SIZE = 60
 _HEADER_END = b"`\n"
 
-_OPENERS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
-    "": lambda file: file,
-    ".gz": lambda file: cast("IO[bytes]", gzip.GzipFile(fileobj=file)),
-    ".xz": lambda file: cast("IO[bytes]", lzma.LZMAFile(file)),
-    ".bz2": lambda file: cast("IO[bytes]", bz2.BZ2File(file)),
-    ".zst": lambda file: cast("IO[bytes]", zstd.ZstdFile(file)),
-}
+
+def _itself(file: IO[bytes]) -> IO[bytes]:
+    return file
+
+
+_OPENERS = cast(
+    "dict[str, Callable[[IO[bytes]], IO[bytes]]]",
+    {"": _itself, ".gz": gzip.open, ".xz": lzma.LZMAFile, ".bz2": bz2.BZ2File, ".zst": zstd.ZstdFile},
+)
 _DATA_ERRORS = (tarfile.TarError, lzma.LZMAError, zlib.error, zstd.ZstdError, EOFError, OSError)
 _KINDS = {
     tarfile.REGTYPE: FileKind.FILE,

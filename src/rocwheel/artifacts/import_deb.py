@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.deb import Deb, DebControl, open_deb
-from rocwheel.artifacts.import_tree import Origin
+from rocwheel.artifacts.import_rules import Origin
 from rocwheel.artifacts.importing import Importer, SourceMember, importing
 from rocwheel.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.progress import SILENT, Progress

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.artifacts.import_rules import Origin, Placement
 from rocwheel.artifacts.paths import ancestors
 from rocwheel.errors import InputError, RocwheelError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rocwheel.artifacts.import_rules import ImportRules, Placement
-    from rocwheel.artifacts.import_tree import Origin
 
 __all__ = ["LinkTree", "MovedLink", "SymlinkError"]
 
@@ -65,7 +59,7 @@ class LinkTree:
         """Return where a file went, if it was imported."""
         return self._placed.get(source)
 
-    def resolve(self, rules: ImportRules, problems: list[RocwheelError]) -> tuple[list[MovedLink], list[str]]:
+    def resolve(self, problems: list[RocwheelError]) -> tuple[list[MovedLink], list[str]]:
         """Return the links at their new places, and the source paths of those whose target is not among the sources.
 
         A link whose target goes to the link's own place vanishes: two names became one. A link to something that is
@@ -79,7 +73,7 @@ class LinkTree:
             except SymlinkError as e:
                 problems.append(e)
                 continue
-            destination = self._destination(target, folders, rules)
+            destination = self._destination(target, folders)
             if destination is None:
                 if target not in self._left_out:
                     dangling.append(source)
@@ -88,16 +82,16 @@ class LinkTree:
                 moved.append(MovedLink(link.origin, link.placement, text))
         return moved, dangling
 
-    def _destination(self, target: str, folders: set[str], rules: ImportRules) -> str | None:
+    def _destination(self, target: str, folders: set[str]) -> str | None:
         if target in self._links:
             return self._links[target].placement.path
         if target in self._placed:
             return self._placed[target].path
         if target in folders:
-            return self._folder_destination(target, rules)
+            return self._folder_destination(target)
         return None
 
-    def _folder_destination(self, folder: str, rules: ImportRules) -> str | None:
+    def _folder_destination(self, folder: str) -> str | None:
         """Return where a folder went, told from the first file in it that kept its place there."""
         for source, placement in self._placed.items():
             rest = source.removeprefix(folder)
@@ -113,7 +107,9 @@ class LinkTree:
             if target not in self._links:
                 return first
             target = self._step(target)
-        raise SymlinkError(self._links[source].origin, "is a symlink that runs in circles", remedy="Mend the source.")
+        raise SymlinkError(
+            str(self._links[source].origin), "is a symlink that runs in circles", remedy="Mend the source."
+        )
 
     def _step(self, source: str) -> str:
         """Return the source path that a link's text names, with the links among its folders resolved."""
@@ -126,7 +122,7 @@ class LinkTree:
             segment = pending.pop(0)
             if segment == ".." and not done:
                 raise SymlinkError(
-                    self._links[source].origin,
+                    str(self._links[source].origin),
                     f"is a symlink that leaves the tree through {self._links[source].raw!r}",
                     expected="links to what is in the same source",
                 )

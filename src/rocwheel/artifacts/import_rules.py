@@ -16,7 +16,21 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.import_table import ArtifactRule, ComponentRule, Edit, ImportTable, Place
 
-__all__ = ["EditCount", "ImportRules", "Placement", "TextEdit"]
+__all__ = ["EditCount", "ImportRules", "Origin", "Placement", "TextEdit"]
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where something came from, for messages and rules."""
+
+    path: str
+    """Relative to the root of the source."""
+    source: str
+    """The package file or the prefix."""
+    package: str = ""
+    """The name of the package, for sources that come in packages."""
+
+    def __str__(self) -> str:
+        return f"{self.path} of {self.source}"
 
 
 class Placement(msgspec.Struct, frozen=True):

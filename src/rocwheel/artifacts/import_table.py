@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 from importlib import resources
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "ArtifactRule",

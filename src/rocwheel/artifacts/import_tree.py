@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import filecmp
-import os
 import posixpath
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from rocwheel.artifacts.import_rules import Origin, Placement
 from rocwheel.artifacts.manifest import MANIFEST_NAME, format_manifest
 from rocwheel.artifacts.paths import ancestors
 from rocwheel.artifacts.sdk_manifest import SDK_MANIFEST_PATH
-from rocwheel.errors import InputError, WorkError
+from rocwheel.errors import InputError
 
 if TYPE_CHECKING:
-    from rocwheel.artifacts.import_rules import ImportRules, Placement
+    from pathlib import Path
 
-__all__ = ["ImportConflictError", "ImportTree", "Origin", "Readable"]
+    from rocwheel.artifacts.import_rules import ImportRules
+
+__all__ = ["ImportConflictError", "ImportTree", "Readable"]
 
 _CHUNK = 1 << 20
 _OVERLAY = "base/aux-overlay/stage"
@@ -32,20 +33,6 @@ class Readable(Protocol):
 
     def read(self, size: int = -1, /) -> bytes:
         """Return up to ``size`` bytes, none at the end."""
-
-
-class Origin(msgspec.Struct, frozen=True):
-    """Where something came from, for messages and rules."""
-
-    path: str
-    """Relative to the root of the source."""
-    source: str
-    """The package file or the prefix."""
-    package: str = ""
-    """The name of the package, for sources that come in packages."""
-
-    def __str__(self) -> str:
-        return f"{self.path} of {self.source}"
 
 
 class ImportConflictError(InputError):
@@ -90,14 +77,14 @@ class ImportTree:
     def add_copy(self, placement: Placement, origin: Origin, original: Placement | None, mode: int) -> None:
         """Write a file that has the bytes of another one, already written."""
         if original is None:
-            raise InputError(origin, "is a hard link to a file that is not imported")
+            raise InputError(str(origin), "is a hard link to a file that is not imported")
         with self.path_of(original).open("rb") as content:
             self.add_file(placement, origin, content, mode)
 
     def add_link(self, placement: Placement, origin: Origin, text: str) -> None:
         """Write a symlink; raises `ImportConflictError` when something else has its place."""
         path = self._writable(placement, origin)
-        if placement.path in self.links and os.readlink(self.path_of(self.links[placement.path])) == text:
+        if placement.path in self.links and str(self.path_of(self.links[placement.path]).readlink()) == text:
             return
         if placement.path in self._origins:
             raise self._conflict(placement, origin)
@@ -115,7 +102,10 @@ class ImportTree:
                 self.add_link(placement, Origin(link.path, "the table"), link.to)
 
     def write_manifests(self, version: str) -> None:
-        """Write ``therock_manifest.json``, ``dist_info.json`` and the manifest of every artifact."""
+        """Write ``therock_manifest.json``, ``dist_info.json`` and the manifest of every artifact.
+
+        A source may have the JSON files itself; then they only move to the artifact in which TheRock keeps them.
+        """
         flags = {"KPACK_SPLIT_ARTIFACTS": False}
         facts = {"rocm_version": version, "rocm_package_version": version, "flags": flags}
         self._write_json(SDK_MANIFEST_PATH, facts)
@@ -133,15 +123,18 @@ class ImportTree:
         self._stages.setdefault(folder, set()).add(_OVERLAY)
         place = self.root / folder / _OVERLAY / path
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(msgspec.json.format(msgspec.json.encode(value)) + b"\n")
+        if path in self.files:
+            self.path_of(self.files.pop(path)).replace(place)
+        else:
+            place.write_bytes(msgspec.json.format(msgspec.json.encode(value)) + b"\n")
 
     def _writable(self, placement: Placement, origin: Origin) -> Path:
         if placement.path in self._folders:
-            raise ImportConflictError(origin, f"goes to {placement.path!r}, which is a folder")
+            raise ImportConflictError(str(origin), f"goes to {placement.path!r}, which is a folder")
         for folder in ancestors(placement.path):
             if folder in self._origins:
                 raise ImportConflictError(
-                    origin, f"goes below {folder!r}, which is no folder but {self._origins[folder]}"
+                    str(origin), f"goes below {folder!r}, which is no folder but {self._origins[folder]}"
                 )
         path = self.path_of(placement)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -156,7 +149,7 @@ class ImportTree:
 
     def _conflict(self, placement: Placement, origin: Origin) -> ImportConflictError:
         return ImportConflictError(
-            origin,
+            str(origin),
             f"goes to {placement.path!r}, where {self._origins[placement.path]} is already, with other content",
             remedy="Leave one of them out.",
         )

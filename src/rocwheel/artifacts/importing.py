@@ -14,8 +14,8 @@ import msgspec
 from rocwheel.artifacts.artifact import FileKind
 from rocwheel.artifacts.import_links import LinkTree
 from rocwheel.artifacts.import_report import ImportReport, describe
-from rocwheel.artifacts.import_rules import ImportRules, Placement
-from rocwheel.artifacts.import_tree import ImportConflictError, ImportTree, Origin, Readable
+from rocwheel.artifacts.import_rules import ImportRules, Origin, Placement
+from rocwheel.artifacts.import_tree import ImportConflictError, ImportTree, Readable
 from rocwheel.errors import InputError, ProblemsError, RocwheelError, WorkError
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ class Importer:
         if not self._tree.files and not self._problems:
             self._problems.append(InputError("the sources", "hold no file for any artifact"))
         if self._problems:
-            raise ProblemsError("the import", self._problems)
+            subject = "the import"
+            raise ProblemsError(subject, self._problems)
         self._tree.add_declared_links()
         self._tree.write_manifests(self.version)
         return ImportReport(
@@ -100,29 +101,32 @@ class Importer:
         placement = None if self._strict else self.rules.place_rest(origin.path)
         if placement is None:
             remedy = "Add a rule, or leave it out with [[skip]]."
-            self._problems.append(InputError(origin, "no rule of the table takes it", remedy=remedy))
+            self._problems.append(InputError(str(origin), "no rule of the table takes it", remedy=remedy))
         return placement
 
     def _add_file(self, member: SourceMember, placement: Placement) -> None:
-        try:
+        with self._collecting():
             if member.content is not None:
                 self._tree.add_file(placement, member.origin, member.content, member.mode)
             else:
                 original = self._links.placed(member.same_as)
                 self._tree.add_copy(placement, member.origin, original, member.mode)
-        except ImportConflictError as e:
-            self._problems.append(e)
-        else:
             self._links.add_file(member.origin.path, placement)
 
     def _add_links(self) -> list[str]:
-        moved, dangling = self._links.resolve(self.rules, self._problems)
+        moved, dangling = self._links.resolve(self._problems)
         for link in moved:
-            try:
+            with self._collecting():
                 self._tree.add_link(link.placement, link.origin, link.text)
-            except ImportConflictError as e:
-                self._problems.append(e)
         return dangling
+
+    @contextmanager
+    def _collecting(self) -> Iterator[None]:
+        """Keep a conflict for `finish`: others may follow."""
+        try:
+            yield
+        except ImportConflictError as e:
+            self._problems.append(e)
 
 
 @contextmanager

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from rocwheel.artifacts.artifact import PERMISSIONS, FileKind
-from rocwheel.artifacts.import_tree import Origin
+from rocwheel.artifacts.import_rules import Origin
 from rocwheel.artifacts.importing import Importer, SourceMember, importing
-from rocwheel.errors import InputError, WorkError
+from rocwheel.errors import InputError
 from rocwheel.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -63,18 +63,21 @@ def _walk(folder: Path | str) -> Iterator[os.DirEntry[str]]:
 def _add(importer: Importer, root: Path, entry: os.DirEntry[str]) -> None:
     origin = Origin(os.path.relpath(entry.path, root), str(root))
     if entry.is_symlink():
-        link = os.readlink(entry.path).replace(f"{root}/", "/", 1)
+        link = str(Path(entry.path).readlink()).replace(f"{root}/", "/", 1)
         importer.add(SourceMember(origin, FileKind.SYMLINK, link=link))
         return
     mode = entry.stat(follow_symlinks=False).st_mode
     if not stat.S_ISREG(mode):
         raise InputError(entry.path, "is a device node, socket or pipe", expected="files, links and folders")
-    try:
-        file = Path(entry.path).open("rb")
-    except OSError as e:
-        raise InputError(entry.path, f"cannot be read ({e.strerror})", remedy="Check the permissions.") from e
-    with file:
+    with _opened(entry.path) as file:
         importer.add(SourceMember(origin, FileKind.FILE, mode=mode & PERMISSIONS, content=file))
+
+
+def _opened(path: str) -> IO[bytes]:
+    try:
+        return Path(path).open("rb")
+    except OSError as e:
+        raise InputError(path, f"cannot be read ({e.strerror})", remedy="Check the permissions.") from e
 
 
 def _sdk_version(root: Path, table: ImportTable) -> str:
