@@ -58,7 +58,8 @@ def render_metadata(metadata: CoreMetadata) -> bytes:
         raw["description_content_type"] = "text/markdown"
     message = RFC822Message()
     for name, value in Metadata.from_raw(raw).as_rfc822().items():
-        message[_header_case(name)] = value
+        # uv reads the values of Dynamic case by case, too.
+        message[_header_case(name)] = _header_case(value) if name == "dynamic" else value
     message.set_payload(metadata.description)
     return bytes(message)
 
