@@ -80,7 +80,8 @@ def largest_coherent_set(carriers: Sequence[Carrier]) -> TargetSet:
     candidates = {target for targets in loaded for target in targets}
     kept = [target for target in candidates if all(covers(targets, target) for targets in loaded)]
     # No set may name a target both with features and without: the wider one says it all.
-    return TargetSet.of(t for t in kept if not any(_is_wider(other, t) for other in kept))
+    widest = [target for target in kept if not any(_is_wider(other, target) for other in kept)]
+    return TargetSet(tuple(sorted(widest, key=id_sort_key)))
 
 
 def _is_wider(one: TargetId, other: TargetId) -> bool:
