@@ -1,0 +1,1 @@
+"""Console scripts for the programs of the ROCm profiler package."""

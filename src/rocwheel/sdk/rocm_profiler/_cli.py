@@ -1,0 +1,55 @@
+"""Entry points of the console scripts: each becomes the profiler's program of its name, in the environment it needs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from . import _build_info
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+__all__ = ["function_name"]
+
+SITE = Path(__file__).parent.parent
+
+
+def function_name(script: str) -> str:
+    """Return the name of the entry point of a console script: ``rocprof_compute`` for ``rocprof-compute``."""
+    return "".join(c if c.isascii() and c.isalnum() else "p" if c == "+" else "_" for c in script)
+
+
+def __getattr__(name: str) -> Callable[[], NoReturn]:
+    """Make the entry points, one for each console script of the package."""
+    for script in _build_info.SCRIPTS:
+        if function_name(script) == name:
+            return lambda: _run(script)
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)
+
+
+def _run(script: str) -> NoReturn:
+    """Replace this process by the program; what its caller sees is the program's own doing."""
+    info = _build_info.SCRIPTS[script]
+    program = SITE / _build_info.PLATFORM_MODULE / info["path"]
+    for variable, folders in info.get("prepend", {}).items():
+        _prepend(variable, [str(SITE / folder) for folder in folders if (SITE / folder).is_dir()])
+    # Python ignores these signals, and a program inherits that: writing to a closed pipe would not end it.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execv(program, [str(program), *sys.argv[1:]])
+    except OSError as e:
+        sys.exit(f"{script}: {program} cannot be run ({e.strerror}). Reinstall rocm-profiler.")
+
+
+def _prepend(variable: str, folders: list[str]) -> None:
+    present = [folder for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
+    new = [folder for folder in folders if folder not in present]
+    if new:
+        os.environ[variable] = os.pathsep.join([*new, *present])

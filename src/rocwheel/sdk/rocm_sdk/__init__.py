@@ -1,0 +1,30 @@
+"""Finds and loads the ROCm libraries that are installed as Python packages."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ctypes
+    from typing import Any
+
+    from ._process import find_libraries, initialize_process, preload_libraries
+
+__all__ = ["__version__", "find_libraries", "initialize_process", "preload_libraries"]
+
+__version__: str
+"""Version of all packages of the set."""
+
+_ALL_CDLLS: dict[str, ctypes.CDLL] = {}
+"""Handles of the libraries preloaded so far, by short name. Frameworks read it."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import what the package offers on first use, as importing it has to be quick."""
+    if name == "__version__":
+        return import_module("._build_info", __name__).VERSION
+    if name in __all__:
+        return getattr(import_module("._process", __name__), name)
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -1,0 +1,29 @@
+# Shape of the module that is generated when the packages are built.
+
+from typing import TypedDict
+
+class FamilyInfo(TypedDict):
+    targets: list[str]
+    platforms: list[str]
+
+class PackageInfo(TypedDict):
+    dist: str
+    module: str
+    platform_module: str
+
+class LibraryInfo(TypedDict):
+    package: str
+    directory: str
+    pattern: str
+    optional: bool
+
+VERSION: str
+LAYOUT: str
+FAMILIES: dict[str, FamilyInfo]
+DEFAULT_FAMILY: str
+PACKAGES: dict[str, PackageInfo]
+LIBRARIES: dict[str, LibraryInfo]
+UNLOADABLE: list[str]
+REQUIRES: list[str]
+EXTRAS: dict[str, list[list[str]]]
+SELECTED: dict[str, str]

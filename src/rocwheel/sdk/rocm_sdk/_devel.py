@@ -1,0 +1,61 @@
+"""The development tree ``_rocm_sdk_devel``: expanded on first use, then kept in step with the device packages."""
+
+from __future__ import annotations
+
+import sys
+
+from ._device_links import device_manifests, link_devices
+from ._packages import installation_hint
+from ._place import DevelError, find_place, missing_packages_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ._place import DevelPlace
+
+__all__ = ["DevelError", "get_devel_root"]
+
+
+def get_devel_root() -> Path:
+    """Return the development tree, after expanding it and linking device files into it as far as needed.
+
+    Any number of processes may call this at once. Raises `ModuleNotFoundError` when rocm-sdk-devel isn't installed,
+    `DevelError` when its tree can't be made or links to packages that are gone.
+    """
+    place = find_place()
+    if place.archive:
+        from ._expand import ensure_expanded  # noqa: PLC0415 (slow to import, and needed once)
+
+        ensure_expanded(place)
+    state = place.read_state()
+    if not state:
+        msg = (
+            f"{place.root}: incomplete, and the archive it is made from is gone. "
+            f"Reinstall: {installation_hint('devel')} --force-reinstall"
+        )
+        raise DevelError(msg)
+    _require_packages(place, state)
+    _link_devices(place, state)
+    return place.root
+
+
+def _link_devices(place: DevelPlace, state: dict[str, object]) -> None:
+    if state.get("devices") == device_manifests(place):
+        return
+    try:
+        with place.locked():
+            link_devices(place)
+    except OSError as e:
+        sys.stderr.write(f"rocm-sdk: warning: {place.root} lacks files of installed device packages: {e}\n")
+
+
+def _require_packages(place: DevelPlace, state: dict[str, object]) -> None:
+    linked = state.get("packages")
+    missing = [
+        str(module)
+        for module in (linked if isinstance(linked, list) else [])
+        if not (place.site / str(module) / "__init__.py").exists()
+    ]
+    if missing:
+        raise DevelError(missing_packages_text(missing))

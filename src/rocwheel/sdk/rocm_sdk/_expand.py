@@ -1,0 +1,90 @@
+"""Expands the archive of development files into the tree ``_rocm_sdk_devel``.
+
+The tree appears complete, by a rename, or not at all. What a killed process leaves is listed in the RECORD of
+rocm-sdk-devel from the first moment, so that an uninstall removes it, and the next process starts over.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+from . import _build_info
+from ._archive import open_archive
+from ._place import STATE, DevelError
+from ._record import archive_identity, record_files, record_folders
+from ._tree import Tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ._place import DevelPlace
+
+__all__ = ["ensure_expanded"]
+
+
+def ensure_expanded(place: DevelPlace) -> None:
+    """Expand the archive unless another process has done so meanwhile. Raises `DevelError`, saying why it can't."""
+    try:
+        with place.locked():
+            archive = place.archive
+            if archive is None:
+                return
+            identity = archive_identity(place, archive)
+            if place.read_state().get("archive") != identity:
+                _expand(place, archive, identity)
+            _finish(place, archive)
+    except OSError as e:
+        archive = place.archive
+        if archive and place.read_state().get("archive") == archive_identity(place, archive):
+            return  # the tree is whole, and only what comes after could not be done
+        raise DevelError(_failure_text(place, e)) from e
+
+
+def _finish(place: DevelPlace, archive: Path) -> None:
+    """Note the files of the whole tree, then give back the room of the archive."""
+    paths = (path for path in place.root.rglob("*") if path.is_symlink() or not path.is_dir())
+    record_files(place, [path.relative_to(place.site).as_posix() for path in paths])
+    archive.unlink()
+
+
+def _failure_text(place: DevelPlace, error: OSError) -> str:
+    where = f": {error.filename}" if error.filename else ""
+    return (
+        f"The ROCm development files cannot be expanded in {place.site} ({error.strerror}{where}). "
+        "Run `rocm-sdk init` once as a user who may write there, with enough free space, before using them read-only."
+    )
+
+
+def _expand(place: DevelPlace, archive: Path, identity: str) -> None:
+    """Make the tree from its archive; the caller holds the lock.
+
+    Raises `DevelError` for an archive that is damaged or unsafe, and when files that it links to aren't installed.
+    """
+    record_folders(place)
+    shutil.rmtree(place.partial, ignore_errors=True)
+    place.partial.mkdir()
+    tree = Tree(place)
+    try:
+        with open_archive(archive) as tar:
+            for member in tar:
+                tree.add(tar, member)
+        tree.require_targets()
+    except (DevelError, OSError):
+        shutil.rmtree(place.partial, ignore_errors=True)
+        raise
+    except Exception as e:  # each decompressor has errors of its own
+        shutil.rmtree(place.partial, ignore_errors=True)
+        msg = f"{archive}: damaged ({e}). Reinstall rocm-sdk-devel."
+        raise DevelError(msg) from e
+    _complete(place, {"version": _build_info.VERSION, "archive": identity, "packages": tree.packages, "devices": {}})
+
+
+def _complete(place: DevelPlace, state: dict[str, object]) -> None:
+    """Give the tree its last files, then its name."""
+    (place.partial / "__init__.py").touch()
+    (place.partial / STATE).write_text(json.dumps(state), encoding="utf-8")
+    if place.root.is_symlink() or place.root.exists():
+        shutil.rmtree(place.root)
+    place.partial.replace(place.root)

@@ -1,0 +1,114 @@
+"""Where the packages of the SDK are installed; looks at folders, so that nothing is ever out of date."""
+
+from __future__ import annotations
+
+from importlib import invalidate_caches
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from . import _build_info
+from ._select import CHOICE_VARIABLE, select
+from ._system import System
+
+__all__ = [
+    "Package",
+    "describe_package",
+    "find_module",
+    "find_root",
+    "installation_hint",
+    "installed_devices",
+    "library_family",
+]
+
+SITE = Path(__file__).parent.parent
+"""Folder in which ``rocm_sdk`` is installed."""
+
+
+class Package(NamedTuple):
+    """One distribution of the set."""
+
+    dist: str
+    """Name of the distribution, such as ``rocm-sdk-core``."""
+
+    module: str
+    """Import name of its Python code, empty for device packages."""
+
+    platform_module: str
+    """Import name of the folder that holds its files, such as ``_rocm_sdk_core``."""
+
+
+def describe_package(logical: str, family: str = "") -> Package | None:
+    """Return the names of a package (``core``, ``libraries`` ...), None when this release has no such package."""
+    names = _build_info.PACKAGES.get(logical)
+    if names is None:
+        return None
+    in_module = family.replace("-", "_")
+    return Package(
+        names["dist"].replace("{family}", family),
+        names["module"].replace("{family}", in_module),
+        names["platform_module"].replace("{family}", in_module),
+    )
+
+
+def find_root(logical: str) -> Path | None:
+    """Return the folder that holds a package's files, None when the package isn't installed."""
+    package = describe_package(logical, library_family() if _is_per_family(logical) else "")
+    return find_module(package.platform_module) if package else None
+
+
+def find_module(name: str) -> Path | None:
+    """Return the folder of a package with an ``__init__.py``, first beside ``rocm_sdk``, then on ``sys.path``.
+
+    Wheels with binaries may be installed elsewhere than pure ones: ``lib64`` beside ``lib``.
+    """
+    beside = SITE / name
+    if (beside / "__init__.py").exists():
+        return beside
+    invalidate_caches()
+    spec = find_spec(name)
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def library_family() -> str:
+    """Return the family whose libraries to use: the choice, else the one installed, else the first that suits the GPU.
+
+    Empty when none is installed and none can be chosen. Raises `ValueError` for a choice that this release lacks.
+    """
+    system = System()
+    installed = [family for family in _build_info.FAMILIES if _has_libraries(family)]
+    if len(installed) == 1 and not system.variable(CHOICE_VARIABLE):
+        return installed[0]
+    selected = select(system).families
+    wanted = [family for family in selected if family in installed] or list(selected) or installed
+    return wanted[0] if wanted else ""
+
+
+def installed_devices() -> list[str]:
+    """Return the GPU targets whose device packages are installed."""
+    device = describe_package("device")
+    root = find_module(device.platform_module) if device else None
+    links = root / ".devel_links" if root else None
+    if links is None or not links.is_dir():
+        return []
+    return sorted((manifest.stem for manifest in links.glob("*.json")), key=_target_order)
+
+
+def installation_hint(*logical: str) -> str:
+    """Return the command that installs packages."""
+    extras = ",".join(sorted(set(logical) - {"meta", "core"}))
+    requirement = f"rocm[{extras}]=={_build_info.VERSION}" if extras else f"rocm=={_build_info.VERSION}"
+    return f'pip install "{requirement}"'
+
+
+def _is_per_family(logical: str) -> bool:
+    return logical == "libraries" and _build_info.LAYOUT == "per-family"
+
+
+def _has_libraries(family: str) -> bool:
+    package = describe_package("libraries", family)
+    return package is not None and find_module(package.platform_module) is not None
+
+
+def _target_order(target: str) -> tuple[int, str]:
+    return len(target), target

@@ -1,0 +1,61 @@
+"""Notes expanded files in a RECORD: https://packaging.python.org/specifications/recording-installed-packages/."""
+
+from __future__ import annotations
+
+import csv
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ._place import DevelPlace
+
+__all__ = ["archive_identity", "record_files", "record_folders"]
+
+SCRATCH = "_record.scratch"
+"""Installed with rocm-sdk-devel and so in its RECORD: the new RECORD is written under this name, then renamed."""
+
+
+def record_folders(place: DevelPlace) -> None:
+    """Note the tree and its predecessor as a whole, before either exists.
+
+    pip and uv remove a folder that RECORD lists with all that is in it, links that lead nowhere included.
+    """
+    _replace(place, [place.root.name, place.partial.name])
+
+
+def record_files(place: DevelPlace, paths: list[str]) -> None:
+    """Note the files of the tree (relative to site-packages) in place of those noted before."""
+    _replace(place, [place.root.name, place.partial.name, *sorted(paths)])
+
+
+def archive_identity(place: DevelPlace, archive: Path) -> str:
+    """Return what tells this archive from others: its hash as RECORD has it, else its size."""
+    record = _find_record(place)
+    name = archive.relative_to(place.site).as_posix()
+    rows = _read(record) if record else []
+    return next((row[1] for row in rows if row[0] == name and row[1:2] != [""]), f"size={archive.stat().st_size}")
+
+
+def _find_record(place: DevelPlace) -> Path | None:
+    """Return the RECORD; there is none when an archive was merely unpacked, and then nothing is to be noted."""
+    records = sorted(place.site.glob(f"{place.package.name}-*.dist-info/RECORD"))
+    return records[-1] if records else None
+
+
+def _read(record: Path) -> list[list[str]]:
+    with record.open(encoding="utf-8", newline="") as file:
+        return [row for row in csv.reader(file) if row]
+
+
+def _replace(place: DevelPlace, additions: list[str]) -> None:
+    record = _find_record(place)
+    if record is None:
+        return
+    ours = (place.root.name, place.partial.name)
+    rows = [row for row in _read(record) if row[0].partition("/")[0] not in ours]
+    scratch = place.package / SCRATCH
+    scratch.unlink(missing_ok=True)
+    with scratch.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([*rows, *([path, "", ""] for path in additions)])
+    scratch.replace(record)

@@ -1,0 +1,121 @@
+"""Decides which target families an environment gets: the user's choice, then its GPUs, then the default."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from . import _build_info
+from ._detect import base_target, detect_gpus
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._system import System
+
+__all__ = ["CHOICE_VARIABLE", "Selection", "available_families", "choose_extras", "family_serving", "select"]
+
+CHOICE_VARIABLE = "ROCM_SDK_TARGET_FAMILY"
+"""Names the families wanted, separated by commas, semicolons or blanks."""
+
+
+class Selection(NamedTuple):
+    """The outcome of a decision."""
+
+    families: tuple[str, ...]
+    """Families chosen, none when nothing could be decided."""
+
+    reason: str
+    """``environment``, ``detection``, ``default``, or ``none``."""
+
+    explanation: str
+    """For people: what was decided and why, or why nothing was."""
+
+
+def available_families(platform: str) -> list[str]:
+    """Return the families that this release has for a platform (a value of ``sys.platform``)."""
+    return [name for name, family in _build_info.FAMILIES.items() if platform in family["platforms"]]
+
+
+def family_serving(target: str, platform: str) -> str | None:
+    """Return the family that carries code for a GPU target (features don't matter), None when there is none."""
+    wanted = base_target(target)
+    available = available_families(platform)
+    if wanted in available:
+        return wanted
+    return next((name for name in available if wanted in _build_info.FAMILIES[name]["targets"]), None)
+
+
+def select(system: System) -> Selection:
+    """Decide for a machine.
+
+    Raises `ValueError` when the user chose what this release doesn't have, naming what it has.
+    """
+    return _select_chosen(system) or _select_detected(system) or _select_default(system)
+
+
+def _select_chosen(system: System) -> Selection | None:
+    choice = system.variable(CHOICE_VARIABLE)
+    if not choice:
+        return None
+    names = [name for name in re.split(r"[,;\s]+", choice) if name]
+    families = {name: family_serving(name, system.platform) for name in names}
+    unknown = [name for name, family in families.items() if family is None]
+    if unknown:
+        msg = (
+            f"{CHOICE_VARIABLE}={choice}: ROCm {_build_info.VERSION} has no packages for {_join(unknown)} on "
+            f"{system.platform}. Available: {_join(available_families(system.platform))}. "
+            "Choose one of these, or unset the variable to have the GPU detected."
+        )
+        raise ValueError(msg)
+    chosen = _unique([family for family in families.values() if family])
+    return Selection(chosen, "environment", f"{_join(chosen)} chosen by {CHOICE_VARIABLE}={choice}")
+
+
+def _select_detected(system: System) -> Selection | None:
+    targets = _unique([base_target(gpu.target) for gpu in detect_gpus(system)])
+    if not targets:
+        return None
+    families = _unique([f for f in (family_serving(target, system.platform) for target in targets) if f])
+    if families:
+        return Selection(families, "detection", f"{_join(families)} chosen for the GPUs found: {_join(targets)}")
+    return Selection((), "none", f"found {_join(targets)} but this release has no packages for it")
+
+
+def _select_default(system: System) -> Selection:
+    default = _build_info.DEFAULT_FAMILY
+    if default and default in available_families(system.platform):
+        return Selection((default,), "default", f"{default} is the default of this release; no AMD GPU was found")
+    return Selection((), "none", "no AMD GPU was found")
+
+
+def choose_extras(selection: Selection, platform: str) -> dict[str, list[list[str]]]:
+    """Return all extras with their requirements and markers, those that depend on the selection included.
+
+    With nothing selected such an extra asks for a version of the core package that can't exist and whose local label
+    says what to do. An installer shows the requirements it can't meet, and nothing else that a package could tell.
+    """
+    extras = {extra: [list(pair) for pair in pairs] for extra, pairs in _build_info.EXTRAS.items()}
+    for extra, requirement in _build_info.SELECTED.items():
+        if selection.families:
+            extras[extra] = [[requirement.format(family=family), ""] for family in selection.families]
+        else:
+            extras[extra] = [[_refusal(extra, selection, platform), ""]]
+    return extras
+
+
+def _refusal(extra: str, selection: Selection, platform: str) -> str:
+    families = available_families(platform)
+    text = f"{selection.explanation} so set {CHOICE_VARIABLE} to one of {' '.join(families)}"
+    if not families:
+        text = f"this release has no {extra} packages for {platform}"
+    label = re.sub(r"[^a-zA-Z0-9]+", ".", text)
+    public_version = _build_info.VERSION.partition("+")[0]
+    return f"{_build_info.PACKAGES['core']['dist']}=={public_version}+{label}"
+
+
+def _join(names: list[str] | tuple[str, ...]) -> str:
+    return ", ".join(names)
+
+
+def _unique(names: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))

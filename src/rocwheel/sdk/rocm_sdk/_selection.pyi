@@ -1,0 +1,5 @@
+# Shape of the module in which the selector notes what it chose at install time; absent from the selector wheel.
+
+FAMILIES: list[str]
+REASON: str
+EXPLANATION: str

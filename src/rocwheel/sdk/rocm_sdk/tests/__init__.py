@@ -1,0 +1,37 @@
+"""Self tests of an installation: ``rocm-sdk test``. They pass without a GPU and say what they left out."""
+
+from __future__ import annotations
+
+import sys
+import unittest
+from importlib import import_module
+
+from .. import _build_info
+from .._packages import find_module, find_root
+
+__all__ = ["run_tests"]
+
+
+def run_tests() -> int:
+    """Run the tests of all packages that are installed and return the exit status."""
+    suite = unittest.TestSuite()
+    for logical in ("base", "core", "libraries", "devel", "profiler"):
+        if _is_installed(logical):
+            module = import_module(f"{__name__}.{logical}_test")
+            suite.addTests(unittest.defaultTestLoader.loadTestsFromModule(module))
+        else:
+            sys.stdout.write(f"left out: tests of {logical} (the package is not installed)\n")
+    sys.stdout.flush()
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
+    for test, reason in result.skipped:
+        sys.stdout.write(f"left out: {test.id().rpartition('.')[2]}: {reason}\n")
+    return 0 if result.wasSuccessful() else 1
+
+
+def _is_installed(logical: str) -> bool:
+    if logical in ("base", "core"):
+        return True
+    if logical == "devel":
+        names = _build_info.PACKAGES.get("devel")
+        return names is not None and find_module(names["module"]) is not None
+    return find_root(logical) is not None

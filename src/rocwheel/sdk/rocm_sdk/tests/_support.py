@@ -1,0 +1,97 @@
+"""What the self tests share: shared libraries of a package, loading one safely, console scripts."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import struct
+import subprocess
+import sys
+import sysconfig
+from fnmatch import fnmatch
+from pathlib import Path
+
+from .. import _build_info
+from .._detect import detect_gpus
+from .._system import System
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["check_load", "find_script", "run_script", "shared_libraries", "usable_gpus"]
+
+TIME_LIMIT = 60
+"""Seconds after which a program or a library that is being loaded counts as hanging."""
+
+NATIVE_MACHINE = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "riscv64": 243}
+"""ELF's ``e_machine`` by the name of a machine; libraries for GPUs have others."""
+
+
+def shared_libraries(root: Path) -> Iterator[Path]:
+    """Give the shared libraries below a folder that this machine can load, without those known not to load alone."""
+    for path in sorted(root.rglob("*.so*")):
+        relative = path.relative_to(root).as_posix()
+        known = any(fnmatch(relative, pattern) for pattern in _build_info.UNLOADABLE)
+        if not known and path.is_file() and not path.is_symlink() and _is_native_library(path):
+            yield path
+
+
+def check_load(path: Path) -> str:
+    """Load a library in a child process, where it can neither hang nor break this one; return what went wrong."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _load_and_exit(path, writing)
+    os.close(writing)
+    with open(reading, "rb") as pipe:  # noqa: PTH123 (it is a descriptor)
+        text = pipe.read().decode(errors="replace")
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return text or (f"ended by {signal.Signals(-status).name} while it was loaded" if status < 0 else "")
+
+
+def _load_and_exit(path: Path, writing: int) -> None:
+    signal.alarm(TIME_LIMIT)
+    try:
+        ctypes.CDLL(str(path))
+    except OSError as e:
+        os.write(writing, str(e).encode())
+    finally:
+        os._exit(0)  # without the destructors of what was loaded
+
+
+def find_script(name: str) -> Path | None:
+    """Return the path of a console script of this environment, None when there is none."""
+    folders = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
+    return next((folder / name for folder in folders if (folder / name).exists()), None)
+
+
+def run_script(script: Path, arguments: list[str]) -> str:
+    """Run a console script and return what went wrong."""
+    command = [str(script), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
+    except subprocess.TimeoutExpired:
+        return f"`{' '.join(command)}` did not end within {TIME_LIMIT} seconds"
+    except OSError as e:
+        return f"`{' '.join(command)}` cannot be run ({e.strerror})"
+    if done.returncode == 0:
+        return ""
+    return f"`{' '.join(command)}` ended with status {done.returncode}: {done.stderr.strip()[-2000:]}"
+
+
+def usable_gpus() -> list[str]:
+    """Return the targets of the GPUs that this process may use."""
+    system = System()
+    return [gpu.target for gpu in detect_gpus(system)] if system.may_use("/dev/kfd") else []
+
+
+def _is_native_library(path: Path) -> bool:
+    with path.open("rb") as file:
+        header = file.read(20)
+    if header[:6] != b"\x7fELF\x02\x01" or len(header) < 20:
+        return False
+    kind, machine = struct.unpack_from("<HH", header, 16)
+    return kind == 3 and machine == NATIVE_MACHINE.get(os.uname().machine, machine)

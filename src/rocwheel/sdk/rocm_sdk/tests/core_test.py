@@ -1,0 +1,67 @@
+"""Self tests of rocm-sdk-core."""
+
+from __future__ import annotations
+
+import unittest
+from importlib import import_module
+
+from .. import _build_info, find_libraries
+from .._packages import find_root
+from ._support import check_load, find_script, run_script, shared_libraries, usable_gpus
+
+__all__ = ["CoreTest"]
+
+
+class CoreTest(unittest.TestCase):
+    """Tests the runtime, its public libraries and its programs."""
+
+    def test_core_is_installed(self) -> None:
+        """Everything else needs it."""
+        self.assertIsNotNone(find_root("core"), "rocm-sdk-core is not installed")
+
+    def test_public_libraries_load(self) -> None:
+        """Each is found by its short name and loads in a process of its own."""
+        check_public_libraries(self, "core")
+
+    def test_all_shared_libraries_load(self) -> None:
+        """Also those that others load later, such as plug-ins."""
+        check_all_libraries(self, "core")
+
+    def test_console_scripts_run(self) -> None:
+        """Each leads to a program, and those that can tell their version do."""
+        check_scripts(self, "core")
+
+
+def check_public_libraries(test: unittest.TestCase, package: str) -> None:
+    """Find and load the public libraries of a package."""
+    for name, info in _build_info.LIBRARIES.items():
+        if info["package"] != package:
+            continue
+        with test.subTest(library=name):
+            for path in find_libraries(name):
+                test.assertEqual(check_load(path), "")
+
+
+def check_all_libraries(test: unittest.TestCase, package: str) -> None:
+    """Load every shared library of a package."""
+    root = find_root(package)
+    for path in shared_libraries(root) if root else ():
+        with test.subTest(library=str(path)):
+            test.assertEqual(check_load(path), "")
+
+
+def check_scripts(test: unittest.TestCase, package: str) -> None:
+    """Run the console scripts of a package that can be run without harm."""
+    module = import_module(f"{_build_info.PACKAGES[package]['module']}._build_info")
+    without_gpu = not usable_gpus()
+    left_out = []
+    for name, info in module.SCRIPTS.items():
+        with test.subTest(script=name):
+            script = find_script(name)
+            test.assertIsNotNone(script, f"the console script {name} is not installed")
+            if info.get("gpu") and without_gpu:
+                left_out.append(name)
+            elif script and "check" in info:
+                test.assertEqual(run_script(script, info["check"]), "")
+    if left_out:
+        test.skipTest(f"not run, as they need a GPU: {', '.join(left_out)}")

@@ -1,0 +1,43 @@
+"""Self tests of rocm-sdk-devel."""
+
+from __future__ import annotations
+
+import os
+import unittest
+
+from .._devel import get_devel_root
+from ._support import check_load, shared_libraries
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["DevelTest"]
+
+
+class DevelTest(unittest.TestCase):
+    """Tests the development tree, expanding it if that wasn't done."""
+
+    def test_tree_has_cmake_files(self) -> None:
+        """CMake's ``find_package`` looks below ``rocm-sdk path --cmake``."""
+        folder = get_devel_root() / "lib" / "cmake"
+        self.assertTrue(any(folder.rglob("*onfig.cmake")), f"no CMake package files in {folder}")
+
+    def test_links_lead_somewhere(self) -> None:
+        """Links into other packages are as good as those packages."""
+        root = get_devel_root()
+        links = (path for path in root.rglob("*") if path.is_symlink())
+        broken = [str(path) for path in links if not path.exists() and _leads_out(root, path)]
+        self.assertEqual(broken, [], "links that lead nowhere; reinstall all packages of the set together")
+
+    def test_shared_libraries_load(self) -> None:
+        """Those that only this package has; the others are links to libraries tested elsewhere."""
+        for path in shared_libraries(get_devel_root()):
+            with self.subTest(library=str(path)):
+                self.assertEqual(check_load(path), "")
+
+
+def _leads_out(root: Path, link: Path) -> bool:
+    """Tell whether a link leads to another package; those inside are as ROCm has them."""
+    target = os.path.normpath(link.parent / link.readlink())
+    return not target.startswith(f"{root}{os.sep}")

@@ -1,0 +1,21 @@
+"""Self tests of rocm-sdk-libraries."""
+
+from __future__ import annotations
+
+import unittest
+
+from .core_test import check_all_libraries, check_public_libraries
+
+__all__ = ["LibrariesTest"]
+
+
+class LibrariesTest(unittest.TestCase):
+    """Tests the mathematical libraries."""
+
+    def test_public_libraries_load(self) -> None:
+        """Each is found by its short name and loads in a process of its own."""
+        check_public_libraries(self, "libraries")
+
+    def test_all_shared_libraries_load(self) -> None:
+        """Also those that others load later, such as plug-ins."""
+        check_all_libraries(self, "libraries")

@@ -1,0 +1,21 @@
+"""Self tests of rocm-profiler."""
+
+from __future__ import annotations
+
+import unittest
+
+from .core_test import check_all_libraries, check_scripts
+
+__all__ = ["ProfilerTest"]
+
+
+class ProfilerTest(unittest.TestCase):
+    """Tests the profilers."""
+
+    def test_all_shared_libraries_load(self) -> None:
+        """Also those that others load later, such as plug-ins."""
+        check_all_libraries(self, "profiler")
+
+    def test_console_scripts_run(self) -> None:
+        """Each leads to a program, and those that can tell their version do."""
+        check_scripts(self, "profiler")

@@ -1,0 +1,80 @@
+"""Entry points of the console scripts: each becomes the program of its name, in the development tree if possible."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from . import _build_info
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+__all__ = ["function_name"]
+
+SITE = Path(__file__).parent.parent
+
+
+def function_name(script: str) -> str:
+    """Return the name of the entry point of a console script: ``amdclangpp`` for ``amdclang++``."""
+    return "".join(c if c.isascii() and c.isalnum() else "p" if c == "+" else "_" for c in script)
+
+
+def __getattr__(name: str) -> Callable[[], NoReturn]:
+    """Make the entry points, one for each console script of the package."""
+    for script in _build_info.SCRIPTS:
+        if function_name(script) == name:
+            return lambda: _run(script)
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)
+
+
+def _run(script: str) -> NoReturn:
+    """Replace this process by the program; what its caller sees is the program's own doing."""
+    info = _build_info.SCRIPTS[script]
+    try:
+        program = _find_program(info)
+    except RuntimeError as e:
+        sys.exit(f"{script}: {e}")
+    if program is None:
+        sys.exit(f"{script}: {SITE / _build_info.PLATFORM_MODULE / info['path']} is missing. Reinstall the package.")
+    for variable, folders in info.get("prepend", {}).items():
+        _prepend(variable, [str(SITE / folder) for folder in folders if (SITE / folder).is_dir()])
+    # Python ignores these signals, and a program inherits that: writing to a closed pipe would not end it.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execv(program, [str(program), *sys.argv[1:]])
+    except OSError as e:
+        sys.exit(f"{script}: {program} cannot be run ({e.strerror})")
+
+
+def _find_program(info: _build_info.ScriptInfo) -> Path | None:
+    """Return the program's path; `RuntimeError` when the development tree can't be made."""
+    roots = [SITE / _build_info.PLATFORM_MODULE]
+    if _build_info.DEVEL_MODULE and (SITE / "rocm_sdk_devel" / "__init__.py").exists():
+        roots[:0] = _find_devel_root(expand=info["expands"])
+    programs = (root / info["path"] for root in roots)
+    return next((program for program in programs if program.exists()), None)
+
+
+def _find_devel_root(*, expand: bool) -> list[Path]:
+    if expand:
+        try:
+            return [import_module("rocm_sdk._devel").get_devel_root()]
+        except ImportError:  # core and devel are installed without rocm
+            pass
+    root = SITE / _build_info.DEVEL_MODULE
+    return [root] if (root / ".expanded.json").exists() else []
+
+
+def _prepend(variable: str, folders: list[str]) -> None:
+    present = [folder for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
+    new = [folder for folder in folders if folder not in present]
+    if new:
+        os.environ[variable] = os.pathsep.join([*new, *present])

@@ -1,0 +1,4 @@
+"""Holds the archive of the ROCm development files until ``rocm_sdk`` expands it beside this package.
+
+This file is the lock of that expansion.
+"""

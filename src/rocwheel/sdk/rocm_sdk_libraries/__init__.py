@@ -1,0 +1,1 @@
+"""Marks the ROCm libraries as installed; ``rocm_sdk.find_libraries`` finds them."""

@@ -1,0 +1,91 @@
+"""The :pep:`517` build backend that the ``rocm`` sdist carries: chooses packages on the machine that installs it.
+
+Standard library only, so that it works in an isolated build environment without an index.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+from ._metadata import metadata_text
+from ._sdist import write_sdist
+from ._wheel import dist_info_files, write_wheel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+    "metadata_text",
+    "prepare_metadata_for_build_wheel",
+]
+
+SOURCE = Path(__file__).parent.parent
+"""Root of the unpacked sdist."""
+
+
+def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:  # noqa: ARG001 (names are the standard's)
+    """Return what building needs beyond Python: nothing."""
+    return []
+
+
+get_requires_for_build_sdist = get_requires_for_build_wheel
+
+
+def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Any = None) -> str:  # noqa: ARG001
+    """Write the ``.dist-info`` folder of the wheel that `build_wheel` would make here and return its name."""
+    name, files = dist_info_files(SOURCE, _decide()[0])
+    for path, data in files.items():
+        target = Path(metadata_directory, path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    return name
+
+
+def build_wheel(
+    wheel_directory: str,
+    config_settings: Any = None,  # noqa: ARG001
+    metadata_directory: str | None = None,  # noqa: ARG001
+) -> str:
+    """Write the wheel that suits this machine and return its name."""
+    metadata, selection = _decide()
+    return write_wheel(SOURCE, Path(wheel_directory), metadata, selection)
+
+
+def build_sdist(sdist_directory: str, config_settings: Any = None) -> str:  # noqa: ARG001
+    """Write the sdist again, from its own content, and return its name."""
+    return write_sdist(SOURCE, Path(sdist_directory))
+
+
+def _decide() -> tuple[str, str]:
+    """Return METADATA and the text of ``rocm_sdk/_selection.py``; end with the reason when nothing suitable exists.
+
+    Exiting leaves nothing but the text on standard error, which pip and uv show; an error would add a traceback.
+    """
+    build_info = importlib.import_module("rocm_sdk._build_info")
+    chooser = importlib.import_module("rocm_sdk._select")
+    system = importlib.import_module("rocm_sdk._system").System()
+    try:
+        selection = chooser.select(system)
+    except ValueError as e:
+        sys.exit(f"rocm: {e}")
+    if system.variable("ROCM_SDK_VERBOSE") == "1":
+        sys.stderr.write(f"rocm: {selection.explanation}\n")
+    extras = chooser.choose_extras(selection, system.platform)
+    pkg_info = (SOURCE / "PKG-INFO").read_text(encoding="utf-8")
+    record = f'"""What was chosen when this package was installed, and why."""\n\n{_literals(selection)}'
+    return metadata_text(pkg_info, build_info.REQUIRES, extras), record
+
+
+def _literals(selection: Any) -> str:
+    return (
+        f"FAMILIES = {list(selection.families)!r}\n"
+        f"REASON = {selection.reason!r}\n"
+        f"EXPLANATION = {selection.explanation!r}\n"
+    )

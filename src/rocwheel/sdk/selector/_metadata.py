@@ -1,0 +1,31 @@
+"""Composes core metadata: https://packaging.python.org/specifications/core-metadata/ version 2.4."""
+
+from __future__ import annotations
+
+__all__ = ["field_values", "metadata_text"]
+
+
+def field_values(text: str, name: str) -> list[str]:
+    """Return the values of a field, in order."""
+    prefix = f"{name}: "
+    header = text.partition("\n\n")[0]
+    return [line[len(prefix) :].strip() for line in header.splitlines() if line.startswith(prefix)]
+
+
+def metadata_text(pkg_info: str, requires: list[str], extras: dict[str, list[list[str]]]) -> str:
+    """Return METADATA: the fields of PKG-INFO except ``Dynamic``, then requirements, then extras, then the body.
+
+    ``extras`` maps an extra to pairs of requirement and marker (empty for none).
+    """
+    header, separator, body = pkg_info.replace("\r\n", "\n").partition("\n\n")
+    lines = [line for line in header.splitlines() if not line.startswith("Dynamic:")]
+    lines += [f"Requires-Dist: {requirement}" for requirement in requires]
+    for extra, pairs in extras.items():
+        lines.append(f"Provides-Extra: {extra}")
+        lines += [f"Requires-Dist: {requirement}; {_with_extra(marker, extra)}" for requirement, marker in pairs]
+    return "\n".join(lines) + (separator + body if separator else "\n")
+
+
+def _with_extra(marker: str, extra: str) -> str:
+    condition = f"extra == '{extra}'"
+    return f"({marker}) and {condition}" if marker else condition
