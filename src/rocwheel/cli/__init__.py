@@ -7,6 +7,7 @@ import sys
 from rocwheel.cli import artifacts as artifacts  # importing a group registers its commands
 from rocwheel.cli import artifacts_import as artifacts_import
 from rocwheel.cli import build as build
+from rocwheel.cli import demo as demo
 from rocwheel.cli import index as index
 from rocwheel.cli import inspect as inspect
 from rocwheel.cli import targets as targets

@@ -28,7 +28,7 @@ from rocwheel.packages.plan import Plan, TarMember
 from rocwheel.packages.planning import PlanOptions
 from rocwheel.targets.target_set import split_words
 
-__all__ = ["build", "plan"]
+__all__ = ["build", "plan", "print_distributions"]
 
 ArtifactDirOption = Annotated[Path, typer.Option(help="Folder of artifacts: folders, .tar.xz or .tar.zst archives.")]
 RecipeOption = Annotated[Path | None, typer.Option(help="Recipe (TOML) that replaces the one for ROCm.")]
@@ -78,7 +78,8 @@ def build(
     if json:
         print_json("build", 1, result)
     else:
-        _print_result(made, result)
+        print_distributions(result)
+        _print_facts(made)
 
 
 @app.command()
@@ -136,12 +137,12 @@ def _print_plan(made: Plan, *, verbose: bool) -> None:
             messages.print(f"not shipped: {row.path} of {row.artifact}: {row.reason}", markup=False)
 
 
-def _print_result(made: Plan, result: BuildResult) -> None:
+def print_distributions(result: BuildResult) -> None:
+    """Print what a build made, with sizes."""
     table = Table("distribution", "size", box=box.SIMPLE_HEAD)
     for built in result.distributions:
         table.add_row(built.path, decimal(built.size))
     print_table(table)
-    _print_facts(made)
 
 
 def _print_facts(made: Plan) -> None:

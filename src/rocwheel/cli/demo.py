@@ -1,0 +1,38 @@
+"""``rocwheel demo``: the main job on the sample SDK."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rocwheel.cli._app import app
+from rocwheel.cli.build import print_distributions
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, make_progress, print_json, setup_logging
+from rocwheel.demo import run_demo
+
+__all__ = ["demo"]
+
+
+@app.command()
+def demo(
+    dest_dir: Annotated[Path, typer.Option(help="Where packages, index and environment go.")] = Path("demo"),
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Build, index, install and self-test the sample SDK that ships with rocwheel.
+
+    Example: rocwheel demo --dest-dir /tmp/rocwheel-demo
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    report = run_demo(dest_dir, progress=make_progress(quiet=quiet))
+    if json:
+        print_json("demo", 1, report)
+        return
+    typer.echo(report.test_output)
+    print_distributions(report.build)
+    typer.echo(f"index:       {report.index}")
+    typer.echo(f"environment: {report.environment}")
+    typer.echo(f"install it yourself: pip install '{report.requirement}' --index-url {report.index}")
