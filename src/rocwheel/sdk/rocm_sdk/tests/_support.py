@@ -94,4 +94,4 @@ def _is_native_library(path: Path) -> bool:
     if header[:6] != b"\x7fELF\x02\x01" or len(header) < 20:
         return False
     kind, machine = struct.unpack_from("<HH", header, 16)
-    return kind == 3 and machine == NATIVE_MACHINE.get(os.uname().machine, machine)
+    return bool(kind == 3 and machine == NATIVE_MACHINE.get(os.uname().machine, machine))

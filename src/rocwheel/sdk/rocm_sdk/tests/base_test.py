@@ -75,5 +75,5 @@ def _advice(lacking: list[str], present: list[str]) -> str:
     extra = "device" if "device" in _build_info.PACKAGES else "libraries"
     return (
         f"found GPUs {', '.join(lacking)}, but installed in {SITE} is device code for {', '.join(present) or 'none'}. "
-        f'Install the right package: pip install --no-cache-dir --force-reinstall "rocm[{extra}]=={_build_info.VERSION}"'
+        f'Install what suits: pip install --no-cache-dir --force-reinstall "rocm[{extra}]=={_build_info.VERSION}"'
     )
