@@ -39,7 +39,7 @@ _ADDRESSES = {DT_HASH, DT_STRTAB, DT_VERSYM, DT_VERDEF, DT_VERNEED, DT_GNU_HASH}
 
 
 class SymbolReader:
-    """Reads the names of the dynamic symbols of one file."""
+    """Reads the dynamic symbols of one file."""
 
     def __init__(
         self, source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable, strings: StringTable
@@ -57,21 +57,25 @@ class SymbolReader:
         wanted = {offset for name in names for offset in self._find_string(name + b"\0")}
         if not wanted:
             return False
-        return any(section == _UNDEFINED and name in wanted for name, section in self._symbols())
+        return any(section == _UNDEFINED and name in wanted for name, _, _, section, _, _ in self._symbols())
 
     def name_offsets(self) -> Iterator[int]:
         """Give the string offset of each dynamic symbol's name, and perhaps a few that are none.
 
         Where the file doesn't say how many symbols there are, what stands up to the next table is taken for symbols.
         """
-        return (name for name, _ in self._symbols())
+        return (fields[0] for fields in self._symbols())
+
+    def sizes(self) -> Iterator[int]:
+        """Give the size of each dynamic symbol, in order, and perhaps a few that are none."""
+        return (fields[5] for fields in self._symbols())
 
     def _find_string(self, text: bytes) -> Iterator[int]:
         found = self._source.find(text, self._strings.offset, self._strings.size, "the dynamic string table")
         return (position - self._strings.offset for position in found)
 
-    def _symbols(self) -> Iterator[tuple[int, int]]:
-        """Give the name's string offset and the section of each symbol."""
+    def _symbols(self) -> Iterator[tuple[int, ...]]:
+        """Give the fields of each symbol: name, info, visibility, section, value, size."""
         address = self._dynamic.value(DT_SYMTAB)
         if address is None:
             return
@@ -82,8 +86,7 @@ class SymbolReader:
         for start in range(0, count, _CHUNK_SYMBOLS):
             size = min(_CHUNK_SYMBOLS, count - start) * SYMBOL_LAYOUT.size
             chunk = self._source.read(offset + start * SYMBOL_LAYOUT.size, size, "the dynamic symbol table")
-            for name, _, _, section, _, _ in SYMBOL_LAYOUT.iter_unpack(chunk):
-                yield name, section
+            yield from SYMBOL_LAYOUT.iter_unpack(chunk)
 
     def _count(self, address: int, room: int) -> int:
         """Return what the hash table says, else how many symbols fit before the next table.

@@ -8,6 +8,7 @@ import msgspec
 
 from rocwheel.binary.elf_bytes import ElfError
 from rocwheel.binary.elf_header import PF_R, PF_W, PF_X, PT_LOAD, PT_PHDR, SEGMENT_LAYOUT, Segment, load_segments
+from rocwheel.binary.runpath_reach import find_relocation_reach
 
 if TYPE_CHECKING:
     from rocwheel.binary.elf_bytes import ElfBytes
@@ -19,6 +20,7 @@ _SMALLEST_PAGE, _LARGEST_PAGE = 1 << 12, 1 << 16
 _TABLE_ALIGNMENT = 16
 _MOST_PADDING_OF_PROGRAM = 1 << 30
 _MOST_PADDING_OF_LIBRARY = 1 << 18
+_LARGEST_GAP = 1 << 26
 _MOST_SEGMENTS = 0xFFFE
 _ADDRESS_LIMIT = 1 << 63
 
@@ -117,7 +119,7 @@ def _choose_place(source: ElfBytes, image: Image, page: int) -> Place:
     loads = load_segments(image.segments)
     first = min(loads, key=lambda segment: segment.address)
     bias = first.address - first.offset
-    free_address = _aligned(max(segment.memory_end for segment in loads), page)
+    free_address = _aligned(_find_free_address(source, image), page)
     file_end = _aligned(source.size, _TABLE_ALIGNMENT)
     offset = max(file_end, free_address - bias)
     most_padding = _MOST_PADDING_OF_PROGRAM if image.starts_as_program else _MOST_PADDING_OF_LIBRARY
@@ -131,6 +133,12 @@ def _choose_place(source: ElfBytes, image: Image, page: int) -> Place:
             remedy="Link it with the run path it needs.",
         )
     return Place(file_end, free_address + file_end % page)
+
+
+def _find_free_address(source: ElfBytes, image: Image) -> int:
+    end = max(segment.memory_end for segment in load_segments(image.segments))
+    reach = find_relocation_reach(source, image)
+    return reach + 1 if end <= reach <= end + _LARGEST_GAP else end
 
 
 def _page_size(image: Image) -> int:
