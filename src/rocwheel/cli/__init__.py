@@ -8,6 +8,7 @@ from rocwheel.cli import artifacts as artifacts  # importing a group registers i
 from rocwheel.cli import artifacts_import as artifacts_import
 from rocwheel.cli import build as build
 from rocwheel.cli import demo as demo
+from rocwheel.cli import device as device
 from rocwheel.cli import index as index
 from rocwheel.cli import inspect as inspect
 from rocwheel.cli import targets as targets

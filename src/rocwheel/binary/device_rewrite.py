@@ -1,0 +1,95 @@
+"""Editing the device code of a file into another file, bundle by bundle, with several workers."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundle_edit import Storage, iter_replacements, list_slots, patched_size
+from rocwheel.binary.device_code import read_device_code
+from rocwheel.binary.file_patch import write_patched
+from rocwheel.errors import InputError, WorkError
+from rocwheel.files import FileRange, atomic_file
+from rocwheel.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from rocwheel.binary.bundle_edit import BundleEdit, BundleSlot
+    from rocwheel.binary.device_code import DeviceCode
+    from rocwheel.binary.file_patch import Replacement
+
+__all__ = ["RewriteReport", "rewrite_device_code"]
+
+
+class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a file: its bundles, how many of them changed, and their size before and after, in bytes."""
+
+    path: str
+    bundles: int
+    changed: int
+    size_before: int
+    size_after: int
+
+
+def rewrite_device_code(
+    source: Path,
+    output: Path,
+    edit: BundleEdit | None,
+    storage: Storage,
+    *,
+    jobs: int = 1,
+    progress: Progress = SILENT,
+) -> RewriteReport:
+    """Write ``source`` to ``output`` with each bundle edited and stored as ``storage`` says.
+
+    The output takes its name only when it is whole; freed space is a hole in it. Memory holds a few bundles at a time.
+    Raises `InputError` when there are no bundles, and as `edit_bundle` does; `WorkError` when writing fails.
+    """
+    with FileRange.whole(source).map() as data:
+        code = read_device_code(data, name=str(source))
+        slots = list_slots(data, code) if code else ()
+        if code is None or not slots:
+            raise InputError(source, "no bundles of device code", expected="a fat binary or a file of bundles")
+        with atomic_file(output, mode=source.stat().st_mode & 0o777) as target, ThreadPoolExecutor(jobs) as executor:
+            replacements = iter_replacements(data, code, slots, edit, storage, executor=executor)
+            progress.begin(f"Rewriting {source.name}", sum(slot.bundle.size for slot in slots))
+            sizes = {code.section[0] + slot.bundle.start: slot.bundle.size for slot in slots}
+            changed: dict[int, int] = {}
+            try:
+                _write(target.file, data, code, slots, _note(replacements, changed, sizes, progress))
+            except OSError as e:
+                raise WorkError(output, f"cannot be written ({e.strerror})", remedy="Check the free space.") from e
+            finally:
+                progress.end()
+    return RewriteReport(
+        path=str(source),
+        bundles=len(slots),
+        changed=len(changed),
+        size_before=sum(sizes.values()),
+        size_after=sum((sizes | changed).values()),
+    )
+
+
+def _write(
+    file: IO[bytes],
+    data: memoryview,
+    code: DeviceCode,
+    slots: tuple[BundleSlot, ...],
+    replacements: Iterable[Replacement],
+) -> None:
+    last = write_patched(file, data, replacements)
+    file.truncate(patched_size(data, code, slots, last))
+
+
+def _note(
+    replacements: Iterable[Replacement], changed: dict[int, int], sizes: dict[int, int], progress: Progress
+) -> Iterator[Replacement]:
+    """Pass replacements through, noting the new size of each bundle."""
+    for replacement in replacements:
+        progress.advance(sizes[replacement.start])
+        changed[replacement.start] = len(replacement.data)
+        yield replacement

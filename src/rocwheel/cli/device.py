@@ -1,0 +1,229 @@
+"""``rocwheel device``: device code listed, extracted, compressed, pruned, and offered to more GPUs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.filesize import decimal
+
+from rocwheel.binary.bundle_edit import BundleEdit, Storage
+from rocwheel.binary.bundle_readers import reader_of
+from rocwheel.binary.device_facts import DeviceFacts, read_device_facts
+from rocwheel.binary.device_rewrite import RewriteReport, rewrite_device_code
+from rocwheel.binary.prune import Prune
+from rocwheel.binary.retarget import Retarget
+from rocwheel.binary.target_id import parse_target_id
+from rocwheel.cli._app import app
+from rocwheel.cli.inspect import describe_bundle
+from rocwheel.cli.output import (
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    make_progress,
+    messages,
+    print_json,
+    setup_logging,
+)
+from rocwheel.cli.targets import read_targets
+from rocwheel.errors import InputError
+from rocwheel.files import FileRange
+from rocwheel.targets.compatible_code import parse_pairs
+from rocwheel.targets.extraction import MatchRule, extract_code
+
+__all__ = ["device_app"]
+
+device_app = typer.Typer(
+    name="device", help="Device code: list, extract, compress, prune, offer to more GPUs.", no_args_is_help=True
+)
+app.add_typer(device_app)
+
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A fat binary, or a file of bundles.", exists=True, dir_okay=False)
+]
+OutputOption = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The file to write.")]
+RocmOption = Annotated[
+    str, typer.Option("--rocm", metavar="VERSION", help="The oldest ROCm release whose runtime has to read the result.")
+]
+LevelOption = Annotated[int, typer.Option("--level", min=1, max=22, help="How hard zstd tries.")]
+JobsOption = Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many bundles to work on at a time.")]
+
+_JOBS = os.cpu_count() or 1
+
+
+@device_app.callback()
+def device() -> None:
+    """Hold the commands about device code."""
+
+
+@device_app.command("list")
+def list_command(
+    file: FileArgument, *, as_json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False
+) -> None:
+    """List every entry of every bundle, compressed or not, in file order; only heads are decompressed.
+
+    Example: rocwheel device list librocsparse.so
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    with FileRange.whole(file).map() as data:
+        facts = read_device_facts(data, name=str(file))
+    if facts is None:
+        raise InputError(file, "no device code", expected="a fat binary, a file of bundles or an object file")
+    if as_json:
+        print_json("device-list", 1, facts)
+    else:
+        _print_entries(facts, quiet=quiet)
+
+
+def _print_entries(facts: DeviceFacts, *, quiet: bool) -> None:
+    for bundle in facts.bundles:
+        if not quiet:
+            typer.echo(describe_bundle(bundle))
+        for entry in bundle.entries:
+            typer.echo(f"  {entry.size:>12}  {entry.id}")
+    for entry in facts.entries:
+        typer.echo(f"  {entry.size:>12}  {entry.id} {entry.target}")
+    for problem in facts.problems:
+        messages.print(f"warning: {problem}", markup=False)
+
+
+@device_app.command()
+def extract(
+    file: FileArgument,
+    target: Annotated[
+        list[str] | None, typer.Option("--target", "-t", help="A target id; all if none is given.")
+    ] = None,
+    *,
+    rule: Annotated[MatchRule, typer.Option(help="Which code is the one for a target.")] = MatchRule.EXACT,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Pass over bundles without such code.")
+    ] = False,
+    dest_dir: Annotated[Path, typer.Option("--dest-dir", "-d", metavar="DIR", help="Where to write.")] = Path(),
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Write the code objects for targets, one file for each bundle.
+
+    Example: rocwheel device extract librocsparse.so --target gfx90a:xnack- --dest-dir code
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    targets = [parse_target_id(text, source="--target") for text in target or []]
+    extracted = extract_code(file, dest_dir, targets, rule=rule, allow_missing=allow_missing)
+    if as_json:
+        print_json("device-extract", 1, {"files": extracted})
+    elif not quiet:
+        for code in extracted:
+            typer.echo(code.path)
+
+
+@device_app.command()
+def compress(
+    file: FileArgument,
+    output: OutputOption,
+    *,
+    rocm: RocmOption = "",
+    header_version: Annotated[
+        int | None, typer.Option(help="Insist on a header version, 2 or 3. [default: what most ROCm releases read]")
+    ] = None,
+    level: LevelOption = 9,
+    jobs: JobsOption = _JOBS,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Turn every plain bundle into a compressed one where it is; no address and no relocation changes.
+
+    Freed space becomes a hole in the file and next to nothing in a wheel. Compressed bundles of version 2 are read by
+    ROCm 6.2 and later, those of version 3 (from 4 GiB on) by ROCm 7.1 and later.
+
+    Example: rocwheel device compress librocsparse.so -o small/librocsparse.so --rocm 6.4
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    storage = Storage(compress=True, version=header_version, rocm=rocm, level=level)
+    _rewrite(file, output, None, storage, jobs=jobs, as_json=as_json, quiet=quiet)
+    if not quiet and not rocm:
+        since = reader_of(header_version or 2).since
+        messages.print(f"note: ROCm {since} and later read the result", markup=False)
+
+
+@device_app.command()
+def prune(
+    file: FileArgument,
+    output: OutputOption,
+    keep: Annotated[
+        list[str], typer.Option("--keep", "-k", metavar="TARGETS", help="Targets to keep, in any spelling.")
+    ],
+    *,
+    compressed: Annotated[bool, typer.Option("--compress", help="Compress plain bundles, too.")] = False,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Let bundles without any code for the targets become empty.")
+    ] = False,
+    rocm: RocmOption = "",
+    level: LevelOption = 9,
+    jobs: JobsOption = _JOBS,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Remove the code for all other targets from every bundle.
+
+    A target without features keeps all variants of its processor.
+
+    Example: rocwheel device prune librocsparse.so --keep gfx90a,gfx1030 -o small/librocsparse.so
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    edit = Prune(tuple(read_targets(keep)), allow_empty)
+    storage = Storage(compress=compressed, rocm=rocm, level=level)
+    _rewrite(file, output, edit, storage, jobs=jobs, as_json=as_json, quiet=quiet)
+
+
+@device_app.command()
+def retarget(
+    pair: Annotated[str, typer.Argument(metavar="FROM=TO[,TO...]", help="TO may be 'extended': all that are known.")],
+    file: FileArgument,
+    output: OutputOption,
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Accept pairs that no rule allows.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Where a bundle has code for both, make sure that it is the same.")
+    ] = False,
+    compressed: Annotated[bool, typer.Option("--compress", help="Compress plain bundles, too: makes room.")] = False,
+    rocm: RocmOption = "",
+    level: LevelOption = 9,
+    jobs: JobsOption = _JOBS,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Offer code for one target to GPUs that run the same instructions, so that an unmodified runtime loads it.
+
+    Example: rocwheel device retarget gfx1030=gfx1031,gfx1032 librocsparse.so --compress -o more/librocsparse.so
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    edit = Retarget(parse_pairs(pair, force=force), verify)
+    storage = Storage(compress=compressed, rocm=rocm, level=level)
+    report = _rewrite(file, output, edit, storage, jobs=jobs, as_json=as_json, quiet=quiet)
+    if not report.changed and not quiet:
+        messages.print(f"note: nothing to do for {pair} in {file}", markup=False)
+
+
+def _rewrite(
+    file: Path, output: Path, edit: BundleEdit | None, storage: Storage, *, jobs: int, as_json: bool, quiet: bool
+) -> RewriteReport:
+    progress = make_progress(quiet=quiet or as_json)
+    report = rewrite_device_code(file, output, edit, storage, jobs=jobs, progress=progress)
+    if as_json:
+        print_json("device-rewrite", 1, {**_report_json(report), "output": str(output)})
+    elif not quiet:
+        typer.echo(
+            f"{output}: {report.changed} of {report.bundles} bundles changed, "
+            f"{decimal(report.size_before)} -> {decimal(report.size_after)} of device code"
+        )
+    return report
+
+
+def _report_json(report: RewriteReport) -> dict[str, object]:
+    return {name: getattr(report, name) for name in report.__struct_fields__}
