@@ -32,8 +32,11 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def whole(cls, path: Path) -> FileRange:
-        """Return the range that covers all of ``path``."""
-        return cls(str(path), 0, path.stat().st_size)
+        """Return the range that covers all of ``path``; raise `InputError` when there is no such file."""
+        try:
+            return cls(str(path), 0, path.stat().st_size)
+        except OSError as e:
+            raise _read_error(str(path), e) from e
 
     def part(self, start: int, stop: int) -> FileRange:
         """Return the range from ``start`` to ``stop``, both counted from the beginning of this one."""
@@ -95,7 +98,11 @@ def _open_for_reading(path: str) -> IO[bytes]:
     try:
         return Path(path).open("rb")
     except OSError as e:
-        raise InputError(path, f"cannot be read ({e.strerror})", remedy="Check that it exists and may be read.") from e
+        raise _read_error(path, e) from e
+
+
+def _read_error(path: str, error: OSError) -> InputError:
+    return InputError(path, f"cannot be read ({error.strerror})", remedy="Check that it exists and may be read.")
 
 
 class AtomicFile:
