@@ -1,12 +1,18 @@
-"""The tools of others that the tests ask, each skipping its tests where it is absent."""
+"""The tools of others that the tests ask, skipping where they are absent, and wheels and bundles to look at."""
 
 from __future__ import annotations
 
 import shutil
+import struct
 import subprocess
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+from zipfile import ZipFile
 
 import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 _KERNEL = "__attribute__((global)) void kernel() {}\n"
@@ -35,3 +41,40 @@ def run_clang() -> Run:
         return subprocess.run(command, input=_KERNEL, capture_output=True, text=True, check=False)
 
     return run
+
+
+def bundle_of(*targets: str) -> bytes:
+    """Return an offload bundle with an empty entry for the host and one of four bytes for each target."""
+    ids = ["host-x86_64-unknown-linux-gnu", *(f"hipv4-amdgcn-amd-amdhsa--{target}" for target in targets)]
+    header = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(ids))
+    for number, text in enumerate(ids):
+        header += struct.pack("<QQQ", 4096 * max(number, 1), 4 if number else 0, len(text)) + text.encode()
+    body = bytearray(header.ljust(4096 * len(ids), b"\0"))
+    return bytes(body[: 4096 * (len(ids) - 1) + 4])
+
+
+@pytest.fixture
+def make_bundle() -> Callable[..., bytes]:
+    """Give a function that makes the bytes of an offload bundle for the given targets."""
+    return bundle_of
+
+
+@pytest.fixture
+def make_wheel(tmp_path: Path) -> Callable[..., Path]:
+    """Give a function that writes a wheel: its name, members by path, requirements, and declared targets."""
+
+    def make(
+        name: str, members: dict[str, bytes], requires: Sequence[str] = (), declaration: bytes | None = None
+    ) -> Path:
+        path = tmp_path / f"{name.replace('-', '_')}-1.0-py3-none-any.whl"
+        info = f"{name.replace('-', '_')}-1.0.dist-info"
+        lines = [f"Metadata-Version: 2.4\nName: {name}\nVersion: 1.0\n", *(f"Requires-Dist: {r}\n" for r in requires)]
+        with ZipFile(path, "w") as archive:
+            for member, data in members.items():
+                archive.writestr(member, data)
+            archive.writestr(f"{info}/METADATA", "".join(lines))
+            if declaration is not None:
+                archive.writestr(f"{info}/rocm_targets.json", declaration)
+        return path
+
+    return make

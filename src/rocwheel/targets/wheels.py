@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import mmap
 import shutil
 import tempfile
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from zipfile import BadZipFile, ZipFile
 
@@ -16,13 +16,13 @@ from packaging.utils import canonicalize_name
 from rocwheel.binary.device_code import device_targets
 from rocwheel.binary.target_id import TargetId
 from rocwheel.errors import InputError
+from rocwheel.files import FileRange
 from rocwheel.targets.coherence import Carrier
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.targets.target_set import id_sort_key, parse_known_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
 __all__ = ["WheelFacts", "carriers_of", "read_wheel_facts"]
 
@@ -85,12 +85,12 @@ def _member_targets(path: Path, archive: ZipFile, name: str) -> tuple[TargetId, 
 
 
 def _targets_of_stream(head: bytes, member: IO[bytes], name: str) -> tuple[TargetId, ...]:
-    """Unpack a member into an unnamed file, so that a huge library is never held in memory."""
-    with tempfile.TemporaryFile() as file:
+    """Unpack a member into a temporary file, so that a huge library is never held in memory."""
+    with tempfile.NamedTemporaryFile() as file:
         file.write(head)
         shutil.copyfileobj(member, file, _PIECE)
         file.flush()
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapping, memoryview(mapping) as data:
+        with FileRange.whole(Path(file.name)).map() as data:
             return device_targets(data, name=name)
 
 

@@ -1,0 +1,121 @@
+"""Whether packages that use one another carry code for the same GPUs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.binary.target_id import TargetId, parse_target_id
+from rocwheel.errors import InputError
+from rocwheel.targets.catalog import load_catalog
+from rocwheel.targets.coherence import Carrier, Gap, check_coherence, largest_coherent_set
+
+
+def _carrier(name: str, targets: str = "", requires: str = "", part_of: str = "") -> Carrier:
+    return Carrier(name, tuple(parse_target_id(word) for word in targets.split()), tuple(requires.split()), part_of)
+
+
+def test_packages_with_the_same_targets_are_coherent() -> None:
+    report = check_coherence([_carrier("blas", "gfx906 gfx1030"), _carrier("torch", "gfx906 gfx1030", "blas")])
+    assert report.coherent
+    assert report.common == (TargetId("gfx906"), TargetId("gfx1030"))
+
+
+def test_a_dependency_may_carry_more() -> None:
+    assert check_coherence([_carrier("blas", "gfx906 gfx1030"), _carrier("torch", "gfx906", "blas")]).coherent
+
+
+def test_a_dependency_that_lacks_a_target_is_a_gap() -> None:
+    report = check_coherence([_carrier("blas", "gfx906"), _carrier("torch", "gfx906 gfx1100", "blas")])
+    assert not report.coherent
+    assert report.gaps == (Gap("blas", TargetId("gfx1100"), "torch", (TargetId("gfx906"),)),)
+    assert str(report.gaps[0]) == "blas lacks gfx1100, which torch asks for; it carries gfx906"
+
+
+def test_a_required_target_that_a_package_lacks_is_a_gap() -> None:
+    report = check_coherence([_carrier("blas", "gfx906"), _carrier("fft", "gfx906 gfx1100")], [TargetId("gfx1100")])
+    assert [str(gap) for gap in report.gaps] == [
+        "blas lacks gfx1100, which the list of required targets asks for; it carries gfx906"
+    ]
+
+
+def test_packages_without_a_common_target_are_not_coherent() -> None:
+    report = check_coherence([_carrier("blas", "gfx906"), _carrier("fft", "gfx1100")])
+    assert (report.gaps, report.common, report.coherent) == ((), (), False)
+
+
+def test_a_package_without_device_code_limits_nothing() -> None:
+    carriers = [_carrier("compiler"), _carrier("blas", "gfx906", "compiler")]
+    assert check_coherence(carriers, [TargetId("gfx906")]).coherent
+
+
+def test_a_dependency_that_is_not_given_is_not_looked_at() -> None:
+    assert check_coherence([_carrier("torch", "gfx906", "blas")]).coherent
+
+
+def test_code_of_device_packages_counts_for_the_library_that_they_complete() -> None:
+    carriers = [
+        _carrier("rocm-sdk-libraries"),
+        _carrier("rocm-sdk-device-gfx906", "gfx906", "rocm-sdk-libraries", "rocm-sdk-libraries"),
+        _carrier("rocm-sdk-device-gfx1030", "gfx1030", "rocm-sdk-libraries", "rocm-sdk-libraries"),
+        _carrier("jax", "gfx906 gfx1030", "rocm-sdk-libraries"),
+    ]
+    report = check_coherence(carriers)
+    assert report.coherent
+    assert report.packages == ("rocm-sdk-libraries", "jax")
+    assert check_coherence(carriers[:2] + carriers[3:]).gaps == (
+        Gap("rocm-sdk-libraries", TargetId("gfx1030"), "jax", (TargetId("gfx906"),)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("carried", "wanted", "coherent"),
+    [
+        pytest.param("gfx90a", "gfx90a:xnack+", True, id="open features serve every setting"),
+        pytest.param("gfx90a:xnack+", "gfx90a", False, id="one setting does not serve the open one"),
+        pytest.param("gfx90a:xnack+ gfx90a:xnack-", "gfx90a", True, id="both settings do"),
+        pytest.param("gfx11-generic", "gfx1100 gfx1103", True, id="generic code serves its members"),
+        pytest.param("gfx1100", "gfx11-generic", False, id="one member does not serve the generic"),
+    ],
+)
+def test_features_and_generics_count(carried: str, wanted: str, coherent: bool) -> None:
+    report = check_coherence([_carrier("blas", carried), _carrier("torch", wanted, "blas")])
+    assert (not report.gaps) is coherent
+
+
+def test_a_package_given_twice_is_refused() -> None:
+    with pytest.raises(InputError, match=f"^{re.escape('blas: is given twice; expected each package once')}$"):
+        check_coherence([_carrier("blas"), _carrier("fft"), _carrier("blas")])
+
+
+def test_the_largest_coherent_set_keeps_what_all_serve() -> None:
+    carriers = [_carrier("blas", "gfx906 gfx11-generic gfx90a"), _carrier("fft", "gfx906 gfx1100 gfx90a:xnack+")]
+    assert str(largest_coherent_set(carriers)) == "gfx906;gfx90a:xnack+;gfx1100"
+
+
+def test_the_largest_coherent_set_names_an_open_target_rather_than_its_settings() -> None:
+    carriers = [_carrier("blas", "gfx90a"), _carrier("fft", "gfx90a:xnack+ gfx90a:xnack-")]
+    assert str(largest_coherent_set(carriers)) == "gfx90a"
+
+
+PROCESSORS = st.sampled_from(sorted(load_catalog().processors))
+
+
+LISTS = st.lists(st.sets(PROCESSORS, min_size=1, max_size=5), min_size=1, max_size=4)
+
+
+@given(LISTS)
+def test_every_package_serves_the_largest_coherent_set(lists: list[set[str]]) -> None:
+    carriers = [_carrier(f"p{number}", " ".join(names)) for number, names in enumerate(lists)]
+    assert check_coherence(carriers, largest_coherent_set(carriers)).gaps == ()
+
+
+@given(LISTS)
+def test_no_target_outside_the_largest_coherent_set_is_served_by_every_package(lists: list[set[str]]) -> None:
+    carriers = [_carrier(f"p{number}", " ".join(names)) for number, names in enumerate(lists)]
+    kept = set(largest_coherent_set(carriers))
+    others = {target for carrier in carriers for target in carrier.targets} - kept
+    assert all(check_coherence(carriers, [other]).gaps for other in others)
