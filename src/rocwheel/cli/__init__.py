@@ -11,6 +11,7 @@ from rocwheel.cli import demo as demo
 from rocwheel.cli import device as device
 from rocwheel.cli import index as index
 from rocwheel.cli import inspect as inspect
+from rocwheel.cli import runpath as runpath
 from rocwheel.cli import targets as targets
 from rocwheel.cli import targets_code as targets_code
 from rocwheel.cli._app import app
