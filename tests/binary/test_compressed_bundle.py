@@ -1,0 +1,184 @@
+"""Tests of compressed bundles."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+import zlib
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.binary.compressed_bundle import (
+    Method,
+    compress_bundle,
+    decompress_bundle,
+    iter_decompressed,
+    read_compressed_bundle,
+    read_compressed_head,
+)
+from rocwheel.binary.device_error import DeviceCodeError, Place
+from rocwheel.binary.zstd import zstd
+
+if TYPE_CHECKING:
+    from tests.binary.conftest import Fixture
+
+PLACE = Place("libx.so", 0, 0)
+TRUNCATED = "where the data end. The file may be truncated."
+WHERE = "libx.so: bundle 0 at offset 0x0: "
+
+
+def decompress(data: bytes | memoryview, limit: int = 1 << 20) -> tuple[bytes, str | None]:
+    view = memoryview(data)
+    raw, warning = decompress_bundle(view, read_compressed_bundle(view, place=PLACE), place=PLACE, limit=limit)
+    return bytes(raw), warning
+
+
+def ccob(version: int, payload: bytes, raw_size: int, *, method: int = 1, extra: int = 0) -> bytes:
+    layout = {1: "<4sHHI8s", 2: "<4sHHII8s", 3: "<4sHHQQ8s"}[version]
+    total = () if version == 1 else (struct.calcsize(layout) + len(payload) + extra,)
+    return struct.pack(layout, b"CCOB", version, method, *total, raw_size, bytes(8)) + payload
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "method"),
+    [
+        ("v18/saxpy.ccob.hipfb", 1, Method.ZSTD),
+        ("v19/saxpy.ccob.hipfb", 2, Method.ZSTD),
+        ("v21/saxpy.ccob.hipfb", 2, Method.ZSTD),
+        ("v22/saxpy.ccob.hipfb", 3, Method.ZSTD),
+        ("v23/saxpy.ccob.hipfb", 3, Method.ZSTD),
+        ("edge/zlib.v1.ccob", 1, Method.ZLIB),
+        ("edge/zlib.v2.ccob", 2, Method.ZLIB),
+        ("edge/zlib.v3.ccob", 3, Method.ZLIB),
+        ("edge/zstd.v3.nosize.ccob", 3, Method.ZSTD),
+        ("edge/zstd.v3.twoframes.ccob", 3, Method.ZSTD),
+    ],
+)
+def test_every_version_and_method_is_read_without_a_warning(
+    fixture: Fixture, name: str, version: int, method: Method
+) -> None:
+    data = fixture(name)
+    bundle = read_compressed_bundle(data, place=PLACE)
+    assert (bundle.version, bundle.method, bundle.size) == (version, method, len(data))
+    raw, warning = decompress(data)
+    assert warning is None
+    assert len(raw) == bundle.raw_size
+    assert bundle.digest == hashlib.md5(raw).digest()[:8]
+
+
+@pytest.mark.parametrize("name", ["edge/big.19.ccob", "edge/big.22.ccob"])
+def test_targets_of_a_bundle_of_gigabytes_are_read_from_its_head(fixture: Fixture, name: str) -> None:
+    data = fixture(name)
+    bundle = read_compressed_bundle(data, place=PLACE)
+    assert bundle.raw_size == 4613738496
+    head = read_compressed_head(data, bundle, place=PLACE)
+    assert [str(target) for target in head.targets] == ["gfx1030"]
+
+
+def test_bundle_larger_than_the_limit_is_refused(fixture: Fixture) -> None:
+    message = f"{WHERE}holds a bundle of 4613738496 bytes; expected at most 4294967296, the limit set here"
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        decompress(fixture("edge/big.22.ccob"), limit=1 << 32)
+
+
+def test_blocks_of_a_bundle_of_gigabytes_are_small(fixture: Fixture) -> None:
+    data = fixture("edge/big.22.ccob")
+    blocks = iter_decompressed(data, read_compressed_bundle(data, place=PLACE), place=PLACE)
+    assert max(len(next(blocks)) for _ in range(64)) <= 1 << 20
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("method", list(Method))
+@given(raw=st.lists(st.binary(min_size=1), min_size=1), level=st.integers(1, 19))
+def test_compressed_bundle_reads_back(version: int, method: Method, raw: list[bytes], level: int) -> None:
+    data = compress_bundle([memoryview(part) for part in raw], version=version, level=level, method=method)
+    assert decompress(data) == (b"".join(raw), None)
+
+
+def test_code_that_is_the_same_for_another_target_costs_almost_nothing(fixture: Fixture) -> None:
+    code = hashlib.shake_256(b"code").digest(3 << 20)
+    once = compress_bundle([memoryview(code)], version=3, level=3)
+    thrice = compress_bundle([memoryview(code)] * 3, version=3, level=3)
+    assert len(once) > len(code)
+    assert len(thrice) < len(once) + 2000
+
+
+@pytest.mark.parametrize("version", [1, 4])
+def test_versions_that_no_runtime_reads_are_never_written(version: int) -> None:
+    with pytest.raises(ValueError, match=f"a bundle of 1 bytes can't be written in version {version}"):
+        compress_bundle([memoryview(b"x")], version=version, level=3)
+
+
+def test_wrong_hash_is_a_warning_with_both_values(fixture: Fixture) -> None:
+    _, warning = decompress(fixture("edge/zlib.v3.badhash.ccob"))
+    assert warning == f"{WHERE}its hash is 0000000000000000, that of its content ceddc72cae1760d9"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("edge/v4.ccob", "a compressed bundle of version 4; expected version 1, 2 or 3"),
+        ("edge/zlib.v3.badmethod.ccob", "a payload of compression method 2; expected 0 (zlib) or 1 (zstd)"),
+        ("edge/zlib.v3.usizebig.ccob", "decompresses to 37432 bytes; expected 37433, as its header declares"),
+        ("edge/zlib.v3.usizesmall.ccob", "decompresses to more than the 37431 bytes that its header declares"),
+    ],
+)
+def test_bundle_with_a_wrong_header_is_refused(fixture: Fixture, name: str, message: str) -> None:
+    with pytest.raises(DeviceCodeError, match=re.escape(WHERE + message)):
+        decompress(fixture(name))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"CCOB\x02", "5 bytes, too few for a compressed bundle"),
+        (b"CCOB\x02\x00\x01\x00", "8 bytes, too few for a header of version 2"),
+        (
+            ccob(2, zstd.compress(b"x"), 1, extra=1),
+            f"its header declares a total size of 35 bytes; expected more than 24 and at most 34, {TRUNCATED}",
+        ),
+        (ccob(3, b"", 1), "its header declares a total size of 32 bytes; expected more than 32"),
+        (
+            ccob(3, zstd.compress(b"x") + b"\0", 1),
+            "its payload ends 1 bytes before the declared total size of 43. Readers of LLVM 22 and earlier refuse",
+        ),
+        (ccob(3, zstd.compress(b"x" * 99)[:-1], 99), "its payload can't be decompressed (the compressed data end"),
+        (
+            ccob(3, zlib.compress(b"x" * 99)[:-1], 99, method=0),
+            "its payload can't be decompressed (the compressed data",
+        ),
+        (ccob(3, b"no zstd", 1), "its payload can't be decompressed"),
+        (ccob(1, b"no zstd", 1), "its payload can't be decompressed"),
+        (ccob(1, zlib.compress(bytes(1 << 22)), 9, method=0), "decompresses to more than the 9 bytes"),
+        (ccob(3, zstd.compress(bytes(1 << 26)), 9), "decompresses to more than the 9 bytes"),
+    ],
+    ids=["short", "header", "total", "empty", "rest", "zstd end", "zlib end", "zstd", "v1", "zlib bomb", "zstd bomb"],
+)
+def test_damaged_bundle_is_refused_with_its_place(data: bytes, message: str) -> None:
+    with pytest.raises(DeviceCodeError, match=re.escape(WHERE + message)):
+        decompress(data)
+
+
+def outcome(data: bytes) -> str:
+    try:
+        decompress(data)
+    except DeviceCodeError as e:
+        return str(e)
+    return "content"
+
+
+@given(st.binary(max_size=60), st.integers(0, 5), st.integers(0, 3))
+def test_any_payload_gives_content_or_one_error(payload: bytes, version: int, method: int) -> None:
+    data = b"CCOB" + struct.pack("<HH", version, method) + payload
+    assert outcome(data) == "content" or outcome(data).startswith(WHERE)
+
+
+def test_payload_that_is_no_bundle_is_refused_when_its_head_is_read() -> None:
+    data = memoryview(ccob(3, zstd.compress(b"no bundle at all, though long enough for one"), 44))
+    bundle = read_compressed_bundle(data, place=PLACE)
+    with pytest.raises(DeviceCodeError, match=re.escape(f"{WHERE}starts with b'no bundle at all, though")):
+        read_compressed_head(data, bundle, place=PLACE)
