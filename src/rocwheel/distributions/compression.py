@@ -47,7 +47,8 @@ _WINDOW = 32 << 10
 _SAMPLE = 64 << 10
 _SAMPLED_FROM = 1 << 20
 _HASH_STEP = 16 << 20
-_MAX_BLOCK_LEVEL = 9
+# zlib-ng's levels cost about what libdeflate's next higher ones do; its last is 9.
+_BLOCK_LEVELS = (0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9)
 
 
 class Digest(msgspec.Struct, frozen=True):
@@ -111,7 +112,7 @@ def deflate_block(content: Content, start: int, stop: int, level: int) -> bytes:
     with content.open(start - history, stop) as buffers:
         data = memoryview(_joined(buffers))
         dictionary = bytes(data[:history])
-        compressor = zlib_ng.compressobj(min(level, _MAX_BLOCK_LEVEL), zlib_ng.DEFLATED, -15, 9, 0, dictionary)
+        compressor = zlib_ng.compressobj(_BLOCK_LEVELS[level], zlib_ng.DEFLATED, -15, 9, 0, dictionary)
         head = compressor.compress(data[history:])
     is_last = stop == content.size
     return head + compressor.flush(zlib_ng.Z_FINISH if is_last else zlib_ng.Z_SYNC_FLUSH)
