@@ -72,7 +72,10 @@ def _select_chosen(system: System) -> Selection | None:
 
 
 def _select_detected(system: System) -> Selection | None:
-    targets = _unique([base_target(gpu.target) for gpu in detect_gpus(system)])
+    try:
+        targets = _unique([base_target(gpu.target) for gpu in detect_gpus(system)])
+    except ValueError as e:  # matters to those alone who ask for packages that depend on the GPU
+        return Selection((), "none", str(e))
     if not targets:
         return None
     families = _unique([f for f in (family_serving(target, system.platform) for target in targets) if f])
@@ -105,10 +108,11 @@ def choose_extras(selection: Selection, platform: str) -> dict[str, list[list[st
 
 def _refusal(extra: str, selection: Selection, platform: str) -> str:
     families = available_families(platform)
-    text = f"{selection.explanation} so set {CHOICE_VARIABLE} to one of {' '.join(families)}"
-    if not families:
-        text = f"this release has no {extra} packages for {platform}"
-    label = re.sub(r"[^a-zA-Z0-9]+", ".", text)
+    text = f"this release has no {extra} packages for {platform}"
+    if families:
+        remedy = f"set {CHOICE_VARIABLE} to one of {' '.join(families)} and install without cache"
+        text = f"{selection.explanation} so {remedy}"
+    label = re.sub(r"[^a-zA-Z0-9_]+", ".", text)
     public_version = _build_info.VERSION.partition("+")[0]
     return f"{_build_info.PACKAGES['core']['dist']}=={public_version}+{label}"
 

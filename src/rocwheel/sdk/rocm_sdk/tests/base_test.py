@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from .. import _build_info
 from .._detect import base_target, detect_gpus
 from .._packages import SITE, describe_package, find_root, installed_devices, library_family
-from .._select import family_serving
+from .._select import CHOICE_VARIABLE, family_serving, select
 from .._system import System
 
 __all__ = ["BaseTest"]
@@ -35,16 +35,31 @@ class BaseTest(unittest.TestCase):
         self.assertIn("rocm-sdk", scripts)
 
     def test_gpus_are_served_by_the_packages_installed(self) -> None:
-        """Pip caches what it chose on another day: a GPU without its packages fails at the first kernel."""
-        system = System()
-        targets = sorted({base_target(gpu.target) for gpu in detect_gpus(system)})
+        """What pip chose on another day it keeps in its cache: a GPU without its packages fails at the first kernel."""
+        targets = sorted({base_target(gpu.target) for gpu in detect_gpus(System())})
+        present = self._require_device_code()
         if not targets:
             self.skipTest("no AMD GPU was found")
-        present = _installed_families()
-        if present is None:
-            self.skipTest("no package with code for GPUs is installed")
-        lacking = [target for target in targets if family_serving(target, system.platform) not in present]
-        self.assertEqual(lacking, [], _advice(lacking, present))
+        lacking = [target for target in targets if family_serving(target, System().platform) not in present]
+        self.assertEqual(lacking, [], _advice(f"found GPUs {', '.join(targets)}", present))
+
+    def test_choice_of_families_is_installed(self) -> None:
+        """What pip chose for another value of the variable it keeps in its cache."""
+        present = self._require_device_code()
+        if not System().variable(CHOICE_VARIABLE):
+            self.skipTest(f"{CHOICE_VARIABLE} is not set")
+        selection = select(System())
+        lacking = [family for family in selection.families if family not in present]
+        self.assertEqual(lacking, [], _advice(selection.explanation, present))
+
+    def _require_device_code(self) -> list[str]:
+        """Return the families whose device code is installed; skip when there is nothing that could lack any."""
+        if "device" in _build_info.PACKAGES and find_root("libraries"):
+            return installed_devices()
+        if _build_info.LAYOUT == "per-family" and find_root("libraries"):
+            return [library_family()]
+        self.skipTest("no package that needs device code is installed")
+        return []
 
 
 def _installed_distributions() -> list[str]:
@@ -62,18 +77,9 @@ def _is_installed(dist: str) -> bool:
     return True
 
 
-def _installed_families() -> list[str] | None:
-    """Return the families whose device code is installed, None when there is none that could lack any."""
-    if "device" in _build_info.PACKAGES:
-        return installed_devices() if find_root("libraries") else None
-    if _build_info.LAYOUT == "per-family" and find_root("libraries"):
-        return [library_family()]
-    return None
-
-
-def _advice(lacking: list[str], present: list[str]) -> str:
+def _advice(wanted: str, present: list[str]) -> str:
     extra = "device" if "device" in _build_info.PACKAGES else "libraries"
     return (
-        f"found GPUs {', '.join(lacking)}, but installed in {SITE} is device code for {', '.join(present) or 'none'}. "
+        f"{wanted}, but installed in {SITE} is device code for {', '.join(present) or 'nothing'}. "
         f'Install what suits: pip install --no-cache-dir --force-reinstall "rocm[{extra}]=={_build_info.VERSION}"'
     )
