@@ -106,8 +106,7 @@ class ImportTree:
 
         A source may have the JSON files itself; then they only move to the artifact in which TheRock keeps them.
         """
-        flags = {"KPACK_SPLIT_ARTIFACTS": False}
-        facts = {"rocm_version": version, "rocm_package_version": version, "flags": flags}
+        facts = {"rocm_version": version, "rocm_package_version": version, "flags": {}}
         self._write_json(SDK_MANIFEST_PATH, facts)
         self._write_json(_DIST_INFO_PATH, {"dist_amdgpu_targets": ""})
         for folder, stages in self._stages.items():
