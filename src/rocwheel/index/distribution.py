@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import lzma
 import struct
@@ -18,6 +19,7 @@ from packaging.utils import (
     InvalidSdistFilename,
     InvalidWheelFilename,
     canonicalize_name,
+    canonicalize_version,
     parse_sdist_filename,
     parse_wheel_filename,
 )
@@ -93,13 +95,13 @@ def _parse_filename(path: Path) -> _FileName:
     try:
         if path.name.endswith(".whl"):
             project, version, build, tags = parse_wheel_filename(path.name)
-            identity = " ".join([str(version), *map(str, build), *sorted(map(str, tags))])
+            identity = " ".join([canonicalize_version(version), *map(str, build), *sorted(map(str, tags))])
         else:
             project, version = parse_sdist_filename(path.name)
-            identity = f"{version} sdist"
+            identity = f"{canonicalize_version(version)} sdist"
     except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion) as e:
         expected = "NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz"
-        raise InputError(path, f"not the name of a distribution ({e})", expected=expected) from e
+        raise InputError(path, "not the name of a distribution", expected=expected) from e
     return _FileName(project, version, identity)
 
 
@@ -127,7 +129,7 @@ def _find_metadata_member(path: Path, name: _FileName, archive: zipfile.ZipFile)
 
 def _read_sdist_metadata(path: Path) -> bytes:
     try:
-        with tarfile.open(path, "r|gz") as archive:
+        with tarfile.open(path, "r:gz") as archive:
             for member in archive:
                 if member.isfile() and member.name.count("/") == 1 and member.name.endswith("/PKG-INFO"):
                     if member.size > _METADATA_LIMIT:
@@ -135,7 +137,7 @@ def _read_sdist_metadata(path: Path) -> bytes:
                         raise InputError(path, found, expected="at most 16 MiB")
                     file = archive.extractfile(member)
                     return file.read() if file else b""
-    except (tarfile.TarError, zlib.error, EOFError) as e:
+    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError) as e:
         raise InputError(path, f"not a readable .tar.gz archive ({e})", remedy="Build or fetch it again.") from e
     raise InputError(path, "not an sdist: no NAME-VERSION/PKG-INFO inside")
 

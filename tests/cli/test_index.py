@@ -1,0 +1,80 @@
+"""``rocwheel index`` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rocwheel", "index", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def dist_dir(tmp_path: Path) -> Path:
+    folder = tmp_path / "dist"
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "a-1.0-py3-none-any.whl", "w") as archive:
+        archive.writestr("a-1.0.dist-info/METADATA", "Metadata-Version: 2.4\nName: a\nVersion: 1.0\n")
+    return folder
+
+
+def test_it_tells_the_projects_and_how_to_install(dist_dir: Path, tmp_path: Path) -> None:
+    finished = run(dist_dir)
+    assert (finished.returncode, finished.stdout) == (
+        0,
+        f"a: 1 file\ninstall with: pip install --index-url file://{tmp_path}/simple PROJECT\n",
+    )
+    assert (tmp_path / "simple/a/index.html").is_file()
+
+
+def test_verbose_tells_the_files(dist_dir: Path) -> None:
+    assert "  a-1.0-py3-none-any.whl\n" in run(dist_dir, "-v").stdout
+
+
+def test_json_tells_what_was_written(dist_dir: Path, tmp_path: Path) -> None:
+    (dist_dir / "notes.txt").write_text("")
+    finished = run(dist_dir, "--output", tmp_path / "pages", "--files", "copy", "--json", "--quiet")
+    assert json.loads(finished.stdout) == {
+        "schema": "rocwheel.index/1",
+        "output": str(tmp_path / "pages"),
+        "projects": {"a": ["a-1.0-py3-none-any.whl"]},
+        "ignored": ["notes.txt"],
+    }
+    assert finished.stderr == ""
+
+
+def test_files_that_are_not_listed_are_told(dist_dir: Path) -> None:
+    (dist_dir / "notes.txt").write_text("")
+    expected = f"not in the index, as it is no wheel or .tar.gz sdist: {dist_dir}/notes.txt\n"
+    assert expected in run(dist_dir).stderr
+    assert run(dist_dir, "--quiet").stderr == ""
+
+
+def test_bad_files_are_told_with_status_2(dist_dir: Path, tmp_path: Path) -> None:
+    (dist_dir / "b-1.0-py3-none-any.whl").write_bytes(b"")
+    finished = run(dist_dir, "--quiet")
+    assert finished.returncode == 2
+    assert finished.stderr == (
+        f"error: {dist_dir}: 1 problem\n  {dist_dir}/b-1.0-py3-none-any.whl: "
+        "not a readable zip archive (File is not a zip file). Build or fetch it again.\n"
+    )
+    assert not (tmp_path / "simple").exists()
+
+
+def test_an_index_that_cannot_be_written_is_told_with_status_1(dist_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "simple").write_text("")
+    assert run(dist_dir).returncode == 1
+
+
+def test_help_has_an_example() -> None:
+    assert "Example: rocwheel index packages/dist" in run("--help").stdout
