@@ -14,6 +14,9 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+from rocwheel.sdk.rocm_sdk._system import System
+
+NODES = "/sys/class/kfd/kfd/topology/nodes"
 Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 _KERNEL = "__attribute__((global)) void kernel() {}\n"
 
@@ -76,5 +79,58 @@ def make_wheel(tmp_path: Path) -> Callable[..., Path]:
             if declaration is not None:
                 archive.writestr(f"{info}/rocm_targets.json", declaration)
         return path
+
+    return make
+
+
+class FakeMachine(System):
+    """A machine of files below a folder; ``refused`` maps paths to what the kernel answers for them."""
+
+    def __init__(self, root: Path, environ: dict[str, str], refused: dict[str, str]) -> None:
+        super().__init__(root, environ, "linux")
+        self.refused = refused
+        self.session_groups: set[int] = set()
+        self.member_groups: set[int] = set()
+        self.owners: dict[str, int] = {}
+
+    def read_text(self, path: str) -> str | None:  # noqa: D102 (as in `System`)
+        return None if path in self.refused else super().read_text(path)
+
+    def refusal(self, path: str) -> str:  # noqa: D102
+        return self.refused.get(path) or super().refusal(path)
+
+    def device_refusal(self, path: str) -> str:  # noqa: D102
+        return self.refused.get(path) or super().device_refusal(path)
+
+    def owner_group(self, path: str) -> tuple[str, int]:  # noqa: D102
+        number = self.owners.get(path, 109)
+        return {0: "root", 109: "render"}.get(number, str(number)), number
+
+    def has_group(self, number: int) -> bool:  # noqa: D102
+        return number in self.session_groups
+
+    def is_member(self, number: int) -> bool:  # noqa: D102
+        return number in self.member_groups
+
+    def user(self) -> str:  # noqa: D102
+        return "ada"
+
+
+@pytest.fixture
+def make_machine(tmp_path: Path) -> Callable[..., FakeMachine]:
+    """Give a function that makes a machine of KFD nodes (texts of their properties), other files, and variables."""
+
+    def make(
+        *nodes: str,
+        environ: dict[str, str] | None = None,
+        files: dict[str, str] | None = None,
+        refused: dict[str, str] | None = None,
+    ) -> FakeMachine:
+        topology = {f"{NODES}/{number}/properties": text for number, text in enumerate(nodes)}
+        for name, text in {**topology, **(files or {})}.items():
+            path = tmp_path / name.lstrip("/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return FakeMachine(tmp_path, environ or {}, refused or {})
 
     return make

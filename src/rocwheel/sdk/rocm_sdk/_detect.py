@@ -12,10 +12,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._system import System
 
-__all__ = ["Gpu", "base_target", "detect_gpus", "target_name"]
+__all__ = ["Gpu", "base_target", "detect_gpus", "is_wsl", "list_nodes", "target_name"]
 
 TOPOLOGY = "/sys/class/kfd/kfd/topology/nodes"
 """Folder with one numbered folder a node, CPUs included."""
+
+PROPERTIES = ("simd_count", "cpu_cores_count", "gfx_target_version", "device_id", "drm_render_minor")
+
+NOT_OURS = ("EPERM", "EACCES")
+"""What the kernel answers for a node whose device a container was not given."""
 
 TARGET = re.compile(r"gfx[0-9a-z-]+(:[a-z]+[+-])*")
 """A target id: processor, then features, as in LLVM's AMDGPUUsage."""
@@ -33,6 +38,12 @@ class Gpu(NamedTuple):
     device_id: int = 0
     """PCI device id, 0 when not known."""
 
+    render_minor: int = 0
+    """Minor number of its render node: 128 is ``/dev/dri/renderD128``. 0 when not known."""
+
+    integrated: bool = False
+    """Whether the node is that of a processor's CPU cores too."""
+
 
 def detect_gpus(system: System) -> list[Gpu]:
     """Return the GPUs in the order of their nodes.
@@ -43,8 +54,10 @@ def detect_gpus(system: System) -> list[Gpu]:
     2. ``ROCM_BOOTSTRAP_FORCE_GFX_ARCH``: the targets it lists, separated by commas.
     3. ``ROCM_TARGET_LST``: the targets in the file it names, one a line (``gfx000`` is the CPU).
     4. The KFD topology, with ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<node>``) in place of what a node tells.
+    5. In the Windows Subsystem for Linux, which has no topology, that variable alone.
 
-    Raises `ValueError` when one of the variables can't be understood.
+    Nodes that a container hides are left out, as the runtime leaves them out. Raises `ValueError` when one of the
+    variables or the topology can't be understood.
     """
     if system.variable("ROCM_BOOTSTRAP_DISABLE_DETECTION") == "1":
         return []
@@ -54,8 +67,22 @@ def detect_gpus(system: System) -> list[Gpu]:
     list_file = system.variable("ROCM_TARGET_LST")
     if list_file:
         return _read_target_list(system, list_file)
-    nodes = sorted(int(name) for name in system.list_names(TOPOLOGY) if name.isdigit())
-    return [gpu for node in nodes for gpu in _read_node(system, node)]
+    nodes = [node for node in list_nodes(system) if system.refusal(_properties_path(node)) not in NOT_OURS]
+    gpus = [gpu for node in nodes for gpu in _read_node(system, node)]
+    if gpus or not is_wsl(system):
+        return gpus
+    target = _read_override(system, 0)
+    return [Gpu(0, target)] if target else []
+
+
+def list_nodes(system: System) -> list[int]:
+    """Return the numbers of all KFD nodes, CPUs included; none without the driver."""
+    return sorted(int(name) for name in system.list_names(TOPOLOGY) if name.isdigit())
+
+
+def is_wsl(system: System) -> bool:
+    """Tell whether this is the Windows Subsystem for Linux, which has no KFD and shows no GPU in sysfs."""
+    return system.exists("/dev/dxg") or "microsoft" in (system.read_text("/proc/sys/kernel/osrelease") or "").lower()
 
 
 def target_name(gfx_target_version: int) -> str:
@@ -87,18 +114,49 @@ def _read_target_list(system: System, path: str) -> list[Gpu]:
     return [gpu for gpu in _number(f"ROCM_TARGET_LST={path}", text.split()) if gpu.target != "gfx000"]
 
 
+def _properties_path(node: int) -> str:
+    return f"{TOPOLOGY}/{node}/properties"
+
+
 def _read_node(system: System, node: int) -> list[Gpu]:
-    properties = _parse_properties(system.read_text(f"{TOPOLOGY}/{node}/properties") or "")
-    version = properties.get("gfx_target_version", 0)
-    if not version:
+    path = _properties_path(node)
+    properties = _read_properties(system, path)
+    version = properties["gfx_target_version"]
+    if not version and not properties["simd_count"]:
         return []
-    target = _read_override(system, node) or target_name(version)
-    return [Gpu(node, target, properties.get("device_id", 0))]
+    target = _read_override(system, node)
+    if not target and not version:
+        msg = (
+            f"{path}: a GPU without gfx_target_version, which Linux has told since 5.13; "
+            "set HSA_OVERRIDE_GFX_VERSION to its version, such as 9.0.6"
+        )
+        raise ValueError(msg)
+    return [
+        Gpu(
+            node,
+            target or target_name(version),
+            properties["device_id"],
+            properties["drm_render_minor"],
+            properties["cpu_cores_count"] > 0,
+        )
+    ]
 
 
-def _parse_properties(text: str) -> dict[str, int]:
-    pairs = (line.split() for line in text.splitlines())
-    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
+def _read_properties(system: System, path: str) -> dict[str, int]:
+    """Return those of the numbers that detection uses, 0 for one that isn't there."""
+    text = system.read_text(path)
+    if text is None:
+        msg = f"{path}: cannot be read ({system.refusal(path)})"
+        raise ValueError(msg)
+    properties = dict.fromkeys(PROPERTIES, 0)
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        if name in properties and not value.strip().isdigit():
+            msg = f"{path}: {line!r} is no property; expected {name!r} and a number"
+            raise ValueError(msg)
+        if name in properties:
+            properties[name] = int(value)
+    return properties
 
 
 def _read_override(system: System, node: int) -> str:

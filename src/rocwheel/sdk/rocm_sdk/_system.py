@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
+
+if sys.platform != "win32":
+    import grp
+    import pwd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +42,18 @@ class System:
         except OSError:
             return None
 
+    def refusal(self, path: str) -> str:
+        """Return why a file can't be read, such as ``EACCES``; empty when it can."""
+        try:
+            self._locate(path).open("rb").close()
+        except OSError as e:
+            return errno.errorcode.get(e.errno or 0, str(e))
+        return ""
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file, folder or device of this path exists."""
+        return self._locate(path).exists()
+
     def list_names(self, folder: str) -> list[str]:
         """Return the names in a folder, none when it can't be listed."""
         try:
@@ -47,6 +64,40 @@ class System:
     def may_use(self, path: str) -> bool:
         """Tell whether a device file may be read and written."""
         return os.access(self._locate(path), os.R_OK | os.W_OK)
+
+    def device_refusal(self, path: str) -> str:
+        """Return why a device can't be opened for reading and writing, such as ``EPERM``; empty when it can."""
+        try:
+            os.close(os.open(self._locate(path), os.O_RDWR | getattr(os, "O_CLOEXEC", 0)))
+        except OSError as e:
+            return errno.errorcode.get(e.errno or 0, str(e))
+        return ""
+
+    def owner_group(self, path: str) -> tuple[str, int]:
+        """Return the name (its number, when it has none) and the number of the group that owns a file."""
+        number = self._locate(path).stat().st_gid
+        try:
+            return grp.getgrgid(number).gr_name, number
+        except KeyError:
+            return str(number), number
+
+    def has_group(self, number: int) -> bool:
+        """Tell whether this process is in a group."""
+        return number in {os.getegid(), *os.getgroups()}
+
+    def is_member(self, number: int) -> bool:
+        """Tell whether the user was put into a group, which counts from the next login on."""
+        try:
+            return self.user() in grp.getgrgid(number).gr_mem
+        except KeyError:
+            return False
+
+    def user(self) -> str:
+        """Return the user's name, or its number when it has none."""
+        try:
+            return pwd.getpwuid(os.geteuid()).pw_name
+        except KeyError:
+            return str(os.geteuid())
 
     def _locate(self, path: str) -> Path:
         return self._root / path.lstrip("/")

@@ -1,0 +1,136 @@
+"""Whether the GPUs of a machine can be used: driver, devices, permissions, containers. Runs no other program."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ._detect import NOT_OURS, TOPOLOGY, detect_gpus, is_wsl, list_nodes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._detect import Gpu
+    from ._system import System
+
+__all__ = ["ERROR", "NOTE", "WARNING", "Finding", "check_access", "find_gpus"]
+
+ERROR = "error"
+WARNING = "warning"
+NOTE = "note"
+
+KFD = "/dev/kfd"
+PCI = "/sys/bus/pci/devices"
+PCI_CLASSES = ("0x03", "0x12")
+"""Display controllers, and processing accelerators."""
+
+CONTAINER_DEVICES = "Start the container with --device=/dev/kfd --device=/dev/dri."
+ALLOTMENT = "Ask for the GPUs where they are allotted, such as with the job scheduler's --gpus."
+UDEV_RULE = (
+    """echo 'KERNEL=="kfd", GROUP="render", MODE="0660"' | sudo tee /etc/udev/rules.d/70-amdgpu.rules"""
+    " && sudo udevadm control --reload && sudo udevadm trigger"
+)
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong, or worth knowing."""
+
+    level: str
+    """``error``: the GPU can't be used. ``warning``: it may not be the one meant. ``note``: nothing is wrong."""
+
+    text: str
+
+    remedy: str
+    """What to do, as a command where there is one."""
+
+
+def find_gpus(system: System) -> tuple[list[Gpu], list[Finding]]:
+    """Return the GPUs, and what made it impossible to tell."""
+    try:
+        return detect_gpus(system), []
+    except ValueError as e:
+        return [], [Finding(ERROR, str(e), "Correct or unset the variable, or see `dmesg | grep -i kfd`.")]
+
+
+def check_access(system: System, gpus: list[Gpu]) -> list[Finding]:
+    """Tell what keeps this process from using ``gpus``, or why there are none."""
+    if system.platform != "linux":
+        return [Finding(NOTE, f"access to GPUs is only looked at on Linux, and this is {system.platform}", "")]
+    if not gpus:
+        return [*_check_hidden(system), *_explain_absence(system)]
+    if is_wsl(system):
+        return []
+    paths = [KFD, *(f"/dev/dri/renderD{gpu.render_minor}" for gpu in gpus if gpu.render_minor)]
+    findings = [finding for path in dict.fromkeys(paths) for finding in _check_device(system, path)]
+    return [*findings, *_check_hidden(system), *_check_override(system)]
+
+
+def _explain_absence(system: System) -> list[Finding]:
+    if is_wsl(system):
+        text = "this is the Windows Subsystem for Linux, which shows no GPU in sysfs"
+        return [Finding(NOTE, text, "export ROCM_SDK_TARGET_FAMILY=gfx... for the GPU that Windows has")]
+    cards = _list_pci_gpus(system)
+    if not cards:
+        return [Finding(NOTE, "no AMD GPU was found", "")]
+    found = f"PCI shows {', '.join(cards)} of AMD, but there is no GPU in {TOPOLOGY}"
+    if not system.exists("/sys/module/amdgpu"):
+        return [Finding(ERROR, f"{found}: the kernel driver is not loaded", "sudo modprobe amdgpu")]
+    return [Finding(ERROR, f"{found}: the kernel driver has no KFD for it", "dmesg | grep -i kfd")]
+
+
+def _list_pci_gpus(system: System) -> list[str]:
+    cards = []
+    for name in system.list_names(PCI):
+        vendor = (system.read_text(f"{PCI}/{name}/vendor") or "").strip()
+        kind = (system.read_text(f"{PCI}/{name}/class") or "").strip()
+        if vendor == "0x1002" and kind.startswith(PCI_CLASSES):
+            cards.append(name)
+    return cards
+
+
+def _check_hidden(system: System) -> list[Finding]:
+    nodes = [node for node in list_nodes(system) if system.refusal(f"{TOPOLOGY}/{node}/properties") in NOT_OURS]
+    if not nodes:
+        return []
+    text = f"the kernel hides KFD node{'s' if len(nodes) > 1 else ''} {', '.join(map(str, nodes))} from this process"
+    return [Finding(NOTE, text, CONTAINER_DEVICES if _is_container(system) else ALLOTMENT)]
+
+
+def _check_override(system: System) -> list[Finding]:
+    value = system.variable("HSA_OVERRIDE_GFX_VERSION")
+    if not value:
+        return []
+    text = f"HSA_OVERRIDE_GFX_VERSION={value} makes every GPU pass for that version"
+    return [Finding(NOTE, text, "unset HSA_OVERRIDE_GFX_VERSION")]
+
+
+def _check_device(system: System, path: str) -> list[Finding]:
+    if not system.exists(path):
+        remedy = CONTAINER_DEVICES if _is_container(system) else "sudo modprobe amdgpu && sudo udevadm trigger"
+        return [Finding(ERROR, f"{path} does not exist", remedy)]
+    refusal = system.device_refusal(path)
+    if not refusal:
+        return []
+    if refusal == "EACCES":
+        return [_explain_permission(system, path)]
+    remedy = CONTAINER_DEVICES if _is_container(system) else "dmesg | grep -i amdgpu"
+    return [Finding(ERROR, f"{path} cannot be opened ({refusal})", remedy)]
+
+
+def _explain_permission(system: System, path: str) -> Finding:
+    group, number = system.owner_group(path)
+    found = f"{path} may not be opened by {system.user()}"
+    if number == 0:
+        return Finding(ERROR, f"{found}: it belongs to root alone", UDEV_RULE)
+    if system.has_group(number):
+        return Finding(ERROR, f"{found}, though in its group {group}", f"sudo chmod g+rw {path}")
+    found += f", who is not in its group {group}"
+    if _is_container(system):
+        return Finding(ERROR, found, f"Start the container with --group-add {number}.")
+    if system.is_member(number):
+        return Finding(ERROR, f"{found} yet", f"Log out and in again, or: newgrp {group}")
+    return Finding(ERROR, found, f"sudo usermod --append --groups {group} {system.user()}, then log in again")
+
+
+def _is_container(system: System) -> bool:
+    marks = ("/.dockerenv", "/run/.containerenv")
+    variables = ("container", "KUBERNETES_SERVICE_HOST")
+    return any(map(system.exists, marks)) or any(map(system.variable, variables))

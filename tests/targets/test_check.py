@@ -1,0 +1,168 @@
+"""Whether a user can reach the GPUs of a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rocwheel.targets.check import AccessFinding, check_machine
+
+GPU = "simd_count 416\ngfx_target_version 90010\ndrm_render_minor 128\n"
+DEVICES = {"/dev/kfd": "", "/dev/dri/renderD128": ""}
+NODES = "/sys/class/kfd/kfd/topology/nodes"
+MakeMachine = Callable[..., Any]
+
+
+def _findings(machine: Any) -> list[tuple[str, str, str]]:
+    return [(finding.level, finding.text, finding.remedy) for finding in check_machine(machine).findings]
+
+
+def test_a_machine_whose_devices_open_has_no_finding(make_machine: MakeMachine) -> None:
+    report = check_machine(make_machine(GPU, files=DEVICES))
+    assert (report.gpus, report.findings, report.usable) == (("gfx90a",), (), True)
+
+
+def test_a_machine_without_a_gpu_is_told_so_and_is_fine(make_machine: MakeMachine) -> None:
+    report = check_machine(make_machine())
+    assert report.findings == (AccessFinding("note", "no AMD GPU was found", ""),)
+    assert report.usable
+
+
+@pytest.mark.parametrize(
+    ("files", "remedy"),
+    [
+        pytest.param({}, "sudo modprobe amdgpu && sudo udevadm trigger", id="on the host"),
+        pytest.param(
+            {"/.dockerenv": ""}, "Start the container with --device=/dev/kfd --device=/dev/dri.", id="in a container"
+        ),
+    ],
+)
+def test_missing_devices_are_errors(make_machine: MakeMachine, files: dict[str, str], remedy: str) -> None:
+    assert _findings(make_machine(GPU, files=files)) == [
+        ("error", "/dev/kfd does not exist", remedy),
+        ("error", "/dev/dri/renderD128 does not exist", remedy),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "files", "text", "remedy"),
+    [
+        pytest.param(
+            {},
+            {},
+            "/dev/kfd may not be opened by ada, who is not in its group render",
+            "sudo usermod --append --groups render ada, then log in again",
+            id="not in the group",
+        ),
+        pytest.param(
+            {"member_groups": {109}},
+            {},
+            "/dev/kfd may not be opened by ada, who is not in its group render yet",
+            "Log out and in again, or: newgrp render",
+            id="in the group from the next login on",
+        ),
+        pytest.param(
+            {},
+            {"/run/.containerenv": ""},
+            "/dev/kfd may not be opened by ada, who is not in its group render",
+            "Start the container with --group-add 109.",
+            id="in a container",
+        ),
+        pytest.param(
+            {"session_groups": {109}},
+            {},
+            "/dev/kfd may not be opened by ada, though in its group render",
+            "sudo chmod g+rw /dev/kfd",
+            id="group without permission",
+        ),
+        pytest.param(
+            {"owners": {"/dev/kfd": 0}},
+            {},
+            "/dev/kfd may not be opened by ada: it belongs to root alone",
+            """echo 'KERNEL=="kfd", GROUP="render", MODE="0660"' | sudo tee /etc/udev/rules.d/70-amdgpu.rules"""
+            " && sudo udevadm control --reload && sudo udevadm trigger",
+            id="no udev rule",
+        ),
+    ],
+)
+def test_a_device_without_permission_comes_with_the_command_that_gives_it(
+    make_machine: MakeMachine, changes: dict[str, Any], files: dict[str, str], text: str, remedy: str
+) -> None:
+    machine = make_machine(GPU, files={**DEVICES, **files}, refused={"/dev/kfd": "EACCES"})
+    for name, value in changes.items():
+        setattr(machine, name, value)
+    assert _findings(machine) == [("error", text, remedy)]
+
+
+def test_a_device_that_the_container_was_not_given_is_an_error(make_machine: MakeMachine) -> None:
+    machine = make_machine(GPU, files=DEVICES, environ={"container": "podman"}, refused={"/dev/kfd": "EPERM"})
+    remedy = "Start the container with --device=/dev/kfd --device=/dev/dri."
+    assert _findings(machine) == [("error", "/dev/kfd cannot be opened (EPERM)", remedy)]
+
+
+def test_a_card_without_the_driver_is_an_error(make_machine: MakeMachine) -> None:
+    card = {"vendor": "0x1002\n", "class": "0x030000\n"}
+    files = {f"/sys/bus/pci/devices/0000:03:00.0/{name}": text for name, text in card.items()}
+    text = f"PCI shows 0000:03:00.0 of AMD, but there is no GPU in {NODES}: the kernel driver is not loaded"
+    assert _findings(make_machine(files=files)) == [("error", text, "sudo modprobe amdgpu")]
+
+
+def test_a_card_that_the_driver_does_not_show_is_an_error(make_machine: MakeMachine) -> None:
+    files = {
+        "/sys/bus/pci/devices/0000:c1:00.0/vendor": "0x1002\n",
+        "/sys/bus/pci/devices/0000:c1:00.0/class": "0x120000\n",
+        "/sys/module/amdgpu/initstate": "live\n",
+    }
+    text = f"PCI shows 0000:c1:00.0 of AMD, but there is no GPU in {NODES}: the kernel driver has no KFD for it"
+    assert _findings(make_machine(files=files)) == [("error", text, "dmesg | grep -i kfd")]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "kind"),
+    [pytest.param("0x10de", "0x030000", id="card of another vendor"), pytest.param("0x1002", "0x040300", id="audio")],
+)
+def test_other_pci_devices_are_no_gpus(make_machine: MakeMachine, vendor: str, kind: str) -> None:
+    folder = "/sys/bus/pci/devices/0000:03:00.0"
+    machine = make_machine(files={f"{folder}/vendor": vendor, f"{folder}/class": kind})
+    assert _findings(machine) == [("note", "no AMD GPU was found", "")]
+
+
+def test_nodes_that_the_kernel_hides_are_told(make_machine: MakeMachine) -> None:
+    machine = make_machine(GPU, GPU, files=DEVICES, refused={f"{NODES}/1/properties": "EPERM"})
+    assert _findings(machine) == [
+        (
+            "note",
+            "the kernel hides KFD node 1 from this process",
+            "Ask for the GPUs where they are allotted, such as with the job scheduler's --gpus.",
+        )
+    ]
+
+
+def test_an_override_is_told(make_machine: MakeMachine) -> None:
+    machine = make_machine(GPU, files=DEVICES, environ={"HSA_OVERRIDE_GFX_VERSION": "9.0.6"})
+    assert _findings(machine) == [
+        (
+            "note",
+            "HSA_OVERRIDE_GFX_VERSION=9.0.6 makes every GPU pass for that version",
+            "unset HSA_OVERRIDE_GFX_VERSION",
+        )
+    ]
+
+
+def test_wsl_is_told_apart_from_a_machine_without_a_gpu(make_machine: MakeMachine) -> None:
+    assert _findings(make_machine(files={"/dev/dxg": ""})) == [
+        (
+            "note",
+            "this is the Windows Subsystem for Linux, which shows no GPU in sysfs",
+            "export ROCM_SDK_TARGET_FAMILY=gfx... for the GPU that Windows has",
+        )
+    ]
+
+
+def test_a_topology_that_cannot_be_understood_is_an_error(make_machine: MakeMachine) -> None:
+    report = check_machine(make_machine("simd_count x\n"))
+    assert not report.usable
+    expected = f"{NODES}/0/properties: 'simd_count x' is no property; expected 'simd_count' and a number"
+    assert report.findings[0].text == expected

@@ -1,0 +1,174 @@
+"""The GPUs of a machine, made of files that look like its ``/sys`` and ``/dev``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.errors import InputError
+from rocwheel.sdk.rocm_sdk._detect import target_name
+from rocwheel.targets.catalog import load_catalog
+from rocwheel.targets.detection import DetectedGpu, System, find_gpus, native_targets
+
+NODES = "/sys/class/kfd/kfd/topology/nodes"
+CPU = "cpu_cores_count 16\nsimd_count 0\ngfx_target_version 0\n"
+MakeMachine = Callable[..., System]
+
+
+def _gpu(version: int, *, minor: int = 128, cores: int = 0, device_id: int = 0x740C) -> str:
+    return (
+        f"cpu_cores_count {cores}\nsimd_count 416\nmem_banks_count 1\ngfx_target_version {version}\n"
+        f"vendor_id 4098\ndevice_id {device_id}\ndrm_render_minor {minor}\nunique_id 11452395193812319281\n"
+    )
+
+
+def test_every_gpu_of_every_kind_is_found(make_machine: MakeMachine) -> None:
+    machine = make_machine(
+        CPU, _gpu(90010, device_id=0x740C), _gpu(110000, minor=129, device_id=0x744C), _gpu(100306, minor=130)
+    )
+    assert find_gpus(machine) == [
+        DetectedGpu(1, "gfx90a", "data-centre", 0x740C, "/dev/dri/renderD128"),
+        DetectedGpu(2, "gfx1100", "desktop", 0x744C, "/dev/dri/renderD129"),
+        DetectedGpu(3, "gfx1036", "integrated", 0x740C, "/dev/dri/renderD130"),
+    ]
+
+
+def test_two_gpus_of_one_kind_are_both_found_and_one_native_target(make_machine: MakeMachine) -> None:
+    machine = make_machine(CPU, _gpu(90402), _gpu(90402, minor=129))
+    assert [gpu.node for gpu in find_gpus(machine)] == [1, 2]
+    assert native_targets(machine) == ["gfx942"]
+
+
+def test_nodes_are_ordered_by_number_not_by_name(make_machine: MakeMachine) -> None:
+    machine = make_machine(*[CPU] * 2, *[_gpu(90006)] * 8, _gpu(100300))
+    assert [gpu.node for gpu in find_gpus(machine)] == [2, 3, 4, 5, 6, 7, 8, 9, 10]
+
+
+def test_a_gpu_that_shares_its_node_with_cpu_cores_is_integrated_though_the_catalogue_has_no_kind(
+    make_machine: MakeMachine,
+) -> None:
+    assert find_gpus(make_machine(_gpu(110504, cores=8)))[0].kind == "integrated"
+
+
+def test_a_machine_without_the_driver_has_no_gpu(make_machine: MakeMachine) -> None:
+    assert find_gpus(make_machine()) == []
+
+
+@given(st.sampled_from([target.name for target in load_catalog().targets]))
+def test_the_number_that_kfd_tells_names_the_target(name: str) -> None:
+    major, minor, stepping = next(target.version for target in load_catalog().targets if target.name == name)
+    assert target_name(major * 10000 + minor * 100 + stepping) == name
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        pytest.param({}, ["gfx1031", "gfx1036"], id="no override"),
+        pytest.param({"HSA_OVERRIDE_GFX_VERSION": "10.3.0"}, ["gfx1030", "gfx1030"], id="one version for all nodes"),
+        pytest.param({"HSA_OVERRIDE_GFX_VERSION_1": "10.3.0"}, ["gfx1030", "gfx1036"], id="version of one node"),
+        pytest.param(
+            {"HSA_OVERRIDE_GFX_VERSION_1": "10.3.0", "HSA_OVERRIDE_GFX_VERSION": "11.0.0"},
+            ["gfx1030", "gfx1100"],
+            id="the node's version before that of all",
+        ),
+        pytest.param({"HSA_OVERRIDE_GFX_VERSION": "9.0.10"}, ["gfx90a", "gfx90a"], id="stepping in decimal"),
+        pytest.param(
+            {"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx942, gfx90a:xnack+", "HSA_OVERRIDE_GFX_VERSION": "10.3.0"},
+            ["gfx942", "gfx90a:xnack+"],
+            id="forced before all else",
+        ),
+        pytest.param(
+            {"ROCM_BOOTSTRAP_DISABLE_DETECTION": "1", "ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx942"}, [], id="disabled"
+        ),
+        pytest.param({"ROCM_TARGET_LST": "/etc/list", "HSA_OVERRIDE_GFX_VERSION": "10.3.0"}, ["gfx906"], id="a list"),
+        pytest.param(
+            {"ROCM_TARGET_LST": "/etc/list", "ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx908"},
+            ["gfx908"],
+            id="forced before a list",
+        ),
+    ],
+)
+def test_environment_variables_take_the_place_of_detection(
+    make_machine: MakeMachine, environ: dict[str, str], expected: list[str]
+) -> None:
+    files = {"/etc/list": "gfx000\ngfx906\n"}
+    machine = make_machine(CPU, _gpu(100301), _gpu(100306), environ=environ, files=files)
+    assert [gpu.target for gpu in find_gpus(machine)] == expected
+
+
+def test_in_wsl_the_override_is_all_there_is(make_machine: MakeMachine) -> None:
+    release = {"/proc/sys/kernel/osrelease": "5.15.153.1-microsoft-standard-WSL2\n"}
+    assert find_gpus(make_machine(files=release)) == []
+    machine = make_machine(files=release, environ={"HSA_OVERRIDE_GFX_VERSION": "11.0.0"})
+    assert [gpu.target for gpu in find_gpus(machine)] == ["gfx1100"]
+
+
+def test_an_override_makes_no_gpu_where_there_is_none(make_machine: MakeMachine) -> None:
+    assert find_gpus(make_machine(CPU, environ={"HSA_OVERRIDE_GFX_VERSION": "10.3.0"})) == []
+
+
+@pytest.mark.parametrize("code", ["EPERM", "EACCES"])
+def test_a_node_that_a_container_hides_is_left_out(make_machine: MakeMachine, code: str) -> None:
+    machine = make_machine(CPU, _gpu(90010), _gpu(90402), refused={f"{NODES}/1/properties": code})
+    assert [gpu.target for gpu in find_gpus(machine)] == ["gfx942"]
+
+
+def test_a_node_that_cannot_be_read_is_an_error(make_machine: MakeMachine) -> None:
+    message = f"{NODES}/1/properties: cannot be read (EIO)"
+    machine = make_machine(CPU, _gpu(90010), refused={f"{NODES}/1/properties": "EIO"})
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        find_gpus(machine)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "environ", "message"),
+    [
+        pytest.param(
+            ["simd_count 4\ngfx_target_version gfx90a\n"],
+            {},
+            f"{NODES}/0/properties: 'gfx_target_version gfx90a' is no property; "
+            "expected 'gfx_target_version' and a number",
+            id="malformed number",
+        ),
+        pytest.param(
+            ["simd_count\n"],
+            {},
+            f"{NODES}/0/properties: 'simd_count' is no property; expected 'simd_count' and a number",
+            id="no number",
+        ),
+        pytest.param(
+            ["simd_count 256\ncpu_cores_count 0\n"],
+            {},
+            f"{NODES}/0/properties: a GPU without gfx_target_version, which Linux has told since 5.13; "
+            "set HSA_OVERRIDE_GFX_VERSION to its version, such as 9.0.6",
+            id="old kernel",
+        ),
+        pytest.param(
+            [_gpu(90006)],
+            {"HSA_OVERRIDE_GFX_VERSION": "gfx906"},
+            "HSA_OVERRIDE_GFX_VERSION=gfx906: expected major.minor.stepping, such as 10.3.0",
+            id="override that is no version",
+        ),
+        pytest.param(
+            [],
+            {"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "MI300"},
+            "ROCM_BOOTSTRAP_FORCE_GFX_ARCH: 'MI300' is no GPU target; expected names such as gfx90a or gfx90a:xnack-",
+            id="forced name that is no target",
+        ),
+        pytest.param(
+            [],
+            {"ROCM_TARGET_LST": "/nowhere"},
+            "ROCM_TARGET_LST=/nowhere: the file cannot be read; correct the variable or unset it",
+            id="list that is not there",
+        ),
+    ],
+)
+def test_what_cannot_be_understood_is_an_error(
+    make_machine: MakeMachine, nodes: list[str], environ: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        find_gpus(make_machine(*nodes, environ=environ))
