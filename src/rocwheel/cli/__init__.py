@@ -14,6 +14,7 @@ from rocwheel.cli import inspect as inspect
 from rocwheel.cli import runpath as runpath
 from rocwheel.cli import targets as targets
 from rocwheel.cli import targets_code as targets_code
+from rocwheel.cli import targets_machine as targets_machine
 from rocwheel.cli._app import app
 from rocwheel.cli.output import report_error
 from rocwheel.errors import RocwheelError
