@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,8 @@ else:
     from backports import zstd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import ModuleType
 
 SDK = Path(__file__).parents[2] / "src/rocwheel/sdk"
 BIN = Path(sys.executable).parent
@@ -191,7 +193,7 @@ def make_environment(tmp_path: Path) -> Callable[..., Installed]:
     """Give a new environment that installs from a folder of distributions."""
     count = 0
 
-    def make(dist: Path, tool: str = "pip", cache: Path | None = None) -> Installed:
+    def make(dist: Path, tool: str = "uv", cache: Path | None = None) -> Installed:
         nonlocal count
         count += 1
         path = tmp_path / f"environment {count}"
@@ -199,6 +201,26 @@ def make_environment(tmp_path: Path) -> Callable[..., Installed]:
         return Installed(path, dist, tool, cache)
 
     return make
+
+
+@pytest.fixture
+def load_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Callable[[str], ModuleType]]]:
+    """Give a function that imports modules of ``rocm_sdk`` as a set with these options has it."""
+
+    def forget() -> None:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "rocm_sdk"]:
+            monkeypatch.delitem(sys.modules, name)
+
+    def load(**options: Any) -> Callable[[str], ModuleType]:
+        forget()
+        shutil.copytree(SDK / "rocm_sdk", tmp_path / "site/rocm_sdk", ignore=shutil.ignore_patterns("*.pyi"))
+        info = Builder(Options(**options), tmp_path, tmp_path).build_info()
+        (tmp_path / "site/rocm_sdk/_build_info.py").write_bytes(_literals(info))
+        monkeypatch.syspath_prepend(tmp_path / "site")
+        return import_module
+
+    yield load
+    forget()
 
 
 class Builder:
@@ -430,7 +452,7 @@ class Builder:
         *,
         pure: bool = False,
     ) -> None:
-        folder = f"{name}-{self.version}.dist-info"
+        folder = f"{name.lower()}-{self.version}.dist-info"
         tag = "py3-none-any" if pure else f"py3-none-linux_{os.uname().machine}"
         dist_name = name.replace("_", "-")
         metadata = "\n".join(["Metadata-Version: 2.4", f"Name: {dist_name}", f"Version: {self.version}", *fields, ""])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 
 from rocwheel.sdk.rocm_sdk._detect import Gpu, base_target, detect_gpus, target_name
 from rocwheel.sdk.rocm_sdk._system import System
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CPU = "cpu_cores_count 16\nsimd_count 0\ngfx_target_version 0\n"
 GPU = "cpu_cores_count 0\nsimd_count 256\ngfx_target_version {}\ndevice_id {}\nname_with_text abc\n"

@@ -112,7 +112,7 @@ def _refusal(extra: str, selection: Selection, platform: str) -> str:
     if families:
         remedy = f"set {CHOICE_VARIABLE} to one of {' '.join(families)} and install without cache"
         text = f"{selection.explanation} so {remedy}"
-    label = re.sub(r"[^a-zA-Z0-9_]+", ".", text)
+    label = ".".join(re.findall("[a-zA-Z0-9]+(?:_[a-zA-Z0-9]+)*", text))
     public_version = _build_info.VERSION.partition("+")[0]
     return f"{_build_info.PACKAGES['core']['dist']}=={public_version}+{label}"
 

@@ -1,0 +1,123 @@
+"""Deciding which families an environment gets."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from packaging.requirements import Requirement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    Load = Callable[..., Callable[[str], ModuleType]]
+
+FAMILIES = (("gfx103X-dgpu", ("gfx1030", "gfx1031")), ("gfx94X-dcgpu", ("gfx942",)))
+
+
+def decide(load: Load, environ: dict[str, str], platform: str = "linux", **options: Any) -> Any:
+    modules = load(**options)
+    system = modules("rocm_sdk._system").System(Path("/absent"), environ, platform)
+    return modules("rocm_sdk._select").select(system)
+
+
+def extras(load: Load, environ: dict[str, str], platform: str = "linux", **options: Any) -> Any:
+    selection = decide(load, environ, platform, **options)
+    from rocm_sdk._select import choose_extras  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    return choose_extras(selection, platform)
+
+
+def gpus(*targets: str) -> dict[str, str]:
+    return {"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": ",".join(targets)}
+
+
+def choice(value: str) -> dict[str, str]:
+    return {"ROCM_SDK_TARGET_FAMILY": value}
+
+
+@pytest.mark.parametrize("value", ["gfx1030,gfx906", "gfx1030; gfx906", " gfx1030 gfx906 "])
+def test_choice_may_name_several_families(load_sdk: Load, value: str) -> None:
+    assert decide(load_sdk, choice(value)).families == ("gfx1030", "gfx906")
+
+
+def test_choice_wins_over_the_gpu_and_the_default(load_sdk: Load) -> None:
+    selection = decide(load_sdk, choice("gfx906") | gpus("gfx1030"), default="gfx1030")
+    assert selection[:2] == (("gfx906",), "environment")
+
+
+def test_choice_of_a_target_gets_the_family_that_serves_it(load_sdk: Load) -> None:
+    assert decide(load_sdk, choice("gfx1031"), families=FAMILIES).families == ("gfx103X-dgpu",)
+
+
+def test_choice_that_is_not_available_is_refused_with_what_is(load_sdk: Load) -> None:
+    message = (
+        "ROCM_SDK_TARGET_FAMILY=gfx906,gfx1100: ROCm 7.2.0 has no packages for gfx1100 on linux. "
+        "Available: gfx906, gfx1030. Choose one of these, or unset the variable to have the GPU detected."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        decide(load_sdk, choice("gfx906,gfx1100"))
+
+
+def test_different_gpus_give_all_their_families_in_the_order_of_nodes(load_sdk: Load) -> None:
+    assert decide(load_sdk, gpus("gfx906", "gfx1030", "gfx906")).families == ("gfx906", "gfx1030")
+
+
+def test_gpu_without_packages_does_not_hide_one_that_has_them(load_sdk: Load) -> None:
+    selection = decide(load_sdk, gpus("gfx1100", "gfx906"))
+    assert selection == (("gfx906",), "detection", "gfx906 chosen for the GPUs found: gfx1100, gfx906")
+
+
+def test_default_serves_machines_without_a_gpu(load_sdk: Load) -> None:
+    assert decide(load_sdk, {}, default="gfx1030")[:2] == (("gfx1030",), "default")
+
+
+def test_default_does_not_serve_a_gpu_that_has_no_packages(load_sdk: Load) -> None:
+    selection = decide(load_sdk, gpus("gfx1100"), default="gfx1030")
+    assert selection == ((), "none", "found gfx1100 but this release has no packages for it")
+
+
+def test_nothing_is_selected_without_a_gpu_and_a_default(load_sdk: Load) -> None:
+    assert decide(load_sdk, {}) == ((), "none", "no AMD GPU was found")
+
+
+def test_broken_detection_matters_only_to_what_depends_on_the_gpu(load_sdk: Load) -> None:
+    selection = decide(load_sdk, gpus("navi"))
+    assert selection[:2] == ((), "none")
+    assert selection.explanation.startswith("ROCM_BOOTSTRAP_FORCE_GFX_ARCH: 'navi' is no GPU target")
+
+
+def test_selected_extra_requires_the_package_of_each_family(load_sdk: Load) -> None:
+    chosen = extras(load_sdk, gpus("gfx906", "gfx1030"))
+    assert chosen["device"] == [["rocm-sdk-device-gfx906==7.2.0", ""], ["rocm-sdk-device-gfx1030==7.2.0", ""]]
+
+
+def test_selected_extra_says_what_to_do_when_nothing_is_selected(load_sdk: Load) -> None:
+    requirement = (
+        "rocm-sdk-core==7.2.0.dev0+no.AMD.GPU.was.found.so.set.ROCM_SDK_TARGET_FAMILY"
+        ".to.one.of.gfx906.gfx1030.and.install.without.cache"
+    )
+    assert extras(load_sdk, {}, version="7.2.0.dev0+abc")["device"] == [[requirement, ""]]
+
+
+def test_platform_without_families_is_told_so(load_sdk: Load) -> None:
+    chosen = extras(load_sdk, {}, platform="win32", default="gfx1030")
+    assert chosen["device"] == [["rocm-sdk-core==7.2.0+this.release.has.no.device.packages.for.win32", ""]]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(explanation=st.text())
+def test_refusal_is_a_requirement_whatever_the_reason(load_once: ModuleType, explanation: str) -> None:
+    selection = load_once.Selection((), "none", explanation)
+    [[requirement, _]] = load_once.choose_extras(selection, "linux")["device"]
+    assert Requirement(requirement).name == "rocm-sdk-core"
+
+
+@pytest.fixture
+def load_once(load_sdk: Load) -> ModuleType:
+    return load_sdk()("rocm_sdk._select")
