@@ -73,17 +73,10 @@ def _read_file_facts(entry: Entry) -> tuple[Elf | None, tuple[str, ...]] | Input
     try:
         with entry.source.map() as data:
             if is_elf(data) and bytes(data[4:6]) == _ELF64_LITTLE_ENDIAN:
-                return _named_well(read_elf(data, name=name), name), _targets(data, name)
+                return read_elf(data, name=name), _targets(data, name)
             return None, _targets(data, name) if is_bundle(data) else ()
     except InputError as e:
         return e
-
-
-def _named_well(elf: Elf, name: str) -> Elf:
-    if elf.soname is not None and ("/" in elf.soname or elf.soname in ("", ".", "..")):
-        found, expected = f"has the SONAME {elf.soname!r}", "a file name"
-        raise InputError(name, found, expected=expected, remedy="Link it with -Wl,-soname and a plain file name.")
-    return elf
 
 
 def _targets(data: memoryview, name: str) -> tuple[str, ...]:

@@ -200,9 +200,11 @@ class _Planner:
             families = {family: targets_of(family) if is_family(family) else (family,)}
         else:
             families = {package.variant: (package.variant,) for package in group if package.variant}
+        served = {target for targets in families.values() for target in targets}
+        unavailable = tuple(target for target in all_targets() if target not in served) if families else ()
         options = self._options
         return SelectorFacts(
-            self._recipe, self._version, self._layout, tuple(group), families, options.default_family,
+            self._recipe, self._version, self._layout, tuple(group), families, options.default_family, unavailable,
             suffix=options.module_suffix,
         )  # fmt: skip
 

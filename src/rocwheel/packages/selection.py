@@ -52,7 +52,7 @@ def merge_entries(root: str, entries: Iterable[Entry], facts: Facts, prefer: Seq
 
 def _winner(claims: list[Entry], facts: Facts, rules: list[tuple[PathPatterns, str]]) -> Entry:
     first = claims[0]
-    other = next((claim for claim in claims if not _is_same(first, claim, facts)), None)
+    other = next((claim for claim in claims[1:] if not _is_same(first, claim, facts)), None)
     if other is None:
         return first
     for patterns, artifact in rules:

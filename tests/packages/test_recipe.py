@@ -1,0 +1,109 @@
+"""Recipes: the default one is sound, and a broken one is told from a good one by name."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.errors import ProblemsError
+from rocwheel.packages.recipe import RecipeError, load_recipe
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MINIMAL = """
+schema = 1
+[packages.core]
+kind = "runtime"
+distribution = "my-core"
+module = "my_core"
+platform-module = "_my_core"
+summary = "Core"
+take = [{ artifacts = ["base"], components = ["lib"] }]
+[selector]
+distribution = "my"
+module = "my_sdk"
+summary = "All"
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "recipe.toml"
+    path.write_text(text)
+    return path
+
+
+def test_the_default_recipe_has_the_packages_of_the_reference() -> None:
+    recipe = load_recipe()
+    names = {key: package.distribution_in("neutral") for key, package in recipe.packages.items()}
+    assert names == {
+        "core": "rocm-sdk-core",
+        "profiler": "rocm-profiler",
+        "libraries": "rocm-sdk-libraries",
+        "device": "rocm-sdk-device-{target}",
+        "devel": "rocm-sdk-devel",
+    }
+    assert recipe.selector.distribution == "rocm"
+
+
+def test_a_layout_per_family_has_libraries_per_family_and_no_device_packages() -> None:
+    recipe = load_recipe()
+    assert recipe.packages["libraries"].distribution_in("per-family") == "rocm-sdk-libraries-{family}"
+    assert recipe.packages["device"].distribution_in("per-family") is None
+
+
+def test_rccl_and_its_kernels_are_taken() -> None:
+    packages = load_recipe().packages
+    assert all("rccl" in packages[key].take[0].artifacts for key in ("libraries", "device"))
+
+
+def test_a_minimal_recipe_loads(tmp_path: Path) -> None:
+    assert list(load_recipe(written(tmp_path, MINIMAL)).packages) == ["core"]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("my-core", "my core"), "packages.core: 'my core' is no valid distribution name"),
+        (('module = "my_core"\n', ""), "packages.core lacks module or platform-module"),
+        (
+            ('summary = "Core"', 'summary = "Core"\nrequires = ["cor"]'),
+            "packages.core names 'cor'; expected one of core",
+        ),
+        (
+            ('summary = "Core"', 'summary = "Core"\nsearch = ["lib:x"]'),
+            "packages.core names 'lib'; expected one of core",
+        ),
+        (('"my"', '"my/sdk"'), "selector: 'my/sdk' is no valid distribution name"),
+        (('kind = "runtime"', 'kind = "device"'), "packages.core is a device package without overlay"),
+        (
+            ("[selector]", '[libraries.x]\npackage = "other"\npattern = "libx.so"\n[selector]'),
+            "libraries.x names 'other'; expected one of core",
+        ),
+    ],
+    ids=["name", "module", "requires", "search", "selector name", "overlay", "library"],
+)
+def test_a_reference_that_leads_nowhere_is_named(tmp_path: Path, change: tuple[str, str], expected: str) -> None:
+    with pytest.raises(ProblemsError, match=re.escape(expected)):
+        load_recipe(written(tmp_path, MINIMAL.replace(*change)))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("schema = [", "is no recipe: "),
+        (MINIMAL.replace("schema = 1", "schema = 2"), "is no recipe: Invalid enum value 2 - at `$.schema`"),
+        (MINIMAL.replace("summary", "sumary"), "Object contains unknown field `sumary` - at `$.packages[...]`"),
+    ],
+    ids=["no TOML", "later schema", "misspelled field"],
+)
+def test_text_that_is_no_recipe_tells_what_and_where(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(RecipeError, match=re.escape(expected)):
+        load_recipe(written(tmp_path, text))
+
+
+def test_a_missing_recipe_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=re.escape("none.toml: cannot be read (No such file or directory)")):
+        load_recipe(tmp_path / "none.toml")

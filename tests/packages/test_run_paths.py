@@ -1,0 +1,96 @@
+"""Run paths: the shortest list that finds a file's libraries across sibling packages."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.binary.runpath import RunpathTag
+from rocwheel.packages.plan import SetRunpath
+from rocwheel.packages.run_paths import LibraryPlaces, library_places, origin_relative, run_path_edit
+from tests.packages.trees import library
+
+CORE, SYSDEPS, LIBRARIES = "_rocm_sdk_core/lib", "_rocm_sdk_core/lib/rocm_sysdeps/lib", "_rocm_sdk_libraries/lib"
+SEARCH = (LIBRARIES, CORE, SYSDEPS)
+PLACES = LibraryPlaces(
+    {
+        "libamdhip64.so.7": frozenset({CORE}),
+        "librocsparse.so.1": frozenset({LIBRARIES}),
+        "libelf.so.1": frozenset({SYSDEPS}),
+    },
+    frozenset({CORE, SYSDEPS, LIBRARIES, "_rocm_sdk_core/bin"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("folder", "origin", "expected"),
+    [
+        ("_rocm_sdk_core/lib", "_rocm_sdk_core/lib", "$ORIGIN"),
+        ("_rocm_sdk_core/lib", "_rocm_sdk_core/bin", "$ORIGIN/../lib"),
+        ("_rocm_sdk_core/lib", "_rocm_sdk_libraries/lib", "$ORIGIN/../../_rocm_sdk_core/lib"),
+        ("_rocm_sdk_core/lib/llvm/lib", "_rocm_sdk_core/lib", "$ORIGIN/llvm/lib"),
+    ],
+    ids=["own folder", "sibling folder", "sibling package", "below"],
+)
+def test_a_place_is_spelled_relative_to_the_file(folder: str, origin: str, expected: str) -> None:
+    assert origin_relative(folder, origin) == expected
+
+
+def test_a_file_gets_only_the_folders_that_hold_what_it_needs() -> None:
+    elf = library("libhipsparse.so.1", "librocsparse.so.1", "libamdhip64.so.7", "libc.so.6")
+    edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH)
+    assert edit == SetRunpath("$ORIGIN:$ORIGIN/../../_rocm_sdk_core/lib", RunpathTag.RPATH)
+
+
+def test_a_file_that_opens_libraries_by_name_gets_every_folder_of_the_search() -> None:
+    elf = library("libamdhip64.so.7", "libc.so.6", imports_dlopen=True)
+    edit = run_path_edit(elf, CORE, (CORE, SYSDEPS), PLACES, RunpathTag.RPATH)
+    assert edit == SetRunpath("$ORIGIN:$ORIGIN/rocm_sysdeps/lib", RunpathTag.RPATH)
+
+
+def test_a_file_that_needs_nothing_of_the_packages_is_left_alone() -> None:
+    elf = library("libmath.so.1", "libm.so.6", "libc.so.6")
+    assert run_path_edit(elf, CORE, SEARCH, PLACES, RunpathTag.RPATH) is None
+
+
+def test_a_run_path_that_serves_is_left_alone_even_when_it_is_longer_than_needed() -> None:
+    elf = library("libhipsparse.so.1", "librocsparse.so.1", rpath="$ORIGIN:$ORIGIN/../../_rocm_sdk_core/lib")
+    assert run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH) is None
+
+
+def test_a_good_list_under_the_other_tag_moves_to_the_wanted_one() -> None:
+    elf = library("libhipsparse.so.1", "librocsparse.so.1", runpath="$ORIGIN")
+    assert run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH) == SetRunpath("$ORIGIN", RunpathTag.RPATH)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["/opt/rocm/lib", "/build/stage/lib", "$ORIGIN/../nowhere", "lib", "$ORIGIN:$ORIGIN", "", "$LIB"],
+    ids=["absolute", "build folder", "does not exist", "relative", "twice", "empty entry", "other token"],
+)
+def test_entries_that_lead_elsewhere_go(bad: str) -> None:
+    elf = library("libhipsparse.so.1", "librocsparse.so.1", rpath=f"{bad}:$ORIGIN")
+    edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH)
+    assert edit == SetRunpath("$ORIGIN", RunpathTag.RPATH)
+
+
+def test_a_useless_run_path_is_removed() -> None:
+    elf = library("libmath.so.1", "libm.so.6", rpath="/opt/rocm/lib")
+    assert run_path_edit(elf, CORE, SEARCH, PLACES, RunpathTag.RPATH) == SetRunpath("", RunpathTag.RPATH)
+
+
+def test_entries_of_the_file_that_lead_into_the_packages_stay_first() -> None:
+    elf = library("libx.so", rpath="${ORIGIN}/../lib/rocm_sysdeps/lib:/opt/rocm/lib", imports_dlopen=True)
+    edit = run_path_edit(elf, "_rocm_sdk_core/bin", (CORE, SYSDEPS), PLACES, RunpathTag.RPATH)
+    assert edit == SetRunpath("$ORIGIN/../lib/rocm_sysdeps/lib:$ORIGIN/../lib", RunpathTag.RPATH)
+
+
+def test_the_folder_that_the_recipe_searches_first_wins() -> None:
+    places = LibraryPlaces({"libz.so.1": frozenset({CORE, SYSDEPS})}, frozenset({CORE, SYSDEPS}))
+    edit = run_path_edit(library("liba.so", "libz.so.1"), CORE, (SYSDEPS, CORE), places, RunpathTag.RUNPATH)
+    assert edit == SetRunpath("$ORIGIN/rocm_sysdeps/lib", RunpathTag.RUNPATH)
+
+
+def test_libraries_are_found_under_their_soname_only() -> None:
+    places = library_places({"m/lib/libx.so.1": "libx.so.1", "m/lib/liby.so": "liby.so.2", "m/bin/tool": None})
+    assert places.providers == {"libx.so.1": frozenset({"m/lib"})}
+    assert places.folders == frozenset({"m/lib", "m/bin"})
