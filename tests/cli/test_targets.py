@@ -1,0 +1,285 @@
+"""``rocwheel targets`` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+from zipfile import ZipFile
+
+import pytest
+
+from rocwheel.cli import main
+
+
+class Finished(NamedTuple):
+    """How a command ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Finished]
+DETECTION = ("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "ROCM_BOOTSTRAP_DISABLE_DETECTION", "ROCM_TARGET_LST")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    for name in (*DETECTION, "HSA_OVERRIDE_GFX_VERSION"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments: str | Path) -> Finished:
+        monkeypatch.setattr(sys, "argv", ["rocwheel", "targets", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        output = capsys.readouterr()
+        return Finished(int(ended.value.code or 0), output.out, output.err)
+
+    return run
+
+
+def _bundle(*targets: str) -> bytes:
+    header = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(targets))
+    for number, target in enumerate(targets):
+        text = f"hipv4-amdgcn-amd-amdhsa--{target}".encode()
+        header += struct.pack("<QQQ", 4096 * (number + 1), 4, len(text)) + text
+    return header.ljust(4096 * len(targets) + 4, b"\0")
+
+
+def _wheel(folder: Path, name: str, *targets: str, requires: str = "") -> Path:
+    path = folder / f"{name}-1.0-py3-none-any.whl"
+    requirement = f"Requires-Dist: {requires}\n" if requires else ""
+    with ZipFile(path, "w") as archive:
+        archive.writestr(f"{name}/kernels.hipfb", _bundle(*targets))
+        archive.writestr(
+            f"{name}-1.0.dist-info/METADATA", f"Metadata-Version: 2.4\nName: {name}\nVersion: 1.0\n{requirement}"
+        )
+    return path
+
+
+def test_list_prints_a_table_of_the_targets_that_the_filters_keep(run: Run) -> None:
+    assert run("list", "--family", "gfx120X-all") == (
+        0,
+        (
+            "target   kind     features  generic        official ROCm  products\n"
+            "gfx1200  desktop            gfx12-generic  6.4.3 on       Radeon RX 9060, Radeon RX 9060 XT\n"
+            "gfx1201  desktop            gfx12-generic  6.4.3 on       "
+            "Radeon RX 9070, Radeon RX 9070 XT, Radeon RX 9070 GRE\n"
+        ),
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param(["--kind", "data-centre", "--official", "6.4"], ["gfx908", "gfx90a", "gfx942"], id="two filters"),
+        pytest.param(["--product", "vega 56"], ["gfx900"], id="product"),
+        pytest.param(["--feature", "sramecc", "--family", "gfx906"], ["gfx906"], id="feature"),
+        pytest.param(["gfx11-generic", "gfx942"], ["gfx942", "gfx11-generic"], id="by name"),
+    ],
+)
+def test_filters_of_list(run: Run, arguments: list[str], expected: list[str]) -> None:
+    rows = json.loads(run("list", *arguments, "--json").stdout)["targets"]
+    assert [row["name"] for row in rows] == expected
+
+
+def test_list_tells_every_fact_with_its_sources_as_json(run: Run) -> None:
+    assert json.loads(run("list", "gfx1201", "--json").stdout) == {
+        "schema": "rocwheel.targets/1",
+        "targets": [
+            {
+                "name": "gfx1201",
+                "mach": 0x4E,
+                "kind": "desktop",
+                "features": [],
+                "generics": ["gfx12-generic"],
+                "members": [],
+                "families": ["gfx120X-all", "dgpu-all"],
+                "official": "6.4.3 on",
+                "packagers": ["nix", "conda-forge", "jax"],
+                "products": ["Radeon RX 9070", "Radeon RX 9070 XT", "Radeon RX 9070 GRE"],
+                "llvm": [19, 23],
+                "sources": ["llvm-doc", "llvm-mc", "therock"],
+            }
+        ],
+    }
+
+
+def test_verbose_list_adds_machine_numbers_and_sources(run: Run) -> None:
+    assert "0x4e  19-23  gfx120X-all dgpu-all" in run("list", "gfx1201", "-v").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param(["gfx94X-dcgpu", "gfx906"], "gfx906\ngfx942\n", id="families to targets"),
+        pytest.param(["gfx1010,gfx1011,gfx1012", "--to", "families"], "gfx101X-all\n", id="targets to families"),
+        pytest.param(["official@6.4", "--to", "generics"], None, id="targets to generics"),
+    ],
+)
+def test_expand(run: Run, arguments: list[str], expected: str | None) -> None:
+    generics = "gfx908\ngfx90a\ngfx9-4-generic\ngfx10-3-generic\ngfx11-generic\n"
+    assert run("expand", *arguments) == (0, expected or generics, "")
+
+
+def test_expand_native_asks_the_machine(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx1100,gfx1036")
+    assert run("expand", "native").stdout == "gfx1036\ngfx1100\n"
+
+
+def test_expand_as_json(run: Run) -> None:
+    assert json.loads(run("expand", "gfx942", "--json").stdout) == {
+        "schema": "rocwheel.target-set/1",
+        "form": "targets",
+        "targets": ["gfx942"],
+    }
+
+
+def test_an_unknown_target_ends_with_the_nearest_names_and_status_2(run: Run) -> None:
+    assert run("expand", "gfx1109") == (
+        2,
+        "",
+        "error: TARGETS: 'gfx1109' is no known GPU target, family or policy. Nearest: gfx1103, gfx1102, gfx1101.\n",
+    )
+
+
+def test_flags_are_ready_to_paste(run: Run) -> None:
+    assert run("flags", "--for", "hip", "gfx1100", "gfx90a:xnack+") == (
+        0,
+        "--offload-arch=gfx90a:xnack+ --offload-arch=gfx1100\n",
+        "",
+    )
+
+
+def test_flags_for_gentoo_take_optional_targets(run: Run) -> None:
+    assert 'IUSE="+amdgpu_targets_gfx1100 amdgpu_targets_gfx1031"\n' in (
+        run("flags", "--for", "gentoo", "gfx1100", "--optional", "gfx1031").stdout
+    )
+
+
+def test_detect_prints_a_line_for_each_gpu(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx1100,gfx1036,gfx1100")
+    assert run("detect") == (0, "gfx1100  desktop\ngfx1036  integrated\ngfx1100  desktop\n", "")
+
+
+def test_detect_ends_with_1_when_a_required_gpu_is_absent(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCM_BOOTSTRAP_DISABLE_DETECTION", "1")
+    message = "No AMD GPU was found; `rocwheel targets check` tells why.\n"
+    assert run("detect") == (0, "", message)
+    assert run("detect", "--require-gpu") == (1, "", message)
+    assert run("detect", "--require-gpu", "--quiet") == (1, "", "")
+
+
+def test_a_variable_that_makes_no_sense_ends_with_2(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCM_TARGET_LST", "/nowhere")
+    assert run("detect") == (
+        2,
+        "",
+        "error: ROCM_TARGET_LST=/nowhere: the file cannot be read; correct the variable or unset it\n",
+    )
+
+
+@pytest.mark.skipif(Path("/dev/kfd").exists(), reason="this machine has a GPU")
+def test_check_without_a_gpu_says_so_and_is_fine_unless_one_is_required(run: Run) -> None:
+    assert run("check").status == 0
+    assert run("check", "--require-gpu").status == 1
+    report = json.loads(run("check", "--json").stdout)
+    assert (report["schema"], report["usable"], report["gpus"]) == ("rocwheel.gpu-access/1", True, [])
+
+
+def test_coherent_names_each_gap(run: Run, tmp_path: Path) -> None:
+    _wheel(tmp_path, "blas", "gfx906")
+    _wheel(tmp_path, "torch", "gfx906", "gfx1100", requires="blas")
+    assert run("coherent", tmp_path) == (
+        1,
+        (
+            "blas: gfx906\n"
+            "torch: gfx906, gfx1100\n"
+            "blas lacks gfx1100, which torch asks for; it carries gfx906\n"
+            "not coherent; served by all: gfx906\n"
+        ),
+        "",
+    )
+
+
+def test_coherent_as_json(run: Run, tmp_path: Path) -> None:
+    blas = _wheel(tmp_path, "blas", "gfx906")
+    assert json.loads(run("coherent", blas, "--require", "gfx906,gfx90a", "--json").stdout) == {
+        "schema": "rocwheel.coherence/1",
+        "coherent": False,
+        "packages": ["blas"],
+        "common": ["gfx906"],
+        "gaps": [
+            {
+                "package": "blas",
+                "target": "gfx90a",
+                "wanted_by": "the list of required targets",
+                "carried": ["gfx906"],
+            }
+        ],
+    }
+
+
+def test_coherent_reduces_to_the_largest_set(run: Run, tmp_path: Path) -> None:
+    wheels = [_wheel(tmp_path, "blas", "gfx906", "gfx11-generic"), _wheel(tmp_path, "fft", "gfx1100", "gfx906")]
+    assert run("coherent", *wheels, "--reduce") == (0, "gfx906\ngfx1100\n", "")
+    assert run("coherent", *wheels, "--quiet") == (0, "", "")
+
+
+def test_coherent_refuses_what_is_no_wheel(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "x.whl"
+    path.write_bytes(b"no zip")
+    assert run("coherent", path) == (
+        2,
+        "",
+        f"error: {path}: cannot be read as a wheel (File is not a zip file)\n",
+    )
+
+
+def test_runs_on_tells_which_code_is_used_and_why(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.hipfb"
+    path.write_bytes(_bundle("gfx1030", "gfx906"))
+    assert run("runs-on", "gfx1031", path) == (
+        1,
+        (
+            f"{path}: gfx1031 on a stock runtime: finds nothing in 1 bundle (gfx1030: code for a similar GPU, which only "
+            "an extended runtime takes; gfx906: code for another processor)\n"
+            f"{path}: gfx1031 on an extended runtime: uses gfx1030 in 1 bundle "
+            "(code for a similar GPU, which only an extended runtime takes)\n"
+        ),
+        "",
+    )
+
+
+def test_runs_on_is_fine_when_a_stock_runtime_finds_code_everywhere(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.hipfb").write_bytes(_bundle("gfx1030", "gfx906"))
+    (tmp_path / "notes.txt").write_text("")
+    finished = run("runs-on", "gfx906:sramecc+:xnack-", tmp_path, "--json")
+    assert finished.status == 0
+    verdict = json.loads(finished.stdout)["verdicts"][0]
+    assert verdict == {
+        "gpu": "gfx906:sramecc+:xnack-",
+        "path": str(tmp_path / "a.hipfb"),
+        "runtime": "stock",
+        "runs": True,
+        "kpacked": False,
+        "uses": [{"code": "gfx906", "fit": "open", "why": "the same processor, its features left open", "bundles": 1}],
+    }
+
+
+def test_runs_on_refuses_a_damaged_file(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.hipfb"
+    path.write_bytes(_bundle("gfx906")[:50])
+    finished = run("runs-on", "gfx906", path)
+    assert (finished.status, finished.stdout) == (2, "")
+    assert finished.stderr.startswith(f"error: {path}: ")
+
+
+@pytest.mark.parametrize("command", ["list", "expand", "flags", "detect", "check", "coherent", "runs-on"])
+def test_every_command_has_an_example_in_its_help(run: Run, command: str) -> None:
+    assert f"Example: rocwheel targets {command}" in " ".join(run(command, "--help").stdout.split())
