@@ -73,3 +73,56 @@ def make_archive(tmp_path: Path) -> MakeArchive:
         return path
 
     return make
+
+
+MakeDeb = Callable[..., Path]
+
+
+def ar_archive(members: Mapping[str, bytes]) -> bytes:
+    """Return an ar archive, as dpkg-deb lays it out."""
+    archive = b"!<arch>\n"
+    for name, data in members.items():
+        archive += b"%-16s%-12d%-6d%-6d%-8s%-10d`\n" % (name.encode(), 0, 0, 0, b"100644", len(data))
+        archive += data + b"\n" * (len(data) % 2)
+    return archive
+
+
+def deb_tar(tree: Mapping[str, bytes | str | tarfile.TarInfo]) -> bytes:
+    """Return a tar: for each path bytes (a file), text (a symlink) or a header to take as it is."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for path, content in tree.items():
+            info = content if isinstance(content, tarfile.TarInfo) else tarfile.TarInfo(path)
+            data = content if isinstance(content, bytes) else b""
+            if isinstance(content, str):
+                info.type, info.linkname = tarfile.SYMTYPE, content
+            elif isinstance(content, bytes):
+                info.size, info.mode = len(data), 0o755 if path.startswith("./usr/bin/") else 0o644
+            tar.addfile(info, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def make_deb(tmp_path: Path) -> MakeDeb:
+    """Make a Debian package by hand; ``members`` replaces or, with None, drops parts of the ar archive."""
+
+    def make(
+        package: str,
+        tree: Mapping[str, bytes | str | tarfile.TarInfo],
+        *,
+        version: str = "5.2.3-8",
+        members: Mapping[str, bytes | None] = {},
+    ) -> Path:
+        control = f"Package: {package}\nVersion: {version}\nArchitecture: amd64\nDescription: text\n more text\n"
+        parts: dict[str, bytes | None] = {
+            "debian-binary": b"2.0\n",
+            "control.tar": deb_tar({"./control": control.encode()}),
+            "data.tar": deb_tar(tree),
+            **members,
+        }
+        path = tmp_path / "debs" / f"{package}_{version}_amd64.deb"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(ar_archive({name: data for name, data in parts.items() if data is not None}))
+        return path
+
+    return make
