@@ -247,8 +247,8 @@ def test_runs_on_tells_which_code_is_used_and_why(run: Run, tmp_path: Path) -> N
     assert run("runs-on", "gfx1031", path) == (
         1,
         (
-            f"{path}: gfx1031 on a stock runtime: finds nothing in 1 bundle (gfx1030: code for a similar GPU, which only "
-            "an extended runtime takes; gfx906: code for another processor)\n"
+            f"{path}: gfx1031 on a stock runtime: finds nothing in 1 bundle (gfx1030: code for a similar GPU, "
+            "which only an extended runtime takes; gfx906: code for another processor)\n"
             f"{path}: gfx1031 on an extended runtime: uses gfx1030 in 1 bundle "
             "(code for a similar GPU, which only an extended runtime takes)\n"
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from rocwheel.targets.folding import fold_to_families, fold_to_generics
 from rocwheel.targets.listing import TargetRow, filter_rows, list_targets
 from rocwheel.targets.target_set import TargetSet, parse_target_set
 
-__all__ = ["Words", "read_targets", "targets_app"]
+__all__ = ["Words", "print_target_set", "read_targets", "targets_app"]
 
 targets_app = typer.Typer(
     name="targets", help="GPU targets: which exist, who spells them how, what runs on which.", no_args_is_help=True
@@ -48,6 +49,14 @@ def targets() -> None:
 def read_targets(words: list[str], *, required: bool = True) -> TargetSet:
     """Parse the words of a command line; ``native`` asks this machine."""
     return parse_target_set(words, source="TARGETS", native=native_targets, required=required)
+
+
+def print_target_set(form: str, words: Sequence[str], *, as_json: bool) -> None:
+    """Print the words of a set, one a line."""
+    if as_json:
+        print_json("target-set", 1, {"form": form, "targets": words})
+    for word in [] if as_json else words:
+        typer.echo(word)
 
 
 @targets_app.command("list")
@@ -111,10 +120,7 @@ def expand(
         lines = fold_to_families(targets)
     else:
         lines = (fold_to_generics(targets) if to is Form.GENERICS else targets).words
-    if as_json:
-        print_json("target-set", 1, {"form": to.value, "targets": lines})
-    else:
-        typer.echo("\n".join(lines))
+    print_target_set(to.value, lines, as_json=as_json)
 
 
 @targets_app.command()

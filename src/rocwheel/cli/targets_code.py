@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
-from rocwheel.cli.targets import read_targets, targets_app
+from rocwheel.cli.targets import print_target_set, read_targets, targets_app
 from rocwheel.targets.coherence import Carrier, CoherenceReport, check_coherence, largest_coherent_set
 from rocwheel.targets.compatibility import Runtime
 from rocwheel.targets.errors import convert_all
@@ -35,14 +35,13 @@ def coherent(
     setup_logging(quiet=quiet, verbose=verbose)
     carriers = carriers_of(convert_all("wheels", read_wheel_facts, _expand(wheels, "*.whl")))
     if reduce:
-        words = largest_coherent_set(carriers).words
-        print_json("target-set", 1, {"form": "targets", "targets": words}) if as_json else typer.echo("\n".join(words))
-        raise typer.Exit(0 if words else 1)
+        print_target_set("targets", largest_coherent_set(carriers).words, as_json=as_json)
+        raise typer.Exit
     report = check_coherence(carriers, read_targets(require or [], required=False))
     if as_json:
         print_json("coherence", 1, _coherence_json(report))
-    else:
-        typer.echo("\n".join(_coherence_lines(report, carriers, quiet=quiet)))
+    for line in [] if as_json else _coherence_lines(report, carriers, quiet=quiet):
+        typer.echo(line)
     raise typer.Exit(0 if report.coherent else 1)
 
 
@@ -90,10 +89,9 @@ def runs_on(
     ]
     if as_json:
         print_json("runs-on", 1, {"verdicts": [_verdict_json(agent, verdict) for agent, verdict in verdicts]})
-    else:
-        typer.echo(
-            "\n".join(line for agent, verdict in verdicts for line in _verdict_lines(agent, verdict, quiet=quiet))
-        )
+    for agent, verdict in [] if as_json else verdicts:
+        for line in _verdict_lines(agent, verdict, quiet=quiet):
+            typer.echo(line)
     raise typer.Exit(0 if all(verdict.runs for _, verdict in verdicts if verdict.runtime is Runtime.STOCK) else 1)
 
 
