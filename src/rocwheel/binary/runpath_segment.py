@@ -108,7 +108,10 @@ def _inserted(segments: tuple[Segment, ...], added: Segment, table: Place) -> tu
 
 
 def _choose_place(source: ElfBytes, image: Image, page: int) -> Place:
-    """Return the place of the new segment, and of the program headers at its start.
+    """Return the place of the new segment, and of the program headers at its start, on a page boundary.
+
+    On pages of its own in the file too: the dynamic loader takes the first segment of whose pages ``e_phoff`` is on
+    one, though the rest of that page may be bss there.
 
     Linux before 5.18 tells a program that its program headers are at ``e_phoff`` from where its first segment is
     loaded, and the dynamic loader and others compute the same of themselves. That holds only when the new segment
@@ -116,23 +119,22 @@ def _choose_place(source: ElfBytes, image: Image, page: int) -> Place:
     between make up for it. A library that needs a lot of them (for a large bss) goes without: whoever loads it looks
     for the segment that holds ``e_phoff``.
     """
-    loads = load_segments(image.segments)
-    first = min(loads, key=lambda segment: segment.address)
+    first = min(load_segments(image.segments), key=lambda segment: segment.address)
     bias = first.address - first.offset
     free_address = _aligned(_find_free_address(source, image), page)
-    file_end = _aligned(source.size, _TABLE_ALIGNMENT)
-    offset = max(file_end, free_address - bias)
+    free_offset = _aligned(source.size, page)
+    offset = max(free_offset, free_address - bias)
     most_padding = _MOST_PADDING_OF_PROGRAM if image.starts_as_program else _MOST_PADDING_OF_LIBRARY
-    if bias % page == 0 and offset - file_end <= most_padding:
+    if bias % page == 0 and offset - free_offset <= most_padding:
         return Place(offset, offset + bias)
     if image.starts_as_program:
         raise ElfError(
             source.name,
-            f"a program whose memory ends {offset - file_end:#x} bytes behind its file",
+            f"a program whose memory ends {offset - free_offset:#x} bytes behind its file",
             expected=f"at most {most_padding:#x} bytes and segments on page boundaries",
             remedy="Link it with the run path it needs.",
         )
-    return Place(file_end, free_address + file_end % page)
+    return Place(free_offset, free_address)
 
 
 def _find_free_address(source: ElfBytes, image: Image) -> int:

@@ -11,7 +11,7 @@ from rocwheel.binary.elf_dynamic import DT_NULL, DT_STRSZ, DT_STRTAB, ENTRY_LAYO
 from rocwheel.binary.elf_header import E_PHNUM, E_PHOFF, PT_DYNAMIC, SEGMENT_LAYOUT, Segment
 from rocwheel.binary.elf_sections import SECTION_LAYOUT, SHT_DYNAMIC
 from rocwheel.binary.runpath_segment import Place, find_growing_segment, grow_segment, make_room
-from rocwheel.binary.runpath_symbol import find_dynamic_symbol_values
+from rocwheel.binary.runpath_symbols import find_section_symbol_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,13 +126,10 @@ def write_tables(
     tables: Tables,
     entries: Sequence[tuple[int, int]],
 ) -> None:
-    """Write the dynamic section and every header that tells where a table stands."""
+    """Write the dynamic section, and every header and symbol that tells where a table stands."""
     _write_entries(writer, image, tables, entries)
     _write_segments(writer, image, tables)
-    _write_sections(writer, image, tables)
-    if tables.dynamic.address != image.dynamic.address:
-        for offset in find_dynamic_symbol_values(source, image):
-            writer.write(offset, _OFFSET.pack(tables.dynamic.address))
+    _write_sections(writer, source, image, tables)
 
 
 def write_string(writer: PatchWriter, source: ElfBytes, image: Image, tables: Tables, placement: Placement) -> None:
@@ -169,12 +166,17 @@ def _write_segments(writer: PatchWriter, image: Image, tables: Tables) -> None:
         writer.write(E_PHNUM, _COUNT.pack(len(tables.segments)))
 
 
-def _write_sections(writer: PatchWriter, image: Image, tables: Tables) -> None:
+def _write_sections(writer: PatchWriter, source: ElfBytes, image: Image, tables: Tables) -> None:
+    """Write the headers of the sections that have changed, and the symbols that stand for those that have moved."""
     for index, section in enumerate(image.sections):
-        place, size = Place(section.offset, section.address), section.size
         if index == image.strings_section:
             place, size = tables.strings, tables.strings_size
         elif section.type == SHT_DYNAMIC and tables.dynamic.offset != image.dynamic.offset:
             place, size = tables.dynamic, tables.dynamic_size
+        else:
+            continue
         changed = msgspec.structs.replace(section, offset=place.offset, address=place.address, size=size)
         writer.write(image.header.sections_offset + index * SECTION_LAYOUT.size, changed.pack())
+        if place.address != section.address:
+            for offset in find_section_symbol_values(source, image, index):
+                writer.write(offset, _OFFSET.pack(place.address))
