@@ -65,7 +65,6 @@ def test_a_project_page_gives_hash_python_and_metadata_of_each_file() -> None:
                 "hashes": {"sha256": "ab" * 32},
                 "size": 12,
                 "requires-python": ">=3.9,<4",
-                "dist-info-metadata": {"sha256": METADATA_HASH},
                 "core-metadata": {"sha256": METADATA_HASH},
             }
         ],

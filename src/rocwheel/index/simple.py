@@ -79,8 +79,8 @@ def _describe(found: Distribution, base: str) -> dict[str, Any]:
     if found.requires_python:
         entry["requires-python"] = found.requires_python
     if found.metadata is not None:
-        digest = {"sha256": hashlib.sha256(found.metadata).hexdigest()}
-        entry |= {"dist-info-metadata": digest, "core-metadata": digest}
+        # Not under the key of PEP 658 as well: pip up to 23.0 fails on its value in JSON, the reason for PEP 714.
+        entry["core-metadata"] = {"sha256": hashlib.sha256(found.metadata).hexdigest()}
     return entry
 
 
