@@ -54,7 +54,8 @@ def make_tar() -> MakeTar:
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
             for member in members:
-                data = b"stage\n" if member.name.endswith("artifact_manifest.txt") else b"x" * member.size
+                is_manifest = member.name.endswith("artifact_manifest.txt") and member.isreg()
+                data = b"stage\n" if is_manifest else b"x" * member.size
                 member.size = len(data)
                 tar.addfile(member, io.BytesIO(data))
         return buffer.getvalue()
