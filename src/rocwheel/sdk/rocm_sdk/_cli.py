@@ -9,6 +9,7 @@ from importlib import import_module
 
 from . import _build_info
 from ._devel import get_devel_root
+from ._doctor import run_doctor
 from ._packages import find_root, installation_hint, installed_devices
 
 TYPE_CHECKING = False
@@ -52,6 +53,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     init.set_defaults(run=_init)
 
     commands.add_parser("test", help="test the installation").set_defaults(run=_test)
+    doctor = commands.add_parser("doctor", help="find what is wrong with the packages, the GPUs and the access to them")
+    doctor.add_argument("--require-gpu", action="store_true", help="fail when there is no GPU")
+    doctor.add_argument("--json", action="store_true", dest="as_json", help="print the findings as JSON")
+    doctor.set_defaults(run=_run_doctor)
     commands.add_parser("version", help="print the version").set_defaults(run=_print_version)
     commands.add_parser("targets", help="print the GPU targets that the packages support").set_defaults(
         run=_print_targets
@@ -84,6 +89,10 @@ def _init(options: argparse.Namespace) -> int:
 
 def _test(options: argparse.Namespace) -> int:  # noqa: ARG001 (the same form as all commands)
     return int(import_module(f"{__package__}.tests").run_tests())
+
+
+def _run_doctor(options: argparse.Namespace) -> int:
+    return run_doctor(require_gpu=options.require_gpu, as_json=options.as_json)
 
 
 def _print_version(options: argparse.Namespace) -> int:  # noqa: ARG001

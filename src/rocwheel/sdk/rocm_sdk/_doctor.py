@@ -1,0 +1,134 @@
+"""``rocm-sdk doctor``: whether the installed packages and this machine fit together, and how to mend what doesn't."""
+
+from __future__ import annotations
+
+import json
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+
+from . import _build_info
+from ._access import ERROR, NOTE, WARNING, Finding, check_access, find_gpus
+from ._detect import base_target
+from ._packages import describe_package, find_module, find_root, installation_hint, installed_devices
+from ._select import family_serving
+from ._system import System
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._detect import Gpu
+
+__all__ = ["diagnose", "run_doctor"]
+
+LOADER_CONFIGURATION = "/etc/ld.so.conf.d"
+SCHEMA = "rocm-sdk.doctor/1"
+
+
+def run_doctor(*, require_gpu: bool, as_json: bool) -> int:
+    """Print the GPUs and the findings; return 1 when one is an error, or when a required GPU is absent, else 0."""
+    system = System()
+    gpus, unclear = find_gpus(system)
+    findings = unclear + diagnose(system, gpus, look_for_gpus=not unclear)
+    if require_gpu and not gpus:
+        findings.append(Finding(ERROR, "a GPU is required, and none was found", ""))
+    sys.stdout.write(_as_json(gpus, findings) if as_json else _as_text(gpus, findings))
+    return int(any(finding.level == ERROR for finding in findings))
+
+
+def diagnose(system: System, gpus: list[Gpu], *, look_for_gpus: bool = True) -> list[Finding]:
+    """Return what is wrong or worth knowing about the access to ``gpus``, the packages and what else may be loaded."""
+    access = check_access(system, gpus) if look_for_gpus else []
+    return [*access, *_check_packages(system, gpus), *_check_library_path(system), *_check_other_rocm(system)]
+
+
+def _check_packages(system: System, gpus: list[Gpu]) -> list[Finding]:
+    if find_root("core") is None:
+        return [Finding(ERROR, "the ROCm core is not installed", installation_hint())]
+    targets = dict.fromkeys(base_target(gpu.target) for gpu in gpus)
+    return [finding for target in targets for finding in _check_device_code(system, target)]
+
+
+def _check_device_code(system: System, target: str) -> list[Finding]:
+    """Look for the package with code for a target; libraries that carry the code for all GPUs need none."""
+    if not _build_info.FAMILIES:
+        return []
+    family = family_serving(target, system.platform)
+    if family is None:
+        available = ", ".join(_build_info.FAMILIES)
+        text = f"ROCm {_build_info.VERSION} has no packages for {target}; it has {available}"
+        return [Finding(ERROR, text, "Choose another release, or another GPU with HIP_VISIBLE_DEVICES.")]
+    if _is_installed(family):
+        return []
+    logical = "device" if _build_info.LAYOUT == "neutral" else "libraries"
+    return [Finding(ERROR, f"no installed package carries code for {target}", installation_hint(f"{logical}-{family}"))]
+
+
+def _is_installed(family: str) -> bool:
+    if _build_info.LAYOUT == "neutral":
+        return family in installed_devices()
+    package = describe_package("libraries", family)
+    return package is not None and find_module(package.platform_module) is not None
+
+
+def _check_library_path(system: System) -> list[Finding]:
+    """Find folders of LD_LIBRARY_PATH whose libraries the loader takes before those of the packages."""
+    own = {
+        root / entry["directory"] for entry in _build_info.LIBRARIES.values() if (root := find_root(entry["package"]))
+    }
+    findings = []
+    for folder in dict.fromkeys(system.variable("LD_LIBRARY_PATH").split(":")):
+        names = _public_libraries(system, folder) if folder and Path(folder) not in own else []
+        if names:
+            text = f"LD_LIBRARY_PATH puts {folder} first, which has {', '.join(names)}"
+            findings.append(Finding(WARNING, text, "unset LD_LIBRARY_PATH"))
+    return findings
+
+
+def _check_other_rocm(system: System) -> list[Finding]:
+    places = [f"/opt/{name}" for name in system.list_names("/opt") if name.startswith("rocm")]
+    findings = [
+        Finding(NOTE, f"there is a second ROCm in {place}, which these packages do not use", "")
+        for place in places
+        if _public_libraries(system, f"{place}/lib")
+    ]
+    for name in ("ROCM_PATH", "HIP_PATH"):
+        value = system.variable(name)
+        if value and _public_libraries(system, f"{value}/lib"):
+            text = f"{name}={value} sends compilers and frameworks to a second ROCm"
+            findings.append(Finding(WARNING, text, f"unset {name}"))
+    return findings + _check_loader_configuration(system)
+
+
+def _check_loader_configuration(system: System) -> list[Finding]:
+    findings = []
+    for name in system.list_names(LOADER_CONFIGURATION):
+        path = f"{LOADER_CONFIGURATION}/{name}"
+        folders = [line.strip() for line in (system.read_text(path) or "").splitlines()]
+        if any(_public_libraries(system, folder) for folder in folders if folder.startswith("/opt/rocm")):
+            text = f"{path} lets every program find the libraries of a second ROCm"
+            findings.append(Finding(NOTE, text, f"If that is not wanted: sudo rm {path} && sudo ldconfig"))
+    return findings
+
+
+def _public_libraries(system: System, folder: str) -> list[str]:
+    patterns = [entry["pattern"] for entry in _build_info.LIBRARIES.values()]
+    return [name for name in system.list_names(folder) if any(fnmatch(name, pattern) for pattern in patterns)]
+
+
+def _as_text(gpus: list[Gpu], findings: list[Finding]) -> str:
+    lines = [f"GPUs: {', '.join(gpu.target for gpu in gpus)}"] if gpus else []
+    for finding in findings:
+        lines.append(f"{finding.level}: {finding.text}")
+        lines += [f"  {finding.remedy}"] if finding.remedy else []
+    if all(finding.level == NOTE for finding in findings):
+        lines.append("Nothing is wrong.")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _as_json(gpus: list[Gpu], findings: list[Finding]) -> str:
+    document = {
+        "schema": SCHEMA,
+        "gpus": [gpu._asdict() for gpu in gpus],
+        "findings": [finding._asdict() for finding in findings],
+    }
+    return json.dumps(document, indent=2) + "\n"

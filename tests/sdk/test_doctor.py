@@ -1,0 +1,160 @@
+"""``rocm-sdk doctor`` in environments with real packages, on machines made of files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GPU = "simd_count 416\ngfx_target_version {version}\ndrm_render_minor 128\n"
+DIAGNOSE = """
+import json, pathlib
+from rocm_sdk._access import find_gpus
+from rocm_sdk._doctor import diagnose
+from rocm_sdk._system import System
+system = System(pathlib.Path({root!r}), {environ!r}, "linux")
+print(json.dumps(diagnose(system, find_gpus(system)[0])))
+"""
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def diagnose(tmp_path: Path) -> Callable[..., list[list[str]]]:
+    """Give a function that diagnoses an environment on a machine of GPUs (their versions), files and variables."""
+
+    def run(
+        environment: Any,
+        *versions: int,
+        files: tuple[str, ...] = (),
+        texts: dict[str, str] | None = None,
+        **environ: str,
+    ) -> list[list[str]]:
+        topology = "/sys/class/kfd/kfd/topology/nodes"
+        machine = {f"{topology}/{node}/properties": GPU.format(version=v) for node, v in enumerate(versions)}
+        machine |= {"/dev/kfd": "", "/dev/dri/renderD128": "", **dict.fromkeys(files, ""), **(texts or {})}
+        root = tmp_path / "machine"
+        for name, text in machine.items():
+            path = root / name.lstrip("/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        findings: list[list[str]] = json.loads(environment.evaluate(DIAGNOSE.format(root=str(root), environ=environ)))
+        return findings
+
+    return run
+
+
+@pytest.fixture
+def environment(make_set: Make, make_environment: Make) -> Any:
+    """Give an environment with core, libraries and the code for gfx906; the release has gfx1030 too."""
+    made = make_environment(make_set())
+    made.install("rocm[libraries,device-gfx906]")
+    return made
+
+
+def test_nothing_is_wrong_when_every_gpu_has_its_package(environment: Any, diagnose: Make) -> None:
+    assert diagnose(environment, 90006) == []
+
+
+def test_a_gpu_without_its_package_comes_with_the_command_that_installs_it(environment: Any, diagnose: Make) -> None:
+    assert diagnose(environment, 90006, 100300) == [
+        ["error", "no installed package carries code for gfx1030", 'pip install "rocm[device-gfx1030]==7.2.0"']
+    ]
+
+
+def test_a_gpu_that_the_release_does_not_serve_is_told(environment: Any, diagnose: Make) -> None:
+    assert diagnose(environment, 110000) == [
+        [
+            "error",
+            "ROCm 7.2.0 has no packages for gfx1100; it has gfx906, gfx1030",
+            "Choose another release, or another GPU with HIP_VISIBLE_DEVICES.",
+        ]
+    ]
+
+
+def test_two_gpus_of_one_kind_are_told_once(environment: Any, diagnose: Make) -> None:
+    assert len(diagnose(environment, 100300, 100300)) == 1
+
+
+def test_libraries_that_shadow_those_of_the_packages_are_told(environment: Any, diagnose: Make) -> None:
+    findings = diagnose(
+        environment, 90006, files=("/usr/lib/old/libamdhip64.so.5",), LD_LIBRARY_PATH="/usr/lib/old:/usr/lib/none"
+    )
+    assert findings == [
+        ["warning", "LD_LIBRARY_PATH puts /usr/lib/old first, which has libamdhip64.so.5", "unset LD_LIBRARY_PATH"]
+    ]
+
+
+def test_a_second_rocm_is_told(environment: Any, diagnose: Make) -> None:
+    findings = diagnose(
+        environment,
+        90006,
+        files=("/opt/rocm-6.4/lib/libamdhip64.so.6", "/opt/rocm-empty/lib/readme"),
+        texts={"/etc/ld.so.conf.d/rocm.conf": "/opt/rocm-6.4/lib\n"},
+        ROCM_PATH="/opt/rocm-6.4",
+    )
+    assert findings == [
+        ["note", "there is a second ROCm in /opt/rocm-6.4, which these packages do not use", ""],
+        [
+            "warning",
+            "ROCM_PATH=/opt/rocm-6.4 sends compilers and frameworks to a second ROCm",
+            "unset ROCM_PATH",
+        ],
+        [
+            "note",
+            "/etc/ld.so.conf.d/rocm.conf lets every program find the libraries of a second ROCm",
+            "If that is not wanted: sudo rm /etc/ld.so.conf.d/rocm.conf && sudo ldconfig",
+        ],
+    ]
+
+
+def test_a_missing_core_comes_with_the_command_that_installs_it(environment: Any, diagnose: Make) -> None:
+    environment.uninstall("rocm-sdk-core")
+    assert diagnose(environment, 90006) == [["error", "the ROCm core is not installed", 'pip install "rocm==7.2.0"']]
+
+
+def test_libraries_of_another_family_are_told(make_set: Make, make_environment: Make, diagnose: Make) -> None:
+    families = (("gfx94X-dcgpu", ("gfx942",)), ("gfx103X-dgpu", ("gfx1030", "gfx1031")))
+    environment = make_environment(make_set(families=families))
+    environment.install("rocm[libraries]", ROCM_SDK_TARGET_FAMILY="gfx94X-dcgpu")
+    assert diagnose(environment, 90402) == []
+    assert diagnose(environment, 100301) == [
+        [
+            "error",
+            "no installed package carries code for gfx1031",
+            'pip install "rocm[libraries-gfx103X-dgpu]==7.2.0"',
+        ]
+    ]
+
+
+def test_without_a_gpu_the_command_says_so_and_is_fine_unless_one_is_required(environment: Any) -> None:
+    variables = {"ROCM_BOOTSTRAP_DISABLE_DETECTION": "1", "LD_LIBRARY_PATH": ""}
+    done = environment.run("rocm-sdk", "doctor", **variables)
+    assert "no AMD GPU was found" in done.stdout
+    required = environment.run("rocm-sdk", "doctor", "--require-gpu", check=False, **variables)
+    assert required.returncode == 1
+    assert "error: a GPU is required, and none was found\n" in required.stdout
+
+
+def test_the_findings_as_json(environment: Any) -> None:
+    done = environment.run("rocm-sdk", "doctor", "--json", check=False, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1030")
+    document = json.loads(done.stdout)
+    assert document["schema"] == "rocm-sdk.doctor/1"
+    assert [gpu["target"] for gpu in document["gpus"]] == ["gfx1030"]
+    assert {
+        "level": "error",
+        "text": "no installed package carries code for gfx1030",
+        "remedy": 'pip install "rocm[device-gfx1030]==7.2.0"',
+    } in document["findings"]
+
+
+def test_a_variable_that_makes_no_sense_is_an_error(environment: Any) -> None:
+    done = environment.run("rocm-sdk", "doctor", check=False, ROCM_TARGET_LST="/nowhere")
+    assert done.returncode == 1
+    assert done.stdout.startswith(
+        "error: ROCM_TARGET_LST=/nowhere: the file cannot be read; correct the variable or unset it\n"
+    )
