@@ -52,16 +52,20 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
             yield memoryview(b"")
             return
         start = self.offset - self.offset % mmap.ALLOCATIONGRANULARITY
-        with _open_for_reading(self.path) as file:
-            if os.fstat(file.fileno()).st_size < self.offset + self.size:
-                raise InputError(
-                    self.path, "shorter than when it was listed", remedy="Leave the inputs alone during a build."
-                )
-            length = self.offset - start + self.size
-            mapping = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ, offset=start)
+        try:
+            mapping = _mapped(Path(self.path), start, self.offset + self.size)
+        except OSError as e:
+            raise _read_error(self.path, e) from e
         # Not closed by hand: the mapping ends with its last view, wherever that one is still held.
         with _releasing_pages(mapping):
             yield memoryview(mapping)[self.offset - start :]
+
+
+def _mapped(path: Path, start: int, stop: int) -> mmap.mmap:
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size < stop:
+            raise InputError(path, "shorter than when it was listed", remedy="Leave the inputs alone during a build.")
+        return mmap.mmap(file.fileno(), stop - start, access=mmap.ACCESS_READ, offset=start)
 
 
 @contextmanager
@@ -94,13 +98,6 @@ def release_pages(data: memoryview) -> None:
         data.obj.madvise(mmap.MADV_DONTNEED)
 
 
-def _open_for_reading(path: str) -> IO[bytes]:
-    try:
-        return Path(path).open("rb")
-    except OSError as e:
-        raise _read_error(path, e) from e
-
-
 def _read_error(path: str, error: OSError) -> InputError:
     return InputError(path, f"cannot be read ({error.strerror})", remedy="Check that it exists and may be read.")
 
@@ -125,6 +122,17 @@ class AtomicFile:
         """Append bytes where the file stands."""
         try:
             self.file.write(data)
+        except OSError as e:
+            raise _write_error(self.path, e) from e
+
+    def overwrite(self, offset: int, data: bytes) -> None:
+        """Replace bytes that were written before; the file stands where it stood."""
+        position = self.file.tell()
+        try:
+            # Buffered bytes are written out by a seek, which may be what finds the disk full.
+            self.file.seek(offset)
+            self.file.write(data)
+            self.file.seek(position)
         except OSError as e:
             raise _write_error(self.path, e) from e
 

@@ -74,7 +74,7 @@ def make_facts(
     return Facts(by_source(elves or {}), by_source(digests or {}), by_source(targets or {}))  # type: ignore[arg-type]
 
 
-def make_catalog(*entries: Entry, flags: Mapping[str, object] | None = None, version: str = "7.2.0") -> Catalog:
+def make_catalog(*entries: Entry, flags: Mapping[str, bool] | None = None, version: str = "7.2.0") -> Catalog:
     """Return a catalogue of the entries, with a manifest."""
     ordered = tuple(sorted(entries, key=lambda entry: (entry.path, entry.artifact)))
     names = tuple(sorted({entry.artifact for entry in ordered}))

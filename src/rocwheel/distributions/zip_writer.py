@@ -83,9 +83,7 @@ class ZipWriter:
         """Complete the member: its local header gets the sizes, and the CRC-32 of the unpacked bytes."""
         end = self._file.tell()
         entry = msgspec.structs.replace(self._entry, size=size, packed_size=end - self._start, crc32=crc32)
-        self._file.seek(entry.offset)
-        self._target.write(self._local_header(entry))
-        self._file.seek(end)
+        self._target.overwrite(entry.offset, self._local_header(entry))
         self._entries.append(entry)
 
     def close(self) -> None:

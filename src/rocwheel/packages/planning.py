@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -20,6 +21,7 @@ from rocwheel.packages.plan import Dropped, Plan, PlannedSdist, PlannedWheel
 from rocwheel.packages.selection import Tree, merge_entries, take_entries
 from rocwheel.packages.selector import SelectorFacts, plan_selector_sdist, plan_selector_wheel
 from rocwheel.packages.wheels import DevelCompression, WheelPlanner
+from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.families import base_target, expand_families, is_family, is_target, targets_of
 
 if TYPE_CHECKING:
@@ -68,6 +70,9 @@ class _Planner:
         self._layout = recipe.layout or _layout_of(catalog)
         self._version = _version(catalog, options)
         self._machine = _host_machine(facts)
+        if not re.fullmatch(r"[A-Za-z0-9_]*", options.module_suffix):
+            option, found = "--version-suffix", f"is {options.module_suffix!r}"
+            raise InputError(option, found, expected="letters, digits and underscores, as in a module's name")
         self._dropped: set[Dropped] = set()
 
     def plan(self) -> Plan:
@@ -102,7 +107,7 @@ class _Planner:
     def _trees(self) -> dict[str, Tree]:
         """Merged prefixes by variant: target-neutral under the empty name, then one per target or family."""
         names = self._catalog.artifacts
-        variants = self._families or sorted({name.base_target for name in names if name.target != _GENERIC})
+        variants = self._families or _canonical_order({name.base_target for name in names if name.target != _GENERIC})
         trees = {"": self._merge(entry for entry in self._catalog.entries if entry.artifact.target == _GENERIC)}
         for variant in variants:
             neutral = (_GENERIC,) if self._layout == "per-family" else ()
@@ -200,13 +205,22 @@ class _Planner:
             families = {family: targets_of(family) if is_family(family) else (family,)}
         else:
             families = {package.variant: (package.variant,) for package in group if package.variant}
+        if self._options.default_family and self._options.default_family not in families:
+            option, found = "--default-family", f"{self._options.default_family!r} has no packages"
+            raise InputError(option, found, expected=f"one of {', '.join(families) or 'none: nothing is selected'}")
         served = {target for targets in families.values() for target in targets}
-        unavailable = tuple(target for target in all_targets() if target not in served) if families else ()
+        unavailable = tuple(row.name for row in load_catalog().targets if row.name not in served) if families else ()
         options = self._options
         return SelectorFacts(
-            self._recipe, self._version, self._layout, tuple(group), families, options.default_family, unavailable,
+            self._recipe,
+            self._version,
+            self._layout,
+            tuple(group),
+            families,
+            options.default_family,
+            unavailable,
             suffix=options.module_suffix,
-        )  # fmt: skip
+        )
 
     def _all_targets(self, group: Iterable[PlacedPackage]) -> tuple[str, ...]:
         """Return the processors that the packages have code for, as their files and names tell."""
@@ -217,8 +231,13 @@ class _Planner:
             for file in package.placement.files.values():
                 if file.entry.source:
                     found.update(base_target(text) for text in self._facts.targets.get(file.entry.source, ()))
-        unknown = sorted(target for target in found if not is_target(target))
-        return (*expand_families(filter(is_target, found), source="device code"), *unknown)
+        return _canonical_order(found)
+
+
+def _canonical_order(targets: Iterable[str]) -> tuple[str, ...]:
+    """Sort GPU targets as the catalogue does; those it doesn't know come last."""
+    known = [target for target in targets if is_target(target)]
+    return (*expand_families(known, source="artifacts"), *sorted(set(targets) - set(known)))
 
 
 def _elsewhere(package: Package, placed: Sequence[PlacedPackage]) -> dict[str, str]:

@@ -1,0 +1,127 @@
+"""The selector: what it offers, as an sdist that decides and as a wheel that does not."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+import pytest
+
+from rocwheel.errors import InputError
+from rocwheel.packages.plan import Plan, TextMember
+from rocwheel.packages.planning import PlanOptions, make_plan
+from rocwheel.packages.recipe import load_recipe
+from rocwheel.packages.sdk_source import render_literals
+from tests.packages.trees import file_entry, make_catalog, make_facts
+
+CORE = file_entry("bin/hipcc", "core-hip_run_generic", mode=0o755)
+BLAS = file_entry("lib/librocblas.so.5", "blas_lib_generic")
+
+
+def plan(*targets: str, kpack: bool = True, options: PlanOptions | None = None) -> Plan:
+    kernels = [file_entry(f"lib/{target}.co", f"blas_lib_{target}") for target in targets]
+    catalog = make_catalog(CORE, BLAS, *kernels, flags={"KPACK_SPLIT_ARTIFACTS": kpack})
+    return make_plan(catalog, load_recipe(), make_facts(), options or PlanOptions())
+
+
+def literals(text: str) -> dict[str, Any]:
+    """Read the assignments of a generated module without running it."""
+    body = [node for node in ast.parse(text).body if isinstance(node, ast.Assign)]
+    return {node.targets[0].id: ast.literal_eval(node.value) for node in body if isinstance(node.targets[0], ast.Name)}
+
+
+def build_info(*targets: str, kpack: bool = True) -> dict[str, Any]:
+    return literals(plan(*targets, kpack=kpack).sdists[0].files["rocm_sdk/_build_info.py"])
+
+
+def test_each_device_package_can_be_selected_and_asked_for() -> None:
+    info = build_info("gfx906", "gfx1030")
+    assert info["FAMILIES"] == {
+        "gfx906": {"targets": ["gfx906"], "platforms": ["linux"]},
+        "gfx1030": {"targets": ["gfx1030"], "platforms": ["linux"]},
+    }
+    assert info["SELECTED"] == {"device": "rocm-sdk-device-{family}==7.2.0"}
+    assert info["EXTRAS"]["device-gfx906"] == [["rocm-sdk-device-gfx906==7.2.0", ""]]
+    assert info["EXTRAS"]["device-all"] == [
+        ["rocm-sdk-device-gfx906==7.2.0", ""],
+        ["rocm-sdk-device-gfx1030==7.2.0", ""],
+    ]
+
+
+def test_no_target_is_a_default_just_for_being_first() -> None:
+    assert build_info("gfx906", "gfx1030")["DEFAULT_FAMILY"] == ""
+
+
+def test_a_lone_target_is_the_default() -> None:
+    assert build_info("gfx906")["DEFAULT_FAMILY"] == "gfx906"
+
+
+def test_known_targets_without_package_are_told_so_that_asking_for_them_is_refused() -> None:
+    unavailable = build_info("gfx906")["UNAVAILABLE_TARGETS"]
+    assert "gfx942" in unavailable
+    assert "gfx906" not in unavailable
+
+
+def test_frameworks_may_ask_for_device_where_no_device_package_exists() -> None:
+    info = build_info()
+    assert info["EXTRAS"] == {
+        "libraries": [["rocm-sdk-libraries==7.2.0", ""]],
+        "device": [],
+        "device-all": [],
+        "devel": [["rocm-sdk-devel==7.2.0", ""]],
+    }
+    assert info["SELECTED"] == {}
+
+
+def test_in_a_layout_per_family_the_libraries_are_selected() -> None:
+    info = build_info("gfx94X-dcgpu", kpack=False)
+    assert info["LAYOUT"] == "per-family"
+    assert info["FAMILIES"] == {"gfx94X-dcgpu": {"targets": ["gfx942"], "platforms": ["linux"]}}
+    assert info["SELECTED"] == {"libraries": "rocm-sdk-libraries-{family}==7.2.0"}
+    assert info["PACKAGES"]["libraries"] == {
+        "dist": "rocm-sdk-libraries-{family}",
+        "module": "rocm_sdk_libraries_{family}",
+        "platform_module": "_rocm_sdk_libraries_{family}",
+    }
+
+
+def test_a_default_that_a_person_chose_is_written() -> None:
+    made = plan("gfx906", "gfx1030", options=PlanOptions(default_family="gfx1030"))
+    assert literals(made.sdists[0].files["rocm_sdk/_build_info.py"])["DEFAULT_FAMILY"] == "gfx1030"
+
+
+def test_the_sdist_needs_nothing_to_build() -> None:
+    files = plan("gfx906").sdists[0].files
+    assert 'requires = []\nbuild-backend = "selector"\nbackend-path = ["."]\n' in files["pyproject.toml"]
+    assert "Dynamic: Requires-Dist\nDynamic: Provides-Extra\n" in files["PKG-INFO"]
+    assert "selector/__init__.py" in files
+
+
+def test_the_wheel_decides_nothing_and_offers_every_target() -> None:
+    made = plan("gfx906", "gfx1030", options=PlanOptions(selector="wheel"))
+    assert made.sdists == ()
+    wheel = next(wheel for wheel in made.wheels if wheel.package == "selector")
+    assert wheel.name.file_name == "rocm-7.2.0-py3-none-any.whl"
+    assert wheel.metadata.extras == ("libraries", "device-gfx906", "device-gfx1030", "device-all", "devel")
+    assert "rocm-sdk-device-gfx906==7.2.0; extra == 'device-gfx906'" in wheel.metadata.requires
+    assert wheel.console_scripts == {"rocm-sdk": "rocm_sdk._cli:main"}
+    text = next(m.text for m in wheel.members if isinstance(m, TextMember) and m.path.endswith("_build_info.py"))
+    assert literals(text)["SELECTED"] == {}
+
+
+def test_a_default_without_packages_is_refused() -> None:
+    expected = "--default-family: 'gfx942' has no packages; expected one of gfx906, gfx1030"
+    with pytest.raises(InputError, match=re.escape(expected)):
+        plan("gfx906", "gfx1030", options=PlanOptions(default_family="gfx942"))
+
+
+def test_a_suffix_that_fits_no_module_name_is_refused() -> None:
+    expected = "--version-suffix: is '-x'; expected letters, digits and underscores, as in a module's name"
+    with pytest.raises(InputError, match=re.escape(expected)):
+        plan(options=PlanOptions(module_suffix="-x"))
+
+
+@pytest.mark.parametrize("name", ["x'; import os #", 'a"b', "back\\slash", "line\nbreak"])
+def test_a_name_stays_data_whatever_it_holds(name: str) -> None:
+    assert literals(render_literals({"NAME": name})) == {"NAME": name}
