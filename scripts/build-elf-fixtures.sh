@@ -24,6 +24,8 @@ gcc $lib -s -o libplain.so
 gcc $lib -Wl,-rpath,/opt/rocm/answer -s -o libshared-tail.so
 gcc $lib -Wl,-soname=lib/answer.so -s -o libslash.so
 gcc $lib -Wl,--hash-style=sysv -Wl,-rpath,/opt/rocm/lib -s -o libsysv-hash.so
+gcc $lib -DBSS_SIZE=1000000 -s -o libbss.so
+gcc $lib -DLARGE -s -o liblarge.so
 gcc $lib -fuse-ld=gold -o libgold.so
 $lld $lib -o liblld.so
 $lld $lib -s -Wl,-rpath,/opt/rocm/lib -o liblld-runpath.so

@@ -31,29 +31,7 @@ LOADERS = {
     183: ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1"],
 }
 TIMEOUT = 60
-LOAD_LIBRARY = """
-import ctypes, sys
-path = sys.argv[1]
-ctypes.CDLL(path, mode=2)
-print("loaded")
-
-class Info(ctypes.Structure):
-    _fields_ = [("address", ctypes.c_size_t), ("name", ctypes.c_char_p), ("headers", ctypes.c_void_p),
-                ("count", ctypes.c_uint16)]
-
-def compare(info, size, _):
-    if info.contents.name == path.encode():
-        with open(path, "rb") as file:
-            start = file.read(64)
-            file.seek(int.from_bytes(start[32:40], "little"))
-            expected = file.read(56 * int.from_bytes(start[56:58], "little"))
-        seen = ctypes.string_at(info.contents.headers, 56 * info.contents.count)
-        print("program headers", "as in the file" if seen == expected else "differ")
-    return 0
-
-callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Info), ctypes.c_size_t, ctypes.c_void_p)(compare)
-ctypes.CDLL(None).dl_iterate_phdr(callback, None)
-"""
+LOAD_LIBRARY = Path(__file__).parent / "programs/load_library.py"
 
 
 def find_unshare() -> list[str]:
@@ -150,84 +128,85 @@ class Checker:
         self.corpus = corpus
 
     def check(self) -> None:
+        """Add what is wrong to the corpus' problems."""
         first = ":".join(filter(None, [self.elf.runpath or self.elf.rpath, "/nonexistent/rocwheel"]))
         second = f"{first}:/nonexistent/{'rocwheel' * 50}"
         edit(self.original, self.once, first)
         edit(self.once, self.twice, second)
         self.corpus.edited += 1
-        self.check_facts(first, second)
-        self.check_structure()
-        self.check_readelf()
-        self.check_elflint()
-        self.check_loader()
-        self.check_running()
+        self._check_facts(first, second)
+        self._check_structure()
+        self._check_readelf()
+        self._check_elflint()
+        self._check_loader()
+        self._check_running()
 
-    def expect(self, what: str, found: object, expected: object) -> None:
+    def _expect(self, what: str, found: object, expected: object) -> None:
         if found != expected:
             self.corpus.problems.append(f"{self.original}: {what}: {str(found)[:1500]}, not {str(expected)[:1500]}")
 
-    def expect_same(self, what: str, command: list[str]) -> tuple[int, str]:
+    def _expect_same(self, what: str, command: list[str]) -> tuple[int, str]:
         """Expect that the command says the same of the changed file, and return it."""
         old = output(command, self.original)
         new = output(command, self.original, instead=self.twice)
         if new != old and output(command, self.original) == old:
-            self.expect(what, new, old)
+            self._expect(what, new, old)
         return new
 
-    def check_facts(self, first: str, second: str) -> None:
+    def _check_facts(self, first: str, second: str) -> None:
         for path, value in (self.once, first), (self.twice, second):
             elf = facts(path)
             expected = msgspec.structs.replace(self.elf, rpath=None, runpath=value, segments=elf.segments)
-            self.expect("facts", elf, expected)
+            self._expect("facts", elf, expected)
         added = len(facts(self.twice).segments) - len(self.elf.segments)
-        self.expect("no more than one segment added", added <= 1, True)
+        self._expect("no more than one segment added", added <= 1, True)
 
-    def check_structure(self) -> None:
+    def _check_structure(self) -> None:
         """Compare with pyelftools what may not have changed: sections, symbols' names, segments' order."""
         with self.original.open("rb") as old_file, self.twice.open("rb") as new_file:
             old, new = ELFFile(old_file), ELFFile(new_file)
-            self.expect("sections", list(stable_sections(new)), list(stable_sections(old)))
+            self._expect("sections", list(stable_sections(new)), list(stable_sections(old)))
             loads = [
                 (segment["p_vaddr"], segment["p_offset"], segment["p_filesz"])
                 for segment in new.iter_segments("PT_LOAD")
             ]
-            self.expect("order of segments", loads, sorted(loads))
+            self._expect("order of segments", loads, sorted(loads))
             start, size = new["e_phoff"], 56 * new.num_segments()
             for segment in new.iter_segments("PT_PHDR"):
-                self.expect("PT_PHDR", (segment["p_offset"], segment["p_filesz"]), (start, size))
+                self._expect("PT_PHDR", (segment["p_offset"], segment["p_filesz"]), (start, size))
                 covered = any(offset <= start and start + size <= offset + length for _, offset, length in loads)
-                self.expect("PT_PHDR is covered", covered, True)
+                self._expect("PT_PHDR is covered", covered, True)
 
-    def check_readelf(self) -> None:
+    def _check_readelf(self) -> None:
         tables = ["readelf", "-W", "--dyn-syms", "--version-info", "--notes"]
         headers = ["readelf", "-W", "--segments", "--dynamic", "--sections"]
         old, new = (without_places(output(tables, path)[1], path) for path in (self.original, self.twice))
-        self.expect("readelf", new, old)
+        self._expect("readelf", new, old)
         before, after = (warnings(output(headers, path)[1]) for path in (self.original, self.twice))
-        self.expect("readelf's warnings", after - before, set())
+        self._expect("readelf's warnings", after - before, set())
 
-    def check_elflint(self) -> None:
+    def _check_elflint(self) -> None:
         if shutil.which("eu-elflint"):
             reports = (output(["eu-elflint", "--gnu-ld"], path)[1].splitlines() for path in (self.original, self.twice))
             before, after = ({re.sub(r"0x[0-9a-f]+|\d+", "N", line) for line in lines} for lines in reports)
-            self.expect("eu-elflint", after - before - {"No errors"}, set())
+            self._expect("eu-elflint", after - before - {"No errors"}, set())
 
-    def check_loader(self) -> None:
+    def _check_loader(self) -> None:
         loader = LOADERS.get(self.elf.machine)
         if loader and shutil.which(loader[0]) and Path(loader[-1]).exists():
-            self.expect_same("--verify", [*loader, "--verify"])
-            status, _ = self.expect_same("--list", [*loader, "--list"])
+            self._expect_same("--verify", [*loader, "--verify"])
+            status, _ = self._expect_same("--list", [*loader, "--list"])
             self.corpus.resolved += status == 0
 
-    def check_running(self) -> None:
+    def _check_running(self) -> None:
         if self.elf.machine != 62:
             return
         if self.elf.kind is ElfKind.SHARED_OBJECT:
-            status, text = self.expect_same("dlopen", [sys.executable, "-SEc", LOAD_LIBRARY])
+            status, text = self._expect_same("dlopen", [sys.executable, "-SE", str(LOAD_LIBRARY)])
             self.corpus.loaded += status == 0
-            self.expect("dl_iterate_phdr", "differ" in text, False)
+            self._expect("dl_iterate_phdr", "differ" in text, False)
         elif RUN_FOLDERS.fullmatch(str(self.original.parent)):
-            status, _ = self.expect_same("--version", ["sh", "-c", '"$0" --version'])
+            status, _ = self._expect_same("--version", ["sh", "-c", '"$0" --version'])
             self.corpus.run += status == 0
 
 

@@ -93,7 +93,9 @@ def _check_kind(source: ElfBytes, header: Header, segments: Sequence[Segment], s
         raise ElfError(source.name, "an AMD GPU code object, which no run path applies to", remedy="Leave it as it is.")
     if header.machine == EM_MIPS:
         raise ElfError(
-            source.name, "a MIPS file, whose dynamic section refers to its own place", expected="another one"
+            source.name,
+            "a MIPS file, whose dynamic section can't be changed in place",
+            remedy="Link it with the run path that it needs.",
         )
     if header.type not in {ET_EXEC, ET_DYN} or not any(segment.type == PT_DYNAMIC for segment in segments):
         raise _no_dynamic_section(source)

@@ -132,7 +132,7 @@ def _choose_place(source: ElfBytes, image: Image, page: int) -> Place:
             source.name,
             f"a program whose memory ends {offset - free_offset:#x} bytes behind its file",
             expected=f"at most {most_padding:#x} bytes and segments on page boundaries",
-            remedy="Link it with the run path it needs.",
+            remedy="Link it with the run path that it needs.",
         )
     return Place(free_offset, free_address)
 
