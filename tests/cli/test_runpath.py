@@ -1,0 +1,147 @@
+"""``rocwheel runpath`` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from rocwheel.binary.elf import read_elf
+from rocwheel.cli import main
+
+FIXTURES = Path(__file__).parents[1] / "binary/fixtures/elf"
+
+
+class Finished(NamedTuple):
+    """How a command ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Finished]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: str | Path) -> Finished:
+        monkeypatch.setattr(sys, "argv", ["rocwheel", "runpath", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        output = capsys.readouterr()
+        return Finished(int(ended.value.code or 0), output.out, output.err)
+
+    return run
+
+
+def test_show_lists_what_decides_the_search(run: Run) -> None:
+    finished = run("show", FIXTURES / "program-pie", FIXTURES / "librpath.so", FIXTURES / "static")
+    assert finished.status == 0
+    rows = [line.split() for line in finished.stdout.splitlines() if str(FIXTURES) in line]
+    assert [row[1:] for row in rows] == [
+        ["executable", "-", "RUNPATH", "/opt/answer", "libanswer.so.1"],
+        ["shared", "object", "libanswer.so.1", "RPATH", "/opt/rocm/lib", "-"],
+        ["executable", "-", "-", "-", "-"],
+    ]
+
+
+def test_show_tells_machines_the_same(run: Run) -> None:
+    path = FIXTURES / "program-pie"
+    assert json.loads(run("show", "--json", path).stdout) == {
+        "schema": "rocwheel.runpath.show/1",
+        "files": [
+            {
+                "file": str(path),
+                "kind": "executable",
+                "soname": None,
+                "tag": "runpath",
+                "run_path": "/opt/answer",
+                "needed": ["libanswer.so.1"],
+            }
+        ],
+    }
+
+
+def test_set_writes_changed_copies_and_leaves_the_files_alone(run: Run, tmp_path: Path) -> None:
+    source = tmp_path / "program-pie"
+    shutil.copy(FIXTURES / "program-pie", source)
+    source.chmod(0o750)
+    before = source.read_bytes()
+    target = tmp_path / "fixed/program-pie"
+    finished = run("set", "$ORIGIN/../lib", source, "--dest-dir", target.parent)
+    assert finished == (0, f"{target}: changed\n", "")
+    assert source.read_bytes() == before
+    assert read_elf(target.read_bytes(), name="copy").runpath == "$ORIGIN/../lib"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o750
+
+
+def test_set_can_write_the_old_rpath(run: Run, tmp_path: Path) -> None:
+    run("set", "/opt/new", FIXTURES / "program-pie", "--dest-dir", tmp_path, "--rpath", "--quiet")
+    elf = read_elf((tmp_path / "program-pie").read_bytes(), name="copy")
+    assert (elf.rpath, elf.runpath) == ("/opt/new", None)
+
+
+def test_set_copies_a_file_that_is_right_byte_for_byte(run: Run, tmp_path: Path) -> None:
+    source = FIXTURES / "program-pie"
+    finished = run("set", "/opt/answer", source, "--dest-dir", tmp_path)
+    assert finished.stdout == f"{tmp_path / 'program-pie'}: right already, copied as it is\n"
+    assert (tmp_path / "program-pie").read_bytes() == source.read_bytes()
+
+
+def test_an_empty_value_removes_the_run_path(run: Run, tmp_path: Path) -> None:
+    run("set", "", FIXTURES / "program-pie", "--dest-dir", tmp_path)
+    assert read_elf((tmp_path / "program-pie").read_bytes(), name="copy").runpath is None
+
+
+def test_set_tells_machines_what_was_written(run: Run, tmp_path: Path) -> None:
+    source = FIXTURES / "librpath.so"
+    finished = run("set", "/opt/rocm", source, "--dest-dir", tmp_path, "--json")
+    assert json.loads(finished.stdout) == {
+        "schema": "rocwheel.runpath.set/1",
+        "tag": "runpath",
+        "run_path": "/opt/rocm",
+        "files": [{"file": str(source), "written": str(tmp_path / "librpath.so"), "size": 13352, "is_changed": True}],
+    }
+
+
+def test_every_file_that_cannot_be_changed_is_named_and_none_is_written(run: Run, tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("no program\n")
+    good, static, missing = FIXTURES / "libplain.so", FIXTURES / "static", tmp_path / "missing"
+    finished = run("set", "/opt/rocm", good, text, static, missing, "--dest-dir", tmp_path / "fixed")
+    assert finished.status == 2
+    assert finished.stderr == (
+        "error: files that can't be used: 3 problems\n"
+        f"  {text}: no ELF file (it begins with b'no p'); expected an ELF file, which begins with b'\\x7fELF'\n"
+        f"  {static}: no dynamic section, and so no place for a run path; expected a shared library or a dynamically "
+        "linked program. Static programs and object files search for no libraries: leave it as it is.\n"
+        f"  {missing}: cannot be read (No such file or directory). Check that it exists and may be read.\n"
+    )
+    assert not (tmp_path / "fixed").exists()
+
+
+def test_two_files_for_one_copy_are_refused(run: Run, tmp_path: Path) -> None:
+    shutil.copy(FIXTURES / "libplain.so", tmp_path)
+    first, second = FIXTURES / "libplain.so", tmp_path / "libplain.so"
+    finished = run("set", "/opt/rocm", first, second, "--dest-dir", tmp_path / "fixed")
+    assert finished == (
+        2,
+        "",
+        f"error: {second}: the same name as {first}; expected a name of its own for each copy\n",
+    )
+
+
+def test_a_folder_that_cannot_be_written_ends_with_status_1(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    target = tmp_path / "file" / "libplain.so"
+    finished = run("set", "/opt/rocm", FIXTURES / "libplain.so", "--dest-dir", target.parent)
+    assert finished.status == 1
+    assert finished.stderr.startswith(f"error: {target}: cannot be written (")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
