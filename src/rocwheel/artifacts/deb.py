@@ -232,7 +232,7 @@ def _find_tar(path: Path, parts: dict[str, _Part], stem: str) -> _Part:
                 f"{name} has a compression that is not known",
                 expected=", ".join(stem + suffix for suffix in _OPENERS),
             )
-    raise DebError(path, f"holds no {stem}", expected=f"the members debian-binary, control.tar and {stem}")
+    raise DebError(path, f"holds no {stem}", expected="the members debian-binary, control.tar and data.tar")
 
 
 def _parse_control(path: Path, text: str) -> DebControl:

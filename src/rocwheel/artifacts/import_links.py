@@ -107,32 +107,42 @@ class LinkTree:
             if target not in self._links:
                 return first
             target = self._step(target)
-        raise SymlinkError(
-            str(self._links[source].origin), "is a symlink that runs in circles", remedy="Mend the source."
-        )
+        raise self._endless(source)
 
     def _step(self, source: str) -> str:
         """Return the source path that a link's text names, with the links among its folders resolved."""
-        done = source.split("/")[:-1]
-        pending = self._links[source].raw.split("/")
-        if not pending[0]:
-            done = []
+        raw = self._links[source].raw
+        here: list[str] = [] if raw.startswith("/") else source.split("/")[:-1]
+        ahead = raw.split("/")[::-1]
         followed = 0
-        while pending:
-            segment = pending.pop(0)
-            if segment == ".." and not done:
-                raise SymlinkError(
-                    str(self._links[source].origin),
-                    f"is a symlink that leaves the tree through {self._links[source].raw!r}",
-                    expected="links to what is in the same source",
-                )
-            if segment == "..":
-                done.pop()
-            elif segment not in {"", "."}:
-                done.append(segment)
-            here = self._links.get("/".join(done))
-            if pending and here and followed < _MOST_LINKS:
+        while ahead:
+            if not _advance(here, ahead.pop()):
+                raise self._leaving(source)
+            link = self._links.get("/".join(here)) if ahead else None
+            if link is not None:
                 followed += 1
-                pending = here.raw.split("/") + pending
-                done = done[:-1] if pending[0] else []
-        return "/".join(done)
+                if followed > _MOST_LINKS:
+                    raise self._endless(source)
+                ahead += link.raw.split("/")[::-1]
+                here = [] if link.raw.startswith("/") else here[:-1]
+        return "/".join(here)
+
+    def _endless(self, source: str) -> SymlinkError:
+        origin = str(self._links[source].origin)
+        return SymlinkError(origin, "is a symlink that runs in circles", remedy="Mend the source.")
+
+    def _leaving(self, source: str) -> SymlinkError:
+        link = self._links[source]
+        found = f"is a symlink that leaves the tree through {link.raw!r}"
+        return SymlinkError(str(link.origin), found, expected="links to what is in the same source")
+
+
+def _advance(here: list[str], segment: str) -> bool:
+    """Take one segment of a path; False when that would climb above the root."""
+    if segment == "..":
+        if not here:
+            return False
+        here.pop()
+    elif segment not in {"", "."}:
+        here.append(segment)
+    return True

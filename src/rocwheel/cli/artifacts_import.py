@@ -85,11 +85,11 @@ def _print_report(report: ImportReport, *, json: bool, verbose: bool) -> None:
     if report.version:
         typer.echo(f"SDK version: {report.version}")
     for reason, count in report.skipped.items():
-        typer.echo(f"left out {count} files: {reason}")
+        typer.echo(f"left out, {reason}: {count}")
     if report.left_out:
         typer.echo(f"left out packages of the system (--bundle-sysdeps takes them): {', '.join(report.left_out)}")
-    _print_paths("links to files that are not among the sources, dropped", report.dangling, verbose=verbose)
-    _print_paths("files that no rule takes, in the catch-all artifact", report.unmatched, verbose=verbose)
+    _print_paths("dropped links to files that are not among the sources", report.dangling, verbose=verbose)
+    _print_paths("files that no rule takes, put into the catch-all artifact", report.unmatched, verbose=verbose)
     _print_requirements("libraries", report.libraries, verbose=verbose)
     _print_requirements("programs", report.programs, verbose=verbose)
 
@@ -108,10 +108,9 @@ def _artifact_table(report: ImportReport) -> Table:
 def _print_paths(title: str, paths: tuple[str, ...], *, verbose: bool) -> None:
     if not paths:
         return
-    typer.echo(f"{len(paths)} {title}{':' if verbose else ' (-v lists them)'}")
-    if verbose:
-        for path in paths:
-            typer.echo(f"  {path}")
+    typer.echo(f"{title}: {len(paths)}{'' if verbose else ' (-v lists them)'}")
+    for path in paths if verbose else ():
+        typer.echo(f"  {path}")
 
 
 def _print_requirements(what: str, requirements: tuple[Requirement, ...], *, verbose: bool) -> None:

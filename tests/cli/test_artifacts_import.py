@@ -1,0 +1,108 @@
+"""``rocwheel artifacts from-deb`` and ``from-prefix`` as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rocwheel", "artifacts", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> Path:
+    root = tmp_path / "rocm"
+    (root / "bin").mkdir(parents=True)
+    (root / "bin/hipcc").write_text("#!/usr/bin/perl\n")
+    (root / "bin/absent").symlink_to("nowhere")
+    (root / "unknown").write_text("?")
+    return root
+
+
+def test_import_tells_what_was_made_and_what_is_needed(prefix: Path, tmp_path: Path) -> None:
+    finished = run("from-prefix", prefix, "--dest-dir", tmp_path / "artifacts", "-v")
+
+    assert finished.returncode == 0
+    assert [line.split() for line in finished.stdout.splitlines() if "_run_" in line] == [
+        ["amd-llvm_run_generic", "1", "0", "16"],
+        ["unsorted_run_generic", "1", "0", "1"],
+    ]
+    assert finished.stdout.endswith(
+        "dropped links to files that are not among the sources: 1\n"
+        "  bin/absent\n"
+        "files that no rule takes, put into the catch-all artifact: 2\n"
+        "  bin/absent\n"
+        "  unknown\n"
+        "programs required from the system:\n"
+        "  /usr/bin/perl  by bin/hipcc\n"
+    )
+
+
+def test_lists_are_counted_unless_asked_for(prefix: Path, tmp_path: Path) -> None:
+    finished = run("from-prefix", prefix, "--dest-dir", tmp_path / "artifacts")
+
+    assert "files that no rule takes, put into the catch-all artifact: 2 (-v lists them)\n" in finished.stdout
+    assert "  unknown\n" not in finished.stdout
+
+
+def test_report_is_given_as_json(prefix: Path, tmp_path: Path) -> None:
+    finished = run("from-prefix", prefix, "--dest-dir", tmp_path / "artifacts", "--json", "--quiet")
+
+    report = json.loads(finished.stdout)
+    assert finished.stderr == ""
+    assert report["schema"] == "rocwheel.artifact-import/1"
+    assert report["artifacts"] == [
+        {"name": "amd-llvm_run_generic", "files": 1, "links": 0, "size": 16},
+        {"name": "unsorted_run_generic", "files": 1, "links": 0, "size": 1},
+    ]
+    assert report["programs"] == [{"name": "/usr/bin/perl", "needed_by": ["bin/hipcc"]}]
+
+
+def test_strict_import_of_unknown_files_fails(prefix: Path, tmp_path: Path) -> None:
+    finished = run("from-prefix", prefix, "--dest-dir", tmp_path / "artifacts", "--strict", "--quiet")
+
+    assert (finished.returncode, finished.stdout) == (2, "")
+    assert f"unknown of {prefix}: no rule of the table takes it." in finished.stderr
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb makes the package, and is not installed")
+def test_packages_are_imported_with_a_table_of_ones_own(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "DEBIAN").mkdir(parents=True)
+    (root / "DEBIAN/control").write_text(
+        "Package: tool\nVersion: 3.1-2\nArchitecture: all\nMaintainer: A <a@example.org>\nDescription: text\n"
+    )
+    (root / "opt").mkdir()
+    (root / "opt/tool").write_text("tool")
+    subprocess.run(["dpkg-deb", "--build", root, tmp_path / "tool.deb"], check=True, stdout=subprocess.PIPE)
+    table = tmp_path / "table.toml"
+    table.write_text(
+        "base_libraries = []\ncomponent = []\nversion_from = ['tool']\n"
+        "[[artifact]]\nname = 'tools'\npackages = ['tool']\n[[place]]\nfrom = 'opt'\nto = 'bin'\n"
+    )
+
+    finished = run("from-deb", tmp_path / "tool.deb", "--dest-dir", tmp_path / "a", "--table", table, "--quiet")
+
+    assert finished.returncode == 0, finished.stderr
+    assert "SDK version: 3.1" in finished.stdout.splitlines()
+    assert (tmp_path / "a/tools_run_generic/tools/stage/bin/tool").read_text() == "tool"
+
+
+def test_file_that_is_no_package_fails_with_what_is_wrong(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.deb"
+    bad.write_text("rubbish")
+
+    finished = run("from-deb", bad, "--dest-dir", tmp_path / "artifacts")
+
+    assert finished.returncode == 2
+    assert finished.stderr == f"error: {bad}: not an ar archive; expected a Debian package (.deb)\n"
