@@ -49,6 +49,19 @@ def test_each_device_package_can_be_selected_and_asked_for() -> None:
     ]
 
 
+def test_a_public_library_is_optional_only_where_the_sdk_lacks_it() -> None:
+    hip = file_entry("lib/libamdhip64.so.7", "core-hip_lib_generic")
+    made = make_plan(make_catalog(CORE, BLAS, hip), load_recipe(), make_facts(), PlanOptions())
+    libraries = literals(made.sdists[0].files["rocm_sdk/_build_info.py"])["LIBRARIES"]
+    assert libraries["amdhip64"] == {
+        "package": "core",
+        "directory": "lib",
+        "pattern": "libamdhip64.so.*",
+        "optional": False,
+    }
+    assert libraries["rccl"]["optional"]
+
+
 def test_no_target_is_a_default_just_for_being_first() -> None:
     assert build_info("gfx906", "gfx1030")["DEFAULT_FAMILY"] == ""
 

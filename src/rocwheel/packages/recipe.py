@@ -129,6 +129,8 @@ class Recipe(_Fields, frozen=True):
     selector: Selector
     libraries: dict[str, PublicLibrary] = {}
     prefer: tuple[Prefer, ...] = ()
+    unloadable: tuple[str, ...] = ()
+    """Patterns, as the shell's, of shared libraries that only load into programs built for them."""
     layout: Layout | None = None
     """Forces a layout; otherwise the SDK's manifest tells."""
     license: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 import msgspec
@@ -12,7 +13,7 @@ from rocwheel.distributions.metadata import CoreMetadata, render_metadata
 from rocwheel.distributions.wheel import WheelName
 from rocwheel.packages.members import PlacedPackage
 from rocwheel.packages.plan import PlannedSdist, PlannedWheel, TextMember
-from rocwheel.packages.recipe import Layout, Recipe
+from rocwheel.packages.recipe import Layout, PublicLibrary, Recipe
 from rocwheel.packages.sdk_source import render_literals, sdk_module
 
 __all__ = ["SelectorFacts", "build_info", "plan_selector_sdist", "plan_selector_wheel"]
@@ -51,10 +52,6 @@ def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
     present = {package.key for package in facts.packages}
     default = facts.default_family or (next(iter(facts.families)) if len(facts.families) == 1 else "")
     families = {name: {"targets": list(targets), "platforms": ["linux"]} for name, targets in facts.families.items()}
-    libraries = {
-        name: {"package": row.package, "directory": row.directory, "pattern": row.pattern, "optional": True}
-        for name, row in recipe.libraries.items()
-    }
     return {
         "VERSION": facts.version,
         "LAYOUT": facts.layout,
@@ -62,10 +59,23 @@ def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
         "DEFAULT_FAMILY": default,
         "UNAVAILABLE_TARGETS": list(facts.unavailable),
         "PACKAGES": _packages(facts, present),
-        "LIBRARIES": libraries,
+        "LIBRARIES": {name: _library(facts, row) for name, row in recipe.libraries.items()},
+        "UNLOADABLE": list(recipe.unloadable),
         "REQUIRES": [_requirement(facts, "core")] if "core" in present else [],
         "EXTRAS": _extras(facts, present, decides=decides),
         "SELECTED": _selected(facts, present) if decides else {},
+    }
+
+
+def _library(facts: SelectorFacts, library: PublicLibrary) -> dict[str, object]:
+    """Describe a public library; one that this SDK was built without is optional."""
+    shipped = (path for package in facts.packages if package.key == library.package for path in package.placement.files)
+    pattern = f"{library.directory}/{library.pattern}"
+    return {
+        "package": library.package,
+        "directory": library.directory,
+        "pattern": library.pattern,
+        "optional": not any(fnmatchcase(path, pattern) for path in shipped),
     }
 
 
