@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import struct
 import sys
 from collections.abc import Callable
@@ -283,3 +285,15 @@ def test_runs_on_refuses_a_damaged_file(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["list", "expand", "flags", "detect", "check", "coherent", "runs-on"])
 def test_every_command_has_an_example_in_its_help(run: Run, command: str) -> None:
     assert f"Example: rocwheel targets {command}" in " ".join(run(command, "--help").stdout.split())
+
+
+def _documented_commands() -> list[object]:
+    text = (Path(__file__).parents[2] / "docs/targets.md").read_text()
+    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    examples = [example for block in blocks for example in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    return [pytest.param(*example.split("\n", 1), id=example.partition("\n")[0]) for example in examples]
+
+
+@pytest.mark.parametrize(("command", "output"), _documented_commands())
+def test_documented_commands_print_what_the_documentation_shows(run: Run, command: str, output: str) -> None:
+    assert run(*shlex.split(command)[2:]) == (0, output, "")
