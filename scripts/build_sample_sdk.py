@@ -1,28 +1,25 @@
 """Build the sample SDK from scripts/sample_sdk and pack it as artifact archives into src/rocwheel/sample.
 
 Needs Debian 12's clang-16, lld-16, llvm-16 and binutils. The same sources give the same bytes.
-Usage: ``python scripts/build_sample_sdk.py [DIR]``; the archives go into DIR, else where the package has them.
+Usage: ``python -m scripts.build_sample_sdk [DIR]``; the archives go into DIR, else where the package has them.
 """
 
 from __future__ import annotations
 
-import io
-import lzma
 import shutil
-import stat
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
-import msgspec
+from scripts.sample_sdk.archive import archive
+from scripts.sample_sdk.kernel_files import index_kernels, pack_kernels
+from scripts.sample_sdk.layout import CmakePackage, Kernels, Layout, Library, Program, Single, read_layout
 
 HERE = Path(__file__).parent / "sample_sdk"
 SAMPLE = Path(__file__).parent.parent / "src" / "rocwheel" / "sample"
 LLVM = Path("/usr/lib/llvm-16/bin")
 TOOLS = ("clang", "ld.lld", "llvm-ar", "llvm-objcopy", "clang-offload-bundler")
-MTIME = 315532800  # 1980-01-01, the first day that zip archives know
 
 COMPILE = [
     "-Os",
@@ -39,95 +36,6 @@ COMPILE = [
 ]
 DEVICE = ["-x", "hip", "-nogpulib", "-nogpuinc", "-I", str(HERE / "support")]
 LINK = ["-nostdlib", "-Wl,--build-id=sha1", "-Wl,-z,relro,-z,now,-z,max-page-size=4096", "-Wl,--hash-style=gnu"]
-
-
-class Library(msgspec.Struct):
-    """A shared library, with its links from other names."""
-
-    artifact: str
-    stage: str
-    name: str
-    version: str
-    soname: str | None = None
-    source: str = ""
-    folder: str = "lib"
-    needs: list[str] = []
-    runpath: str = "$ORIGIN"
-    rpath: bool = False
-    linker: str = "lld"
-    symbol_version: str = ""
-
-    @property
-    def path(self) -> str:
-        """Where the file itself stands."""
-        return f"{self.folder}/lib{self.name}.so" + (f".{self.version}" if self.version else "")
-
-    @property
-    def short_name(self) -> str:
-        """The SONAME; empty when it has none."""
-        return f"lib{self.name}.so.{self.version.partition('.')[0]}" if self.soname is None else self.soname
-
-
-class Program(msgspec.Struct):
-    """An executable."""
-
-    artifact: str
-    stage: str
-    path: str
-    source: str = ""
-    needs: list[str] = []
-    runpath: str = "$ORIGIN/../lib"
-    static: bool = False
-
-
-class CmakePackage(msgspec.Struct):
-    """A CMake package that imports one library."""
-
-    artifact: str
-    stage: str
-    package: str
-    library: str
-    target: str
-    aliases: list[str] = []
-    dependencies: list[str] = []
-
-
-class Kernels(msgspec.Struct):
-    """Device code in files of its own, for each target."""
-
-    artifact: str
-    stage: str
-    source: str
-    code_object: str = ""
-    bundle: str = ""
-    lazy_index: str = ""
-    kpack: str = ""
-    kpack_member: str = ""
-
-
-class Single(msgspec.Struct):
-    """A file that is built in a way of its own."""
-
-    artifact: str
-    stage: str
-    path: str = ""
-    source: str = ""
-    library: str = ""
-
-
-class Layout(msgspec.Struct):
-    """layout.toml."""
-
-    rocm_version: str
-    targets: list[str]
-    fat_targets: list[str]
-    library: list[Library]
-    program: list[Program]
-    links: dict[str, dict[str, str]]
-    cmake: list[CmakePackage]
-    kernels: list[Kernels]
-    static_library: list[Single]
-    debug: list[Single]
 
 
 def run_llvm(tool: str, *arguments: str | Path) -> None:
@@ -313,60 +221,6 @@ class Builder:
             self.place(package.artifact, package.stage, path).write_text(text)
 
 
-def index_kernels(target: str) -> bytes:
-    """Return the MessagePack index by which a library finds its kernel file for a GPU."""
-    predicate = {"type": "Processor", "value": target}
-    rows = [{"predicate": predicate, "value": f"TensileLibrary_Type_SS_Contraction_{target}"}]
-    return msgspec.msgpack.encode({"version": "4.33.0", "library": {"type": "Hardware", "rows": rows}})
-
-
-def pack_kernels(member: str, target: str, code_object: bytes) -> bytes:
-    """Return a kernel pack (.kpack, version 1, stored) of one code object."""
-    table = {
-        "format_version": 1,
-        "group_name": "blas_lib",
-        "gfx_arch_family": target,
-        "gfx_arches": [target],
-        "toc": {member: {target: {"type": "hsaco", "ordinal": 0, "original_size": len(code_object)}}},
-        "compression_scheme": "none",
-        "blobs": [{"offset": 64, "size": len(code_object)}],
-    }
-    header = b"KPAK" + (1).to_bytes(4, "little") + (64 + len(code_object)).to_bytes(8, "little")
-    return header.ljust(64, b"\0") + code_object + msgspec.msgpack.encode(table)
-
-
-def find_stages(artifact: Path) -> list[str]:
-    """Return the stage folders of an exploded artifact."""
-    return sorted(path.relative_to(artifact).as_posix() for path in artifact.rglob("stage") if path.is_dir())
-
-
-def archive(artifact: Path, output: Path) -> None:
-    """Pack an exploded artifact, its manifest first."""
-    stages = find_stages(artifact)
-    members = sorted(path for stage in stages for path in (artifact / stage).rglob("*"))
-    with lzma.open(output, "wb", preset=9 | lzma.PRESET_EXTREME) as file, tarfile.open(mode="w", fileobj=file) as tar:
-        add(tar, "artifact_manifest.txt", "\n".join(stages).encode())
-        for path in members:
-            name = path.relative_to(artifact).as_posix()
-            if path.is_symlink():
-                add(tar, name, link=str(path.readlink()))
-            elif path.is_dir():
-                add(tar, name, kind=tarfile.DIRTYPE, mode=0o755)
-            else:
-                add(tar, name, path.read_bytes(), mode=0o755 if path.stat().st_mode & stat.S_IXUSR else 0o644)
-
-
-def add(
-    tar: tarfile.TarFile, name: str, data: bytes = b"", *, mode: int = 0o644, link: str = "", kind: bytes = b""
-) -> None:
-    """Add a member whose header tells nothing of this machine."""
-    info = tarfile.TarInfo(name)
-    info.size, info.mode, info.mtime = len(data), mode, MTIME
-    info.type = kind or (tarfile.SYMTYPE if link else tarfile.REGTYPE)
-    info.linkname = link
-    tar.addfile(info, io.BytesIO(data))
-
-
 def find_missing_tools() -> list[str]:
     """Return the tools that this machine lacks."""
     missing = [str(LLVM / tool) for tool in TOOLS if not (LLVM / tool).exists()]
@@ -379,9 +233,8 @@ def main() -> None:
         sys.exit(f"missing: {', '.join(missing)}; install Debian's clang-16, lld-16, llvm-16 and binutils")
     output = Path(sys.argv[1]) if len(sys.argv) > 1 else SAMPLE
     output.mkdir(parents=True, exist_ok=True)
-    layout = msgspec.toml.decode((HERE / "layout.toml").read_bytes(), type=Layout)
     with tempfile.TemporaryDirectory() as folder:
-        builder = Builder(layout, Path(folder))
+        builder = Builder(read_layout(), Path(folder))
         builder.build()
         for old in output.glob("*.tar.xz"):
             old.unlink()
