@@ -23,7 +23,7 @@ demo: setup      ## build, index, install and self-test the sample SDK
 
 test: setup      ## every test but the long corpora
 	bash scripts/install-debian-packages.sh
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not corpus"
 
 lint: setup      ## ruff: rules and format
 	$(BIN)/ruff check .
