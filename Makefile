@@ -36,7 +36,7 @@ contracts: setup ## import-linter: imports point down
 	$(BIN)/lint-imports
 
 docs: setup      ## the documentation site, into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: setup     ## the benchmarks; prints tables
 	$(BIN)/python -m benchmarks
