@@ -105,54 +105,59 @@ def _read_error(path: str, error: OSError) -> InputError:
 class AtomicFile:
     """A temporary file beside ``path`` that takes its name, synced to disk, when committed, and else leaves no trace.
 
-    Raises `WorkError` when the folder can't be written or the disk is full.
+    Making, writing and committing it raise `WorkError` when the folder can't be written or the disk is full. What is
+    written is buffered: a later step may be the one that finds the disk full.
     """
 
     def __init__(self, path: Path, *, mode: int = 0o644) -> None:
         self.path = path
         self._mode = mode
-        try:
+        with self._reporting():
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, self._temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        except OSError as e:
-            raise _write_error(path, e) from e
         self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append bytes where the file stands."""
-        try:
+        """Write bytes where the file stands."""
+        with self._reporting():
             self.file.write(data)
-        except OSError as e:
-            raise _write_error(self.path, e) from e
 
     def overwrite(self, offset: int, data: bytes) -> None:
         """Replace bytes that were written before; the file stands where it stood."""
-        position = self.file.tell()
-        try:
-            # Buffered bytes are written out by a seek, which may be what finds the disk full.
+        with self._reporting():
+            position = self.file.tell()
             self.file.seek(offset)
             self.file.write(data)
             self.file.seek(position)
-        except OSError as e:
-            raise _write_error(self.path, e) from e
+
+    def tell(self) -> int:
+        """Return where the file stands, in bytes from its beginning."""
+        return self.file.tell()
 
     def commit(self) -> None:
-        """Sync the bytes to disk and give the file its name."""
+        """Sync the bytes to disk and give the file its name; it is discarded when that fails."""
         try:
-            with self.file:
+            with self._reporting(), self.file:
                 self.file.flush()
                 os.fchmod(self.file.fileno(), self._mode)
                 os.fsync(self.file.fileno())
-            Path(self._temporary).replace(self.path)
-        except OSError as e:
+                Path(self._temporary).replace(self.path)
+        finally:
             self.discard()
-            raise _write_error(self.path, e) from e
 
     def discard(self) -> None:
         """Remove the temporary file; harmless after `commit`."""
         with suppress(OSError):
             self.file.close()
         Path(self._temporary).unlink(missing_ok=True)
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as e:
+            remedy = "Check the free space and the permissions of its folder."
+            raise WorkError(self.path, f"cannot be written ({e.strerror})", remedy=remedy) from e
 
 
 @contextmanager
@@ -164,9 +169,3 @@ def atomic_file(path: Path, *, mode: int = 0o644) -> Iterator[AtomicFile]:
         target.commit()
     finally:
         target.discard()
-
-
-def _write_error(path: Path, error: OSError) -> WorkError:
-    return WorkError(
-        path, f"cannot be written ({error.strerror})", remedy="Check the free space and the permissions of its folder."
-    )

@@ -27,6 +27,7 @@ __all__ = [
     "WHOLE_LIMIT",
     "Digest",
     "Packed",
+    "block_level",
     "block_ranges",
     "deflate_block",
     "digest_content",
@@ -106,13 +107,18 @@ def block_ranges(size: int) -> list[tuple[int, int]]:
     return [(start, min(start + BLOCK, size)) for start in range(0, size, BLOCK)]
 
 
+def block_level(level: int) -> int:
+    """Return the zlib-ng level of blocks that costs about what libdeflate's ``level`` does."""
+    return _BLOCK_LEVELS[level]
+
+
 def deflate_block(content: Content, start: int, stop: int, level: int) -> bytes:
     """Deflate one block of a content; blocks joined in order are one raw deflate stream of the whole."""
     history = min(start, _WINDOW)
     with content.open(start - history, stop) as buffers:
         data = memoryview(_joined(buffers))
         dictionary = bytes(data[:history])
-        compressor = zlib_ng.compressobj(_BLOCK_LEVELS[level], zlib_ng.DEFLATED, -15, 9, 0, dictionary)
+        compressor = zlib_ng.compressobj(block_level(level), zlib_ng.DEFLATED, -15, 9, 0, dictionary)
         head = compressor.compress(data[history:])
     is_last = stop == content.size
     return head + compressor.flush(zlib_ng.Z_FINISH if is_last else zlib_ng.Z_SYNC_FLUSH)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-__all__ = ["BytesContent", "Content", "FileContent", "SequenceContent", "slice_buffers"]
+__all__ = ["BytesContent", "Content", "FileContent", "SequenceContent"]
 
 
 class Content(Protocol):
@@ -76,25 +76,37 @@ class SequenceContent:
 
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """Open only the parts that the range touches."""
-        with ExitStack() as stack:
-            buffers: list[memoryview] = []
-            index = bisect_right(self._ends, start)
-            while index < len(self.parts) and (begin := self._ends[index] - self.parts[index].size) < stop:
-                part = self.parts[index]
-                part_range = max(start - begin, 0), min(stop - begin, part.size)
-                buffers += stack.enter_context(part.open(*part_range))
-                index += 1
-            yield buffers
+        """Open the one part that holds the range, or copy from each part that it touches.
+
+        Parts are open one at a time: a tar has more members than a process may have open files.
+        """
+        touched = self._touched(start, stop)
+        if len(touched) == 1:
+            part, part_start, part_stop = touched[0]
+            with part.open(part_start, part_stop) as buffers:
+                yield buffers
+        else:
+            yield [memoryview(_gathered(touched, stop - start))]
+
+    def _touched(self, start: int, stop: int) -> list[tuple[Content, int, int]]:
+        """Return the parts that hold bytes of the range, with the range inside each."""
+        touched = []
+        for index in range(bisect_right(self._ends, start), len(self.parts)):
+            part = self.parts[index]
+            begin = self._ends[index] - part.size
+            if begin >= stop:
+                break
+            if part.size:
+                touched.append((part, max(start - begin, 0), min(stop - begin, part.size)))
+        return touched
 
 
-def slice_buffers(buffers: list[memoryview], start: int, stop: int) -> list[memoryview]:
-    """Return the part of a buffer sequence between two offsets, without copying."""
-    parts = []
-    begin = 0
-    for buffer in buffers:
-        end = begin + len(buffer)
-        if start < end and begin < stop:
-            parts.append(buffer[max(start - begin, 0) : min(stop, end) - begin])
-        begin = end
-    return parts
+def _gathered(pieces: list[tuple[Content, int, int]], size: int) -> bytearray:
+    data = bytearray(size)
+    position = 0
+    for content, start, stop in pieces:
+        with content.open(start, stop) as buffers:
+            for buffer in buffers:
+                data[position : position + len(buffer)] = buffer
+                position += len(buffer)
+    return data

@@ -65,15 +65,14 @@ class ZipWriter:
 
     def __init__(self, target: AtomicFile, moment: ZipTime) -> None:
         self._target = target
-        self._file = target.file
         self._moment = moment
         self._entries: list[ZipEntry] = []
 
     def begin(self, name: str, mode: int, method: int, size: int) -> None:
         """Start a member of at most ``size`` unpacked bytes; `write` takes its packed bytes, `end` completes it."""
-        self._entry = ZipEntry(name, mode, method, self._file.tell(), size, is_zip64=size >= _ZIP64_FROM)
+        self._entry = ZipEntry(name, mode, method, self._target.tell(), size, is_zip64=size >= _ZIP64_FROM)
         self._target.write(self._local_header(self._entry))
-        self._start = self._file.tell()
+        self._start = self._target.tell()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append packed bytes to the member."""
@@ -81,17 +80,17 @@ class ZipWriter:
 
     def end(self, size: int, crc32: int) -> None:
         """Complete the member: its local header gets the sizes, and the CRC-32 of the unpacked bytes."""
-        end = self._file.tell()
+        end = self._target.tell()
         entry = msgspec.structs.replace(self._entry, size=size, packed_size=end - self._start, crc32=crc32)
         self._target.overwrite(entry.offset, self._local_header(entry))
         self._entries.append(entry)
 
     def close(self) -> None:
         """Write the central directory and its end records."""
-        start = self._file.tell()
+        start = self._target.tell()
         for entry in self._entries:
             self._target.write(self._central_header(entry))
-        size = self._file.tell() - start
+        size = self._target.tell() - start
         count = len(self._entries)
         if count > _MAX16 or start > _MAX32 or size > _MAX32:
             self._write_end64(count, size, start)
@@ -99,7 +98,7 @@ class ZipWriter:
         self._target.write(_END.pack(b"PK\5\6", 0, 0, *fields))
 
     def _write_end64(self, count: int, size: int, start: int) -> None:
-        end64 = self._file.tell()
+        end64 = self._target.tell()
         fields = (_VERSION64 | _MADE_BY_UNIX, _VERSION64, 0, 0, count, count, size, start)
         self._target.write(_END64.pack(b"PK\6\6", _END64.size - 12, *fields))
         self._target.write(_LOCATOR64.pack(b"PK\6\7", 0, end64, 1))
