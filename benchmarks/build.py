@@ -1,0 +1,100 @@
+"""``rocwheel build`` on over 2 GB of binaries, beside the floor: what two plain workers take for the same bytes."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from rich.filesize import decimal
+
+from benchmarks.floor import unpack_members
+from benchmarks.measure import CACHE, Run, folder_size, machine, markdown_table, median_run, run_measured
+from benchmarks.tree import make_tree
+
+__all__ = ["main"]
+
+_WORK = CACHE / "bench"
+_ROUNDS = 3
+_HEADER = ("", "wall s", "CPU s", "resident", "scratch", "output bytes")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the tables; ``arguments`` are those of the command line of this benchmark alone."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.build", description=__doc__)
+    parser.add_argument("--tree", type=Path, help="folder of artifacts (default: made from Debian's packages)")
+    parser.add_argument("--rounds", type=int, default=_ROUNDS, help=f"measured rounds (default: {_ROUNDS})")
+    options = parser.parse_args(arguments or [])
+    tree = options.tree or make_tree()
+    print(f"{machine()}; {decimal(folder_size(tree))} of artifacts; medians of {options.rounds} rounds\n", flush=True)
+    members = _WORK / "members"
+    shutil.rmtree(members, ignore_errors=True)
+    try:
+        _build(tree)  # Not counted: it warms the page cache and makes the members that the floor packs.
+        unpack_members(sorted((_WORK / "out").rglob("*.whl")), members)
+        print(_table(tree, members, options.rounds))
+    finally:
+        shutil.rmtree(members, ignore_errors=True)
+
+
+def _table(tree: Path, members: Path, rounds: int) -> str:
+    builds, floors = [], []
+    for _ in range(rounds):
+        floors.append(_floor(members, "same"))
+        builds.append(_build(tree))
+    build, floor = median_run(builds), median_run(floors)
+    rows = [
+        _row("`rocwheel build`", build),
+        _row("floor: the same codecs, two plain workers", floor),
+        _ratio("build : floor", build, floor),
+        _row("for orientation: libdeflate throughout", _floor(members, "libdeflate")),
+        _row("for orientation: zlib 6 throughout", _floor(members, "zlib")),
+    ]
+    return markdown_table(_HEADER, rows)
+
+
+def _build(tree: Path) -> Run:
+    output = _emptied()
+    command = [sys.executable, "-m", "rocwheel", "build", "--artifact-dir", str(tree), "--dest-dir", str(output)]
+    return _measure([*command, "--quiet"], output)
+
+
+def _floor(members: Path, codec: str) -> Run:
+    output = _emptied()
+    return _measure([sys.executable, "-m", "benchmarks.floor", str(members), str(output), codec], output)
+
+
+def _emptied() -> Path:
+    """Return the folder of outputs, empty: every run writes new files."""
+    output = _WORK / "out"
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True)
+    return output
+
+
+def _measure(command: list[str], output: Path) -> Run:
+    temporary = _WORK / "tmp"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    return run_measured(command, watched=(output, temporary), environment={"TMPDIR": str(temporary)})
+
+
+def _row(name: str, run: Run) -> tuple[str, ...]:
+    sizes = (decimal(run.resident), decimal(run.scratch), f"{run.output:,}")
+    return (name, f"{run.wall:.1f}", f"{run.cpu:.1f}", *sizes)
+
+
+def _ratio(name: str, run: Run, floor: Run) -> tuple[str, ...]:
+    return (
+        name,
+        f"{run.wall / floor.wall:.2f}",
+        f"{run.cpu / floor.cpu:.2f}",
+        "",
+        "",
+        f"{run.output / floor.output:.4f}",
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

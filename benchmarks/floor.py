@@ -1,0 +1,132 @@
+"""The floor under a build: the same bytes read, hashed, deflated and written by plain worker processes, no more.
+
+Run as a program, so that what it takes is measured as a build's is: ``python -m benchmarks.floor MEMBERS DEST CODEC``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import zlib
+from dataclasses import dataclass
+from multiprocessing import Process, SimpleQueue
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zipfile import ZIP_STORED, ZipFile
+
+import deflate
+from zlib_ng import zlib_ng
+
+from rocwheel.distributions.compression import WHOLE_LIMIT, block_level
+from rocwheel.packages.build import DEFAULT_LEVEL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["CODECS", "unpack_members"]
+
+_PIECE = 32 << 20
+_WORKERS = 2
+_STORED_SUFFIX = ".stored"
+
+
+def unpack_members(wheels: Iterable[Path], folder: Path) -> None:
+    """Unpack the members of wheels into flat files, so that the floor reads just what a build has to put out."""
+    folder.mkdir(parents=True)
+    for wheel in wheels:
+        with ZipFile(wheel) as archive:
+            for number, info in enumerate(archive.infolist()):
+                suffix = _STORED_SUFFIX if info.compress_type == ZIP_STORED else ".deflated"
+                target = folder / f"{wheel.name}.{number}{suffix}"
+                with archive.open(info) as source, target.open("wb") as copy:
+                    shutil.copyfileobj(source, copy, 1 << 20)
+
+
+def _pack_libdeflate(data: bytes) -> bytes:
+    return bytes(deflate.deflate_compress(data, DEFAULT_LEVEL))
+
+
+def _pack_zlib_ng(data: bytes) -> bytes:
+    compressor = zlib_ng.compressobj(block_level(DEFAULT_LEVEL), zlib_ng.DEFLATED, -15, 9)
+    return bytes(compressor.compress(data) + compressor.flush())
+
+
+def _pack_zlib(data: bytes) -> bytes:
+    compressor = zlib.compressobj(6, zlib.DEFLATED, -15)
+    return compressor.compress(data) + compressor.flush()
+
+
+def _store(data: bytes) -> bytes:
+    return data
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    path: str
+    start: int
+    size: int
+    pack: Callable[[bytes], bytes]
+
+
+def _same_pieces(path: Path, size: int) -> list[_Piece]:
+    """Pack as rocwheel does: whole with libdeflate up to a limit, in blocks with zlib-ng above."""
+    if size <= WHOLE_LIMIT:
+        return [_Piece(str(path), 0, size, _pack_libdeflate)]
+    return _cut(path, size, _pack_zlib_ng)
+
+
+def _libdeflate_pieces(path: Path, size: int) -> list[_Piece]:
+    return _cut(path, size, _pack_libdeflate)
+
+
+def _zlib_pieces(path: Path, size: int) -> list[_Piece]:
+    return _cut(path, size, _pack_zlib)
+
+
+def _cut(path: Path, size: int, pack: Callable[[bytes], bytes]) -> list[_Piece]:
+    return [_Piece(str(path), start, min(_PIECE, size - start), pack) for start in range(0, size, _PIECE)]
+
+
+CODECS = {"same": _same_pieces, "libdeflate": _libdeflate_pieces, "zlib": _zlib_pieces}
+"""How members are cut and packed, by name."""
+
+
+def _pieces(folder: Path, codec: str) -> list[_Piece]:
+    """Return the work, largest piece first, so that both workers are busy to the end."""
+    pieces = []
+    for path in sorted(folder.iterdir()):
+        size = path.stat().st_size
+        stored = path.name.endswith(_STORED_SUFFIX)
+        pieces += _cut(path, size, _store) if stored else CODECS[codec](path, size)
+    return sorted(pieces, key=lambda piece: -piece.size)
+
+
+def _work(pieces: SimpleQueue[_Piece | None], dest: Path) -> None:
+    with dest.open("wb") as out:
+        while piece := pieces.get():
+            with Path(piece.path).open("rb") as file:
+                file.seek(piece.start)
+                data = file.read(piece.size)
+            hashlib.sha256(data).digest()
+            zlib_ng.crc32(data)
+            out.write(piece.pack(data))
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _main(folder: Path, dest: Path, codec: str) -> int:
+    pieces: SimpleQueue[_Piece | None] = SimpleQueue()
+    workers = [Process(target=_work, args=(pieces, dest / f"worker-{number}")) for number in range(_WORKERS)]
+    for worker in workers:
+        worker.start()
+    for piece in [*_pieces(folder, codec), *[None] * _WORKERS]:
+        pieces.put(piece)
+    for worker in workers:
+        worker.join()
+    return max(worker.exitcode or 0 for worker in workers)
+
+
+if __name__ == "__main__":
+    sys.exit(_main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))

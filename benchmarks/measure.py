@@ -1,0 +1,109 @@
+"""Measuring of child processes, and Markdown tables of what was measured."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import threading
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ["CACHE", "Run", "folder_size", "machine", "markdown_table", "median_run", "run_measured"]
+
+CACHE = Path(__file__).parent.parent / ".cache"
+"""Where downloads and benchmark trees are kept; git ignores it."""
+
+_SAMPLE_INTERVAL = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run of a command took: seconds of time and of CPU (of all its processes), and bytes."""
+
+    wall: float
+    cpu: float
+    resident: int
+    """Largest resident memory of any one process (``ru_maxrss``)."""
+    scratch: int
+    """Most bytes in the watched folders at any moment, beyond those that the run leaves there."""
+    output: int
+    """Bytes that the run leaves in the watched folders."""
+
+
+def run_measured(command: Sequence[str], *, watched: Sequence[Path], environment: Mapping[str, str]) -> Run:
+    """Run a command to its end; its messages go where ours go.
+
+    Raises ``subprocess.CalledProcessError`` when it fails.
+    """
+    before = sum(map(folder_size, watched))
+    with _watching(watched) as sizes:
+        start = time.monotonic()
+        process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.monotonic() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    output = sum(map(folder_size, watched)) - before
+    scratch = max(max(sizes) - before - output, 0)
+    return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10, scratch, output)
+
+
+@contextmanager
+def _watching(folders: Sequence[Path]) -> Iterator[list[int]]:
+    """Sample the size of folders in a thread until the block ends."""
+    sizes = [0]
+    done = threading.Event()
+
+    def sample() -> None:
+        while not done.wait(_SAMPLE_INTERVAL):
+            sizes.append(sum(map(folder_size, folders)))
+
+    thread = threading.Thread(target=sample)
+    thread.start()
+    try:
+        yield sizes
+    finally:
+        done.set()
+        thread.join()
+
+
+def folder_size(folder: Path) -> int:
+    """Return the bytes of all files below a folder; files that vanish meanwhile count nothing."""
+    size = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                size += (Path(parent) / name).lstat().st_size
+    return size
+
+
+def median_run(runs: Sequence[Run]) -> Run:
+    """Return medians of times, and the largest of what must never be passed."""
+    return Run(
+        statistics.median(run.wall for run in runs),
+        statistics.median(run.cpu for run in runs),
+        max(run.resident for run in runs),
+        max(run.scratch for run in runs),
+        max(run.output for run in runs),
+    )
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table with its first column to the left and the numbers of the others to the right."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def machine() -> str:
+    """Name the processor and the number of cores at hand, and how busy they were in the last minute."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
+    return f"{model}, {len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}"
