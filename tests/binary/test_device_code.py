@@ -1,0 +1,39 @@
+"""Tests of finding device code in any file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.device_code import device_targets
+from rocwheel.binary.device_error import Place
+from rocwheel.binary.offload_bundle import read_offload_bundle
+
+if TYPE_CHECKING:
+    from tests.binary.conftest import Fixture
+
+TWO = ["gfx1030", "gfx906", "gfx90a:xnack+"]
+
+
+@pytest.mark.parametrize(
+    ("name", "targets"),
+    [
+        ("v19/libtwo.plain.so", TWO),
+        ("v22/libtwo.ccob.so", TWO),
+        ("v19/vadd.plain.o", TWO),
+        ("edge/two.v18.ccob.fatbin", TWO),
+        ("edge/big.22.ccob", ["gfx1030"]),
+        ("edge/hostonly.hipfb", []),
+        ("v19/saxpy.rdc.o", []),
+        ("mach/flags.22", []),
+    ],
+)
+def test_targets_of_any_file_are_named_once(fixture: Fixture, name: str, targets: list[str]) -> None:
+    assert [str(target) for target in device_targets(fixture(name), name=name)] == targets
+
+
+def test_target_of_a_code_object_by_itself_is_named(fixture: Fixture) -> None:
+    data = fixture("v22/saxpy.hipfb")
+    entry = read_offload_bundle(data, place=Place("x")).device_entries[3]
+    assert [str(target) for target in device_targets(data[entry.offset : entry.stop], name="x.co")] == ["gfx90a:xnack+"]

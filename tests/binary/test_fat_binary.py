@@ -1,0 +1,95 @@
+"""Tests of fat binaries."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.device_error import DeviceCodeError
+from rocwheel.binary.fat_binary import FatBinary, read_fat_binary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.binary.conftest import Fixture, Run
+
+
+def read(data: memoryview) -> FatBinary:
+    fat = read_fat_binary(data, name="libx.so")
+    assert fat is not None
+    return fat
+
+
+@pytest.mark.parametrize(
+    ("name", "wrappers", "bundles"),
+    [
+        ("v18/libtwo.ccob.so", 2, 2),
+        ("v18/libtwo.rdcccob.so", 2, 1),
+        ("v19/libtwo.plain.so", 2, 2),
+        ("v19/libtwo.rdc.so", 2, 1),
+        ("v19/vadd.plain.o", 1, 1),
+        ("v22/libtwo.ccob.so", 2, 2),
+        ("v22/libtwo.rdc.so", 2, 1),
+        ("v23/libtwo.plain.so", 2, 2),
+        ("v23/libtwo.rdc.so", 1, 1),
+        ("hip/realcompress", 1, 1),
+    ],
+)
+def test_wrappers_and_bundles_are_found(fixture: Fixture, name: str, wrappers: int, bundles: int) -> None:
+    fat = read(fixture(name))
+    found = list(fat.iter_bundles(fixture(name)))
+    assert (len(fat.wrappers), len(found)) == (wrappers, bundles)
+    assert fat.starts == tuple(bundle.start for bundle in found)
+
+
+@pytest.mark.parametrize("name", ["v19/saxpy.rdc.o", "v22/saxpy.hipfb", "mach/flags.22"])
+def test_other_file_is_no_fat_binary(fixture: Fixture, name: str) -> None:
+    assert read_fat_binary(fixture(name), name=name) is None
+
+
+@pytest.mark.parametrize("option", ["--pack-dyn-relocs=none", "--pack-dyn-relocs=relr"])
+def test_pointers_are_resolved_however_they_are_relocated(
+    fixture_path: Callable[[str], Path], run_tool: Run, tmp_path: Path, option: str
+) -> None:
+    library = tmp_path / "lib.so"
+    objects = [str(fixture_path("v19/vadd.plain.o"))]
+    run_tool(["ld.lld-16", "-shared", option, "--unresolved-symbols=ignore-all", "-o", str(library), *objects])
+    data = memoryview(library.read_bytes())
+    fat = read(data)
+    assert [bundle.start for bundle in fat.iter_bundles(data)] == [0]
+    assert fat.wrappers[0].pointer.target == fat.section.address
+
+
+def test_wrapper_of_a_kpack_archive_is_told(fixture: Fixture) -> None:
+    data = bytearray(fixture("v22/libtwo.plain.so"))
+    wrappers = read(memoryview(data)).wrappers
+    data[wrappers[0].offset : wrappers[0].offset + 4] = b"HIPK"
+    fat = read(memoryview(data))
+    assert fat.is_kpacked
+    assert list(fat.iter_bundles(memoryview(data))) == []
+
+
+def test_wrapper_of_an_unknown_kind_is_refused(fixture: Fixture) -> None:
+    data = bytearray(fixture("v22/libtwo.plain.so"))
+    offset = read(memoryview(data)).wrappers[1].offset
+    data[offset : offset + 4] = b"ABCD"
+    message = (
+        f"libx.so: offset {offset:#x}: a fat binary wrapper of magic 0x44434241 and version 1; expected 0x48495046 "
+        "(HIPF) or 0x4b504948 (HIPK) and version 1"
+    )
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        read(memoryview(data))
+
+
+def test_wrapper_that_points_to_no_bundle_is_refused(fixture: Fixture) -> None:
+    data = bytearray(fixture("v22/libtwo.plain.so"))
+    fat = read(memoryview(data))
+    stored_at = fat.wrappers[0].pointer.stored_at
+    assert stored_at is not None
+    data[stored_at : stored_at + 8] = (fat.section.address + 64).to_bytes(8, "little")
+    message = "libx.so: offset 0x1040: a wrapper points here; expected the start of a bundle"
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        list(read(memoryview(data)).iter_bundles(memoryview(data)))

@@ -1,0 +1,80 @@
+"""Tests of device code in object files and static libraries."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.ar_archive import is_ar_archive, iter_ar_members
+from rocwheel.binary.device_error import DeviceCodeError
+from rocwheel.binary.device_facts import read_device_facts
+from rocwheel.binary.elf import read_sections
+from rocwheel.binary.offload_image import read_offload_images
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.binary.conftest import Fixture, Run
+
+BITCODE = b"BC\xc0\xde"
+
+
+@pytest.mark.parametrize("name", ["v19/saxpy.rdc.o", "v23/saxpy.rdc.o"], ids=["old driver", "new driver"])
+def test_images_of_both_offload_drivers_are_found(fixture: Fixture, name: str) -> None:
+    data = fixture(name)
+    images = read_offload_images(data, name=name)
+    assert sorted((image.kind, str(image.target)) for image in images) == [
+        ("hip", "gfx1030"),
+        ("hip", "gfx906"),
+        ("hip", "gfx90a:xnack+"),
+    ]
+    assert all(data[image.offset : image.offset + 4] == BITCODE for image in images)
+
+
+@pytest.mark.parametrize(
+    ("offset", "new", "message"),
+    [
+        (0, b"\0", "an offload binary that starts with b'\\x00\\xff\\x10\\xad', version 2; expected"),
+        (4, b"\x03", "an offload binary that starts with b'\\x10\\xff\\x10\\xad', version 3; expected"),
+        (8, b"\xff\xff\xff", "an offload binary of 16777215 bytes; expected at most 12696"),
+        (16, b"\xff\xff\xff", "an entry of an offload binary lies past its end"),
+        (32 + 24, b"\xff\xff\xff", "an image of an offload binary lies past its end"),
+        (32 + 16, b"\xff", "a table of strings of an offload binary lies past its end"),
+        (0x98, b"\xff\xff\xff", "a string of an offload binary lies past its end"),
+    ],
+    ids=["magic", "version", "size", "entry", "image", "strings", "string"],
+)
+def test_damaged_offload_binary_is_refused(fixture: Fixture, offset: int, new: bytes, message: str) -> None:
+    data = bytearray(fixture("v23/saxpy.rdc.o"))
+    [section] = [s for s in read_sections(data, name="x") if s.name == ".llvm.offloading"]
+    start = section.offset + offset
+    data[start : start + len(new)] = new
+    with pytest.raises(DeviceCodeError, match=re.escape(f"x.o: offset 0x260: {message}")):
+        read_offload_images(memoryview(data), name="x.o")
+
+
+def test_members_of_a_static_library_are_found(
+    fixture_path: Callable[[str], Path], run_tool: Run, tmp_path: Path
+) -> None:
+    archive, named = tmp_path / "libx.a", tmp_path / "an_object_file_with_a_long_name.o"
+    named.write_bytes(fixture_path("v23/saxpy.rdc.o").read_bytes())
+    run_tool(["ar", "rcs", str(archive), str(named), str(fixture_path("v19/vadd.plain.o"))])
+    data = memoryview(archive.read_bytes())
+    assert is_ar_archive(data)
+    members = list(iter_ar_members(data, name="libx.a"))
+    assert [member.name for member in members] == ["an_object_file_with_a_long_name.o", "vadd.plain.o"]
+    assert data[members[0].offset : members[0].offset + members[0].size] == named.read_bytes()
+    facts = read_device_facts(data, name="libx.a")
+    assert facts is not None
+    assert facts.container == "archive"
+    assert facts.entries[0].id == "an_object_file_with_a_long_name.o:hip-amdgcn-amd-amdhsa"
+
+
+def test_damaged_static_library_is_refused() -> None:
+    data = memoryview(b"!<arch>\n" + b"x.o/".ljust(48) + b"99".ljust(10) + b"`\n" + b"short")
+    message = "libx.a: offset 0x8: b'x.o/            ' where an archive member should start"
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        list(iter_ar_members(data, name="libx.a"))
