@@ -41,9 +41,9 @@ def make_artifact(tmp_path: Path) -> MakeArtifact:
                 place.symlink_to(content)
             else:
                 place.write_bytes(content)
-        for path in [folder, *folder.rglob("*")]:  # Whatever the umask is.
-            if not path.is_symlink():
-                path.chmod(0o755 if path.is_dir() else 0o644)
+        for place in [folder, *folder.rglob("*")]:  # Whatever the umask is.
+            if not place.is_symlink():
+                place.chmod(0o755 if place.is_dir() else 0o644)
         return folder
 
     return make

@@ -1,0 +1,161 @@
+"""The commands of ``rocwheel artifacts``, run as users run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+Done = subprocess.CompletedProcess[str]
+
+
+def rocwheel(*arguments: object, prefix: tuple[str, ...] = (), program: tuple[str, ...] = ("-m", "rocwheel")) -> Done:
+    command = [*prefix, sys.executable, *program, "artifacts", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def artifacts(tmp_path: Path) -> Path:
+    folder = tmp_path / "artifacts"
+    for name, size in (("blas_lib_generic", 1234567), ("blas_lib_gfx90a:xnack+", 10), ("blas_dev_generic", 1)):
+        stage = folder / name / "math/stage/lib"
+        stage.mkdir(parents=True)
+        (folder / name / "artifact_manifest.txt").write_text("math/stage\n")
+        (stage / "x").write_bytes(os.urandom(size))
+        (stage / "y").symlink_to("x")
+    return folder
+
+
+def test_list_prints_a_table_with_totals(artifacts: Path) -> None:
+    done = rocwheel("list", artifacts, "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split() for line in done.stdout.splitlines() if line.strip() and "─" not in line] == [
+        ["artifact", "component", "target", "files", "symlinks", "bytes"],
+        ["blas", "dev", "generic", "1", "1", "1"],
+        ["blas", "lib", "generic", "1", "1", "1,234,567"],
+        ["blas", "lib", "gfx90a:xnack+", "1", "1", "10"],
+        ["3", "artifacts", "3", "3", "1,234,578"],
+    ]
+
+
+def test_list_prints_json(artifacts: Path) -> None:
+    done = rocwheel("list", artifacts, "--json", "--target", "gfx90a", "--files")
+    assert json.loads(done.stdout) == {
+        "schema": "rocwheel.artifacts/1",
+        "directory": str(artifacts),
+        "artifacts": [
+            {
+                "artifact": "blas_lib_gfx90a:xnack+",
+                "name": "blas",
+                "component": "lib",
+                "target": "gfx90a:xnack+",
+                "files": 1,
+                "symlinks": 1,
+                "bytes": 10,
+                "entries": [
+                    {"path": "lib", "kind": "directory", "mode": "755"},
+                    {"path": "lib/x", "kind": "file", "mode": "644", "bytes": 10},
+                    {"path": "lib/y", "kind": "symlink", "mode": "777", "link": "x"},
+                ],
+            }
+        ],
+        "files": 1,
+        "symlinks": 1,
+        "bytes": 10,
+    }
+
+
+def test_list_prints_what_the_artifacts_hold_on_whole_lines(artifacts: Path) -> None:
+    long = "directory/" * 20 + "file"
+    place = artifacts / "blas_dev_generic/math/stage" / long
+    place.parent.mkdir(parents=True)
+    place.write_bytes(b"")
+    done = rocwheel("list", artifacts, "--files", "--component", "dev", "--quiet")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["blas_dev_generic", "file", "644", "0", long] in lines
+    assert ["blas_dev_generic", "symlink", "777", "0", "lib/y", "->", "x"] in lines
+
+
+def test_archive_and_extract_print_what_they_made(artifacts: Path, tmp_path: Path) -> None:
+    packed = rocwheel("archive", artifacts, "blas_dev_generic", "--dest-dir", tmp_path / "out", "--format", "xz")
+    archive = tmp_path / "out/blas_dev_generic.tar.xz"
+    assert (packed.returncode, packed.stdout) == (0, f"{archive}\n")
+    unpacked = rocwheel("extract", archive, "--dest-dir", tmp_path / "again", "--json")
+    assert json.loads(unpacked.stdout) == {
+        "schema": "rocwheel.artifact-folders/1",
+        "paths": [str(tmp_path / "again/blas_dev_generic")],
+    }
+    assert (tmp_path / "again/blas_dev_generic/math/stage/lib/y").readlink() == Path("x")
+
+
+def test_the_date_of_archives_can_be_set(artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
+    done = rocwheel("archive", artifacts, "--dest-dir", tmp_path / "out")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: SOURCE_DATE_EPOCH: is 'yesterday'; expected a whole number of seconds since 1970. "
+        "Correct or unset it.\n"
+    )
+
+
+def test_bad_input_ends_with_status_2_and_no_output(artifacts: Path, tmp_path: Path) -> None:
+    (artifacts / "rand_lib_generic").mkdir()
+    for command in (["list"], ["archive", "--dest-dir", tmp_path / "out"]):
+        done = rocwheel(*command, artifacts, "--quiet")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (
+            f"error: {artifacts}: 1 problem\n  {artifacts}/rand_lib_generic: has no artifact_manifest.txt. "
+            "Is it an artifact whose copying broke off? Complete or remove the folder.\n"
+        )
+    assert not (tmp_path / "out").exists()
+
+
+FULL_DISK = (
+    # A limit on the size of files stops writing as a full disk does, without being root.
+    "import resource, sys; from rocwheel.cli import main;"
+    "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20));"
+    "sys.argv[0] = 'rocwheel'; main()"
+)
+
+
+def test_a_full_disk_leaves_no_archive(artifacts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = rocwheel("archive", artifacts, "blas_lib_generic", "--dest-dir", out, "-q", program=("-c", FULL_DISK))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"error: {out}/blas_lib_generic.tar.zst: cannot be written (File too large). "
+        "Check the free space and the permissions of its folder.\n"
+    )
+    assert list(out.iterdir()) == []
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv (util-linux) is not installed")
+@pytest.mark.parametrize("command", ["archive", "extract"])
+def test_a_folder_without_permission_is_told(artifacts: Path, tmp_path: Path, command: str) -> None:
+    rocwheel("archive", artifacts, "blas_dev_generic", "--dest-dir", tmp_path / "archives")
+    out = tmp_path / "out"
+    out.mkdir(mode=0o500)
+    # Without this capability permissions count for root as well.
+    prefix = ("setpriv", "--bounding-set=-dac_override") if os.geteuid() == 0 else ()
+    source = (
+        [artifacts, "blas_dev_generic"] if command == "archive" else [tmp_path / "archives/blas_dev_generic.tar.zst"]
+    )
+    done = rocwheel(command, *source, "--dest-dir", out, "--quiet", prefix=prefix)
+    name = "blas_dev_generic.tar.zst" if command == "archive" else "blas_dev_generic"
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"error: {out}/{name}: cannot be written (Permission denied). "
+        "Check the free space and the permissions of its folder.\n"
+    )
+    assert list(out.iterdir()) == []
+
+
+def test_every_command_shows_an_example() -> None:
+    for command in ("list", "archive", "extract"):
+        done = rocwheel(command, "--help")
+        assert f"Example: rocwheel artifacts {command}" in " ".join(done.stdout.split())
