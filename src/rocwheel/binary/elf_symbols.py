@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["SymbolReader"]
 
 SYMBOL_LAYOUT: Final = Struct("<IBBHQQ")
+_NAME: Final = Struct("<I")
 _HASH_HEADER: Final = Struct("<II")
 _CHUNK_SYMBOLS = 1 << 12
 _MOST_SYMBOLS = 1 << 22
+_MOST_COPIES = 16
 _UNDEFINED = 0
 # Tables that linkers put behind the dynamic symbols: DT_RELA, DT_INIT, DT_FINI, DT_REL, DT_JMPREL, DT_INIT_ARRAY,
 # DT_FINI_ARRAY, DT_RELR.
@@ -50,14 +53,13 @@ class SymbolReader:
         self._strings = strings
 
     def imports(self, *names: bytes) -> bool:
-        """Tell whether an undefined symbol has one of ``names``.
-
-        The strings are searched first: most files don't hold the names, and then no symbol is looked at.
-        """
-        wanted = {offset for name in names for offset in self._find_string(name + b"\0")}
-        if not wanted:
-            return False
-        return any(section == _UNDEFINED and name in wanted for name, _, _, section, _, _ in self._symbols())
+        """Tell whether an undefined symbol has one of ``names``, without going through all symbols."""
+        return any(
+            section == _UNDEFINED
+            for name in names
+            for string in islice(self._find_string(name + b"\0"), _MOST_COPIES)
+            for section in self._find_sections(string)
+        )
 
     def name_offsets(self) -> Iterator[int]:
         """Give the string offset of each dynamic symbol's name, and perhaps a few that are none.
@@ -74,19 +76,32 @@ class SymbolReader:
         found = self._source.find(text, self._strings.offset, self._strings.size, "the dynamic string table")
         return (position - self._strings.offset for position in found)
 
+    def _find_sections(self, name: int) -> Iterator[int]:
+        """Give the section of each symbol whose name begins at ``name`` in the string table."""
+        offset, count = self._table()
+        size = count * SYMBOL_LAYOUT.size
+        for position in self._source.find(_NAME.pack(name & 0xFFFFFFFF), offset, size, "the dynamic symbol table"):
+            if (position - offset) % SYMBOL_LAYOUT.size == 0:
+                yield self._source.unpack(SYMBOL_LAYOUT, position, "a dynamic symbol")[3]
+
     def _symbols(self) -> Iterator[tuple[int, ...]]:
         """Give the fields of each symbol: name, info, visibility, section, value, size."""
-        address = self._dynamic.value(DT_SYMTAB)
-        if address is None:
-            return
-        offset, end = find_offset(self._source, self._segments, address, "the dynamic symbol table")
-        count = self._count(address, end - offset)
-        if count > _MOST_SYMBOLS:
-            raise ElfError(self._source.name, f"{count} dynamic symbols", expected=f"at most {_MOST_SYMBOLS}")
+        offset, count = self._table()
         for start in range(0, count, _CHUNK_SYMBOLS):
             size = min(_CHUNK_SYMBOLS, count - start) * SYMBOL_LAYOUT.size
             chunk = self._source.read(offset + start * SYMBOL_LAYOUT.size, size, "the dynamic symbol table")
             yield from SYMBOL_LAYOUT.iter_unpack(chunk)
+
+    def _table(self) -> tuple[int, int]:
+        """Return the file offset of the symbols and their number; 0 of them when there is no table."""
+        address = self._dynamic.value(DT_SYMTAB)
+        if address is None:
+            return 0, 0
+        offset, end = find_offset(self._source, self._segments, address, "the dynamic symbol table")
+        count = self._count(address, end - offset)
+        if count > _MOST_SYMBOLS:
+            raise ElfError(self._source.name, f"{count} dynamic symbols", expected=f"at most {_MOST_SYMBOLS}")
+        return offset, count
 
     def _count(self, address: int, room: int) -> int:
         """Return what the hash table says, else how many symbols fit before the next table.
