@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -90,3 +92,26 @@ def test_a_destination_that_is_a_file_is_told(artifact: Artifact, tmp_path: Path
         f"{tmp_path}/out/blas_lib_generic: cannot be written (File exists). "
         "Check the free space and the permissions of its folder."
     )
+
+
+def test_a_full_disk_leaves_nothing_behind(make_artifact: MakeArtifact, tmp_path: Path) -> None:
+    folder = make_artifact("blas_lib_generic", {"stage/a": b"a", "stage/b": bytes(100_000), "stage/c": b"c"})
+    # A limit on the size of files stops writing as a full disk does, without being root.
+    program = (
+        "import resource, sys; from pathlib import Path\n"
+        "from rocwheel.artifacts.extraction import extract_artifact\n"
+        "from rocwheel.artifacts.folder import read_folder\n"
+        "from rocwheel.artifacts.names import ArtifactName\n"
+        "from rocwheel.errors import WorkError\n"
+        "artifact = read_folder(Path(sys.argv[1]), ArtifactName.parse('blas_lib_generic'))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "try: extract_artifact(artifact, Path(sys.argv[2]))\n"
+        "except WorkError as e: print(e)\n"
+    )
+    command = [sys.executable, "-c", program, str(folder), str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        f"{tmp_path}/out/blas_lib_generic: cannot be written (File too large). "
+        "Check the free space and the permissions of its folder.\n"
+    )
+    assert list((tmp_path / "out").iterdir()) == []
