@@ -8,7 +8,7 @@ import pytest
 
 from rocwheel.artifacts.import_rules import ImportRules
 from rocwheel.artifacts.import_table import ImportTable, Place, load_table
-from rocwheel.errors import InputError
+from rocwheel.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,6 +80,25 @@ def test_bad_table_is_refused(tmp_path: Path, text: str, fault: str) -> None:
         load_table(path)
 
     assert str(error.value) == f"{path}: {fault}; expected TOML as docs/debian.md describes it"
+
+
+def test_names_and_places_that_cannot_be_are_refused_together(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        "component = []\nbase_libraries = []\n[[artifact]]\nname = 'my_rocm'\n[[place]]\nfrom = 'usr'\nto = '../usr'\n"
+        "[[link]]\npath = '/llvm'\nto = 'lib/llvm'\nartifact = 'base'\n",
+    )
+
+    with pytest.raises(ProblemsError) as error:
+        load_table(path)
+
+    assert str(error.value) == (
+        f"{path}: 3 problems\n"
+        "  my_rocm_run_generic: is no artifact name; "
+        "expected {name}_{component}_{target} of letters, digits and '.+:~-', such as blas_lib_gfx942\n"
+        "  '../usr': climbs with '..'; expected a path inside the prefix\n"
+        "  '/llvm': is absolute; expected a path inside the prefix"
+    )
 
 
 def test_absent_table_is_refused(tmp_path: Path) -> None:

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.errors import InputError
+from rocwheel.artifacts.names import ArtifactName
+from rocwheel.artifacts.paths import path_fault
+from rocwheel.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 __all__ = [
@@ -123,7 +126,8 @@ class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_table(source: Path | str) -> ImportTable:
     """Read a table from a file, or the one of that name that comes with rocwheel.
 
-    Raises `InputError` when it can't be read, is malformed, or holds an expression that is none.
+    Raises `InputError` when it can't be read, is malformed, or holds an expression that is none; `ProblemsError` for
+    names that are none of artifacts and for places outside the prefix.
     """
     try:
         data = (resources.files(__package__) / source if isinstance(source, str) else source).read_bytes()
@@ -134,7 +138,33 @@ def load_table(source: Path | str) -> ImportTable:
         _check_expressions(table)
     except (msgspec.DecodeError, re.error, UnicodeDecodeError) as e:
         raise InputError(source, f"not an import table: {e}", expected="TOML as docs/debian.md describes it") from e
+    if problems := [*_name_problems(table), *_place_problems(table)]:
+        raise ProblemsError(str(source), problems)
     return table
+
+
+def _name_problems(table: ImportTable) -> Iterator[InputError]:
+    names = {rule.name for rule in table.artifact} | {link.artifact for link in table.link} | {table.catch_all}
+    components = {rule.name for rule in table.component} | {"run"}
+    for name in sorted(names - {""}):
+        for component in sorted(components):
+            if problem := _name_problem(f"{name}_{component}_generic"):
+                yield problem
+
+
+def _name_problem(name: str) -> InputError | None:
+    try:
+        ArtifactName.parse(name)
+    except InputError as e:
+        return e
+    return None
+
+
+def _place_problems(table: ImportTable) -> Iterator[InputError]:
+    places = [*table.place, *(place for rule in table.artifact for place in rule.place)]
+    for path in [*(place.destination for place in places if place.destination), *(link.path for link in table.link)]:
+        if fault := path_fault(path):
+            yield InputError(repr(path), fault, expected="a path inside the prefix")
 
 
 def _check_expressions(table: ImportTable) -> None:
