@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from rocwheel.binary.machine import machine_of_number
 from rocwheel.targets.catalog import load_catalog, sort_key
 
 if TYPE_CHECKING:
@@ -82,6 +83,11 @@ def test_every_name_that_a_row_refers_to_is_a_known_processor() -> None:
 def test_no_two_processors_share_a_machine_number() -> None:
     numbers = [row.mach for row in CATALOG.processors.values()]
     assert len(set(numbers)) == len(numbers) == 63
+
+
+def test_the_catalogue_has_every_processor_that_code_objects_can_name() -> None:
+    machines = {machine.processor for number in range(256) if (machine := machine_of_number(number))}
+    assert machines == set(CATALOG.processors)
 
 
 def test_no_release_calls_a_target_both_official_and_unofficial() -> None:

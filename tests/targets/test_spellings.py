@@ -108,14 +108,17 @@ def test_dpkg_reads_the_field_of_a_package(require_tool: Require, tmp_path: Path
     assert printed.split() == list(TARGETS.words)
 
 
-def test_bazel_accepts_the_lines_in_a_bazelrc(require_tool: Require, tmp_path: Path) -> None:
+def test_bazel_accepts_the_lines_in_a_bazelrc(
+    require_tool: Require, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     require_tool("bazel", "bazel-bootstrap")
     (tmp_path / "WORKSPACE").touch()
     (tmp_path / "BUILD").write_text(
         'genrule(name = "x", outs = ["x.txt"], cmd = "echo $$TF_ROCM_AMDGPU_TARGETS > $@")\n'
     )
     (tmp_path / ".bazelrc").write_text(flags_for(Tool.BAZEL, TARGETS))
-    subprocess.run(["bazel", "--batch", "build", "//:x"], cwd=tmp_path, check=True, capture_output=True)
+    startup = ["--batch", f"--output_user_root={tmp_path_factory.mktemp('bazel')}"]
+    subprocess.run(["bazel", *startup, "build", "//:x"], cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / "bazel-bin" / "x.txt").read_text().strip().split(",") == list(TARGETS.words)
 
 
