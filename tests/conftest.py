@@ -1,0 +1,9 @@
+"""What holds for all tests."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+# A deadline would make a busy machine fail a property that holds.
+settings.register_profile("rocwheel", deadline=None)
+settings.load_profile("rocwheel")
