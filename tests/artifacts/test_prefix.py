@@ -141,10 +141,11 @@ def test_artifacts_inside_the_prefix_are_refused(prefix: Path) -> None:
     assert text_of(error) == f"{prefix}/artifacts: is inside the prefix {prefix}. Choose a folder outside."
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 @pytest.mark.parametrize("name", ["bin", "bin/rocminfo"])
 def test_what_may_not_be_read_is_refused(prefix: Path, dest: Path, name: str) -> None:
     (prefix / name).chmod(0)
+    if os.access(prefix / name, os.R_OK):
+        pytest.skip("this user may read everything")
 
     with pytest.raises(InputError, match=r"cannot be read \(Permission denied\)\. Check the permissions\."):
         import_prefix(prefix, dest, ROCM)
