@@ -353,6 +353,7 @@ class Builder:
         manifest = json.dumps({"version": self.version, "links": links}).encode()
         files = {f"_rocm_sdk_libraries/{path}": (target.encode(), FILE) for path in paths[:2]}
         files[f"_rocm_sdk_libraries/.devel_links/{target}.json"] = (manifest, FILE)
+        files[f"_rocm_sdk_libraries/.device-{target}"] = (b"", FILE)
         requirement = [f"Requires-Dist: rocm-sdk-libraries=={self.version}"]
         self._wheel(f"rocm_sdk_device_{target}", files, requirement)
 

@@ -169,7 +169,7 @@ def test_record_lists_the_tree_and_its_files_in_the_form_of_csv(environment: Ins
 
 
 def test_many_processes_at_once_all_succeed(environment: Installed) -> None:
-    command = [environment.path / "bin/hipcc", "--version"]
+    command = [str(environment.path / "bin/hipcc"), "--version"]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(8)]
     outcomes = [(*process.communicate(), process.returncode) for process in processes]
     assert outcomes == [(f"script {environment.root}/bin --version\n".encode(), b"", 0)] * 8

@@ -1,0 +1,123 @@
+"""Uninstalling with real pip and uv: nothing stays, and no package takes anything of another."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.sdk.conftest import Installed
+
+    MakeSet = Callable[..., Path]
+    MakeEnvironment = Callable[..., Installed]
+
+TOOLS = pytest.mark.parametrize("tool", ["pip", "uv"])
+PACKAGES = ("rocm", "rocm-sdk-core", "rocm-sdk-libraries", "rocm-sdk-device-gfx906", "rocm-sdk-devel")
+EVERY_ORDER = list(permutations(PACKAGES))
+ORDERS = [EVERY_ORDER[number] for number in range(0, len(EVERY_ORDER), 17)]
+
+
+def use(environment: Installed) -> None:
+    environment.run("hipcc", "--version")
+    environment.run("rocm-sdk", "path", "--root")
+
+
+def test_uninstall_one_by_one_in_any_order_leaves_nothing(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+    environment = make_environment(make_set(), "uv")
+    before = environment.files()
+    for order in ORDERS:
+        environment.install("rocm[devel,device-gfx906]")
+        use(environment)
+        for name in order:
+            environment.uninstall(name)
+        assert environment.files() == before, order
+
+
+@pytest.mark.parametrize("order", [ORDERS[0], ORDERS[4], ORDERS[0][::-1]], ids=["forth", "mixed", "back"])
+def test_pip_uninstall_one_by_one_leaves_nothing(
+    make_set: MakeSet, make_environment: MakeEnvironment, order: tuple[str, ...]
+) -> None:
+    environment = make_environment(make_set(), "pip")
+    before = environment.files()
+    environment.install("rocm[devel,device-gfx906]")
+    use(environment)
+    for name in order:
+        environment.uninstall(name)
+    assert environment.files() == before
+
+
+@TOOLS
+def test_uninstall_at_once_leaves_nothing(make_set: MakeSet, make_environment: MakeEnvironment, tool: str) -> None:
+    environment = make_environment(make_set(), tool)
+    before = environment.files()
+    environment.install("rocm[devel,device-all,profiler]")
+    use(environment)
+    names = (*PACKAGES, "rocm-sdk-device-gfx1030", "rocm-profiler")
+    environment.uninstall(*names)
+    assert environment.files() == before
+
+
+@TOOLS
+def test_uninstall_without_expansion_leaves_nothing(
+    make_set: MakeSet, make_environment: MakeEnvironment, tool: str
+) -> None:
+    environment = make_environment(make_set(), tool)
+    before = environment.files()
+    environment.install("rocm[devel]")
+    environment.uninstall("rocm", "rocm-sdk-core", "rocm-sdk-libraries", "rocm-sdk-devel")
+    assert environment.files() == before
+
+
+@TOOLS
+def test_what_a_user_put_into_the_tree_goes_with_it(
+    make_set: MakeSet, make_environment: MakeEnvironment, tool: str
+) -> None:
+    environment = make_environment(make_set(), tool)
+    environment.install("rocm[devel]")
+    use(environment)
+    (environment.root / "lib/mine").mkdir()
+    (environment.root / "lib/mine/file").touch()
+    environment.uninstall("rocm-sdk-devel")
+    assert not environment.root.exists()
+
+
+@TOOLS
+def test_devel_uninstalled_leaves_core_and_its_programs(
+    make_set: MakeSet, make_environment: MakeEnvironment, tool: str
+) -> None:
+    environment = make_environment(make_set(), tool)
+    environment.install("rocm[devel,libraries]")
+    use(environment)
+    environment.uninstall("rocm-sdk-devel")
+    assert environment.run("hipcc").stdout == f"script {environment.site}/_rocm_sdk_core/bin\n"
+    environment.run("rocm-sdk", "test")
+
+
+@TOOLS
+def test_upgrade_replaces_the_tree(make_set: MakeSet, make_environment: MakeEnvironment, tool: str) -> None:
+    environment = make_environment(make_set(), tool)
+    environment.install("rocm[devel]")
+    use(environment)
+    newer = environment.__class__(environment.path, make_set(version="7.3.0"), tool, None)
+    newer.install("--upgrade", "rocm[devel]")
+    assert not environment.root.exists()
+    use(newer)
+    assert '"version": "7.3.0"' in (environment.root / ".expanded.json").read_text()
+    newer.run("rocm-sdk", "test")
+
+
+@TOOLS
+def test_reinstalled_devel_is_expanded_again(make_set: MakeSet, make_environment: MakeEnvironment, tool: str) -> None:
+    environment = make_environment(make_set(), tool)
+    environment.install("rocm[devel]")
+    use(environment)
+    environment.install("--no-deps", "--force-reinstall", "rocm-sdk-devel")
+    assert (environment.site / "rocm_sdk_devel/_devel.tar").exists()
+    use(environment)
+    assert not (environment.site / "rocm_sdk_devel/_devel.tar").exists()
+    environment.run("rocm-sdk", "test")
