@@ -16,9 +16,7 @@ from rocwheel.binary.kernel_metadata import (
     Metadata,
     count_kernels,
     read_metadata,
-    rename_target,
 )
-from rocwheel.binary.target_id import TargetId, parse_target_id
 
 if TYPE_CHECKING:
     from tests.binary.conftest import Fixture
@@ -63,40 +61,6 @@ def test_every_note_of_relocatable_device_code_is_read(fixture: Fixture) -> None
 def test_version_3_has_no_target_and_version_2_no_such_note(fixture: Fixture) -> None:
     assert [note.target for note in metadata_of(code_of(fixture("v16/vadd.cov3.hipfb"), "gfx906"))] == [""]
     assert metadata_of(code_of(fixture("v16/vadd.cov2.hipfb"), "gfx906")) == ()
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new", "isa"),
-    [
-        ("v22/saxpy.hipfb", "gfx1030", "gfx1031", "amdgcn-amd-amdhsa--gfx1031"),
-        ("v22/saxpy.hipfb", "gfx90a:xnack+", "gfx90a:xnack-", "amdgcn-amd-amdhsa--gfx90a:xnack-"),
-        ("v23/saxpy.hipfb", "gfx1030", "gfx1036", "amdgcn-amd-amdhsa-unknown-gfx1036"),
-        ("v22/libtwo.rdc.so", "gfx1030", "gfx1031", "amdgcn-amd-amdhsa--gfx1031"),
-    ],
-)
-def test_target_is_renamed_in_every_note(fixture: Fixture, name: str, old: str, new: str, isa: str) -> None:
-    data = bytearray(code_of(fixture(name), old))
-    code = read_code_object(memoryview(data), place=PLACE)
-    before = metadata_of(memoryview(data))
-    for offset, edit in rename_target(memoryview(data), code, parse_target_id(old), parse_target_id(new), place=PLACE):
-        data[offset : offset + len(edit)] = edit
-    after = metadata_of(memoryview(data))
-    assert {note.target for note in after} == {isa}
-    assert [note.kernels for note in after] == [note.kernels for note in before]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("gfx1030", "gfx906", "'gfx906' doesn't fit where the metadata note has 'gfx1030'; expected an equal length"),
-        ("gfx1100", "gfx1101", "a metadata note for 'amdgcn-amd-amdhsa--gfx1030'; expected one for 'gfx1100'"),
-    ],
-)
-def test_target_that_can_not_be_renamed_is_refused(fixture: Fixture, old: str, new: str, message: str) -> None:
-    data = code_of(fixture("v22/saxpy.hipfb"), "gfx1030")
-    code = read_code_object(data, place=PLACE)
-    with pytest.raises(DeviceCodeError, match=re.escape(f"x.co: offset 0x0: {message}")):
-        rename_target(data, code, TargetId(old), TargetId(new), place=PLACE)
 
 
 @pytest.mark.parametrize(

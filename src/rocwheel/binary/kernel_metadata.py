@@ -18,13 +18,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.binary.code_object import CodeObject
-    from rocwheel.binary.target_id import TargetId
 
-__all__ = ["Kernel", "KernelArgument", "Metadata", "count_kernels", "read_metadata", "rename_target"]
+__all__ = [
+    "TARGET_KEY",
+    "VERSION_KEY",
+    "Kernel",
+    "KernelArgument",
+    "Metadata",
+    "count_kernels",
+    "decode_note",
+    "iter_metadata_notes",
+    "read_metadata",
+]
 
 NT_AMDGPU_METADATA = 32
 _OWNER = b"AMDGPU\0"
-_TARGET_KEY = "amdhsa.target"
+TARGET_KEY = "amdhsa.target"
+VERSION_KEY = "amdhsa.version"
 _NOTE = struct.Struct("<III")
 
 
@@ -57,8 +67,8 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     """The content of one metadata note. Version 3 code objects, and assembled ones, may have no target."""
 
-    version: tuple[int, int] = msgspec.field(name="amdhsa.version")
-    target: str = msgspec.field(name=_TARGET_KEY, default="")
+    version: tuple[int, int] = msgspec.field(name=VERSION_KEY)
+    target: str = msgspec.field(name=TARGET_KEY, default="")
     kernels: tuple[Kernel, ...] = msgspec.field(name="amdhsa.kernels", default=())
 
 
@@ -68,7 +78,6 @@ class _KernelCount(msgspec.Struct):
 
 _METADATA = msgspec.msgpack.Decoder(Metadata)
 _COUNT = msgspec.msgpack.Decoder(_KernelCount)
-_TOP_LEVEL = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
 
 
 def read_metadata(data: memoryview, code: CodeObject, *, place: Place) -> tuple[Metadata, ...]:
@@ -76,23 +85,30 @@ def read_metadata(data: memoryview, code: CodeObject, *, place: Place) -> tuple[
 
     Raises `DeviceCodeError` for notes that run past their segment and for notes that are no MessagePack of this shape.
     """
-    return tuple(_decode(_METADATA, data[start:stop], place) for start, stop in _iter_metadata_notes(data, code, place))
+    return tuple(
+        decode_note(_METADATA, data[start:stop], place) for start, stop in iter_metadata_notes(data, code, place)
+    )
 
 
 def count_kernels(data: memoryview, code: CodeObject, *, place: Place) -> int:
     """Return the number of kernels that the notes list; raises `DeviceCodeError` as `read_metadata` does."""
-    notes = _iter_metadata_notes(data, code, place)
-    return sum(len(_decode(_COUNT, data[start:stop], place).kernels) for start, stop in notes)
+    notes = iter_metadata_notes(data, code, place)
+    return sum(len(decode_note(_COUNT, data[start:stop], place).kernels) for start, stop in notes)
 
 
-def _decode(decoder: msgspec.msgpack.Decoder[Any], note: memoryview, place: Place) -> Any:
+def decode_note(decoder: msgspec.msgpack.Decoder[Any], note: memoryview, place: Place) -> Any:
+    """Decode the description of a metadata note; raises `DeviceCodeError` when it is not what ``decoder`` is for."""
     try:
         return decoder.decode(note)
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         raise DeviceCodeError(place, f"a metadata note that is not MessagePack of a code object ({e})") from e
 
 
-def _iter_metadata_notes(data: memoryview, code: CodeObject, place: Place) -> Iterator[tuple[int, int]]:
+def iter_metadata_notes(data: memoryview, code: CodeObject, place: Place) -> Iterator[tuple[int, int]]:
+    """Give start and end of the description of every metadata note, in bytes of the code object.
+
+    Raises `DeviceCodeError` for notes that run past their segment.
+    """
     for offset, size in code.notes:
         for note_type, owner, start, stop in _iter_notes(data, offset, offset + size, place):
             if note_type == NT_AMDGPU_METADATA and owner == _OWNER:
@@ -107,49 +123,3 @@ def _iter_notes(data: memoryview, position: int, end: int, place: Place) -> Iter
             raise DeviceCodeError(place, f"a note at byte {position} of the code object that runs past its segment")
         yield note_type, bytes(data[position + _NOTE.size : position + _NOTE.size + name_size]), start, start + size
         position = start + (size + 3) // 4 * 4
-
-
-def rename_target(
-    data: memoryview, code: CodeObject, old: TargetId, new: TargetId, *, place: Place
-) -> list[tuple[int, bytes]]:
-    """Return the offsets and bytes that make every metadata note name ``new`` instead of ``old``.
-
-    Nothing moves: the names must be of equal length. Raises `DeviceCodeError` when they aren't, when a note names
-    neither, and as `read_metadata` does.
-    """
-    edits = []
-    for start, stop in _iter_metadata_notes(data, code, place):
-        located = _locate_target(data[start:stop], place)
-        if located is None:
-            continue
-        offset, isa = located
-        if not isa.endswith(f"-{old}"):
-            raise DeviceCodeError(place, f"a metadata note for {isa!r}", expected=f"one for {str(old)!r}")
-        renamed = isa.removesuffix(str(old)) + str(new)
-        if len(renamed) != len(isa):
-            raise DeviceCodeError(
-                place, f"{str(new)!r} doesn't fit where the metadata note has {str(old)!r}", expected="an equal length"
-            )
-        edits.append((start + offset, msgspec.msgpack.encode(renamed)))
-    return edits
-
-
-def _locate_target(note: memoryview, place: Place) -> tuple[int, str] | None:
-    """Find offset and text of the target in a note by walking the top level of its map.
-
-    `msgspec.Raw` doesn't tell where it was, but entries follow each other without gaps, after a map header of 1, 3 or 5
-    bytes.
-    """
-    entries: dict[str, msgspec.Raw] = _decode(_TOP_LEVEL, note, place)
-    if _TARGET_KEY not in entries:
-        return None
-    position = {0xDE: 3, 0xDF: 5}.get(note[0], 1)
-    for key, value in entries.items():
-        encoded_key = msgspec.msgpack.encode(key)
-        if bytes(note[position : position + len(encoded_key)]) != encoded_key:
-            break
-        position += len(encoded_key)
-        if key == _TARGET_KEY:
-            return position, msgspec.msgpack.decode(value, type=str)
-        position += len(memoryview(value))
-    raise DeviceCodeError(place, "a metadata note whose target can't be found in its bytes")

@@ -12,9 +12,9 @@ import msgspec
 
 from rocwheel.binary.code_object import FLAGS_OFFSET, encode_flags, read_code_object
 from rocwheel.binary.device_error import DeviceCodeError
-from rocwheel.binary.kernel_metadata import rename_target
 from rocwheel.binary.offload_bundle import BundlePart
 from rocwheel.binary.target_id import BundleEntryId, TargetId
+from rocwheel.binary.target_note import rename_target
 
 if TYPE_CHECKING:
     from rocwheel.binary.device_error import Place
