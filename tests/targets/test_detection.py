@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -172,3 +174,23 @@ def test_what_cannot_be_understood_is_an_error(
 ) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         find_gpus(make_machine(*nodes, environ=environ))
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs Linux's /proc")
+def test_a_file_that_opens_but_cannot_be_read_is_refused_with_the_kernel_s_answer() -> None:
+    assert System().refusal("/proc/self/mem") == "EIO"
+    assert System().refusal("/proc/self/status") == ""
+
+
+def test_a_device_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    assert System(tmp_path).device_refusal("/dev/kfd") == "ENOENT"
+
+
+def test_the_owner_of_a_file_is_told_by_name_and_number() -> None:
+    assert System().owner_group("/dev/null") == ("root", 0)
+
+
+def test_this_process_is_in_its_own_group() -> None:
+    assert System().has_group(os.getegid())
+    assert not System().has_group(2**31 - 7)
+    assert not System().is_member(2**31 - 7)

@@ -112,7 +112,7 @@ def parse_target_set(
     errors, several together as one `ProblemsError`.
     """
     texts = [words] if isinstance(words, str) else words
-    parts = [word for text in texts for word in split_words(text)]
+    parts = [word for text in texts for word in _split_words(text)]
     groups = convert_all(source, partial(_expand_word, source=source, native=native), parts)
     names = dict.fromkeys(name for group in groups for name in group)
     ids = convert_all(source, partial(parse_known_target, source=source), names)
@@ -121,7 +121,7 @@ def parse_target_set(
     return TargetSet.of(ids, source=source)
 
 
-def split_words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     """Split text in any spelling into its words, without separators and ``--offload-arch=``."""
     words = (word.removeprefix(_OFFLOAD_ARCH) for word in _SEPARATORS.split(text))
     return [word for word in words if word]

@@ -43,16 +43,22 @@ class System:
             return None
 
     def refusal(self, path: str) -> str:
-        """Return why a file can't be read, such as ``EACCES``; empty when it can."""
+        """Return why a file can't be read, such as ``EACCES``; empty when it can.
+
+        Files of sysfs refuse when they are read, not when they are opened.
+        """
         try:
-            self._locate(path).open("rb").close()
+            self._locate(path).read_bytes()
         except OSError as e:
             return errno.errorcode.get(e.errno or 0, str(e))
         return ""
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file, folder or device of this path exists."""
-        return self._locate(path).exists()
+        """Tell whether a file, folder or device of this path exists, and may be looked at."""
+        try:
+            return self._locate(path).exists()
+        except OSError:
+            return False
 
     def list_names(self, folder: str) -> list[str]:
         """Return the names in a folder, none when it can't be listed."""
