@@ -39,21 +39,21 @@ step "install them into a clean environment"
 env -i PATH=/usr/bin:/bin HOME="$work" env/bin/pip install --quiet --no-index --find-links packages/dist "rocm[libraries,devel]"
 env/bin/pip list 2>/dev/null
 
-step "move everything that they were made from away"
-mkdir away
-mv artifacts packages away/
-
-# Everything below sees neither this shell's variables nor, as root, the machine's own LLVM and ROCm.
+# The checks see neither this shell's variables nor, as root, the machine's own LLVM and ROCm.
 if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
     isolated=(unshare --mount bash "$here/hide-llvm.sh")
 else
     isolated=()
 fi
-"${isolated[@]}" env -i PATH="$work/env/bin:/usr/bin:/bin" HOME="$work" bash "$here/check.sh" "$work" "$here"
+check() {
+    "${isolated[@]}" env -i PATH="$work/env/bin:/usr/bin:/bin" HOME="$work" bash "$here/check.sh" "$work" "$here"
+}
+check
 
-step "the same after the environment's packages are all that is left"
-rm -rf away
-"${isolated[@]}" env -i PATH="$work/env/bin:/usr/bin:/bin" HOME="$work" bash "$here/check.sh" "$work" "$here"
+step "move away everything that they were made from, and check again"
+mkdir away
+mv artifacts packages away/
+check
 
 step "uninstall leaves nothing behind"
 env/bin/pip uninstall --quiet --yes rocm rocm-sdk-core rocm-sdk-libraries rocm-sdk-devel
@@ -62,4 +62,4 @@ if [ -n "$left" ]; then
     echo "left behind: $left"
     exit 1
 fi
-printf '\nAll of it works. The environment and the packages were in %s.\n' "$work"
+printf '\nAll of it works. The packages are in %s.\n' "$work/away/packages/dist"
