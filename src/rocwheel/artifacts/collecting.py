@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["map_collecting", "serialised"]
 
-_WORKERS = min(4, os.cpu_count() or 1)
-"""Artifacts in work at a time: the codecs leave the interpreter's lock, and hold up to 128 MiB each."""
+_WORKERS = min(3, os.cpu_count() or 1)
+"""Artifacts in work at a time: the codecs leave the interpreter's lock, and each may hold a window of 128 MiB."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
