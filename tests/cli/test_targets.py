@@ -90,6 +90,13 @@ def test_filters_of_list(run: Run, arguments: list[str], expected: list[str]) ->
     assert [row["name"] for row in rows] == expected
 
 
+@pytest.mark.parametrize(("option", "value"), [("--kind", "laptop"), ("--feature", "wavefrontsize64")])
+def test_a_filter_that_can_never_match_is_wrong_usage(run: Run, option: str, value: str) -> None:
+    finished = run("list", option, value)
+    assert (finished.status, finished.stdout) == (2, "")
+    assert f"'{value}' is not one of" in finished.stderr
+
+
 def test_list_tells_every_fact_with_its_sources_as_json(run: Run) -> None:
     assert json.loads(run("list", "gfx1201", "--json").stdout) == {
         "schema": "rocwheel.targets/1",

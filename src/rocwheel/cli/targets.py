@@ -33,6 +33,22 @@ Words = Annotated[
 ]
 
 
+class Kind(str, Enum):
+    """What GPUs are made for."""
+
+    DATA_CENTRE = "data-centre"
+    DESKTOP = "desktop"
+    INTEGRATED = "integrated"
+    GENERIC = "generic"
+
+
+class Feature(str, Enum):
+    """What a target id may set."""
+
+    SRAMECC = "sramecc"
+    XNACK = "xnack"
+
+
 class Form(str, Enum):
     """What `expand` turns targets into."""
 
@@ -64,9 +80,9 @@ def list_command(
     words: Annotated[list[str] | None, typer.Argument(metavar="[TARGETS]...", help="Only these.")] = None,
     *,
     family: Annotated[str, typer.Option(help="Only the targets of this family.")] = "",
-    kind: Annotated[str, typer.Option(help="Only data-centre, desktop or integrated ones.")] = "",
+    kind: Annotated[Kind | None, typer.Option(help="Only those of this kind.")] = None,
     official: Annotated[str, typer.Option(metavar="VERSION", help="Only those official for this ROCm version.")] = "",
-    feature: Annotated[str, typer.Option(help="Only those that have the feature xnack or sramecc.")] = "",
+    feature: Annotated[Feature | None, typer.Option(help="Only those that have this feature.")] = None,
     product: Annotated[str, typer.Option(help="Only those with this in the name of a product.")] = "",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -79,7 +95,13 @@ def list_command(
     setup_logging(quiet=quiet, verbose=verbose)
     chosen = read_targets(words or [], required=False) if words else None
     rows = filter_rows(
-        list_targets(), chosen=chosen, family=family, kind=kind, official=official, feature=feature, product=product
+        list_targets(),
+        chosen=chosen,
+        family=family,
+        kind=kind.value if kind else "",
+        official=official,
+        feature=feature.value if feature else "",
+        product=product,
     )
     if as_json:
         print_json("targets", 1, {"targets": rows})
