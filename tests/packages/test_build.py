@@ -24,7 +24,7 @@ from rocwheel.artifacts.transfer import extract_archives
 from rocwheel.demo import SAMPLE_SDK
 from rocwheel.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.packages.job import BuildJob, PlanJob
-from rocwheel.packages.planning import PlanOptions
+from rocwheel.packages.options import PlanOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,13 +47,13 @@ def elf_members(wheel: Path) -> Iterator[tuple[str, bytes]]:
 
 def run_path(data: bytes) -> tuple[str | None, str | None]:
     """Return DT_RPATH and DT_RUNPATH as pyelftools reads them."""
-    found = {"DT_RPATH": None, "DT_RUNPATH": None}
+    found: dict[str, str] = {}
     for segment in ELFFile(io.BytesIO(data)).iter_segments():
         if isinstance(segment, DynamicSegment):
-            for tag in segment.iter_tags():
-                if tag.entry.d_tag in found:
-                    found[tag.entry.d_tag] = tag.rpath if tag.entry.d_tag == "DT_RPATH" else tag.runpath
-    return found["DT_RPATH"], found["DT_RUNPATH"]
+            tags = {tag.entry.d_tag: tag for tag in segment.iter_tags()}
+            names = {"DT_RPATH": "rpath", "DT_RUNPATH": "runpath"}
+            found |= {name: getattr(tags[name], field) for name, field in names.items() if name in tags}
+    return found.get("DT_RPATH"), found.get("DT_RUNPATH")
 
 
 def digests(folder: Path) -> dict[str, str]:

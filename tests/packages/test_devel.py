@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from rocwheel.packages.options import PlanOptions
 from rocwheel.packages.plan import Plan, TarEntry, TarMember
-from rocwheel.packages.planning import PlanOptions, make_plan
+from rocwheel.packages.planning import make_plan
 from rocwheel.packages.recipe import load_recipe
 from tests.packages.trees import file_entry, library, link_entry, make_catalog, make_facts, program
 

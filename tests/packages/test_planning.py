@@ -9,8 +9,9 @@ import pytest
 
 from rocwheel.binary.runpath import RunpathTag
 from rocwheel.errors import InputError, ProblemsError
-from rocwheel.packages.plan import AliasMember, FileMember, Plan, PlannedWheel, SetRunpath, TextMember
-from rocwheel.packages.planning import PlanOptions, make_plan
+from rocwheel.packages.options import PlanOptions
+from rocwheel.packages.plan import AliasMember, Dropped, FileMember, Plan, PlannedWheel, SetRunpath, TextMember
+from rocwheel.packages.planning import make_plan
 from rocwheel.packages.recipe import load_recipe
 from tests.packages.trees import file_entry, library, link_entry, make_catalog, make_facts, static_program
 
@@ -79,6 +80,7 @@ def test_xnack_variants_share_the_package_of_their_processor() -> None:
 def test_a_device_package_never_owns_the_init_of_the_libraries() -> None:
     wheel = wheel_of(plan(*COMMON, *KERNELS.values()), "rocm-sdk-device-gfx906")
     assert "_rocm_sdk_libraries/__init__.py" not in paths(wheel)
+    assert "_rocm_sdk_libraries/.device-gfx906" in paths(wheel)
     assert text_of(wheel, "_rocm_sdk_libraries/.devel_links/gfx906.json") == (
         '{\n "version": "7.2.0",\n "links": [\n  {\n   "relpath": "lib/rocblas/library/k_gfx906.co",\n'
         '   "target": "../../../../_rocm_sdk_libraries/lib/rocblas/library/k_gfx906.co"\n  }\n ]\n}\n'
@@ -258,6 +260,12 @@ def test_a_device_file_over_a_library_file_stops_the_build() -> None:
 def test_a_version_that_is_none_is_refused(options: PlanOptions, version: str, expected: str) -> None:
     with pytest.raises(InputError, match=re.escape(expected)):
         make_plan(make_catalog(*COMMON, version=version), load_recipe(), make_facts(ELVES), options)
+
+
+def test_an_artifact_for_one_target_that_no_package_takes_is_reported() -> None:
+    stray = file_entry("lib/wmma.co", "rocwmma_lib_gfx1100")
+    made = plan(*COMMON, KERNELS["gfx906"], stray)
+    assert Dropped("", "rocwmma_lib_gfx1100", "no package takes this artifact") in made.dropped
 
 
 def test_versions_are_normalised() -> None:

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from rocwheel.errors import InputError
+from rocwheel.packages.options import PlanOptions
 from rocwheel.packages.plan import Plan, TextMember
-from rocwheel.packages.planning import PlanOptions, make_plan
+from rocwheel.packages.planning import make_plan
 from rocwheel.packages.recipe import load_recipe
 from rocwheel.packages.sdk_source import render_literals
+from rocwheel.targets.catalog import load_catalog
 from tests.packages.trees import file_entry, make_catalog, make_facts
 
+UNAVAILABLE = {row.name for row in load_catalog().targets} - {"gfx906", "gfx1030"}
 CORE = file_entry("bin/hipcc", "core-hip_run_generic", mode=0o755)
 BLAS = file_entry("lib/librocblas.so.5", "blas_lib_generic")
 
@@ -70,10 +73,12 @@ def test_a_lone_target_is_the_default() -> None:
     assert build_info("gfx906")["DEFAULT_FAMILY"] == "gfx906"
 
 
-def test_known_targets_without_package_are_told_so_that_asking_for_them_is_refused() -> None:
-    unavailable = build_info("gfx906")["UNAVAILABLE_TARGETS"]
-    assert "gfx942" in unavailable
-    assert "gfx906" not in unavailable
+def test_asking_for_a_known_target_without_package_is_refused_with_those_that_have_one() -> None:
+    extras = build_info("gfx906", "gfx1030")["EXTRAS"]
+    assert extras["device-gfx942"] == [
+        ["rocm-sdk-core==7.2.0+gfx942.is.not.in.this.release.which.has.gfx906.gfx1030", ""]
+    ]
+    assert extras["device-gfx906"] == [["rocm-sdk-device-gfx906==7.2.0", ""]]
 
 
 def test_frameworks_may_ask_for_device_where_no_device_package_exists() -> None:
@@ -116,7 +121,8 @@ def test_the_wheel_decides_nothing_and_offers_every_target() -> None:
     assert made.sdists == ()
     wheel = next(wheel for wheel in made.wheels if wheel.package == "selector")
     assert wheel.name.file_name == "rocm-7.2.0-py3-none-any.whl"
-    assert wheel.metadata.extras == ("libraries", "device-gfx906", "device-gfx1030", "device-all", "devel")
+    assert wheel.metadata.extras[:4] == ("libraries", "device-gfx906", "device-gfx1030", "device-all")
+    assert {"devel", "device-gfx942"} < set(wheel.metadata.extras)
     assert "rocm-sdk-device-gfx906==7.2.0; extra == 'device-gfx906'" in wheel.metadata.requires
     assert wheel.console_scripts == {"rocm-sdk": "rocm_sdk._cli:main"}
     text = next(m.text for m in wheel.members if isinstance(m, TextMember) and m.path.endswith("_build_info.py"))

@@ -24,9 +24,8 @@ from rocwheel.cli.output import (
 from rocwheel.errors import InputError
 from rocwheel.packages.build import DEFAULT_LEVEL, BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob
+from rocwheel.packages.options import PlanOptions
 from rocwheel.packages.plan import Plan, TarMember
-from rocwheel.packages.planning import PlanOptions
-from rocwheel.targets.target_set import split_words
 
 __all__ = ["build", "plan", "print_distributions"]
 
@@ -71,7 +70,7 @@ def build(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     options = PlanOptions(
-        version, version_suffix, tuple(split_words(targets)), default_family, selector, devel_compression, platform_tag
+        version, version_suffix, (targets,), default_family, selector, devel_compression, platform_tag
     )
     job = BuildJob(PlanJob(artifact_dir, recipe, options), dest_dir, _level(compression), jobs)
     made, result = job.run(progress=make_progress(quiet=quiet))
@@ -103,7 +102,7 @@ def plan(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     options = PlanOptions(
-        version, version_suffix, tuple(split_words(targets)), default_family, selector, devel_compression, platform_tag
+        version, version_suffix, (targets,), default_family, selector, devel_compression, platform_tag
     )
     made = PlanJob(artifact_dir, recipe, options).run(progress=make_progress(quiet=quiet))
     if json:

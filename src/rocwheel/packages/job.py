@@ -14,7 +14,8 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.distributions.source_date import SourceDate
 from rocwheel.packages.build import DEFAULT_LEVEL, BuildResult, build
 from rocwheel.packages.facts import read_facts
-from rocwheel.packages.planning import PlanOptions, make_plan
+from rocwheel.packages.options import PlanOptions
+from rocwheel.packages.planning import make_plan
 from rocwheel.packages.recipe import load_recipe
 from rocwheel.progress import SILENT, Progress
 

@@ -101,6 +101,8 @@ class Selector(_Fields, frozen=True):
     distribution: str
     module: str
     summary: str
+    requires: tuple[str, ...] = ()
+    """Packages that it always depends on."""
     extras: dict[str, tuple[str, ...]] = {}
     """Extra to the packages it adds."""
 
@@ -164,6 +166,7 @@ def _default_recipe() -> bytes:
 def _problems(source: str, recipe: Recipe) -> Iterator[RecipeError]:
     for key, package in recipe.packages.items():
         yield from _package_problems(source, f"packages.{key}", package, recipe)
+    yield from _unknown(source, "selector.requires", recipe.selector.requires, recipe)
     for extra, packages in recipe.selector.extras.items():
         yield from _unknown(source, f"selector.extras.{extra}", packages, recipe)
     for short, library in recipe.libraries.items():

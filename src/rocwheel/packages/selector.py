@@ -5,18 +5,27 @@ from __future__ import annotations
 import itertools
 import re
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rocwheel.distributions.metadata import CoreMetadata, render_metadata
 from rocwheel.distributions.wheel import WheelName
+from rocwheel.errors import InputError
 from rocwheel.packages.members import PlacedPackage
 from rocwheel.packages.plan import PlannedSdist, PlannedWheel, TextMember
-from rocwheel.packages.recipe import Layout, PublicLibrary, Recipe
+from rocwheel.packages.recipe import Layout, Recipe
 from rocwheel.packages.sdk_source import render_literals, sdk_module
+from rocwheel.targets.catalog import load_catalog
+from rocwheel.targets.families import is_family, targets_of
 
-__all__ = ["SelectorFacts", "build_info", "plan_selector_sdist", "plan_selector_wheel"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rocwheel.packages.options import PlanOptions
+    from rocwheel.packages.recipe import PublicLibrary
+
+__all__ = ["SelectorFacts", "build_info", "make_selector_facts", "plan_selector_sdist", "plan_selector_wheel"]
 
 _PYPROJECT = """\
 # The backend is part of this sdist, so that it builds in isolation and without an index.
@@ -46,22 +55,39 @@ class SelectorFacts(msgspec.Struct, frozen=True):
     """What is appended to the names of platform modules."""
 
 
+def make_selector_facts(
+    recipe: Recipe, version: str, layout: Layout, group: Sequence[PlacedPackage], options: PlanOptions
+) -> SelectorFacts:
+    """Collect what can be selected among packages that are installed together.
+
+    Raises `InputError` when the default that was asked for is not among it.
+    """
+    keys = [key for key, package in recipe.packages.items() if "{" in (package.distribution_in(layout) or "")]
+    variants = dict.fromkeys(package.variant for package in group if package.key in keys)
+    families = {variant: targets_of(variant) if is_family(variant) else (variant,) for variant in variants}
+    default = options.default_family or (next(iter(families)) if len(families) == 1 else "")
+    if default and default not in families:
+        option, found = "--default-family", f"{default!r} has no packages"
+        raise InputError(option, found, expected=f"one of {', '.join(families) or 'none: nothing is selected'}")
+    served = {target for targets in families.values() for target in targets}
+    unavailable = tuple(row.name for row in load_catalog().targets if row.name not in served) if families else ()
+    return SelectorFacts(recipe, version, layout, tuple(group), families, default, unavailable, options.module_suffix)
+
+
 def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
     """Return the literals of ``_build_info.py`` (see ``sdk/README.md``); ``decides`` for the sdist."""
     recipe = facts.recipe
     present = {package.key for package in facts.packages}
-    default = facts.default_family or (next(iter(facts.families)) if len(facts.families) == 1 else "")
     families = {name: {"targets": list(targets), "platforms": ["linux"]} for name, targets in facts.families.items()}
     return {
         "VERSION": facts.version,
         "LAYOUT": facts.layout,
         "FAMILIES": families,
-        "DEFAULT_FAMILY": default,
-        "UNAVAILABLE_TARGETS": list(facts.unavailable),
+        "DEFAULT_FAMILY": facts.default_family,
         "PACKAGES": _packages(facts, present),
         "LIBRARIES": {name: _library(facts, row) for name, row in recipe.libraries.items()},
         "UNLOADABLE": list(recipe.unloadable),
-        "REQUIRES": [_requirement(facts, "core")] if "core" in present else [],
+        "REQUIRES": [_requirement(facts, key) for key in recipe.selector.requires if key in present],
         "EXTRAS": _extras(facts, present, decides=decides),
         "SELECTED": _selected(facts, present) if decides else {},
     }
@@ -113,11 +139,11 @@ def _extras(facts: SelectorFacts, present: set[str], *, decides: bool) -> dict[s
         if chosen:
             per_family = [_family_extra(facts, extra, key) for key in chosen]
             extras.update(itertools.chain.from_iterable(rows.items() for rows in per_family))
-        elif extra == "device" or fixed:
-            # Frameworks ask for rocm[libraries,device]: without device packages there is nothing to add, yet no error.
+        elif fixed:
             extras[extra] = fixed
-            if extra == "device" and not fixed:
-                extras["device-all"] = []
+        elif all(facts.recipe.packages[key].kind == "device" for key in keys):
+            # Frameworks ask for rocm[libraries,device]: without device packages there is nothing to add, yet no error.
+            extras |= {extra: [], f"{extra}-all": []}
     return extras if decides else {name: rows for name, rows in extras.items() if rows or not facts.families}
 
 
@@ -125,7 +151,16 @@ def _family_extra(facts: SelectorFacts, extra: str, key: str) -> dict[str, list[
     rows = {f"{extra}-{_normalized(family)}": [[_requirement(facts, key, family), ""]] for family in facts.families}
     if facts.layout == "neutral":
         rows[f"{extra}-all"] = [pair for pairs in list(rows.values()) for pair in pairs]
+        rows |= {f"{extra}-{target}": [[_refusal(facts, target), ""]] for target in facts.unavailable}
     return rows
+
+
+def _refusal(facts: SelectorFacts, target: str) -> str:
+    """Return a requirement that can't be met and says why: installers merely warn about an extra they don't know."""
+    public_version = facts.version.partition("+")[0]
+    reason = ".".join([target, "is.not.in.this.release.which.has", *facts.families])
+    required = facts.recipe.packages[facts.recipe.selector.requires[0]]
+    return f"{required.distribution_in(facts.layout)}=={public_version}+{reason}"
 
 
 def _normalized(name: str) -> str:
@@ -181,6 +216,3 @@ def plan_selector_wheel(facts: SelectorFacts, *, folder: str = "") -> PlannedWhe
         is_purelib=True,
         folder=folder,
     )
-
-
-SelectorForm = Literal["sdist", "wheel"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,12 +24,11 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.links import PrefixIndex
     from rocwheel.packages.facts import Facts
+    from rocwheel.packages.options import DevelCompression
     from rocwheel.packages.recipe import ConsoleScript, Package, Recipe
     from rocwheel.packages.selection import Tree
 
-__all__ = ["DevelCompression", "WheelPlanner"]
-
-DevelCompression = Literal["none", "xz", "zst"]
+__all__ = ["WheelPlanner"]
 
 _TAR_SUFFIX = {"none": "", "xz": ".xz", "zst": ".zst"}
 _ZSTD_REQUIREMENT = "backports.zstd; python_version < '3.14'"
@@ -85,6 +84,8 @@ class WheelPlanner:
         ]
         manifest = json.dumps({"version": self._version, "links": links}, indent=1) + "\n"
         members.append(TextMember(f"{package.platform_module}/.devel_links/{package.variant}.json", manifest))
+        # pip removes the folders that become empty only below those in which the distribution has a file of its own.
+        members.append(TextMember(f"{package.platform_module}/.device-{package.variant}", ""))
         requires = [self._group[key].distribution for key in spec.requires if key in self._group]
         return self._wheel(package, members, licenses, requires)
 

@@ -1,0 +1,104 @@
+"""``rocwheel build``, ``plan`` and ``demo`` as their users call them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.demo import SAMPLE_SDK
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SAMPLE = str(SAMPLE_SDK)
+
+
+def rocwheel(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rocwheel", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_build_lists_what_it_made_and_tells_the_targets(tmp_path: Path) -> None:
+    done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path))
+    assert done.returncode == 0
+    assert f"{tmp_path}/dist/rocm-7.0.0.tar.gz" in done.stdout
+    assert "version 7.0.0, layout neutral, GPU targets: gfx906, gfx90a, gfx1030, gfx1100" in done.stderr
+
+
+def test_build_as_json_is_one_versioned_object(tmp_path: Path) -> None:
+    done = rocwheel("build", "--json", "--quiet", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path))
+    result = json.loads(done.stdout)
+    assert (result["schema"], result["version"]) == ("rocwheel.build/1", "7.0.0")
+    sizes = {row["path"]: row["size"] for row in result["distributions"]}
+    assert sizes == {str(path): path.stat().st_size for path in (tmp_path / "dist").iterdir()}
+    assert done.stderr == ""
+
+
+def test_plan_as_json_tells_every_file_and_its_edit() -> None:
+    plan = json.loads(rocwheel("plan", "--json", "--quiet", "--artifact-dir", SAMPLE).stdout)
+    core = next(wheel for wheel in plan["wheels"] if wheel["name"]["distribution"] == "rocm-sdk-core")
+    hip = next(member for member in core["members"] if member["path"] == "_rocm_sdk_core/lib/libamdhip64.so.7")
+    assert plan["schema"] == "rocwheel.plan/1"
+    assert (hip["type"], hip["artifact"], hip["origin"]) == (
+        "file",
+        "core-hip_lib_generic",
+        "lib/libamdhip64.so.7.0.0",
+    )
+    assert hip["run_path"]["tag"] == "rpath"
+
+
+def test_plan_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert rocwheel("plan", "--artifact-dir", SAMPLE).returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_plan_tells_on_request_what_is_not_shipped() -> None:
+    done = rocwheel("plan", "-v", "--artifact-dir", SAMPLE)
+    assert "not shipped: llvm of base_run_generic: a symlink whose way ends at lib/llvm (directory)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--compression", "13"], "--compression: is '13'; expected a level from 0 to 12, or 'stored'"),
+        (["--version", "one"], "--version: is 'one'; expected a version as PEP 440 defines it"),
+        (["--targets", "gfx942"], "has no artifacts for the expected target gfx942"),
+        (["--targets", "gfx94"], "--targets: 'gfx94' is no known GPU target, family or policy. Nearest: gfx942"),
+        (["--recipe", "none.toml"], "none.toml: cannot be read (No such file or directory). Check --recipe."),
+        (["--default-family", "gfx942"], "--default-family: 'gfx942' has no packages; expected one of gfx906"),
+        (["--version-suffix", "a b"], "--version-suffix: is 'a b'; expected letters, digits and underscores"),
+        (["--selector", "egg"], "Invalid value for '--selector'"),
+        (["--jobs", "-1"], "Invalid value for '--jobs'"),
+        (["--platform-tag", "linux x"], "--platform-tag: is 'linux x'"),
+    ],
+)
+def test_bad_usage_is_told_in_one_message_and_writes_nothing(
+    tmp_path: Path, arguments: list[str], expected: str
+) -> None:
+    done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path / "out"), *arguments)
+    assert done.returncode == 2
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_several_builds_into_one_folder_leave_the_same_files(tmp_path: Path) -> None:
+    runs = []
+    for _ in range(2):
+        assert rocwheel("build", "-q", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path)).returncode == 0
+        runs.append({path.name: path.read_bytes() for path in (tmp_path / "dist").iterdir()})
+    assert runs[0] == runs[1]
+
+
+def test_the_demo_ends_with_a_tested_environment(tmp_path: Path) -> None:
+    done = rocwheel("demo", "--json", "--quiet", "--dest-dir", str(tmp_path))
+    report = json.loads(done.stdout)
+    assert report["schema"] == "rocwheel.demo/1"
+    assert "OK (skipped=" in report["test_output"]
+    tool = tmp_path / "env/bin/rocm-sdk"
+    assert subprocess.run([tool, "version"], capture_output=True, text=True, check=True).stdout == "7.0.0\n"
