@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any
+import tarfile
+import zipfile
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.errors import InputError
+from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.options import PlanOptions
 from rocwheel.packages.plan import Plan, TextMember
 from rocwheel.packages.planning import make_plan
@@ -16,6 +20,9 @@ from rocwheel.packages.recipe import load_recipe
 from rocwheel.packages.sdk_source import render_literals
 from rocwheel.targets.catalog import load_catalog
 from tests.packages.trees import file_entry, make_catalog, make_facts
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 UNAVAILABLE = {row.name for row in load_catalog().targets} - {"gfx906", "gfx1030"}
 CORE = file_entry("bin/hipcc", "core-hip_run_generic", mode=0o755)
@@ -114,6 +121,18 @@ def test_the_sdist_needs_nothing_to_build() -> None:
     assert 'requires = []\nbuild-backend = "selector"\nbackend-path = ["."]\n' in files["pyproject.toml"]
     assert "Dynamic: Requires-Dist\nDynamic: Provides-Extra\n" in files["PKG-INFO"]
     assert "selector/__init__.py" in files
+
+
+@pytest.mark.parametrize("form", ["sdist", "wheel"])
+def test_the_selector_carries_its_licence(sample_dist: Path, tmp_path: Path, form: str) -> None:
+    if form == "sdist":
+        with tarfile.open(sample_dist / "rocm-7.0.0.tar.gz") as archive:
+            text = archive.extractfile("rocm-7.0.0/LICENSE").read()  # type: ignore[union-attr]
+    else:
+        BuildJob(PlanJob(SAMPLE_SDK, options=PlanOptions(selector="wheel")), tmp_path).run()
+        with zipfile.ZipFile(tmp_path / "dist/rocm-7.0.0-py3-none-any.whl") as wheel:
+            text = wheel.read("rocm-7.0.0.dist-info/licenses/LICENSE")
+    assert text.startswith(b"MIT License\n")
 
 
 def test_the_wheel_decides_nothing_and_offers_every_target() -> None:

@@ -99,7 +99,7 @@ class PlannedWheel(msgspec.Struct, frozen=True):
     name: WheelName
     metadata: CoreMetadata
     members: tuple[Member, ...]
-    licenses: tuple[FileMember, ...] = ()
+    licenses: tuple[FileMember | TextMember, ...] = ()
     """Licence texts; their paths are relative to ``.dist-info/licenses``."""
     console_scripts: dict[str, str] = {}
     targets: tuple[str, ...] = ()

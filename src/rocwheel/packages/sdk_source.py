@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["render_literals", "script_function", "sdk_module"]
+__all__ = ["render_literals", "script_function", "sdk_license", "sdk_module"]
 
 _SDK = Path(__file__).parent.parent / "sdk"
 
@@ -17,6 +17,11 @@ def sdk_module(name: str) -> dict[str, str]:
     """Return the files of an SDK module, by path relative to it, such as ``_cli.py`` and ``tests/base_test.py``."""
     root = _SDK / name
     return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))}
+
+
+def sdk_license() -> str:
+    """Return the licence text of the SDK source itself (MIT)."""
+    return (_SDK / "LICENSE").read_text(encoding="utf-8")
 
 
 def render_literals(values: Mapping[str, object]) -> str:

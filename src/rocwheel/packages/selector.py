@@ -15,7 +15,7 @@ from rocwheel.errors import InputError
 from rocwheel.packages.members import PlacedPackage
 from rocwheel.packages.plan import PlannedSdist, PlannedWheel, TextMember
 from rocwheel.packages.recipe import Layout, Recipe
-from rocwheel.packages.sdk_source import render_literals, sdk_module
+from rocwheel.packages.sdk_source import render_literals, sdk_license, sdk_module
 from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.families import is_family, targets_of
 
@@ -34,6 +34,9 @@ requires = []
 build-backend = "selector"
 backend-path = ["."]
 """
+
+# The selector holds the SDK source alone, no file of ROCm.
+_LICENSE = "MIT"
 
 _ENTRY_POINT = {"rocm-sdk": "{module}._cli:main"}
 
@@ -183,7 +186,8 @@ def _metadata(facts: SelectorFacts) -> CoreMetadata:
         facts.version,
         recipe.selector.summary,
         requires_python=recipe.requires_python,
-        license_expression=recipe.license,
+        license_expression=_LICENSE,
+        license_files=("LICENSE",),
     )
 
 
@@ -195,6 +199,7 @@ def plan_selector_sdist(facts: SelectorFacts, *, folder: str = "") -> PlannedSdi
     files |= {f"selector/{path}": text for path, text in sdk_module("selector").items()}
     files[f"{module}/_build_info.py"] = render_literals(build_info(facts, decides=True))
     files["pyproject.toml"] = _PYPROJECT
+    files["LICENSE"] = sdk_license()
     files["PKG-INFO"] = render_metadata(metadata).decode()
     return PlannedSdist(metadata.name, facts.version, metadata, files, folder)
 
@@ -212,6 +217,7 @@ def plan_selector_wheel(facts: SelectorFacts, *, folder: str = "") -> PlannedWhe
         WheelName(metadata.name, facts.version, "py3-none-any"),
         metadata,
         tuple(TextMember(f"{module}/{path}", text) for path, text in sorted(texts.items())),
+        licenses=(TextMember("LICENSE", sdk_license()),),
         console_scripts={name: target.format(module=module) for name, target in _ENTRY_POINT.items()},
         is_purelib=True,
         folder=folder,
