@@ -127,9 +127,9 @@ class Installed(msgspec.Struct, frozen=True):
         """Run a program of the environment."""
         return run([str(self.path / "bin" / command[0]), *command[1:]], check=check, environ=environ)
 
-    def evaluate(self, code: str, check: bool = True, **environ: str) -> str:
+    def evaluate(self, code: str, **environ: str) -> str:
         """Return what a piece of Python prints."""
-        return self.run("python", "-c", code, check=check, **environ).stdout.strip()
+        return self.run("python", "-c", code, **environ).stdout.strip()
 
     def dists(self) -> list[str]:
         """Return the names of what is installed."""
@@ -188,15 +188,12 @@ def make_set(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Callab
     return make
 
 
-@pytest.fixture
-def make_environment(tmp_path: Path) -> Callable[..., Installed]:
+@pytest.fixture(scope="session")
+def make_environment(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Installed]:
     """Give a new environment that installs from a folder of distributions."""
-    count = 0
 
     def make(dist: Path, tool: str = "uv", cache: Path | None = None) -> Installed:
-        nonlocal count
-        count += 1
-        path = tmp_path / f"environment {count}"
+        path = tmp_path_factory.mktemp("an environment")
         run([str(BIN / "uv"), "venv", "-q", "--python", sys.executable, str(path)])
         return Installed(path, dist, tool, cache)
 

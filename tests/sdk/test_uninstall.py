@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TOOLS = pytest.mark.parametrize("tool", ["pip", "uv"])
 PACKAGES = ("rocm", "rocm-sdk-core", "rocm-sdk-libraries", "rocm-sdk-device-gfx906", "rocm-sdk-devel")
 EVERY_ORDER = list(permutations(PACKAGES))
-ORDERS = [EVERY_ORDER[number] for number in range(0, len(EVERY_ORDER), 17)]
+ORDERS = [EVERY_ORDER[number] for number in range(0, len(EVERY_ORDER), 29)]
 
 
 def use(environment: Installed) -> None:
@@ -38,7 +38,7 @@ def test_uninstall_one_by_one_in_any_order_leaves_nothing(make_set: MakeSet, mak
         assert environment.files() == before, order
 
 
-@pytest.mark.parametrize("order", [ORDERS[0], ORDERS[4], ORDERS[0][::-1]], ids=["forth", "mixed", "back"])
+@pytest.mark.parametrize("order", [ORDERS[0], ORDERS[2]], ids=["core first", "mixed"])
 def test_pip_uninstall_one_by_one_leaves_nothing(
     make_set: MakeSet, make_environment: MakeEnvironment, order: tuple[str, ...]
 ) -> None:
@@ -59,17 +59,6 @@ def test_uninstall_at_once_leaves_nothing(make_set: MakeSet, make_environment: M
     use(environment)
     names = (*PACKAGES, "rocm-sdk-device-gfx1030", "rocm-profiler")
     environment.uninstall(*names)
-    assert environment.files() == before
-
-
-@TOOLS
-def test_uninstall_without_expansion_leaves_nothing(
-    make_set: MakeSet, make_environment: MakeEnvironment, tool: str
-) -> None:
-    environment = make_environment(make_set(), tool)
-    before = environment.files()
-    environment.install("rocm[devel]")
-    environment.uninstall("rocm", "rocm-sdk-core", "rocm-sdk-libraries", "rocm-sdk-devel")
     assert environment.files() == before
 
 
