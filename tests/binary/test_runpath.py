@@ -161,6 +161,14 @@ def test_a_much_longer_run_path_extends_the_added_segment() -> None:
     assert loads(twice)[-1].file_size - loads(once)[-1].file_size == len(twice) - len(once) == len(LONGER) - len(LONG)
 
 
+def test_a_segment_that_ends_file_and_memory_grows_instead(tmp_path: Path) -> None:
+    data = load("libno-sections.so")
+    changed = edit(data, LONG)
+    assert len(loads(changed)) == len(loads(data))
+    assert changed[32:40] == data[32:40]
+    assert loaded(changed, tmp_path) == LOADED
+
+
 def test_an_empty_run_path_removes_the_entry_and_nothing_else() -> None:
     data = load("libanswer.so.1")
     changed = edit(data, "")
@@ -407,6 +415,13 @@ def test_a_code_object_is_refused() -> None:
     message = "file: an AMD GPU code object, which no run path applies to. Leave it as it is."
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
         edit(load("gfx906.co"), "$ORIGIN")
+
+
+def test_the_dynamic_loader_is_refused() -> None:
+    data = load("libplain.so").replace(b"libanswer.so.1", b"ld-linux-a.so.")
+    message = "file: the dynamic loader itself, which no run path applies to. Leave it as it is."
+    with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
+        edit(data, "$ORIGIN")
 
 
 def test_a_mips_file_is_refused() -> None:

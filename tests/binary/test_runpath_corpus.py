@@ -232,16 +232,15 @@ def warnings(text: str) -> set[str]:
 def check_file(path: Path, corpus: Corpus) -> None:
     try:
         elf = facts(path)
+        if not elf.is_dynamic or elf.kind is ElfKind.CODE_OBJECT:
+            corpus.refused += 1
+            return
+        with tempfile.TemporaryDirectory(prefix="rocwheel-corpus.") as folder:
+            Checker(path, elf, Path(folder), corpus).check()
     except ElfError as e:
         corpus.refused += 1
-        if "32-bit" not in str(e):
+        if not re.search("32-bit|dynamic loader itself", str(e)):
             corpus.problems.append(str(e))
-        return
-    if not elf.is_dynamic or elf.kind is ElfKind.CODE_OBJECT:
-        corpus.refused += 1
-        return
-    with tempfile.TemporaryDirectory(prefix="rocwheel-corpus.") as folder:
-        Checker(path, elf, Path(folder), corpus).check()
 
 
 def check_files(paths: Iterable[Path]) -> Corpus:

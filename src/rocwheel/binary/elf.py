@@ -26,7 +26,6 @@ from rocwheel.binary.elf_header import (
     ET_REL,
     MAGIC,
     PT_INTERP,
-    Header,
     Segment,
     read_header,
     read_segments,
@@ -93,17 +92,6 @@ class Elf(msgspec.Struct, frozen=True):
     """In hexadecimal."""
 
 
-class _DynamicFacts(msgspec.Struct, frozen=True):
-    is_pie: bool = False
-    soname: str | None = None
-    needed: tuple[str, ...] = ()
-    rpath: str | None = None
-    runpath: str | None = None
-    version_needs: tuple[VersionNeed, ...] = ()
-    version_definitions: tuple[str, ...] = ()
-    imports_dlopen: bool = False
-
-
 def is_elf(data: Buffer) -> bool:
     """Tell whether the bytes begin like an ELF file of any class and machine."""
     return bytes(data[: len(MAGIC)]) == MAGIC
@@ -126,39 +114,28 @@ def read_elf(data: Buffer, *, name: str) -> Elf:
 def _read(source: ElfBytes) -> Elf:
     header = read_header(source)
     segments = read_segments(source, header)
-    base = Elf(machine=header.machine, kind=ElfKind.OTHER, type=header.type, osabi=header.osabi, segments=segments)
+    elf = Elf(machine=header.machine, kind=ElfKind.OTHER, type=header.type, osabi=header.osabi, segments=segments)
     if header.type == ET_REL:
-        kind = ElfKind.CODE_OBJECT if header.machine == EM_AMDGPU else ElfKind.RELOCATABLE
-        return msgspec.structs.replace(base, kind=kind)
+        return msgspec.structs.replace(elf, kind=_kind(elf, None))
     if header.type not in {ET_EXEC, ET_DYN} or is_detached_debug(read_section_table(source, header)):
-        return base
+        return elf
     require_contents(source, segments)
-    interpreter = _read_interpreter(source, segments)
     dynamic = read_dynamic(source, segments)
-    facts = _read_dynamic_facts(source, segments, dynamic) if dynamic else _DynamicFacts()
-    return Elf(
-        machine=header.machine,
-        kind=_kind(header, interpreter, facts),
-        type=header.type,
-        osabi=header.osabi,
-        segments=segments,
-        is_dynamic=dynamic is not None,
-        interpreter=interpreter,
-        soname=facts.soname,
-        needed=facts.needed,
-        rpath=facts.rpath,
-        runpath=facts.runpath,
-        version_needs=facts.version_needs,
-        version_definitions=facts.version_definitions,
-        imports_dlopen=facts.imports_dlopen,
-        build_id=read_build_id(source, segments),
+    if dynamic is not None:
+        elf = _with_dynamic_facts(source, elf, dynamic)
+    elf = msgspec.structs.replace(
+        elf, interpreter=_read_interpreter(source, segments), build_id=read_build_id(source, segments)
     )
+    return msgspec.structs.replace(elf, kind=_kind(elf, dynamic))
 
 
-def _kind(header: Header, interpreter: str | None, facts: _DynamicFacts) -> ElfKind:
-    if header.machine == EM_AMDGPU:
+def _kind(elf: Elf, dynamic: DynamicTable | None) -> ElfKind:
+    if elf.machine == EM_AMDGPU:
         return ElfKind.CODE_OBJECT
-    is_program = header.type == ET_EXEC or facts.is_pie or (interpreter is not None and facts.soname is None)
+    if elf.type == ET_REL:
+        return ElfKind.RELOCATABLE
+    is_pie = dynamic is not None and bool((dynamic.value(DT_FLAGS_1) or 0) & DF_1_PIE)
+    is_program = elf.type == ET_EXEC or is_pie or (elf.interpreter is not None and elf.soname is None)
     return ElfKind.EXECUTABLE if is_program else ElfKind.SHARED_OBJECT
 
 
@@ -167,23 +144,24 @@ def _read_interpreter(source: ElfBytes, segments: Sequence[Segment]) -> str | No
     return source.string(segment.offset, segment.end, "the interpreter's path") if segment else None
 
 
-def _read_dynamic_facts(source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable) -> _DynamicFacts:
-    strings = read_string_table(source, segments, dynamic)
-    versions = VersionReader(source, segments, dynamic, strings)
+def _with_dynamic_facts(source: ElfBytes, elf: Elf, dynamic: DynamicTable) -> Elf:
+    strings = read_string_table(source, elf.segments, dynamic)
+    versions = VersionReader(source, elf.segments, dynamic, strings)
 
     def text(tag: int, what: str) -> str | None:
         offset = dynamic.value(tag)
         return None if offset is None else strings.string(source, offset, what)
 
-    return _DynamicFacts(
-        is_pie=bool((dynamic.value(DT_FLAGS_1) or 0) & DF_1_PIE),
+    return msgspec.structs.replace(
+        elf,
+        is_dynamic=True,
         soname=_checked_soname(source, text(DT_SONAME, "the SONAME")),
         needed=tuple(strings.string(source, offset, "a NEEDED name") for offset in dynamic.values(DT_NEEDED)),
         rpath=text(DT_RPATH, "the RPATH"),
         runpath=text(DT_RUNPATH, "the RUNPATH"),
         version_needs=versions.needs(),
         version_definitions=versions.definitions(),
-        imports_dlopen=SymbolReader(source, segments, dynamic, strings).imports(b"dlopen", b"dlmopen"),
+        imports_dlopen=SymbolReader(source, elf.segments, dynamic, strings).imports(b"dlopen", b"dlmopen"),
     )
 
 

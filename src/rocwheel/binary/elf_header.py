@@ -67,6 +67,12 @@ class Segment(msgspec.Struct, frozen=True):
         """Address after its last byte in memory, zero-filled part included."""
         return self.address + self.memory_size
 
+    def at(self, offset: int, address: int, size: int) -> Segment:
+        """Return this program header for ``size`` bytes at another place."""
+        return msgspec.structs.replace(
+            self, offset=offset, address=address, physical_address=address, file_size=size, memory_size=size
+        )
+
     def pack(self) -> bytes:
         """Return the 56 bytes of this program header."""
         return SEGMENT_LAYOUT.pack(*msgspec.structs.astuple(self))

@@ -12,6 +12,7 @@ from rocwheel.binary.elf_dynamic import (
     DT_FLAGS_1,
     DT_RPATH,
     DT_RUNPATH,
+    DT_SONAME,
     DynamicTable,
     StringTable,
     read_dynamic,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf_bytes import ElfBytes
 
 __all__ = ["Image", "read_image"]
+
+_LOADERS = ("ld-linux", "ld64.so", "ld.so")
 
 
 class Image(msgspec.Struct, frozen=True):
@@ -82,6 +85,7 @@ def read_image(source: ElfBytes) -> Image:
             source.name, f"a dynamic section said to be at both {dynamic.offset:#x} and {offset:#x} in the file"
         )
     strings = read_string_table(source, segments, dynamic)
+    _check_loader(source, dynamic, strings)
     image = Image(header, segments, sections, dynamic, strings, _find_strings_section(sections, strings))
     if (image.run_path_offset or 0) >= strings.size:
         raise ElfError(source.name, "a run path that begins outside the dynamic string table")
@@ -101,6 +105,15 @@ def _check_kind(source: ElfBytes, header: Header, segments: Sequence[Segment], s
         raise _no_dynamic_section(source)
     if is_detached_debug(sections):
         raise ElfError(source.name, "debug information split off a program", expected="the program itself")
+
+
+def _check_loader(source: ElfBytes, dynamic: DynamicTable, strings: StringTable) -> None:
+    """Refuse the loader of glibc, which asserts that it has no run path and else starts no program."""
+    offset = dynamic.value(DT_SONAME)
+    if offset is not None and strings.string(source, offset, "the SONAME").startswith(_LOADERS):
+        raise ElfError(
+            source.name, "the dynamic loader itself, which no run path applies to", remedy="Leave it as it is."
+        )
 
 
 def _no_dynamic_section(source: ElfBytes) -> ElfError:

@@ -91,17 +91,7 @@ def _inserted(segments: tuple[Segment, ...], added: Segment, table: Place) -> tu
     """Put the new segment behind the last loaded one, as they must ascend, and lead ``PT_PHDR`` to the moved table."""
     size = (len(segments) + 1) * SEGMENT_LAYOUT.size
     moved = [
-        msgspec.structs.replace(
-            segment,
-            offset=table.offset,
-            address=table.address,
-            physical_address=table.address,
-            file_size=size,
-            memory_size=size,
-        )
-        if segment.type == PT_PHDR
-        else segment
-        for segment in segments
+        segment.at(table.offset, table.address, size) if segment.type == PT_PHDR else segment for segment in segments
     ]
     position = max(index for index, segment in enumerate(segments) if segment.type == PT_LOAD) + 1
     return (*moved[:position], added, *moved[position:])

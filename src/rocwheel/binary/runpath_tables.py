@@ -98,25 +98,16 @@ def _move(source: ElfBytes, image: Image, *, dynamic_size: int, strings_size: in
         _present_tables(image), segments=room.segments, segments_offset=room.segments_offset
     )
     if dynamic_size:
-        segments = tuple(_moved_dynamic(segment, room.place, dynamic_size) for segment in room.segments)
+        place = room.place
+        segments = tuple(
+            segment.at(place.offset, place.address, dynamic_size) if segment.type == PT_DYNAMIC else segment
+            for segment in room.segments
+        )
         tables = msgspec.structs.replace(tables, dynamic=room.place, dynamic_size=dynamic_size, segments=segments)
     if strings_size:
         place = room.place.after(dynamic_size)
         tables = msgspec.structs.replace(tables, strings=place, strings_size=strings_size)
     return tables
-
-
-def _moved_dynamic(segment: Segment, place: Place, size: int) -> Segment:
-    if segment.type != PT_DYNAMIC:
-        return segment
-    return msgspec.structs.replace(
-        segment,
-        offset=place.offset,
-        address=place.address,
-        physical_address=place.address,
-        file_size=size,
-        memory_size=size,
-    )
 
 
 def write_tables(
