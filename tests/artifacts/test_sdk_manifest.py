@@ -15,7 +15,7 @@ MANIFEST = b"""{
   "rocm_package_version": "7.14.0a20260624",
   "rocm_version": "7.14.0",
   "submodules": [{"submodule_name": "rocm-systems", "submodule_path": "rocm-systems", "patches": []}],
-  "flags": {"KPACK_SPLIT_ARTIFACTS": true}
+  "flags": {"KPACK_SPLIT_ARTIFACTS": true, "OTHER": ["of", {"any": "kind"}]}
 }"""
 
 

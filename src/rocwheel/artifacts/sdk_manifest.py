@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from rocwheel.errors import InputError
@@ -20,7 +22,7 @@ class SdkManifest(msgspec.Struct, frozen=True):
     rocm_package_version: str = ""
     """Such as ``7.10.0a20251021``; empty when the file doesn't tell."""
     the_rock_commit: str | None = None
-    flags: dict[str, bool | int | str | None] = msgspec.field(default_factory=dict)
+    flags: dict[str, Any] = msgspec.field(default_factory=dict)
     """Settings of the SDK's build."""
 
     @classmethod
