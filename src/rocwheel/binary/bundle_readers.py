@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 
 import msgspec
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from rocwheel.errors import InputError
 
@@ -51,7 +51,7 @@ def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, 
     if version < least:
         raise InputError(source, f"a bundle of {raw_size} bytes", expected="less than 4 GiB for header version 2")
     since = reader_of(version).since
-    if rocm and Version(rocm) < Version(since):
+    if rocm and _parse_rocm(rocm) < Version(since):
         raise InputError(
             source,
             f"compressed bundles of version {version}, which ROCm {rocm} doesn't read",
@@ -59,3 +59,11 @@ def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, 
             remedy="Leave the device code uncompressed for that release.",
         )
     return version
+
+
+def _parse_rocm(text: str) -> Version:
+    try:
+        return Version(text)
+    except InvalidVersion as e:
+        source = "ROCm version"
+        raise InputError(source, f"{text!r}", expected="one such as 6.4") from e

@@ -1,0 +1,184 @@
+"""Tests of rewriting bundles where they are."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.bundle_edit import (
+    BundleSlot,
+    Storage,
+    bundle_parts,
+    edit_bundle,
+    iter_replacements,
+    list_slots,
+    patched_size,
+)
+from rocwheel.binary.compressed_bundle import Method, decompress_bundle
+from rocwheel.binary.device_code import DeviceCode, read_device_code
+from rocwheel.binary.device_error import DeviceCodeError
+from rocwheel.binary.fat_binary import read_fat_binary
+from rocwheel.binary.file_patch import FilePatch
+from rocwheel.binary.prune import Prune
+from rocwheel.binary.target_id import parse_target_id
+from rocwheel.errors import InputError
+
+if TYPE_CHECKING:
+    from rocwheel.binary.bundle_edit import BundleEdit
+    from rocwheel.binary.bundle_sequence import Bundle
+    from tests.binary.conftest import Fixture
+
+COMPRESSED = Storage(compress=True)
+TWO = ["gfx1030", "gfx906", "gfx90a:xnack+"]
+
+
+def prune(*targets: str, allow_empty: bool = False) -> Prune:
+    return Prune(tuple(map(parse_target_id, targets)), allow_empty)
+
+
+def read(data: memoryview) -> DeviceCode:
+    code = read_device_code(data, name="libx.so")
+    assert code is not None
+    return code
+
+
+def rewrite(data: memoryview, edit: BundleEdit | None, storage: Storage) -> memoryview:
+    code = read(data)
+    slots = list_slots(data, code)
+    changes = tuple(iter_replacements(data, code, slots, edit, storage))
+    patch = FilePatch(patched_size(data, code, slots, changes[-1] if changes else None), changes)
+    return memoryview(b"".join(patch.apply(data, 0, patch.size)))
+
+
+def bundles_of(data: memoryview) -> list[Bundle]:
+    return list(read(data).iter_bundles(data))
+
+
+def targets_of(data: memoryview) -> list[list[str]]:
+    return [list(map(str, bundle.targets)) for bundle in bundles_of(data)]
+
+
+def raw_bundle(data: memoryview, number: int) -> bytes:
+    view, bundle = read(data).view(data), bundles_of(data)[number]
+    if bundle.compressed is None:
+        return bytes(view[bundle.start : bundle.stop])
+    return bytes(decompress_bundle(view[bundle.start :], bundle.compressed, place=bundle.place)[0])
+
+
+@pytest.mark.parametrize(
+    "name", ["v19/libtwo.plain.so", "v22/libtwo.rdc.so", "v23/libtwo.plain.so", "v19/vadd.plain.o"]
+)
+def test_compressed_fat_binary_differs_in_its_section_alone(fixture: Fixture, name: str) -> None:
+    old, new = fixture(name), rewrite(fixture(name), None, COMPRESSED)
+    fat = read_fat_binary(old, name="x")
+    assert fat is not None
+    assert read_fat_binary(new, name="libx.so") == read_fat_binary(old, name="libx.so")
+    start, stop = fat.section.offset, fat.section.offset + fat.section.size
+    assert (new[:start], new[stop:]) == (old[:start], old[stop:])
+    for number, bundle in enumerate(bundles_of(new)):
+        assert bundle.compressed is not None
+        assert (bundle.compressed.version, bundle.start) == (2, bundles_of(old)[number].start)
+        assert raw_bundle(new, number) == raw_bundle(old, number)
+        assert not any(fat.view(new)[bundle.stop : bundle.start + bundles_of(old)[number].size])
+
+
+def test_file_of_one_bundle_ends_with_it_when_compressed(fixture: Fixture) -> None:
+    new = rewrite(fixture("v22/saxpy.hipfb"), None, Storage(compress=True, version=3))
+    [bundle] = bundles_of(new)
+    assert bundle.compressed is not None
+    assert (bundle.compressed.version, bundle.size) == (3, len(new))
+
+
+def test_compressed_bundles_are_left_alone_by_compression(fixture: Fixture) -> None:
+    data = fixture("v22/libtwo.ccob.so")
+    assert rewrite(data, None, COMPRESSED) == data
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "method"),
+    [
+        ("edge/zlib.v2.ccob", 2, Method.ZLIB),
+        ("v22/saxpy.ccob.hipfb", 3, Method.ZSTD),
+        ("v18/saxpy.ccob.hipfb", 2, Method.ZSTD),
+    ],
+    ids=["zlib", "version 3", "version 1 becomes 2"],
+)
+def test_edited_bundle_stays_compressed_as_it_was(fixture: Fixture, name: str, version: int, method: Method) -> None:
+    new = rewrite(fixture(name), prune("gfx1030", "gfx906"), Storage())
+    [bundle] = bundles_of(new)
+    assert bundle.compressed is not None
+    assert (bundle.compressed.version, bundle.compressed.method) == (version, method)
+    assert targets_of(new) == [["gfx1030", "gfx906"]]
+
+
+@pytest.mark.parametrize("name", ["v19/libtwo.plain.so", "v22/libtwo.ccob.so", "edge/two.plain.fatbin"])
+def test_pruned_bundles_keep_host_entries_and_the_code_for_the_rest(fixture: Fixture, name: str) -> None:
+    new = rewrite(fixture(name), prune("gfx90a", "gfx1030"), Storage())
+    assert targets_of(new) == [["gfx1030", "gfx90a:xnack+"]] * 2
+    old_parts = [bundle_parts(read(fixture(name)).view(fixture(name)), b) for b in bundles_of(fixture(name))]
+    new_parts = [bundle_parts(read(new).view(new), b) for b in bundles_of(new)]
+    for old, kept in zip(old_parts, new_parts, strict=True):
+        assert [part.spelling for part in kept] == [old[0].spelling, old[1].spelling, old[3].spelling]
+        assert [b"".join(part.payload) for part in kept[1:]] == [bytes(old[1].payload[0]), bytes(old[3].payload[0])]
+
+
+def test_bundle_in_which_nothing_goes_is_not_rewritten(fixture: Fixture) -> None:
+    data = fixture("v22/libtwo.ccob.so")
+    assert rewrite(data, prune(*TWO), Storage()) == data
+
+
+def test_bundle_without_any_code_to_keep_is_refused(fixture: Fixture) -> None:
+    message = (
+        "libx.so: bundle 0 at offset 0x1000: has no code for any target to keep; expected code for one of gfx942. "
+        "It has code for gfx1030, gfx906, gfx90a:xnack+."
+    )
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        rewrite(fixture("v22/libtwo.plain.so"), prune("gfx942"), Storage())
+
+
+def test_bundle_may_be_left_without_code_when_told(fixture: Fixture) -> None:
+    new = rewrite(fixture("v22/libtwo.plain.so"), prune("gfx942", allow_empty=True), Storage())
+    assert targets_of(new) == [[], []]
+
+
+def test_empty_entries_go_with_the_removed_ones(fixture: Fixture) -> None:
+    new = rewrite(fixture("edge/zerodev.hipfb"), prune("gfx1030", allow_empty=True), Storage())
+    assert targets_of(new) == [[]]
+
+
+def test_bundle_with_two_entries_of_one_id_is_refused(fixture: Fixture) -> None:
+    message = (
+        "bundle 0 at offset 0x0: the entry 'hipv4-amdgcn-amd-amdhsa--gfx1030' occurs more than once; expected each"
+    )
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        rewrite(fixture("edge/dup.hipfb"), prune("gfx1030"), Storage())
+
+
+def test_bundle_that_outgrows_its_place_is_refused(fixture: Fixture) -> None:
+    data = fixture("v22/libtwo.plain.so")
+    bundle = bundles_of(data)[0]
+    message = "libx.so: bundle 0 at offset 0x1000: needs 1"
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        edit_bundle(read(data).view(data), BundleSlot(bundle, bundle.start + 100), None, COMPRESSED)
+
+
+@pytest.mark.parametrize(
+    ("storage", "message"),
+    [
+        (
+            Storage(compress=True, rocm="6.1"),
+            "compressed bundles of version 2, which ROCm 6.1 doesn't read; expected ROCm 6.2 or later. Leave",
+        ),
+        (
+            Storage(compress=True, rocm="7.0.2", version=3),
+            "compressed bundles of version 3, which ROCm 7.0.2 doesn't read; expected ROCm 7.1 or later. ",
+        ),
+        (Storage(compress=True, version=1), "header version 1; expected 2 or 3; ROCm doesn't read version 1"),
+    ],
+    ids=["too old", "too old for 3", "version 1"],
+)
+def test_format_that_the_runtime_does_not_read_is_refused(fixture: Fixture, storage: Storage, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        rewrite(fixture("v22/libtwo.plain.so"), None, storage)

@@ -1,0 +1,76 @@
+"""Device code of a real library: Debian's librocsparse0, 1.3 GB in 111 bundles for 7 targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rocwheel.binary.bundle_edit import Storage
+from rocwheel.binary.compressed_bundle import decompress_bundle
+from rocwheel.binary.device_code import read_device_code
+from rocwheel.binary.device_facts import read_device_facts, summarize_targets
+from rocwheel.binary.device_rewrite import rewrite_device_code
+from rocwheel.files import FileRange
+from tests.binary.comgr import load_comgr
+
+CACHE = Path(__file__).parents[2] / ".cache"
+pytestmark = pytest.mark.corpus
+
+
+@pytest.fixture(scope="module")
+def library() -> Path:
+    """Return the library, or skip."""
+    found = sorted(CACHE.glob("librocsparse0/usr/lib/*/librocsparse.so.0.1"))
+    if not found:
+        pytest.skip("no librocsparse0; scripts/fetch_device_code_corpus.sh gets it")
+    return found[0]
+
+
+def test_bundles_targets_and_kernels_are_counted(library: Path) -> None:
+    with FileRange.whole(library).map() as data:
+        facts = read_device_facts(data, name="librocsparse")
+    assert facts is not None
+    assert (facts.container, facts.wrappers, len(facts.bundles)) == ("fat binary", 111, 111)
+    assert [(target.target, target.missing, target.kernels) for target in summarize_targets(facts)] == [
+        ("gfx1030", 0, 12591),
+        ("gfx803", 0, 12591),
+        ("gfx900:xnack-", 0, 12591),
+        ("gfx906:xnack-", 0, 12591),
+        ("gfx908:xnack-", 0, 12591),
+        ("gfx90a:xnack+", 0, 12591),
+        ("gfx90a:xnack-", 0, 12591),
+    ]
+
+
+def test_compressed_library_holds_the_same_bundles_in_a_tenth_of_the_space(library: Path, tmp_path: Path) -> None:
+    small = tmp_path / "librocsparse.so"
+    report = rewrite_device_code(library, small, None, Storage(compress=True, level=3), jobs=2)
+    assert report.changed == 111
+    assert report.size_after * 9 < report.size_before
+    assert small.stat().st_size == library.stat().st_size
+    assert small.stat().st_blocks * 512 < library.stat().st_size / 8
+    with FileRange.whole(library).map() as old, FileRange.whole(small).map() as new:
+        old_code, new_code = read_device_code(old, name="old"), read_device_code(new, name="new")
+        assert old_code is not None
+        assert new_code is not None
+        assert new[: new_code.section[0]] == old[: old_code.section[0]]
+        old_view, new_view = old_code.view(old), new_code.view(new)
+        for before, after in zip(old_code.iter_bundles(old), new_code.iter_bundles(new), strict=True):
+            assert after.compressed is not None
+            raw, warning = decompress_bundle(new_view[after.start :], after.compressed, place=after.place)
+            assert (bytes(raw) == old_view[before.start : before.stop], warning) == (True, None)
+
+
+def test_comgr_agrees_on_every_code_object(library: Path) -> None:
+    comgr = load_comgr()
+    with FileRange.whole(library).map() as data:
+        code = read_device_code(data, name="librocsparse")
+        assert code is not None
+        view = code.view(data)
+        for bundle in code.iter_bundles(data):
+            content = bytes(view[bundle.start : bundle.stop])
+            for entry in bundle.plain.device_entries:
+                isa = f"amdgcn-amd-amdhsa--{entry.target}"
+                assert comgr.look_up(content, isa) == (entry.offset, entry.size)
+                assert comgr.isa_name(content[entry.offset : entry.stop]) == isa

@@ -1,0 +1,146 @@
+"""Tests of the device commands."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rocwheel.cli import main
+
+FIXTURES = Path(__file__).parents[1] / "binary" / "fixtures"
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Give a function that runs a command line and returns its exit status and what it printed."""
+
+    def call(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["rocwheel", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit_info:
+            main()
+        return (int(exit_info.value.code or 0), *capsys.readouterr())
+
+    return call
+
+
+def targets_of(run: Run, path: Path) -> list[list[str]]:
+    _, out, _ = run("device", "list", path, "--json")
+    return [[entry["target"] for entry in bundle["entries"]] for bundle in json.loads(out)["bundles"]]
+
+
+def test_every_bundle_is_listed_in_file_order(run: Run) -> None:
+    status, out, err = run("device", "list", FIXTURES / "edge/two.ccob.fatbin")
+    assert (status, err) == (0, "")
+    assert out == (
+        "bundle 0 at 0x0: compressed, version 3, zstd, 2106 bytes, 16952 decompressed\n"
+        "          3696  hipv4-amdgcn-amd-amdhsa--gfx1030\n"
+        "          3608  hipv4-amdgcn-amd-amdhsa--gfx906\n"
+        "          4664  hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+\n"
+        "bundle 1 at 0x1000: compressed, version 3, zstd, 1957 bytes, 16840 decompressed\n"
+        "          3592  hipv4-amdgcn-amd-amdhsa--gfx1030\n"
+        "          3512  hipv4-amdgcn-amd-amdhsa--gfx906\n"
+        "          4552  hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+\n"
+    )
+
+
+def test_code_is_extracted_for_each_target_of_each_bundle(run: Run, tmp_path: Path) -> None:
+    status, out, _ = run(
+        "device", "extract", FIXTURES / "v22/libtwo.ccob.so", "-t", "gfx90a:xnack+", "-t", "gfx906", "-d", tmp_path
+    )
+    names = [f"libtwo.ccob.so.{number}.{target}.co" for number in (0, 1) for target in ("gfx90a-xnack+", "gfx906")]
+    assert status == 0
+    assert out.splitlines() == [str(tmp_path / name) for name in names]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+    assert (tmp_path / names[0]).read_bytes()[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize(
+    ("rule", "target", "status"),
+    [
+        ("exact", "gfx1031", 2),
+        ("stock", "gfx1031", 2),
+        ("extended", "gfx1031", 0),
+        ("exact", "gfx906:sramecc+:xnack-", 2),
+        ("stock", "gfx906:sramecc+:xnack-", 0),
+    ],
+)
+def test_code_is_extracted_by_the_rule_of_choice(run: Run, tmp_path: Path, rule: str, target: str, status: int) -> None:
+    source = FIXTURES / "v22/libtwo.plain.so"
+    assert run("device", "extract", source, "-t", target, "--rule", rule, "-d", tmp_path)[0] == status
+    assert bool(list(tmp_path.iterdir())) == (status == 0)
+
+
+def test_missing_code_is_reported_for_every_bundle_and_nothing_is_written(run: Run, tmp_path: Path) -> None:
+    source = FIXTURES / "v22/libtwo.plain.so"
+    status, _, err = run("device", "extract", source, "-t", "gfx942", "-t", "gfx906", "-d", tmp_path)
+    assert status == 2
+    found = "has no code for gfx942 by the rule 'exact'; expected one of its targets gfx1030, gfx906, gfx90a:xnack+"
+    assert err.splitlines() == [
+        f"error: {source}: 2 problems",
+        f"  {source}: bundle 0 at offset 0x1000: {found}",
+        f"  {source}: bundle 1 at offset 0x6000: {found}",
+    ]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_library_is_compressed_pruned_and_retargeted(run: Run, tmp_path: Path) -> None:
+    small, fewer, more = tmp_path / "small.so", tmp_path / "fewer.so", tmp_path / "more.so"
+    status, out, err = run("device", "compress", FIXTURES / "v22/libtwo.plain.so", "-o", small)
+    assert (status, out) == (0, f"{small}: 2 of 2 bundles changed, 33.8 kB -> 3.9 kB of device code\n")
+    assert err.endswith("note: ROCm 6.2 and later read the result\n")
+    assert run("device", "prune", small, "--keep", "gfx1030,gfx906", "-o", fewer)[0] == 0
+    assert targets_of(run, fewer) == [["gfx1030", "gfx906"]] * 2
+    assert run("device", "retarget", "gfx1030=gfx1031,gfx1036", fewer, "-o", more)[0] == 0
+    assert targets_of(run, more) == [["gfx1030", "gfx1031", "gfx1036", "gfx906"]] * 2
+    assert len({path.stat().st_size for path in (small, fewer, more)}) == 1
+
+
+def test_all_known_targets_are_added_on_request(run: Run, tmp_path: Path) -> None:
+    output = tmp_path / "out.hipfb"
+    assert run("device", "retarget", "gfx1030=extended", FIXTURES / "v22/saxpy.hipfb", "-o", output)[0] == 0
+    assert [target for target in targets_of(run, output)[0] if target.startswith("gfx103")] == [
+        "gfx1030",
+        "gfx1031",
+        "gfx1032",
+        "gfx1033",
+        "gfx1034",
+        "gfx1035",
+        "gfx1036",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["compress", "v22/libtwo.plain.so", "--rocm", "6.1"],
+            "compressed bundles of version 2, which ROCm 6.1 doesn't read; expected ROCm 6.2 or later.",
+        ),
+        (["compress", "v22/libtwo.plain.so", "--rocm", "six"], "ROCm version: 'six'; expected one such as 6.4"),
+        (["compress", "mach/flags.22"], "no bundles of device code; expected a fat binary or a file of bundles"),
+        (["prune", "v22/libtwo.plain.so", "--keep", "gfx942"], "has no code for any target to keep"),
+        (
+            ["retarget", "gfx1030=gfx1100", "v22/libtwo.plain.so"],
+            "FROM=TO: no rule says that code for gfx1030 runs on gfx1100; expected one of gfx1031, gfx1032, gfx1033, ",
+        ),
+        (["retarget", "gfx1030", "v22/libtwo.plain.so"], "FROM=TO: 'gfx1030'; expected FROM=TO[,TO...]"),
+        (["retarget", "gfx1030=gfx1031", "v22/libtwo.plain.so"], "Compress the device code to make room."),
+    ],
+    ids=["runtime", "version", "no device code", "nothing left", "no rule", "no pair", "no room"],
+)
+def test_unusable_input_gives_one_error_and_no_output(
+    run: Run, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    command, *rest = [str(FIXTURES / word) if (FIXTURES / word).is_file() else word for word in arguments]
+    status, out, err = run("device", command, *rest, "-o", tmp_path / "out", "--quiet")
+    assert (status, out) == (2, "")
+    assert err.startswith("error: ")
+    assert message in err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,118 @@
+"""Tests of the inspect command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rocwheel.cli import main
+
+FIXTURES = Path(__file__).parents[1] / "binary" / "fixtures"
+LIBRARY = FIXTURES / "v22/libtwo.plain.so"
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Give a function that runs ``rocwheel inspect`` and returns its exit status and what it printed."""
+
+    def call(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["rocwheel", "inspect", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit_info:
+            main()
+        return (int(exit_info.value.code or 0), *capsys.readouterr())
+
+    return call
+
+
+def test_fat_binary_is_described(run: Run) -> None:
+    status, out, err = run(LIBRARY)
+    assert (status, err) == (0, "")
+    assert [line.rstrip() for line in out.splitlines()] == [
+        f"{LIBRARY}: 46.6 kB",
+        "  shared object",
+        "  fat binary, 2 bundles, 33.8 kB",
+        "target             size    kernels    bundles    missing from",
+        "gfx1030          7.3 kB          2          2",
+        "gfx906           7.1 kB          2          2",
+        "gfx90a:xnack+    9.2 kB          2          2",
+    ]
+
+
+def test_kernels_of_compressed_bundles_are_counted_on_request(run: Run) -> None:
+    _, out, _ = run(FIXTURES / "v22/libtwo.ccob.so", "--json")
+    _, deep, _ = run(FIXTURES / "v22/libtwo.ccob.so", "--json", "--deep")
+    kernels = [[target["kernels"] for target in json.loads(t)["files"][0]["device"]["targets"]] for t in (out, deep)]
+    assert kernels == [[None] * 3, [2, 2, 2]]
+
+
+def test_targets_in_all_bundles_and_those_missing_from_some_are_told(run: Run, tmp_path: Path) -> None:
+    both = tmp_path / "both.fatbin"
+    both.write_bytes((FIXTURES / "v16/saxpy.hipfb").read_bytes() + (FIXTURES / "v22/saxpy.hipfb").read_bytes())
+    _, out, _ = run(both, "--json")
+    device = json.loads(out)["files"][0]["device"]
+    assert device["targets_in_all_bundles"] == ["gfx1030", "gfx1100", "gfx906", "gfx90a:xnack+", "gfx90a:xnack-"]
+    assert {target["target"]: target["missing"] for target in device["targets"] if target["missing"]} == {"gfx942": 1}
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED], ids=["stored", "deflated"])
+def test_binaries_in_a_wheel_are_found(run: Run, tmp_path: Path, method: int) -> None:
+    wheel = tmp_path / "x-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w", method) as archive:
+        archive.writestr("x/__init__.py", "")
+        archive.write(LIBRARY, "x/libtwo.so")
+    status, out, _ = run(wheel, "--json")
+    [file] = json.loads(out)["files"]
+    assert (status, file["path"], file["size"]) == (0, f"{wheel}!x/libtwo.so", LIBRARY.stat().st_size)
+    assert [bundle["offset"] for bundle in file["device"]["bundles"]] == [0x1000, 0x6000]
+
+
+def test_binaries_in_a_folder_are_found_and_other_files_passed_over(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "readme").write_text("no binary")
+    shutil.copy(LIBRARY, tmp_path / "b.so")
+    shutil.copy(FIXTURES / "v22/saxpy.hipfb", tmp_path / "a.co")
+    _, out, _ = run(tmp_path, "--json")
+    assert [Path(file["path"]).name for file in json.loads(out)["files"]] == ["a.co", "b.so"]
+
+
+def test_doubtful_device_code_is_a_warning_and_exit_status_1(run: Run) -> None:
+    path = FIXTURES / "edge/zlib.v3.badhash.ccob"
+    assert run(path)[0] == 0
+    status, _, err = run(path, "--deep")
+    hashes = "its hash is 0000000000000000, that of its content ceddc72cae1760d9"
+    assert (status, err) == (1, f"warning: {path}: bundle 0 at offset 0x0: {hashes}\n")
+
+
+def test_damaged_files_are_reported_after_the_sound_ones(run: Run, tmp_path: Path) -> None:
+    shutil.copy(LIBRARY, tmp_path / "b.so")
+    (tmp_path / "a.so").write_bytes(LIBRARY.read_bytes()[:9000])
+    status, out, err = run(tmp_path)
+    assert status == 2
+    assert f"{tmp_path}/b.so: 46.6 kB" in out
+    assert err.startswith(f"error: {tmp_path}/a.so: ")
+    assert "but the file ends at 0x2328; expected a whole ELF file" in err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"text", "no binary; expected an ELF file, an archive, a bundle, a folder or a wheel"),
+        (b"", "no binary; expected an ELF file, an archive, a bundle, a folder or a wheel"),
+        (None, "cannot be read (No such file or directory)"),
+        (b"PK\x05\x06" + bytes(10) + b"\xff\xff" + bytes(6), "a damaged wheel ("),
+    ],
+    ids=["text", "empty", "absent", "zip"],
+)
+def test_path_that_is_no_binary_is_refused(run: Run, tmp_path: Path, content: bytes | None, message: str) -> None:
+    path = tmp_path / "x"
+    if content is not None:
+        path.write_bytes(content)
+    status, out, err = run(path)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"error: {path}: {message}")

@@ -1,0 +1,97 @@
+"""Tests of the rules about code that passes for another target's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.bundle_edit import bundle_parts
+from rocwheel.binary.bundle_sequence import iter_bundles
+from rocwheel.binary.device_error import Place
+from rocwheel.binary.machine import machine_of
+from rocwheel.binary.retarget import TargetPair, same_code
+from rocwheel.binary.target_id import parse_target_id
+from rocwheel.errors import InputError
+from rocwheel.targets.compatible_code import extended_pairs, find_rule, load_rules, parse_pairs
+
+if TYPE_CHECKING:
+    from rocwheel.binary.offload_bundle import BundlePart
+
+FIXTURES = Path(__file__).parents[1] / "binary" / "fixtures" / "hip"
+
+
+def family(name: str) -> dict[str, BundlePart]:
+    data = memoryview((FIXTURES / f"fam.{name}.hipfb").read_bytes())
+    parts = bundle_parts(data, next(iter_bundles(data, name=name)))
+    return {part.spelling.split("-", 5)[-1]: part for part in parts[1:]}
+
+
+@pytest.mark.parametrize("name", ["gfx900", "gfx1010", "gfx1030", "gfx1100", "gfx1200"])
+def test_compiler_makes_the_same_code_for_every_pair_of_a_rule(name: str) -> None:
+    parts = family(name)
+    pairs = [(p.code.processor, p.agent.processor) for code in parts for p in extended_pairs(code)]
+    assert len(pairs) >= 2
+    for code, agent in pairs:
+        assert same_code(parts[code], parts[agent], place=Place(f"{code}={agent}"))
+
+
+def test_rules_are_about_known_processors_and_say_why() -> None:
+    for rule in load_rules():
+        assert all(machine_of(processor) for processor in rule.code + rule.agents)
+        assert rule.source
+        assert rule.measured
+
+
+@pytest.mark.parametrize(
+    ("code", "agent", "allowed"),
+    [
+        ("gfx1030", "gfx1036", True),
+        ("gfx1036", "gfx1030", True),
+        ("gfx1010", "gfx1012", True),
+        ("gfx1012", "gfx1010", False),
+        ("gfx900", "gfx90c", True),
+        ("gfx900", "gfx904", False),
+        ("gfx900", "gfx906", False),
+        ("gfx1100", "gfx1101", False),
+        ("gfx1150", "gfx1151", False),
+        ("gfx90a", "gfx942", False),
+    ],
+)
+def test_pair_is_allowed_by_a_rule_alone(code: str, agent: str, *, allowed: bool) -> None:
+    assert (find_rule(TargetPair(parse_target_id(code), parse_target_id(agent))) is not None) is allowed
+
+
+def test_pairs_are_parsed() -> None:
+    assert parse_pairs("gfx1030=gfx1031,gfx1032") == (
+        TargetPair(parse_target_id("gfx1030"), parse_target_id("gfx1031")),
+        TargetPair(parse_target_id("gfx1030"), parse_target_id("gfx1032")),
+    )
+    assert [str(pair.agent) for pair in parse_pairs("gfx1010=extended")] == ["gfx1011", "gfx1012", "gfx1013"]
+
+
+def test_other_pair_is_accepted_by_force_only() -> None:
+    [pair] = parse_pairs("gfx1100=gfx1101", force=True)
+    assert str(pair.agent) == "gfx1101"
+    message = (
+        "FROM=TO: no rule says that code for gfx1100 runs on gfx1101; expected code that a rule is about. "
+        "Use --force if you know that it does."
+    )
+    with pytest.raises(InputError, match=re.escape(message)):
+        parse_pairs("gfx1100=gfx1101")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gfx1030", "FROM=TO: 'gfx1030'; expected FROM=TO[,TO...], such as gfx1030=gfx1031,gfx1032"),
+        ("gfx1030=", "FROM=TO: 'gfx1030='; expected FROM=TO[,TO...], such as gfx1030=gfx1031,gfx1032"),
+        ("gfx942=extended", "FROM=TO: no rule says that code for gfx942 runs on any other GPU"),
+        ("gfx1030=gfx1031,GFX", "FROM=TO: 'GFX' is no target id because of the processor 'GFX'"),
+    ],
+)
+def test_text_that_is_no_pair_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        parse_pairs(text)
