@@ -27,6 +27,7 @@ echo "${#packages[@]} packages in $debs"
 rm -rf "$work"
 mkdir -p "$work"
 cd "$work"
+work=$PWD
 
 step "make artifacts of them"
 "$bin/rocwheel" artifacts from-deb "${packages[@]}" --dest-dir artifacts --bundle-sysdeps
