@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.audit.run_paths import SetRunpath
 from rocwheel.binary.runpath import RunpathTag
 from rocwheel.errors import InputError, ProblemsError
 from rocwheel.packages.options import PlanOptions
-from rocwheel.packages.plan import AliasMember, Dropped, FileMember, Plan, PlannedWheel, SetRunpath, TextMember
+from rocwheel.packages.plan import AliasMember, Dropped, FileMember, Plan, PlannedWheel, TextMember
 from rocwheel.packages.planning import make_plan
 from rocwheel.packages.recipe import load_recipe
 from tests.packages.trees import file_entry, library, link_entry, make_catalog, make_facts, static_program

@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from rocwheel.binary.alias_library import make_alias_library
 from rocwheel.binary.exec_stub import make_exec_stub
 from rocwheel.binary.runpath import ElfPatch, plan_runpath
 from rocwheel.distributions.content import BytesContent, Content, FileContent
+from rocwheel.distributions.patched_content import PatchedContent
 from rocwheel.distributions.tar_content import TarFile, TarLink, tar_content
-from rocwheel.files import FileRange
 from rocwheel.packages.plan import AliasMember, FileMember, Member, StubMember, TarMember, TextMember
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from rocwheel.audit.run_paths import SetRunpath
+    from rocwheel.packages.plan import TarEntry
 
-    from rocwheel.packages.plan import SetRunpath, TarEntry
-
-__all__ = ["PatchedContent", "member_content", "member_mode"]
-
-
-class PatchedContent(msgspec.Struct, frozen=True):
-    """A file with an ELF patch applied on the fly."""
-
-    source: FileRange
-    patch: ElfPatch
-
-    @property
-    def size(self) -> int:
-        """Number of bytes."""
-        return self.patch.size
-
-    @contextmanager
-    def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """Map the file and give the patched range."""
-        with self.source.map() as data:
-            yield self.patch.apply(data, start, stop)
+__all__ = ["member_content", "member_mode"]
 
 
 def member_content(member: Member, *, mtime: int) -> Content:

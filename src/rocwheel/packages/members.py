@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.audit.run_paths import LibraryPlaces, library_places, run_path_edit
 from rocwheel.binary.elf import ElfKind
 from rocwheel.binary.runpath import RunpathTag
 from rocwheel.packages.facts import Facts
 from rocwheel.packages.placement import PlacedFile, Placement
 from rocwheel.packages.plan import FileMember, StubMember
-from rocwheel.packages.run_paths import LibraryPlaces, library_places, run_path_edit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocwheel.artifacts.catalog import Entry
-    from rocwheel.packages.plan import SetRunpath
+    from rocwheel.audit.run_paths import SetRunpath
 
 __all__ = ["MemberMaker", "PlacedPackage", "installed_places", "plain_mode"]
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from rocwheel.binary.runpath import RunpathTag
+from rocwheel.audit.run_paths import SetRunpath
 from rocwheel.distributions.metadata import CoreMetadata
 from rocwheel.distributions.wheel import WheelName
 from rocwheel.files import FileRange
@@ -20,19 +20,11 @@ __all__ = [
     "Plan",
     "PlannedSdist",
     "PlannedWheel",
-    "SetRunpath",
     "StubMember",
     "TarEntry",
     "TarMember",
     "TextMember",
 ]
-
-
-class SetRunpath(msgspec.Struct, frozen=True):
-    """An edit: the file gets this run path, under this tag of its dynamic section."""
-
-    value: str
-    tag: RunpathTag
 
 
 class FileMember(msgspec.Struct, frozen=True, tag="file"):

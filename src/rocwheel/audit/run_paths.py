@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.runpath import RunpathTag
-from rocwheel.packages.plan import SetRunpath
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rocwheel.binary.elf import Elf
 
-__all__ = ["LibraryPlaces", "library_places", "origin_relative", "run_path_edit"]
+__all__ = ["LibraryPlaces", "SetRunpath", "library_places", "origin_relative", "run_path_edit"]
+
+
+class SetRunpath(msgspec.Struct, frozen=True):
+    """An edit: the file gets this run path, under this tag of its dynamic section."""
+
+    value: str
+    tag: RunpathTag
 
 
 class LibraryPlaces(msgspec.Struct, frozen=True):

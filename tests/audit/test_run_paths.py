@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rocwheel.audit.run_paths import LibraryPlaces, SetRunpath, library_places, origin_relative, run_path_edit
 from rocwheel.binary.runpath import RunpathTag
-from rocwheel.packages.plan import SetRunpath
-from rocwheel.packages.run_paths import LibraryPlaces, library_places, origin_relative, run_path_edit
 from tests.packages.trees import library
 
 CORE, SYSDEPS, LIBRARIES = "_rocm_sdk_core/lib", "_rocm_sdk_core/lib/rocm_sysdeps/lib", "_rocm_sdk_libraries/lib"

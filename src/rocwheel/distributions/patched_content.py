@@ -1,0 +1,34 @@
+"""The bytes of a file with an ELF patch, applied while they are read."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.runpath import ElfPatch
+from rocwheel.files import FileRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["PatchedContent"]
+
+
+class PatchedContent(msgspec.Struct, frozen=True):
+    """A `rocwheel.distributions.content.Content`: a file with an ELF patch applied on the fly."""
+
+    source: FileRange
+    patch: ElfPatch
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self.patch.size
+
+    @contextmanager
+    def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
+        """Map the file and give the patched range."""
+        with self.source.map() as data:
+            yield self.patch.apply(data, start, stop)
