@@ -11,14 +11,18 @@ export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 help:            ## this list
 	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile
 
-setup: $(VENV)/.ready  ## the virtual environment with everything that the other targets need
+setup: $(VENV)/.developer  ## the virtual environment with everything that the other targets need
 
-$(VENV)/.ready: pyproject.toml
+$(VENV)/.user: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.developer: $(VENV)/.user
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-demo: setup      ## build, index, install and self-test the sample SDK
+demo: $(VENV)/.user  ## build, index, install and self-test the sample SDK
 	$(BIN)/rocwheel demo --dest-dir demo
 
 test: setup      ## every test but the long corpora
