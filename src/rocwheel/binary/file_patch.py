@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING
@@ -65,7 +66,7 @@ def _zeros(size: int) -> list[memoryview]:
 
 
 def write_patched(file: IO[bytes], data: memoryview, replacements: Iterable[Replacement]) -> Replacement | None:
-    """Write ``data`` with ``replacements``, in rising order, to ``file``; what becomes zero is left a hole.
+    """Write ``data`` with ``replacements``, in rising order, where ``file`` stands; what becomes zero is left a hole.
 
     Each replacement is let go of once written. Returns the last one.
     """
@@ -73,7 +74,7 @@ def write_patched(file: IO[bytes], data: memoryview, replacements: Iterable[Repl
     for replacement in replacements:
         file.write(data[position : replacement.start])
         file.write(replacement.data)
-        file.seek(replacement.stop)
+        file.seek(replacement.stop - replacement.start - len(replacement.data), os.SEEK_CUR)
         position, last = replacement.stop, replacement
     file.write(data[position:])
     return last

@@ -50,6 +50,10 @@ RocmOption = Annotated[
 LevelOption = Annotated[int, typer.Option("--level", min=1, max=22, help="How hard zstd tries.")]
 JobsOption = Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many bundles to work on at a time.")]
 
+TrimOption = Annotated[
+    bool, typer.Option("--trim", help="Take the freed pages out of a shared library; device code moves together.")
+]
+
 _JOBS = os.cpu_count() or 1
 
 
@@ -129,6 +133,7 @@ def compress(
         int | None, typer.Option(help="Insist on a header version, 2 or 3. [default: what most ROCm releases read]")
     ] = None,
     level: LevelOption = 9,
+    trim: TrimOption = False,
     jobs: JobsOption = _JOBS,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -136,14 +141,14 @@ def compress(
 ) -> None:
     """Turn every plain bundle into a compressed one where it is; no address and no relocation changes.
 
-    Freed space becomes a hole in the file and next to nothing in a wheel. Compressed bundles of version 2 are read by
-    ROCm 6.2 and later, those of version 3 (from 4 GiB on) by ROCm 7.1 and later.
+    Freed space becomes a hole in the file and next to nothing in a wheel; --trim takes it out. Compressed bundles of
+    version 2 are read by ROCm 6.2 and later, those of version 3 (from 4 GiB on) by ROCm 7.1 and later.
 
     Example: rocwheel device compress librocsparse.so -o small/librocsparse.so --rocm 6.4
     """
     setup_logging(quiet=quiet, verbose=verbose)
     storage = Storage(compress=True, version=header_version, rocm=rocm, level=level)
-    _rewrite(file, output, None, storage, jobs=jobs, as_json=as_json, quiet=quiet)
+    _rewrite(file, output, None, storage, trim=trim, jobs=jobs, as_json=as_json, quiet=quiet)
     if not quiet and not rocm:
         since = reader_of(header_version or 2).since
         messages.print(f"note: ROCm {since} and later read the result", markup=False)
@@ -163,6 +168,7 @@ def prune(
     ] = False,
     rocm: RocmOption = "",
     level: LevelOption = 9,
+    trim: TrimOption = False,
     jobs: JobsOption = _JOBS,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -177,7 +183,7 @@ def prune(
     setup_logging(quiet=quiet, verbose=verbose)
     edit = Prune(tuple(read_targets(keep)), allow_empty)
     storage = Storage(compress=compressed, rocm=rocm, level=level)
-    _rewrite(file, output, edit, storage, jobs=jobs, as_json=as_json, quiet=quiet)
+    _rewrite(file, output, edit, storage, trim=trim, jobs=jobs, as_json=as_json, quiet=quiet)
 
 
 @device_app.command()
@@ -211,10 +217,18 @@ def retarget(
 
 
 def _rewrite(
-    file: Path, output: Path, edit: BundleEdit | None, storage: Storage, *, jobs: int, as_json: bool, quiet: bool
+    file: Path,
+    output: Path,
+    edit: BundleEdit | None,
+    storage: Storage,
+    *,
+    jobs: int,
+    as_json: bool,
+    quiet: bool,
+    trim: bool = False,
 ) -> RewriteReport:
     progress = make_progress(quiet=quiet or as_json)
-    report = rewrite_device_code(file, output, edit, storage, jobs=jobs, progress=progress)
+    report = rewrite_device_code(file, output, edit, storage, trim=trim, jobs=jobs, progress=progress)
     if as_json:
         print_json("device-rewrite", 1, {**_report_json(report), "output": str(output)})
     elif not quiet:

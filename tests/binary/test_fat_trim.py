@@ -1,0 +1,132 @@
+"""Tests of taking free space out of fat binaries, loaded with a stand-in for the runtime."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.bundle_edit import Storage
+from rocwheel.binary.device_code import read_device_code
+from rocwheel.binary.device_error import DeviceCodeError
+from rocwheel.binary.device_rewrite import rewrite_device_code, trim_fat_binary
+from rocwheel.binary.elf import read_elf
+from rocwheel.binary.fat_trim import plan_fat_trim
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.binary.conftest import Fixture, Run
+
+RUNTIME = r"""
+#include <stdio.h>
+struct wrapper { unsigned magic, version; const unsigned char *binary; void *unused; };
+void **__hipRegisterFatBinary(const struct wrapper *w) {
+    static void *handle;
+    unsigned size = *(const unsigned *)(w->binary + 8);
+    printf("%x ", w->magic);
+    for (unsigned i = 0; i < size; i++) printf("%02x", w->binary[i]);
+    printf("\n");
+    return &handle;
+}
+void __hipRegisterFunction(void) {}
+void __hipRegisterVar(void) {}
+void __hipUnregisterFatBinary(void) {}
+int __hipPushCallConfiguration(void) { return 0; }
+int __hipPopCallConfiguration(void) { return 0; }
+int hipLaunchKernel(void) { return 0; }
+int atexit(void (*function)(void)) { return 0; }
+"""
+LOAD = """
+import ctypes, sys
+ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)
+ctypes.CDLL(sys.argv[2])
+ctypes.CDLL(None).fflush(None)
+"""
+
+
+@pytest.fixture(scope="module")
+def runtime(run_tool: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build a stand-in for libamdhip64 that prints every compressed bundle that it is given."""
+    folder = tmp_path_factory.mktemp("runtime")
+    (folder / "runtime.c").write_text(RUNTIME)
+    library = folder / "libruntime.so"
+    run_tool(["clang-16", "-shared", "-fPIC", "-o", str(library), str(folder / "runtime.c")])
+    return library
+
+
+def bundles_of(data: memoryview) -> list[bytes]:
+    code = read_device_code(data, name="libx.so")
+    assert code is not None
+    return [bytes(code.view(data)[bundle.start : bundle.stop]) for bundle in code.iter_bundles(data)]
+
+
+@pytest.mark.parametrize(
+    "name", ["v19/libtwo.plain.so", "v22/libtwo.plain.so", "v23/libtwo.plain.so", "v22/libtwo.rdc.so"]
+)
+def test_loaded_library_gives_the_runtime_its_compressed_bundles(
+    fixture_path: Callable[[str], Path], runtime: Path, tmp_path: Path, name: str
+) -> None:
+    source, small = fixture_path(name), tmp_path / "lib.so"
+    report = rewrite_device_code(source, small, None, Storage(compress=True), trim=True)
+    assert report.trimmed > 16000
+    assert small.stat().st_size == source.stat().st_size - report.trimmed
+    bundles = bundles_of(memoryview(small.read_bytes()))
+    command = [sys.executable, "-c", LOAD, str(runtime), str(small)]
+    loaded = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    assert {bytes.fromhex(content) for content in loaded[1::2]} == set(bundles)
+    assert set(loaded[::2]) == {"48495046"}
+
+
+@pytest.mark.parametrize("name", ["v19/libtwo.plain.so", "v23/libtwo.plain.so"])
+def test_trimmed_library_keeps_addresses_symbols_and_relocations(
+    fixture_path: Callable[[str], Path], run_tool: Run, tmp_path: Path, name: str
+) -> None:
+    source, small = fixture_path(name), tmp_path / "lib.so"
+    rewrite_device_code(source, small, None, Storage(compress=True), trim=True)
+    for view in ("--dyn-syms", "-d", "--version-info"):
+        command = ["readelf", "-W", view]
+        assert _without_offsets(run_tool([*command, str(small)])) == _without_offsets(run_tool([*command, str(source)]))
+    old, new = (read_elf(path.read_bytes(), name="x") for path in (source, small))
+    assert len(new.segments) == len(old.segments) + 1
+    assert (new.needed, new.soname, new.runpath) == (old.needed, old.soname, old.runpath)
+    sections = [
+        re.findall(r"\] (\.\S+) +\S+ +([0-9a-f]{16})", run_tool(["readelf", "-SW", str(p)])) for p in (source, small)
+    ]
+    assert sections[0] == sections[1]
+    assert "Error" not in run_tool(["readelf", "-aW", str(small)])
+
+
+def _without_offsets(text: str) -> str:
+    return re.sub(r"offset:? 0x[0-9a-f]+|Offset: 0x[0-9a-f]+", "offset", text)
+
+
+def test_library_without_a_page_to_gain_is_copied(fixture_path: Callable[[str], Path], tmp_path: Path) -> None:
+    source = fixture_path("v22/libtwo.ccob.so")
+    assert trim_fat_binary(source, tmp_path / "lib.so") == 0
+    assert (tmp_path / "lib.so").read_bytes() == source.read_bytes()
+
+
+def test_trimming_twice_changes_nothing_more(fixture_path: Callable[[str], Path], tmp_path: Path) -> None:
+    once, twice = tmp_path / "once.so", tmp_path / "twice.so"
+    rewrite_device_code(fixture_path("v22/libtwo.plain.so"), once, None, Storage(compress=True), trim=True)
+    assert trim_fat_binary(once, twice) == 0
+    assert hashlib.sha256(once.read_bytes()).digest() == hashlib.sha256(twice.read_bytes()).digest()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("hip/realcompress", "x: offset 0x0: a program or an object file; expected a shared library."),
+        ("v19/vadd.plain.o", "x: offset 0x0: a program or an object file; expected a shared library."),
+        ("v22/saxpy.hipfb", "x: offset 0x0: no fat binary; expected a shared library with .hip_fatbin"),
+    ],
+)
+def test_what_is_no_fat_shared_library_is_refused(fixture: Fixture, name: str, message: str) -> None:
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        plan_fat_trim(fixture(name), name="x")
