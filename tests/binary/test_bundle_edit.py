@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,16 +12,14 @@ from rocwheel.binary.bundle_edit import (
     BundleSlot,
     Storage,
     bundle_parts,
+    device_patch,
     edit_bundle,
-    iter_replacements,
     list_slots,
-    patched_size,
 )
 from rocwheel.binary.compressed_bundle import Method, decompress_bundle
 from rocwheel.binary.device_code import DeviceCode, read_device_code
 from rocwheel.binary.device_error import DeviceCodeError
 from rocwheel.binary.fat_binary import read_fat_binary
-from rocwheel.binary.file_patch import FilePatch
 from rocwheel.binary.prune import Prune
 from rocwheel.binary.target_id import parse_target_id
 from rocwheel.errors import InputError
@@ -45,11 +44,8 @@ def read(data: memoryview) -> DeviceCode:
 
 
 def rewrite(data: memoryview, edit: BundleEdit | None, storage: Storage) -> memoryview:
-    code = read(data)
-    slots = list_slots(data, code)
-    changes = tuple(iter_replacements(data, code, slots, edit, storage))
-    patch = FilePatch(patched_size(data, code, slots, changes[-1] if changes else None), changes)
-    return memoryview(b"".join(patch.apply(data, 0, patch.size)))
+    patch = device_patch(data, name="libx.so", edit=edit, storage=storage)
+    return memoryview(b"".join(patch.apply(data, 0, patch.size))) if patch else data
 
 
 def bundles_of(data: memoryview) -> list[Bundle]:
@@ -154,6 +150,23 @@ def test_bundle_with_two_entries_of_one_id_is_refused(fixture: Fixture) -> None:
     )
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         rewrite(fixture("edge/dup.hipfb"), prune("gfx1030"), Storage())
+
+
+def test_workers_make_the_same_patch(fixture: Fixture) -> None:
+    data = fixture("v22/libtwo.plain.so")
+    with ThreadPoolExecutor(2) as executor:
+        patch = device_patch(data, name="libx.so", storage=COMPRESSED, executor=executor)
+    assert patch == device_patch(data, name="libx.so", storage=COMPRESSED)
+
+
+def test_file_without_device_code_needs_no_patch(fixture: Fixture) -> None:
+    assert device_patch(fixture("mach/flags.22"), name="x", storage=COMPRESSED) is None
+
+
+def test_slots_end_where_the_next_bundle_or_the_section_does(fixture: Fixture) -> None:
+    data = fixture("v22/libtwo.plain.so")
+    code = read(data)
+    assert [slot.stop for slot in list_slots(data, code)] == [0x5000, code.section[1]]
 
 
 def test_bundle_that_outgrows_its_place_is_refused(fixture: Fixture) -> None:

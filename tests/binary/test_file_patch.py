@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.file_patch import FilePatch, Replacement, write_patched
+from rocwheel.binary.runpath_patch import ElfPatch
 
 DATA = memoryview(bytes(range(1, 101)))
 
@@ -52,3 +53,11 @@ def test_last_replacement_may_lie_past_the_old_end() -> None:
 def test_replacements_that_overlap_are_refused() -> None:
     with pytest.raises(ValueError, match="replacements overlap, or are out of order"):
         FilePatch(100, (Replacement(0, 10, b""), Replacement(9, 20, b"")))
+
+
+def test_patch_of_the_run_path_is_joined_in() -> None:
+    device = FilePatch(100, (Replacement(10, 20, b"new"),))
+    run_path = ElfPatch(110, ((5, b"ab"), (30, b"c")), b"tail")
+    once = b"".join(device.apply(DATA, 0, 100))
+    both = b"".join(run_path.apply(memoryview(once)))
+    assert b"".join(device.join(run_path, old_size=100).apply(DATA, 0, 110)) == both

@@ -19,15 +19,15 @@ from rocwheel.binary.compressed_bundle import (
     compress_bundle,
     decompress_bundle,
 )
+from rocwheel.binary.device_code import DeviceCode, read_device_code
 from rocwheel.binary.device_error import DeviceCodeError
-from rocwheel.binary.file_patch import Replacement
+from rocwheel.binary.file_patch import FilePatch, Replacement
 from rocwheel.binary.offload_bundle import BundlePart, write_offload_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from concurrent.futures import Executor
 
-    from rocwheel.binary.device_code import DeviceCode
     from rocwheel.binary.device_error import Place
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "BundleSlot",
     "Storage",
     "bundle_parts",
+    "device_patch",
     "edit_bundle",
     "iter_replacements",
     "list_slots",
@@ -184,3 +185,24 @@ def patched_size(data: memoryview, code: DeviceCode, slots: Sequence[BundleSlot]
         return len(data)
     bundle = slots[-1].bundle
     return last.stop if last.start == bundle.start else bundle.stop
+
+
+def device_patch(
+    data: memoryview,
+    *,
+    name: str,
+    edit: BundleEdit | None = None,
+    storage: Storage,
+    executor: Executor | None = None,
+) -> FilePatch | None:
+    """Return all changes of the file ``data`` at once; none when it has no bundles or none changes.
+
+    The patch holds the new bundles in memory: with compression, about a tenth of the device code. Use
+    `iter_replacements` to have one at a time. Raises `InputError` as `read_device_code` and `edit_bundle` do.
+    """
+    code = read_device_code(data, name=name)
+    if code is None:
+        return None
+    slots = list_slots(data, code)
+    changes = tuple(iter_replacements(data, code, slots, edit, storage, executor=executor))
+    return FilePatch(patched_size(data, code, slots, changes[-1]), changes) if changes else None

@@ -12,6 +12,8 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rocwheel.binary.runpath_patch import ElfPatch
+
 __all__ = ["FilePatch", "Replacement", "write_patched"]
 
 _ZEROS = memoryview(bytes(1 << 20))
@@ -63,6 +65,17 @@ def _slice(data: memoryview, start: int, stop: int) -> list[memoryview]:
 
 def _zeros(size: int) -> list[memoryview]:
     return [_ZEROS] * (size // len(_ZEROS)) + ([_ZEROS[: size % len(_ZEROS)]] if size % len(_ZEROS) else [])
+
+    def join(self, other: ElfPatch, *, old_size: int) -> FilePatch:
+        """Return the patch that makes these changes and those of ``other`` to a file of ``old_size`` bytes.
+
+        Raises `ValueError` when they overlap: a run path and device code lie in different sections.
+        """
+        changes = [Replacement(offset, offset + len(new), new) for offset, new in other.replacements]
+        if other.size > old_size:
+            tail = other.tail.rjust(other.size - old_size, b"\0")
+            changes.append(Replacement(old_size, other.size, tail))
+        return FilePatch(max(self.size, other.size), tuple(sorted([*self.replacements, *changes])))
 
 
 def write_patched(file: IO[bytes], data: memoryview, replacements: Iterable[Replacement]) -> Replacement | None:
