@@ -58,14 +58,6 @@ class FilePatch(msgspec.Struct, frozen=True):
             position = end
         return buffers + _slice(data, position, stop)
 
-
-def _slice(data: memoryview, start: int, stop: int) -> list[memoryview]:
-    return [data[start:stop]] if start < stop else []
-
-
-def _zeros(size: int) -> list[memoryview]:
-    return [_ZEROS] * (size // len(_ZEROS)) + ([_ZEROS[: size % len(_ZEROS)]] if size % len(_ZEROS) else [])
-
     def join(self, other: ElfPatch, *, old_size: int) -> FilePatch:
         """Return the patch that makes these changes and those of ``other`` to a file of ``old_size`` bytes.
 
@@ -76,6 +68,14 @@ def _zeros(size: int) -> list[memoryview]:
             tail = other.tail.rjust(other.size - old_size, b"\0")
             changes.append(Replacement(old_size, other.size, tail))
         return FilePatch(max(self.size, other.size), tuple(sorted([*self.replacements, *changes])))
+
+
+def _slice(data: memoryview, start: int, stop: int) -> list[memoryview]:
+    return [data[start:stop]] if start < stop else []
+
+
+def _zeros(size: int) -> list[memoryview]:
+    return [_ZEROS] * (size // len(_ZEROS)) + ([_ZEROS[: size % len(_ZEROS)]] if size % len(_ZEROS) else [])
 
 
 def write_patched(file: IO[bytes], data: memoryview, replacements: Iterable[Replacement]) -> Replacement | None:
