@@ -19,7 +19,7 @@ from zipfile import ZIP_STORED, ZipFile
 import deflate
 from zlib_ng import zlib_ng
 
-from rocwheel.distributions.compression import WHOLE_LIMIT, block_level
+from rocwheel.distributions.compression import WHOLE_LIMIT, block_compressor
 from rocwheel.packages.build import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _pack_libdeflate(data: bytes) -> bytes:
 
 
 def _pack_zlib_ng(data: bytes) -> bytes:
-    compressor = zlib_ng.compressobj(block_level(DEFAULT_LEVEL), zlib_ng.DEFLATED, -15, 9)
+    compressor = block_compressor(DEFAULT_LEVEL)
     return bytes(compressor.compress(data) + compressor.flush())
 
 

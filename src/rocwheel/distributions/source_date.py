@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["SourceDate"]
 
 _ZIP_EPOCH = 315532800
+_SECONDS = re.compile(r"[0-9]{1,12}")
 
 
 class SourceDate(msgspec.Struct, frozen=True):
@@ -25,11 +27,11 @@ class SourceDate(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> SourceDate:
-        """Read SOURCE_DATE_EPOCH; raises `InputError` when it is not a whole number of seconds."""
+        """Read SOURCE_DATE_EPOCH; raises `InputError` when it is not a whole number of at most 12 digits."""
         text = environment.get("SOURCE_DATE_EPOCH", "")
         if not text:
             return cls()
-        if not text.isdecimal():
+        if not _SECONDS.fullmatch(text):
             variable, found, expected = "SOURCE_DATE_EPOCH", f"is {text!r}", "a whole number of seconds since 1970"
             raise InputError(variable, found, expected=expected, remedy="Correct or unset it.")
         return cls(int(text))

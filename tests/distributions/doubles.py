@@ -1,0 +1,72 @@
+"""Contents, sinks and executors that stand in for real ones."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rocwheel.distributions.compression import Digest
+    from rocwheel.distributions.content import Content
+
+__all__ = ["ImmediateExecutor", "ListSink", "ZeroContent", "read_all"]
+
+
+def read_all(content: Content) -> bytes:
+    with content.open(0, content.size) as buffers:
+        return b"".join(buffers)
+
+
+class ZeroContent:
+    """Any number of zeros, which take no memory."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    @contextmanager
+    def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
+        """Give the range."""
+        zeros = memoryview(bytes(1 << 20))
+        whole, rest = divmod(stop - start, len(zeros))
+        yield [zeros] * whole + [zeros[:rest]]
+
+
+class ListSink:
+    """A sink that keeps what it receives."""
+
+    def __init__(self) -> None:
+        self.members: list[tuple[str, int, int, int, bytes, Digest]] = []
+        self._head: tuple[str, int, int, int] = ("", 0, 0, 0)
+        self._data = bytearray()
+
+    def begin(self, name: str, mode: int, method: int, size: int) -> None:
+        """Start a member."""
+        self._head, self._data = (name, mode, method, size), bytearray()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append packed bytes."""
+        self._data += data
+
+    def end(self, digest: Digest) -> None:
+        """Keep the member."""
+        self.members.append((*self._head, bytes(self._data), digest))
+
+
+class ImmediateExecutor(Executor):
+    """Runs every task at once, on the thread that submits it."""
+
+    def __init__(self) -> None:
+        self.tasks: list[str] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run the task and note its name."""
+        self.tasks.append(fn.__name__)
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as e:
+            future.set_exception(e)
+        return future
