@@ -9,14 +9,18 @@ import pytest
 
 from rocwheel.audit.run_paths import SetRunpath
 from rocwheel.binary.runpath import RunpathTag
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.errors import InputError, ProblemsError
 from rocwheel.packages.options import PlanOptions
 from rocwheel.packages.plan import AliasMember, Dropped, FileMember, Plan, PlannedWheel, TextMember
 from rocwheel.packages.planning import make_plan
 from rocwheel.packages.recipe import load_recipe
+from rocwheel.targets.declaration import decode_declaration
 from tests.packages.trees import file_entry, library, link_entry, make_catalog, make_facts, static_program
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rocwheel.artifacts.catalog import Entry
 
 HIP = file_entry("lib/libamdhip64.so.7.2", "core-hip_lib_generic")
@@ -190,6 +194,43 @@ def test_targets_are_read_from_fat_binaries() -> None:
     made = make_plan(catalog, load_recipe(), facts, PlanOptions())
     assert made.targets == ("gfx90a", "gfx1030")
     assert wheel_of(made, "rocm-sdk-libraries").targets == ("gfx90a:xnack+", "gfx1030")
+
+
+def test_wheels_declare_the_targets_of_their_files() -> None:
+    facts = make_facts(ELVES, targets={KERNELS["gfx906"]: ("gfx906",), BLAS: ("gfx906", "gfx1030")})
+    made = make_plan(make_catalog(*COMMON, KERNELS["gfx906"]), load_recipe(), facts, PlanOptions())
+    declared = {
+        wheel.name.distribution: decode_declaration(wheel.declaration.encode(), source="test").rocm_targets
+        for wheel in made.wheels
+        if wheel.declaration
+    }
+    assert declared == {"rocm-sdk-device-gfx906": ("gfx906",), "rocm-sdk-libraries": ("gfx906", "gfx1030")}
+    assert made.gaps == ()
+
+
+def test_a_target_that_a_dependency_lacks_is_a_gap() -> None:
+    facts = make_facts(ELVES, targets={HIP: ("gfx906",), BLAS: ("gfx906", "gfx1030")})
+    made = make_plan(make_catalog(*COMMON), load_recipe(), facts, PlanOptions())
+    assert made.gaps == ("rocm-sdk-core lacks gfx1030, which rocm-sdk-libraries asks for; it carries gfx906",)
+
+
+def test_a_manifest_that_denies_the_split_means_nothing_without_families() -> None:
+    assert plan(*COMMON, kpack=False).layout == "neutral"
+
+
+def test_a_recipe_that_forces_families_where_none_is_stops_the_build(tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(
+        (SAMPLE_SDK.parent / "packages/rocm.toml")
+        .read_text()
+        .replace("schema = 1", 'schema = 1\nlayout = "per-family"')
+    )
+    expected = (
+        "/src: has no artifacts of a target family; expected them, as the recipe's layout is per-family. "
+        "Take the layout out of the recipe."
+    )
+    with pytest.raises(InputError, match=re.escape(expected)):
+        make_plan(make_catalog(*COMMON), load_recipe(recipe), make_facts(ELVES), PlanOptions())
 
 
 def test_a_plain_name_for_dlopen_becomes_a_forwarding_library() -> None:

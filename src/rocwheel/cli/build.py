@@ -146,5 +146,7 @@ def print_distributions(result: BuildResult) -> None:
 
 def _print_facts(made: Plan) -> None:
     targets = ", ".join(made.targets) or "none"
+    for gap in made.gaps:
+        messages.print(f"not coherent: {gap}", markup=False)
     dropped = f"; {len(made.dropped)} links not shipped (rocwheel plan -v tells why)" if made.dropped else ""
     messages.print(f"version {made.version}, layout {made.layout}, GPU targets: {targets}{dropped}", markup=False)

@@ -16,6 +16,7 @@ from rocwheel.distributions.wheel import WheelWriter, normalized_file_part
 from rocwheel.packages.contents import member_content, member_mode
 from rocwheel.packages.plan import FileMember, Member, Plan, PlannedSdist, PlannedWheel, TarMember
 from rocwheel.progress import SILENT, Progress
+from rocwheel.targets.declaration import DECLARATION_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,6 +143,8 @@ def _metadata_files(wheel: PlannedWheel) -> dict[str, bytes]:
         "METADATA": render_metadata(wheel.metadata),
         "WHEEL": render_wheel_file(generator, (wheel.name.tag,), is_purelib=wheel.is_purelib),
     }
+    if wheel.declaration:
+        files[DECLARATION_NAME] = wheel.declaration.encode()
     if wheel.console_scripts:
         files["entry_points.txt"] = render_entry_points(wheel.console_scripts)
     return files

@@ -15,12 +15,14 @@ from rocwheel.distributions.compression import digest_content
 from rocwheel.distributions.content import FileContent
 from rocwheel.errors import InputError, ProblemsError
 from rocwheel.files import FileRange
+from rocwheel.targets.wheels import kpack_target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Executor
 
     from rocwheel.artifacts.catalog import Catalog, Entry
+    from rocwheel.binary.target_id import TargetId
 
 __all__ = ["Facts", "read_facts"]
 
@@ -70,6 +72,8 @@ def _read_file_facts(entry: Entry) -> tuple[Elf | None, tuple[str, ...]] | Input
     if entry.source is None or entry.source.size < _HEADER_SIZE:
         return None, ()
     name = f"{entry.artifact}: {entry.path}"
+    if entry.path.endswith(".kpack"):
+        return None, _told_or_none(lambda: (kpack_target(entry.path, source=name),))
     try:
         with entry.source.map() as data:
             if is_elf(data) and bytes(data[4:6]) == _ELF64_LITTLE_ENDIAN:
@@ -80,9 +84,13 @@ def _read_file_facts(entry: Entry) -> tuple[Elf | None, tuple[str, ...]] | Input
 
 
 def _targets(data: memoryview, name: str) -> tuple[str, ...]:
+    return _told_or_none(lambda: device_targets(data, name=name))
+
+
+def _told_or_none(find: Callable[[], Iterable[TargetId]]) -> tuple[str, ...]:
     # Device code that can't be read is shipped as it is: the packages only don't vouch for its targets.
     try:
-        return tuple(str(target) for target in device_targets(data, name=name))
+        return tuple(str(target) for target in find())
     except InputError as e:
         logger.warning("%s", e)
         return ()

@@ -96,6 +96,8 @@ class PlannedWheel(msgspec.Struct, frozen=True):
     console_scripts: dict[str, str] = {}
     targets: tuple[str, ...] = ()
     """GPU targets that its files carry code for, read from the files."""
+    declaration: str = ""
+    """What ``.dist-info/rocm_targets.json`` says of these targets and of how the packages fit together."""
     is_purelib: bool = False
     floor_reason: str = ""
     """The file and symbol version that ask for the platform tag."""
@@ -129,3 +131,5 @@ class Plan(msgspec.Struct, frozen=True):
     wheels: tuple[PlannedWheel, ...]
     sdists: tuple[PlannedSdist, ...]
     dropped: tuple[Dropped, ...] = ()
+    gaps: tuple[str, ...] = ()
+    """Targets that a package carries code for and one that it depends on does not."""

@@ -11,6 +11,7 @@ from rocwheel.artifacts.links import PrefixIndex
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.binary.elf import ElfKind
 from rocwheel.packages.completeness import check_complete
+from rocwheel.packages.declarations import declare_targets
 from rocwheel.packages.members import PlacedPackage
 from rocwheel.packages.options import PlanOptions, check_options, checked_version
 from rocwheel.packages.placement import Placement, place_runtime
@@ -127,10 +128,13 @@ class _Planning:
         families = self._prefixes.families or ("",)
         wheels: dict[str, PlannedWheel] = {}
         sdists = []
+        gaps: dict[str, None] = {}
         for family in families:
             folder = family if len(families) > 1 else ""
             group = self._installed_with(family)
-            wheels |= {f"{wheel.folder}/{wheel.name.file_name}": wheel for wheel in self._wheels(group, folder)}
+            declared, report = declare_targets(list(self._wheels(group, folder)))
+            wheels |= {f"{wheel.folder}/{wheel.name.file_name}": wheel for wheel in declared}
+            gaps |= dict.fromkeys(map(str, report.gaps))
             selector = make_selector_facts(self._recipe, self._version, self._prefixes.layout, group, self._options)
             if self._options.selector == "sdist":
                 sdists.append(plan_selector_sdist(selector, folder=folder))
@@ -144,6 +148,7 @@ class _Planning:
             tuple(wheels[key] for key in sorted(wheels)),
             tuple(sdists),
             tuple(sorted({*self._dropped, *self._not_placed()})),
+            tuple(gaps),
         )
 
     def _installed_with(self, family: str) -> list[PlacedPackage]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.errors import InputError
 from rocwheel.packages.recipe import Layout
 from rocwheel.packages.selection import Tree, merge_entries
 from rocwheel.targets.families import expand_families, is_family, is_target
@@ -46,9 +47,13 @@ class Prefixes(msgspec.Struct, frozen=True):
 def merge_prefixes(catalog: Catalog, recipe: Recipe, facts: Facts) -> Prefixes:
     """Merge the artifacts of a catalogue; xnack variants of a target share the prefix of their processor.
 
-    Raises `rocwheel.errors.ProblemsError` with every path on which artifacts differ.
+    Raises `rocwheel.errors.ProblemsError` with every path on which artifacts differ, `InputError` when the recipe
+    forces a layout per family and there is none.
     """
     layout = recipe.layout or _layout_of(catalog)
+    if layout == "per-family" and all(name.target == _GENERIC for name in catalog.artifacts):
+        found, expected = "has no artifacts of a target family", "them, as the recipe's layout is per-family"
+        raise InputError(catalog.root, found, expected=expected, remedy="Take the layout out of the recipe.")
     parts: dict[str, list[Entry]] = {"": []}
     for entry in catalog.entries:
         parts.setdefault(_variant_of(entry, layout), []).append(entry)
@@ -69,9 +74,12 @@ def canonical_order(targets: Iterable[str]) -> tuple[str, ...]:
 
 
 def _layout_of(catalog: Catalog) -> Layout:
+    variants = {name.target for name in catalog.artifacts} - {_GENERIC}
+    if not variants:
+        return "neutral"
     if catalog.manifest is not None and "KPACK_SPLIT_ARTIFACTS" in catalog.manifest.flags:
         return "neutral" if catalog.manifest.kpack_split else "per-family"
-    return "per-family" if any(is_family(name.target) for name in catalog.artifacts) else "neutral"
+    return "per-family" if any(map(is_family, variants)) else "neutral"
 
 
 def _variant_of(entry: Entry, layout: Layout) -> str:

@@ -168,7 +168,7 @@ class WheelPlanner:
             metadata,
             tuple(members),
             texts,
-            targets=self._targets(package, members),
+            targets=self._targets(members),
             floor_reason=floor.reason if floor else "",
         )
 
@@ -180,15 +180,9 @@ class WheelPlanner:
             if (elf := self._facts.elves.get(file.source)) is not None
         )
 
-    def _targets(self, package: PlacedPackage, members: Iterable[Member]) -> tuple[str, ...]:
-        found = (
-            target
-            for member in members
-            if isinstance(member, FileMember)
-            for target in self._facts.targets.get(member.source, ())
-        )
-        is_device = self._recipe.packages[package.key].kind == "device"
-        return tuple(dict.fromkeys([package.variant, *found] if is_device else found))
+    def _targets(self, members: Iterable[Member]) -> tuple[str, ...]:
+        files = (member for member in members if isinstance(member, FileMember))
+        return tuple(dict.fromkeys(target for file in files for target in self._facts.targets.get(file.source, ())))
 
 
 def _files(member: Member) -> Iterator[FileMember]:

@@ -24,7 +24,7 @@ from rocwheel.targets.target_set import id_sort_key, parse_known_target
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["WheelFacts", "carriers_of", "read_wheel_facts"]
+__all__ = ["WheelFacts", "carriers_of", "kpack_target", "read_wheel_facts"]
 
 _PIECE = 1 << 20
 _MAGICS = (b"\x7fELF", b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
@@ -74,14 +74,20 @@ def _read_facts(path: Path, archive: ZipFile) -> WheelFacts:
 
 def _member_targets(path: Path, archive: ZipFile, name: str) -> tuple[TargetId, ...]:
     if name.endswith(".kpack"):
-        # A kpack file holds the code of one target, which its name ends with.
-        text = name.removesuffix(".kpack").rpartition("_")[2]
-        return (parse_known_target(text, source=f"{path}!{name}"),)
+        return (kpack_target(name, source=f"{path}!{name}"),)
     with archive.open(name) as member:
         head = member.read(len(max(_MAGICS, key=len)))
         if not head.startswith(_MAGICS):
             return ()
         return _targets_of_stream(head, member, f"{path}!{name}")
+
+
+def kpack_target(name: str, *, source: str) -> TargetId:
+    """Return the one target that a kpack file holds the code of, which its name ends with.
+
+    Raises `InputError`, led by ``source``, when that is no known target.
+    """
+    return parse_known_target(name.removesuffix(".kpack").rpartition("_")[2], source=source)
 
 
 def _targets_of_stream(head: bytes, member: IO[bytes], name: str) -> tuple[TargetId, ...]:

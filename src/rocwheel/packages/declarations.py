@@ -1,0 +1,37 @@
+"""What planned wheels declare about GPU targets: those of their files, and whether the packages fit together."""
+
+from __future__ import annotations
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.packages.plan import PlannedWheel
+from rocwheel.targets.coherence import CoherenceReport, check_coherence
+from rocwheel.targets.declaration import encode_declaration
+from rocwheel.targets.target_set import parse_known_target
+from rocwheel.targets.wheels import WheelFacts, carriers_of
+
+__all__ = ["declare_targets"]
+
+
+def declare_targets(wheels: list[PlannedWheel]) -> tuple[list[PlannedWheel], CoherenceReport]:
+    """Return wheels that are installed together, each with its declaration, and the outcome of comparing them."""
+    facts = [_facts(wheel) for wheel in wheels]
+    report = check_coherence(carriers_of(facts))
+    declared = [
+        msgspec.structs.replace(wheel, declaration=encode_declaration(known.targets, report).decode())
+        if known.targets
+        else wheel
+        for wheel, known in zip(wheels, facts, strict=True)
+    ]
+    return declared, report
+
+
+def _facts(wheel: PlannedWheel) -> WheelFacts:
+    return WheelFacts(
+        wheel.name.file_name,
+        canonicalize_name(wheel.name.distribution),
+        wheel.metadata.requires,
+        tuple(parse_known_target(text, source=wheel.name.file_name) for text in wheel.targets),
+        frozenset(member.path.partition("/")[0] for member in wheel.members),
+    )
