@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,6 +14,7 @@ from rocwheel.binary.elf_dynamic import (
     DT_RPATH,
     DT_RUNPATH,
     DT_SONAME,
+    ENTRY_LAYOUT,
     DynamicTable,
     StringTable,
     read_dynamic,
@@ -23,8 +25,10 @@ from rocwheel.binary.elf_header import (
     EM_MIPS,
     ET_DYN,
     ET_EXEC,
+    HEADER_SIZE,
     PT_DYNAMIC,
     PT_INTERP,
+    SEGMENT_LAYOUT,
     Header,
     Segment,
     find_offset,
@@ -32,7 +36,14 @@ from rocwheel.binary.elf_header import (
     read_segments,
     require_contents,
 )
-from rocwheel.binary.elf_sections import SHF_ALLOC, SHT_STRTAB, Section, is_detached_debug, read_section_table
+from rocwheel.binary.elf_sections import (
+    SECTION_LAYOUT,
+    SHF_ALLOC,
+    SHT_STRTAB,
+    Section,
+    is_detached_debug,
+    read_section_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +100,23 @@ def read_image(source: ElfBytes) -> Image:
     image = Image(header, segments, sections, dynamic, strings, _find_strings_section(sections, strings))
     if (image.run_path_offset or 0) >= strings.size:
         raise ElfError(source.name, "a run path that begins outside the dynamic string table")
+    _check_apart(source, image)
     return image
+
+
+def _check_apart(source: ElfBytes, image: Image) -> None:
+    """Refuse tables that lie in each other: changing one would damage the other."""
+    header, entries = image.header, image.dynamic.entries
+    ranges = [
+        (0, HEADER_SIZE),
+        (header.segments_offset, header.segment_count * SEGMENT_LAYOUT.size),
+        (header.sections_offset, header.section_count * SECTION_LAYOUT.size),
+        (image.dynamic.offset, (len(entries) + 1) * ENTRY_LAYOUT.size),
+        (image.strings.offset, image.strings.size),
+    ]
+    taken = sorted((offset, offset + size) for offset, size in ranges if size)
+    if any(end > start for (_, end), (start, _) in pairwise(taken)):
+        raise ElfError(source.name, "tables that overlap", expected="a place of its own for each")
 
 
 def _check_kind(source: ElfBytes, header: Header, segments: Sequence[Segment], sections: Sequence[Section]) -> None:

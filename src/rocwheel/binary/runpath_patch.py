@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from rocwheel.binary.elf_bytes import ElfError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +72,7 @@ class PatchWriter:
         self._beyond: list[tuple[int, bytes]] = []
 
     def write(self, offset: int, data: bytes) -> None:
-        """Set the bytes at ``offset``. No two writes may overlap."""
+        """Set the bytes at ``offset``, apart from all other writes."""
         split = max(min(len(data), self._source.size - offset), 0)
         inside, beyond = data[:split], data[split:]
         if inside and inside != self._source.read(offset, split, "a changed part"):
@@ -78,12 +81,15 @@ class PatchWriter:
             self._beyond.append((offset + split, beyond))
 
     def patch(self) -> ElfPatch:
-        """Return the collected writes as one patch."""
+        """Return the collected writes as one patch; raise `ElfError` when two of them overlap."""
+        inside = tuple(sorted(self._inside))
+        if any(offset + len(data) > following for (offset, data), (following, _) in pairwise(inside)):
+            raise ElfError(self._source.name, "tables that overlap", expected="a place of its own for each")
         if not self._beyond:
-            return ElfPatch(self._source.size, tuple(sorted(self._inside)))
+            return ElfPatch(self._source.size, inside)
         first = min(offset for offset, _ in self._beyond)
         size = max(offset + len(data) for offset, data in self._beyond)
         tail = bytearray(size - first)
         for offset, data in self._beyond:
             tail[offset - first : offset - first + len(data)] = data
-        return ElfPatch(size, tuple(sorted(self._inside)), bytes(tail))
+        return ElfPatch(size, inside, bytes(tail))
