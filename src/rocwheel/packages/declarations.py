@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.packages.plan import PlannedWheel
 from rocwheel.targets.coherence import CoherenceReport, check_coherence
 from rocwheel.targets.declaration import encode_declaration
 from rocwheel.targets.target_set import parse_known_target
 from rocwheel.targets.wheels import WheelFacts, carriers_of
+
+if TYPE_CHECKING:
+    from rocwheel.packages.plan import PlannedWheel
 
 __all__ = ["declare_targets"]
 
