@@ -155,10 +155,6 @@ def _no_dynamic_section(source: ElfBytes) -> ElfError:
 def _find_strings_section(sections: Sequence[Section], strings: StringTable) -> int | None:
     for index, section in enumerate(sections):
         is_loaded = section.type == SHT_STRTAB and section.flags & SHF_ALLOC
-        if is_loaded and (section.address, section.offset, section.size) == (
-            strings.address,
-            strings.offset,
-            strings.size,
-        ):
+        if is_loaded and (section.address, section.offset) == (strings.address, strings.offset):
             return index
     return None

@@ -61,7 +61,7 @@ def place_string(source: ElfBytes, image: Image, text: bytes) -> Placement:
 
 def _place_new(source: ElfBytes, image: Image, table: bytes, wanted: bytes) -> Placement:
     present = image.run_path_offset
-    free = max(len(table.rstrip(b"\0")) + 1, 1)
+    free = len(table.rstrip(b"\0")) + 1
     if present is not None:
         old_end = table.index(b"\0", present) + 1
         room_end = len(table) if old_end == free else old_end

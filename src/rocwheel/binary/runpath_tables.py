@@ -103,7 +103,7 @@ def _move(source: ElfBytes, image: Image, *, dynamic_size: int, strings_size: in
             segment.at(place.offset, place.address, dynamic_size) if segment.type == PT_DYNAMIC else segment
             for segment in room.segments
         )
-        tables = msgspec.structs.replace(tables, dynamic=room.place, dynamic_size=dynamic_size, segments=segments)
+        tables = msgspec.structs.replace(tables, dynamic=place, dynamic_size=dynamic_size, segments=segments)
     if strings_size:
         place = room.place.after(dynamic_size)
         tables = msgspec.structs.replace(tables, strings=place, strings_size=strings_size)
