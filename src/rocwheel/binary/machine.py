@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import msgspec
 
-__all__ = ["Machine", "machine_of", "machine_of_number"]
+__all__ = ["Machine", "known_processors", "machine_of", "machine_of_number"]
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -46,3 +46,8 @@ def machine_of_number(mach: int) -> Machine | None:
 def machine_of(processor: str) -> Machine | None:
     """Return the machine of a processor such as ``gfx90a``; none for names that no compiler knows yet."""
     return _by_processor().get(processor)
+
+
+def known_processors() -> tuple[str, ...]:
+    """Return the names of all processors, generic ones included."""
+    return tuple(_by_processor())

@@ -32,6 +32,7 @@ from rocwheel.errors import InputError
 from rocwheel.files import FileRange
 from rocwheel.targets.compatible_code import parse_pairs
 from rocwheel.targets.extraction import MatchRule, extract_code
+from rocwheel.targets.tree_pruning import TreePruning, prune_tree
 
 __all__ = ["device_app"]
 
@@ -156,8 +157,10 @@ def compress(
 
 @device_app.command()
 def prune(
-    file: FileArgument,
-    output: OutputOption,
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A fat binary, a file of bundles, or a folder.", exists=True)
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The file or folder to make.")],
     keep: Annotated[
         list[str], typer.Option("--keep", "-k", metavar="TARGETS", help="Targets to keep, in any spelling.")
     ],
@@ -174,16 +177,34 @@ def prune(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Remove the code for all other targets from every bundle.
+    """Remove the code for all other targets from every bundle; of a folder also files named for other targets.
 
-    A target without features keeps all variants of its processor.
+    A target without features keeps all variants of its processor. A folder is copied, with all that is below.
 
     Example: rocwheel device prune librocsparse.so --keep gfx90a,gfx1030 -o small/librocsparse.so
     """
     setup_logging(quiet=quiet, verbose=verbose)
     edit = Prune(tuple(read_targets(keep)), allow_empty)
     storage = Storage(compress=compressed, rocm=rocm, level=level)
-    _rewrite(file, output, edit, storage, trim=trim, jobs=jobs, as_json=as_json, quiet=quiet)
+    if not path.is_dir():
+        _rewrite(path, output, edit, storage, trim=trim, jobs=jobs, as_json=as_json, quiet=quiet)
+        return
+    report = prune_tree(path, output, edit, storage, jobs=jobs, progress=make_progress(quiet=quiet or as_json))
+    if as_json:
+        print_json("device-prune", 1, report)
+    elif not quiet:
+        _print_pruning(report, output, verbose=verbose)
+
+
+def _print_pruning(report: TreePruning, output: Path, *, verbose: bool) -> None:
+    if verbose:
+        for dropped in report.dropped:
+            typer.echo(f"left out: {dropped}")
+    saved = sum(edited.size_before - edited.size_after for edited in report.edited)
+    typer.echo(
+        f"{output}: {len(report.dropped)} files left out, {len(report.edited)} files with bundles edited "
+        f"({decimal(saved)} saved), {report.copied} copied"
+    )
 
 
 @device_app.command()

@@ -1,0 +1,121 @@
+"""Taking code for some targets out of a tree of files: out of bundles, and files that are for such targets alone."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.device_code import DeviceCode, read_device_code
+from rocwheel.binary.device_rewrite import RewriteReport, rewrite_device_code
+from rocwheel.binary.prune import Prune, is_kept
+from rocwheel.errors import InputError, WorkError
+from rocwheel.files import FileRange
+from rocwheel.progress import SILENT, Progress
+from rocwheel.targets.named_files import targets_in_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.binary.bundle_edit import Storage
+
+__all__ = ["TreePruning", "prune_tree"]
+
+
+class TreePruning(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a tree: paths that were left out, files whose bundles were edited, the number of other files."""
+
+    dropped: tuple[str, ...]
+    edited: tuple[RewriteReport, ...]
+    copied: int
+
+
+def prune_tree(
+    source: Path,
+    output: Path,
+    edit: Prune,
+    storage: Storage,
+    *,
+    jobs: int = 1,
+    progress: Progress = SILENT,
+) -> TreePruning:
+    """Copy the folder ``source`` to ``output``, without code for targets other than those that ``edit`` keeps.
+
+    Left out are files and links whose names are for other targets only, code objects for another target, and links
+    whose target was left out. ``output`` must not exist; it appears when it is whole. Raises `InputError` as
+    `rewrite_device_code` does, and `WorkError` when writing fails.
+    """
+    if output.exists():
+        raise InputError(output, "exists already", expected="a folder to make", remedy="Remove it or name another.")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
+            made = Path(folder) / output.name
+            report = _Pruner(source, made, edit, storage, jobs, progress).run()
+            made.rename(output)
+    except OSError as e:
+        raise WorkError(output, f"cannot be written ({e.strerror})", remedy="Check the free space.") from e
+    return report
+
+
+class _Pruner:
+    def __init__(self, source: Path, made: Path, edit: Prune, storage: Storage, jobs: int, progress: Progress) -> None:
+        self.source, self.made, self.edit, self.storage = source, made, edit, storage
+        self.jobs, self.progress = jobs, progress
+        self.dropped: list[str] = []
+        self.edited: list[RewriteReport] = []
+        self.copied = 0
+
+    def run(self) -> TreePruning:
+        self.made.mkdir()
+        for path in sorted(self.source.rglob("*")):
+            place = path.relative_to(self.source)
+            if path.is_symlink():
+                self._link(path, place)
+            elif path.is_dir():
+                (self.made / place).mkdir(parents=True, exist_ok=True)
+            else:
+                self._file(path, place)
+        self.dropped += self._drop_dangling_links()
+        return TreePruning(dropped=tuple(self.dropped), edited=tuple(self.edited), copied=self.copied)
+
+    def _is_for_others(self, place: Path) -> bool:
+        targets = targets_in_path(str(place))
+        return bool(targets) and not any(is_kept(target, self.edit.keep) for target in targets)
+
+    def _link(self, path: Path, place: Path) -> None:
+        if self._is_for_others(place):
+            self.dropped.append(str(place))
+        else:
+            (self.made / place).symlink_to(path.readlink())
+            self.copied += 1
+
+    def _file(self, path: Path, place: Path) -> None:
+        with FileRange.whole(path).map() as data:
+            code = read_device_code(data, name=str(path))
+            has_bundles = code is not None and any(True for _ in code.iter_bundles(data))
+        if self._is_for_others(place) or self._is_foreign(code):
+            self.dropped.append(str(place))
+        elif has_bundles:
+            report = rewrite_device_code(
+                path, self.made / place, self.edit, self.storage, jobs=self.jobs, progress=self.progress
+            )
+            self.edited.append(report)
+        else:
+            shutil.copy2(path, self.made / place)
+            self.copied += 1
+
+    def _is_foreign(self, code: DeviceCode | None) -> bool:
+        target = code.code_object.target if code and code.code_object else None
+        return target is not None and not is_kept(target, self.edit.keep)
+
+    def _drop_dangling_links(self) -> Iterator[str]:
+        for path in sorted(self.made.rglob("*")):
+            place = path.relative_to(self.made)
+            if path.is_symlink() and not path.exists() and (self.source / place).exists():
+                path.unlink()
+                self.copied -= 1
+                yield str(place)

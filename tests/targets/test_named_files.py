@@ -1,0 +1,29 @@
+"""Tests of files that are for one target by their names."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.targets.named_files import targets_in_path
+
+
+@pytest.mark.parametrize(
+    ("path", "targets"),
+    [
+        ("rocblas/library/Kernels.so-000-gfx1030.hsaco", ["gfx1030"]),
+        ("hipblaslt/library/Kernels.so-000-gfx90a-xnack+.hsaco", ["gfx90a:xnack+"]),
+        ("library/TensileLibrary_Type_HH_Contraction_l_Ailk_fallback_gfx906-xnack-.hsaco", ["gfx906:xnack-"]),
+        ("library/TensileLibrary_lazy_gfx942.dat", ["gfx942"]),
+        ("library/gfx90a/x.co", ["gfx90a"]),
+        ("share/miopen/db/gfx90878.kdb", ["gfx908"]),
+        ("share/miopen/db/gfx942130.kdb", ["gfx942"]),
+        ("share/miopen/db/gfx1030_36.kdb", ["gfx1030"]),
+        ("lib/libMIOpenCK_gfx9-4-generic.so", ["gfx9-4-generic"]),
+        ("gfx900/gfx906.co", ["gfx900", "gfx906"]),
+        ("lib/librocsparse.so", []),
+        ("x_gfx12345.co", []),
+        ("gfxinfo.txt", []),
+    ],
+)
+def test_targets_are_found_in_names(path: str, targets: list[str]) -> None:
+    assert [str(target) for target in targets_in_path(path)] == targets

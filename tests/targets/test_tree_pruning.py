@@ -1,0 +1,73 @@
+"""Tests of pruning trees of files."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rocwheel.binary.bundle_edit import Storage, bundle_parts
+from rocwheel.binary.bundle_sequence import iter_bundles
+from rocwheel.binary.device_code import device_targets
+from rocwheel.binary.prune import Prune
+from rocwheel.binary.target_id import parse_target_id
+from rocwheel.errors import InputError
+from rocwheel.targets.tree_pruning import TreePruning, prune_tree
+
+FIXTURES = Path(__file__).parents[1] / "binary" / "fixtures"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Make a folder as libraries with kernel files install it."""
+    source = tmp_path / "sdk"
+    library = source / "lib/rocblas/library"
+    library.mkdir(parents=True)
+    shutil.copy(FIXTURES / "v22/libtwo.plain.so", source / "lib/librocblas.so.5")
+    (source / "lib/librocblas.so").symlink_to("librocblas.so.5")
+    data = memoryview((FIXTURES / "v22/saxpy.hipfb").read_bytes())
+    parts = bundle_parts(data, next(iter_bundles(data, name="x")))
+    for part, name in ((parts[1], "a.co"), (parts[3], "b.co"), (parts[3], "Kernels.so-000-gfx906.hsaco")):
+        (library / name).write_bytes(part.payload[0])
+    (library / "TensileLibrary_lazy_gfx1030.dat").write_text("for gfx1030")
+    (library / "TensileLibrary_lazy_gfx906.dat").write_text("for gfx906")
+    (library / "link").symlink_to("b.co")
+    return source
+
+
+def prune(source: Path, output: Path, *keep: str) -> TreePruning:
+    return prune_tree(source, output, Prune(tuple(map(parse_target_id, keep))), Storage())
+
+
+def test_code_and_files_for_other_targets_are_left_out(tree: Path, tmp_path: Path) -> None:
+    report = prune(tree, tmp_path / "out", "gfx1030")
+    assert report.dropped == (
+        "lib/rocblas/library/Kernels.so-000-gfx906.hsaco",
+        "lib/rocblas/library/TensileLibrary_lazy_gfx906.dat",
+        "lib/rocblas/library/b.co",
+        "lib/rocblas/library/link",
+    )
+    files = sorted(str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*") if not p.is_dir())
+    assert files == [
+        "lib/librocblas.so",
+        "lib/librocblas.so.5",
+        "lib/rocblas/library/TensileLibrary_lazy_gfx1030.dat",
+        "lib/rocblas/library/a.co",
+    ]
+    pruned = memoryview((tmp_path / "out/lib/librocblas.so.5").read_bytes())
+    assert [str(target) for target in device_targets(pruned, name="x")] == ["gfx1030"]
+    assert (len(report.edited), report.copied) == (1, 3)
+
+
+def test_output_that_exists_is_refused(tree: Path, tmp_path: Path) -> None:
+    message = f"{tmp_path}: exists already; expected a folder to make. Remove it or name another."
+    with pytest.raises(InputError, match=re.escape(message)):
+        prune(tree, tmp_path, "gfx1030")
+
+
+def test_nothing_is_left_behind_when_a_library_has_no_such_code(tree: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no code for any target to keep"):
+        prune(tree, tmp_path / "out", "gfx942")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sdk"]
