@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from tests.sdk.conftest import Installed
+    from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
 
-    MakeSet = Callable[..., Path]
-    MakeEnvironment = Callable[..., Installed]
 
 TREE = {
     "bin/amdclang++": "-> ../lib/llvm/bin/clang",

@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
 
-    from tests.sdk.conftest import Installed
-
-    MakeSet = Callable[..., Path]
-    MakeEnvironment = Callable[..., Installed]
 
 KERNELS_906 = "lib/rocblas/library/kernels_gfx906.co"
 KERNELS_1030 = "lib/rocblas/library/kernels_gfx1030.co"

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.sdk.conftest import Installed
+    from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
 
-    MakeSet = Callable[..., Path]
-    MakeEnvironment = Callable[..., Installed]
 
 ERROR = """
 import rocm_sdk

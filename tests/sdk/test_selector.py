@@ -13,13 +13,10 @@ import pytest
 from packaging.metadata import Metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.sdk.conftest import Installed
+    from tests.sdk.installed import MakeEnvironment, MakeSet
 
-    MakeSet = Callable[..., Path]
-    MakeEnvironment = Callable[..., Installed]
 
 TOOLS = pytest.mark.parametrize("tool", ["pip", "uv"])
 FAMILIES = (("gfx103X-dgpu", ("gfx1030", "gfx1031")), ("gfx94X-dcgpu", ("gfx942",)))

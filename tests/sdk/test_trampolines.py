@@ -11,13 +11,7 @@ import pytest
 from rocwheel.packages.sdk_source import script_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.sdk.conftest import Installed
-
-    MakeSet = Callable[..., Path]
-    MakeEnvironment = Callable[..., Installed]
+    from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
 
 
 @pytest.fixture(scope="module")

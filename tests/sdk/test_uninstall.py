@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
 
-    from tests.sdk.conftest import Installed
-
-    MakeSet = Callable[..., Path]
-    MakeEnvironment = Callable[..., Installed]
 
 TOOLS = pytest.mark.parametrize("tool", ["pip", "uv"])
 PACKAGES = ("rocm", "rocm-sdk-core", "rocm-sdk-libraries", "rocm-sdk-device-gfx906", "rocm-sdk-devel")

@@ -1,127 +1,24 @@
-"""The command ``rocm-sdk``."""
+"""Entry point of ``rocm-sdk``."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from importlib import import_module
 
 from . import _build_info
-from ._devel import get_devel_root
-from ._doctor import run_doctor
-from ._packages import find_root, installation_hint, installed_devices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
+    from typing import NoReturn
 
 __all__ = ["main"]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command; the exit status is 0 when it did its work, 1 when it could not, 2 for wrong usage."""
-    options = _parse(arguments)
-    try:
-        status = options.run(options)
-    except (ModuleNotFoundError, RuntimeError, ValueError, OSError) as e:
-        sys.stderr.write(f"rocm-sdk: error: {e}\n")
-        status = 1
-    sys.exit(status)
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="rocm-sdk",
-        description="Tells about the ROCm packages installed in this Python environment.",
-        epilog='Example: cmake -DCMAKE_PREFIX_PATH="$(rocm-sdk path --cmake)" ...',
-    )
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-
-    path = commands.add_parser("path", help="print where ROCm is")
-    place = path.add_mutually_exclusive_group(required=True)
-    place.add_argument("--root", action="store_const", dest="place", const="", help="the prefix")
-    place.add_argument("--bin", action="store_const", dest="place", const="bin", help="the folder of its programs")
-    place.add_argument(
-        "--cmake", action="store_const", dest="place", const="lib/cmake", help="the value for CMAKE_PREFIX_PATH"
-    )
-    path.set_defaults(run=_print_path)
-
-    init = commands.add_parser("init", help="expand the development files now instead of on first use")
-    init.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    init.set_defaults(run=_init)
-
-    commands.add_parser("test", help="test the installation").set_defaults(run=_test)
-    doctor = commands.add_parser("doctor", help="find what is wrong with the packages, the GPUs and the access to them")
-    doctor.add_argument("--require-gpu", action="store_true", help="fail when there is no GPU")
-    doctor.add_argument("--json", action="store_true", dest="as_json", help="print the findings as JSON")
-    doctor.set_defaults(run=_run_doctor)
-    commands.add_parser("version", help="print the version").set_defaults(run=_print_version)
-    commands.add_parser("targets", help="print the GPU targets that the packages support").set_defaults(
-        run=_print_targets
-    )
-    return parser.parse_args(arguments)
-
-
-def _print_path(options: argparse.Namespace) -> int:
-    try:
-        root = get_devel_root()
-    except ModuleNotFoundError:
-        core = find_root("core")
-        if core is None or options.place == "lib/cmake":
-            raise
-        root = core
-    path = root / options.place
-    if not path.is_dir():
-        sys.stderr.write(f"rocm-sdk: error: {path} does not exist. Install with: {installation_hint('devel')}\n")
-        return 1
-    _print(path)
-    return 0
-
-
-def _init(options: argparse.Namespace) -> int:
-    root = get_devel_root()
-    if not options.quiet:
-        _print(f"The ROCm development files are ready in {root}")
-    return 0
-
-
-def _test(options: argparse.Namespace) -> int:  # noqa: ARG001 (the same form as all commands)
-    return int(import_module(f"{__package__}.tests").run_tests())
-
-
-def _run_doctor(options: argparse.Namespace) -> int:
-    return run_doctor(require_gpu=options.require_gpu, as_json=options.as_json)
-
-
-def _print_version(options: argparse.Namespace) -> int:  # noqa: ARG001
-    _print(_build_info.VERSION)
-    return 0
-
-
-def _print_targets(options: argparse.Namespace) -> int:  # noqa: ARG001
-    """Print the targets that the distribution was built for, then those that only device packages add."""
-    core = find_root("core")
-    if core is None:
-        sys.stderr.write(f"rocm-sdk: error: the ROCm core is not installed. Install with: {installation_hint()}\n")
-        return 1
-    targets = dict.fromkeys([*_read_built_targets(core), *installed_devices()])
-    _print(";".join(targets))
-    return 0
-
-
-def _read_built_targets(core: Path) -> list[str]:
-    path = core / "share" / "therock" / "dist_info.json"
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return []
-    except ValueError as e:
-        msg = f"{path}: not JSON ({e}). Reinstall rocm-sdk-core."
-        raise ValueError(msg) from e
-    return [target for target in str(facts.get("dist_amdgpu_targets", "")).split(";") if target]
-
-
-def _print(value: object) -> None:
-    sys.stdout.write(f"{value}\n")
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and end with its exit status. Builds ask for the version so often that it skips the rest."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words == ["version"]:
+        sys.stdout.write(f"{_build_info.VERSION}\n")
+        sys.exit(0)
+    sys.exit(import_module(f"{__package__}._commands").run_command(words))

@@ -1,0 +1,98 @@
+"""The command ``rocm-sdk``: paths, versions, targets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
+
+
+@pytest.fixture(scope="module")
+def core(make_set: MakeSet, make_environment: MakeEnvironment) -> Installed:
+    environment = make_environment(make_set())
+    environment.install("rocm")
+    return environment
+
+
+@pytest.fixture(scope="module")
+def devel(make_set: MakeSet, make_environment: MakeEnvironment) -> Installed:
+    environment = make_environment(make_set())
+    environment.install("rocm[devel]")
+    return environment
+
+
+@pytest.mark.parametrize("option", ["--root", "--bin"])
+def test_paths_of_core_are_known_without_devel(core: Installed, option: str) -> None:
+    folder = {"--root": "_rocm_sdk_core", "--bin": "_rocm_sdk_core/bin"}[option]
+    assert core.run("rocm-sdk", "path", option).stdout == f"{core.site}/{folder}\n"
+
+
+def test_cmake_path_without_devel_says_what_to_install(core: Installed) -> None:
+    done = core.run("rocm-sdk", "path", "--cmake", check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "rocm-sdk: error: The ROCm development files are not installed. "
+        'Install with: pip install "rocm[devel]==7.2.0"\n'
+    )
+
+
+def test_init_without_devel_says_what_to_install(core: Installed) -> None:
+    done = core.run("rocm-sdk", "init", check=False)
+    assert (done.returncode, done.stderr.count("rocm[devel]")) == (1, 1)
+
+
+@pytest.mark.parametrize(("option", "folder"), [("--root", ""), ("--bin", "/bin"), ("--cmake", "/lib/cmake")])
+def test_paths_with_devel_are_those_of_its_tree(devel: Installed, option: str, folder: str) -> None:
+    assert devel.run("rocm-sdk", "path", option).stdout == f"{devel.root}{folder}\n"
+
+
+def test_init_tells_where_the_tree_is_unless_quiet(devel: Installed) -> None:
+    assert devel.run("rocm-sdk", "init").stdout == f"The ROCm development files are ready in {devel.root}\n"
+    assert devel.run("rocm-sdk", "init", "--quiet").stdout == ""
+
+
+def test_version_is_that_of_the_packages(core: Installed) -> None:
+    assert core.run("rocm-sdk", "version").stdout == "7.2.0\n"
+    assert core.run("python", "-m", "rocm_sdk", "version").stdout == "7.2.0\n"
+
+
+def test_version_is_told_without_reading_metadata_or_options(core: Installed) -> None:
+    show = "import atexit, sys; atexit.register(lambda: print(*sys.modules))"
+    code = f"{show}; from rocm_sdk._cli import main; main(['version'])"
+    modules = core.run("python", "-c", code).stdout.split()
+    assert not {"argparse", "importlib.metadata", "json", "rocm_sdk._devel"} & set(modules)
+
+
+def test_targets_are_those_the_set_was_built_for(core: Installed) -> None:
+    assert core.run("rocm-sdk", "targets").stdout == "gfx906;gfx1030\n"
+
+
+def test_targets_of_device_packages_from_elsewhere_are_added(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm[device-gfx906]", "--link-mode=copy")
+    folder = environment.site / "_rocm_sdk_libraries/.devel_links"
+    (folder / "gfx1201.json").write_text("{}")
+    assert environment.run("rocm-sdk", "targets").stdout == "gfx906;gfx1030;gfx1201\n"
+
+
+def test_damaged_facts_about_the_set_are_named(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm", "--link-mode=copy")
+    path = environment.site / "_rocm_sdk_core/share/therock/dist_info.json"
+    path.write_text("{")
+    done = environment.run("rocm-sdk", "targets", check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"rocm-sdk: error: {path}: not JSON (")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["path"], ["path", "--root", "--bin"], ["nonsense"]])
+def test_wrong_usage_ends_with_status_2(core: Installed, words: list[str]) -> None:
+    done = core.run("rocm-sdk", *words, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "usage: rocm-sdk" in done.stderr

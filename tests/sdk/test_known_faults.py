@@ -1,0 +1,357 @@
+"""Faults of other packagings of ROCm that are not to occur here, numbered and named as their users met them."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sdk.installed import BIN, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
+
+    from tests.sdk.installed import MakeEnvironment, MakeSet
+
+    Load = Callable[..., Callable[[str], ModuleType]]
+
+TOOLS = pytest.mark.parametrize("tool", ["pip", "uv"])
+FIND = "import rocm_sdk; print(rocm_sdk.find_libraries('hipsparse')[0].name)"
+
+
+@TOOLS
+def test_01_uninstalling_a_device_package_leaves_the_libraries_whole(
+    make_set: MakeSet, make_environment: MakeEnvironment, tool: str
+) -> None:
+    environment = make_environment(make_set(), tool)
+    environment.install("rocm[libraries,device-gfx906,device-gfx1030]")
+    environment.uninstall("rocm-sdk-device-gfx906")
+    assert environment.evaluate(FIND) == "libhipsparse.so.1"
+    environment.run("rocm-sdk", "test")
+
+
+def test_02_four_compilers_at_once_right_after_install_all_succeed(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    environment = make_environment(make_set(devel=".xz"))
+    environment.install("rocm[devel]")
+    processes = [subprocess.Popen([str(environment.path / "bin/hipcc")], stdout=subprocess.DEVNULL) for _ in range(4)]
+    assert [process.wait() for process in processes] == [0, 0, 0, 0]
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """A web server that logs nothing."""
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 (the name is the base class's)
+        """Say nothing."""
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Path], str]]:
+    """Give the address at which a folder of distributions is served as a page of links."""
+    servers: list[http.server.ThreadingHTTPServer] = []
+
+    def start(folder: Path) -> str:
+        handler = functools.partial(Quiet, directory=str(folder))
+        servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler))
+        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_port}/"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_03_pip_cache_does_not_decide_for_explicit_targets(
+    make_set: MakeSet, make_environment: MakeEnvironment, serve: Callable[[Path], str], tmp_path: Path
+) -> None:
+    # Given the selector wheel behind a URL, and a cache of pip that both installs share
+    address = serve(make_set(selector="wheel"))
+    for target in ("gfx906", "gfx1030"):
+        environment = make_environment(make_set(selector="wheel"), "pip", cache=tmp_path / "cache")
+        environment.installer("install", "--no-index", "--find-links", address, f"rocm[device-{target}]")
+        assert f"rocm_sdk_device_{target}" in environment.dists()
+
+
+def test_03_choice_that_pip_took_from_its_cache_is_reported(
+    make_set: MakeSet, make_environment: MakeEnvironment, tmp_path: Path
+) -> None:
+    # Given an sdist that pip has built before, for another choice
+    for target in ("gfx906", "gfx1030"):
+        environment = make_environment(make_set(), "pip", cache=tmp_path / "cache")
+        environment.install("rocm[device]", ROCM_SDK_TARGET_FAMILY=target)
+    assert "rocm_sdk_device_gfx906" in environment.dists(), "pip built anew: nothing to report"
+    done = environment.run("rocm-sdk", "test", check=False, ROCM_SDK_TARGET_FAMILY="gfx1030")
+    assert done.returncode == 1
+    assert "gfx1030 chosen by ROCM_SDK_TARGET_FAMILY=gfx1030, but installed" in done.stdout
+    assert "--no-cache-dir" in done.stdout
+
+
+@TOOLS
+def test_04_device_without_a_gpu_never_takes_the_first_target(
+    make_set: MakeSet, make_environment: MakeEnvironment, tool: str
+) -> None:
+    environment = make_environment(make_set(), tool)
+    assert environment.install("rocm[device]", check=False).returncode != 0
+    assert environment.dists() == []
+
+
+def lock(project: Path, dist: Path, extra: str) -> subprocess.CompletedProcess[str]:
+    text = f'[project]\nname = "p"\nversion = "0"\nrequires-python = ">=3.10"\ndependencies = ["rocm[{extra}]"]\n'
+    (project / "pyproject.toml").write_text(text)
+    options = ["--no-index", "--find-links", str(dist), "--no-cache", "--project", str(project)]
+    return run([str(BIN / "uv"), "lock", "--python", sys.executable, *options], check=False)
+
+
+def test_04_uv_lock_does_not_freeze_a_target_that_nobody_chose(make_set: MakeSet, tmp_path: Path) -> None:
+    done = lock(tmp_path, make_set(), "device")
+    assert done.returncode != 0
+    assert "no.amd.gpu.was.found" in "".join(done.stderr.split())
+    assert not (tmp_path / "uv.lock").exists()
+
+
+def test_04_uv_locks_the_targets_named_by_the_extras_of_the_selector_wheel(make_set: MakeSet, tmp_path: Path) -> None:
+    assert lock(tmp_path, make_set(selector="wheel"), "libraries,device-gfx1030").returncode == 0
+    assert 'name = "rocm-sdk-device-gfx1030"' in (tmp_path / "uv.lock").read_text()
+
+
+@TOOLS
+@pytest.mark.parametrize("selector", ["sdist", "wheel"])
+def test_05_target_without_packages_is_refused_instead_of_warned_about(
+    make_set: MakeSet, make_environment: MakeEnvironment, tool: str, selector: str
+) -> None:
+    environment = make_environment(make_set(selector=selector), tool)
+    done = environment.install("rocm[device-gfx1100]", check=False)
+    assert done.returncode != 0
+    assert "gfx1100.is.not.in.this.release" in "".join(f"{done.stdout}{done.stderr}".split())
+
+
+@TOOLS
+def test_06_sdist_builds_without_an_index(make_set: MakeSet, make_environment: MakeEnvironment, tool: str) -> None:
+    environment = make_environment(make_set(), tool)
+    environment.install("rocm")
+    assert environment.run("rocm-sdk", "version").stdout == "7.2.0\n"
+
+
+def test_07_missing_package_gives_the_command_that_installs_it(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm")
+    done = environment.run("python", "-c", FIND, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: ROCm libraries not installed: hipsparse (in the package libraries). "
+        'Install with: pip install "rocm[libraries]==7.2.0"'
+    )
+
+
+def test_07_version_pattern_that_does_not_match_gives_a_warning(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm")
+    code = "import re, rocm_sdk; rocm_sdk.initialize_process(check_version=re.compile('9[.]'))"
+    assert "UserWarning: The program was compiled against a ROCm version matching '9[.]'" in (
+        environment.run("python", "-c", code).stderr
+    )
+
+
+def test_08_script_reached_by_a_link_finds_what_is_beside_it(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    # Given a script in libexec and a link to it in bin
+    environment = make_environment(make_set(extra_devel=(("bin/tool", "../libexec/tool"),)))
+    environment.install("rocm[devel]")
+    environment.run("rocm-sdk", "init")
+    assert (environment.root / "bin/tool").resolve() == environment.root / "libexec/tool"
+    assert subprocess.check_output([environment.root / "bin/tool"], text=True) == "tool\n"
+
+
+def test_10_kinds_of_links_do_not_depend_on_the_order_in_the_archive(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    kinds = []
+    for reverse in (False, True):
+        environment = make_environment(make_set(reverse_devel=reverse))
+        environment.install("rocm[devel]")
+        environment.run("rocm-sdk", "init")
+        paths = sorted(environment.root.rglob("*"))
+        kinds.append([(path.relative_to(environment.root), path.is_symlink()) for path in paths])
+    assert kinds[0] == kinds[1]
+
+
+def test_11_devel_without_what_it_links_to_is_refused_and_keeps_its_archive(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    environment = make_environment(make_set(loose_devel=True))
+    environment.install("rocm[devel]")
+    done = environment.run("rocm-sdk", "init", check=False)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "rocm-sdk: error: The ROCm development files link to files in _rocm_sdk_libraries, which is not installed. "
+        'Install with: pip install "rocm[devel,libraries]==7.2.0"\n'
+    )
+    assert not environment.root.exists()
+    environment.install("rocm[libraries]")
+    environment.run("rocm-sdk", "init")
+
+
+@TOOLS
+def test_11_devel_whose_libraries_were_uninstalled_says_so(
+    make_set: MakeSet, make_environment: MakeEnvironment, tool: str
+) -> None:
+    environment = make_environment(make_set(), tool)
+    environment.install("rocm[devel]")
+    environment.run("rocm-sdk", "init")
+    environment.uninstall("rocm-sdk-libraries")
+    done = environment.run("hipcc", check=False)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "hipcc: The ROCm development files link to files in _rocm_sdk_libraries, which is not installed. "
+        'Install with: pip install "rocm[devel,libraries]==7.2.0"\n'
+    )
+
+
+def test_12_prefix_is_known_without_devel(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm")
+    assert environment.run("rocm-sdk", "path", "--root").stdout == f"{environment.site}/_rocm_sdk_core\n"
+
+
+@TOOLS
+def test_15_uninstalling_devel_leaves_nothing_of_its_tree(
+    make_set: MakeSet, make_environment: MakeEnvironment, tool: str
+) -> None:
+    environment = make_environment(make_set(), tool)
+    environment.install("rocm[devel,device-gfx906]")
+    environment.run("rocm-sdk", "init")
+    environment.uninstall("rocm-sdk-devel")
+    assert [name for name in environment.files() if name.startswith(("_rocm_sdk_devel", "rocm_sdk_devel"))] == []
+
+
+def test_16_archive_is_removed_once_its_content_is_there(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm[devel]")
+    environment.run("rocm-sdk", "init")
+    assert list((environment.site / "rocm_sdk_devel").glob("_devel.tar*")) == []
+
+
+def test_18_there_are_console_scripts_for_the_programs_in_the_package_alone(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm[profiler]")
+    scripts = {path.name for path in (environment.path / "bin").iterdir()}
+    assert {"amdclang++", "hipcc", "rocm-sdk", "rocminfo", "rocprof-compute"} <= scripts
+    assert not {"gone", "rocgdb", "rocpd"} & scripts
+
+
+def test_expansion_is_decided_by_the_archive_not_by_a_tree_that_is_left_over(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm[devel]")
+    environment.root.mkdir()
+    (environment.root / "__init__.py").touch()
+    environment.run("rocm-sdk", "init")
+    assert (environment.root / "lib/cmake/hip/hip-config.cmake").exists()
+
+
+def test_device_package_installed_by_the_same_process_is_found_at_once(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    # Given a process whose import caches are older than the package
+    environment = make_environment(make_set())
+    environment.install("rocm[devel]")
+    install = ["pip", "install", "-q", "--no-index", "--find-links", str(environment.dist), "--no-cache"]
+    command = [str(BIN / "uv"), *install, "--python", str(environment.python), "rocm-sdk-device-gfx906"]
+    code = f"""
+import subprocess
+from rocm_sdk._devel import get_devel_root
+before = list(get_devel_root().rglob("*gfx906.co"))
+subprocess.run({command!r}, check=True)
+print(len(before), len(list(get_devel_root().rglob("*gfx906.co"))))
+"""
+    assert environment.evaluate(code) == "0 1"
+
+
+def test_several_gpus_are_taken_in_the_order_of_their_nodes(load_sdk: Load) -> None:
+    modules = load_sdk(devices=("gfx1030", "gfx906", "gfx90a"))
+    system = modules("rocm_sdk._system").System(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx90a,gfx906,gfx1030"})
+    assert modules("rocm_sdk._select").select(system).families == ("gfx90a", "gfx906", "gfx1030")
+
+
+def test_features_of_a_gpu_do_not_hide_its_packages(load_sdk: Load) -> None:
+    modules = load_sdk(devices=("gfx90a",))
+    system = modules("rocm_sdk._system").System(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx90a:xnack-"})
+    assert modules("rocm_sdk._select").select(system).families == ("gfx90a",)
+
+
+def test_choice_cannot_put_code_into_the_package(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+    hostile = "gfx906'; import os; os.abort(); '"
+    done = make_environment(make_set()).install("rocm", check=False, ROCM_SDK_TARGET_FAMILY=hostile)
+    assert "has no packages for gfx906', import, os" in done.stderr
+
+
+def test_nonce_in_module_names_is_respected_by_every_script(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    environment = make_environment(make_set(nonce="_abc"))
+    environment.install("rocm[devel,profiler]")
+    assert environment.run("rocminfo").stdout == f"script {environment.site}/_rocm_sdk_core_abc/bin\n"
+    assert environment.run("hipcc").stdout == f"script {environment.root}/bin\n"
+    assert f"{environment.site}/_rocm_sdk_core_abc/lib" in environment.run("rocprof-compute").stdout
+
+
+def test_paths_with_commas_and_blanks_are_quoted_in_record(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm[devel]")
+    environment.run("rocm-sdk", "init")
+    assert '\n"_rocm_sdk_devel/include/hip/hip, runtime.h",,\n' in (
+        next(environment.site.glob("rocm_sdk_devel-*/RECORD")).read_text()
+    )
+
+
+def test_library_of_both_trees_is_loaded_once_where_hard_links_became_copies(
+    make_set: MakeSet, make_environment: MakeEnvironment, tmp_path: Path
+) -> None:
+    # Given an image layer: links stay links, and every hard link is a file of its own
+    environment = make_environment(make_set())
+    environment.install("rocm[devel]", "--link-mode=copy")
+    environment.run("rocm-sdk", "init")
+    copy = tmp_path / "copy"
+    shutil.copytree(environment.site, copy, symlinks=True)
+    pair = ("_rocm_sdk_devel", "_rocm_sdk_libraries")
+    devel, libraries = ((copy / package / "lib/libhipsparse.so.1").stat() for package in pair)
+    assert devel.st_ino == libraries.st_ino
+
+
+def test_environment_whose_path_has_blanks_works(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+    environment = make_environment(make_set())
+    assert " " in str(environment.path)
+    environment.install("rocm[devel]")
+    environment.run("rocm-sdk", "test")
+
+
+@pytest.mark.parametrize("version", ["3.9", "3.10", "3.12", "3.13", "3.14"])
+def test_packages_work_on_every_python(make_set: MakeSet, make_environment: MakeEnvironment, version: str) -> None:
+    folders = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob(f"versions/{version}.*/bin")
+    found = shutil.which(f"python{version}", path=os.pathsep.join([*map(str, folders), "/usr/local/bin", "/usr/bin"]))
+    if not found:
+        pytest.skip(f"Python {version} is not installed")
+    environment = make_environment(make_set(devel=".xz"), python=found)
+    environment.install("rocm[libraries,devel,device-all,profiler]")
+    environment.run("rocm-sdk", "test")
+    environment.run("hipcc")

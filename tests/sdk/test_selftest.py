@@ -1,0 +1,112 @@
+"""``rocm-sdk test``: passes on a machine without a GPU, says what it left out, and fails on what is broken."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
+
+
+@pytest.fixture
+def environment(make_set: MakeSet, make_environment: MakeEnvironment) -> Installed:
+    environment = make_environment(make_set())
+    environment.install("rocm[devel,libraries,profiler,device-gfx906]", "--link-mode=copy")
+    return environment
+
+
+def fail(environment: Installed, **environ: str) -> str:
+    done = environment.run("rocm-sdk", "test", check=False, **environ)
+    assert done.returncode == 1
+    return done.stdout
+
+
+def test_healthy_installation_passes_and_says_what_needed_a_gpu(environment: Installed) -> None:
+    printed = environment.run("rocm-sdk", "test").stdout
+    assert "left out: test_gpus_are_served_by_the_packages_installed: no AMD GPU was found\n" in printed
+    assert "left out: test_console_scripts_run: not run, as they need a GPU: rocminfo\n" in printed
+
+
+def test_packages_that_are_not_installed_are_left_out(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm")
+    printed = environment.run("rocm-sdk", "test").stdout
+    assert [line for line in printed.splitlines() if line.startswith("left out: tests of")] == [
+        "left out: tests of libraries (the package is not installed)",
+        "left out: tests of devel (the package is not installed)",
+        "left out: tests of profiler (the package is not installed)",
+    ]
+
+
+def test_set_without_devices_and_profiler_passes(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+    environment = make_environment(make_set(devices=()))
+    environment.install("rocm[libraries,device,devel]")
+    environment.run("rocm-sdk", "test", ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx906")
+
+
+def test_library_that_does_not_load_fails(environment: Installed) -> None:
+    (environment.site / "_rocm_sdk_core/lib/libamdhip64.so.6").write_bytes(b"\x7fELF\x02\x01\x01" + bytes(60))
+    assert "libamdhip64.so.6: " in fail(environment)
+
+
+def test_library_with_an_unresolved_dependency_fails(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm[libraries]", "--link-mode=copy")
+    (environment.site / "_rocm_sdk_core/lib/libamdhip64.so.6").unlink()
+    assert "libamdhip64.so.6: cannot open shared object file" in fail(environment)
+
+
+def test_library_that_ends_the_process_fails_without_ending_the_test(
+    environment: Installed, tmp_path: Path, binaries: Path
+) -> None:
+    source = tmp_path / "abort.c"
+    source.write_text("#include <stdlib.h>\n__attribute__((constructor)) static void go(void) { abort(); }\n")
+    library = environment.site / "_rocm_sdk_core/lib/libabort.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    assert "ended by SIGABRT while it was loaded" in fail(environment)
+
+
+def test_program_that_fails_is_shown_with_its_message(environment: Installed) -> None:
+    program = environment.site / "_rocm_sdk_core/bin/hipcc"
+    program.write_text("#!/bin/sh\necho broken >&2\nexit 3\n")
+    assert "hipcc --version` ended with status 3: broken" in fail(environment)
+
+
+def test_console_script_that_is_gone_fails(environment: Installed) -> None:
+    (environment.path / "bin/rocminfo").unlink()
+    assert "the console script rocminfo is not installed" in fail(environment)
+
+
+def test_package_of_another_version_fails(environment: Installed) -> None:
+    metadata = next(environment.site.glob("rocm_sdk_libraries-*/METADATA"))
+    metadata.write_text(metadata.read_text().replace("Version: 7.2.0", "Version: 7.1.0"))
+    assert "'7.1.0' != '7.2.0'" in fail(environment)
+
+
+def test_gpu_without_its_device_package_fails_with_what_to_install(environment: Installed) -> None:
+    assert (
+        "found GPUs gfx1030, but installed in "
+        f"{environment.site} is device code for gfx906. Install what suits: "
+        'pip install --no-cache-dir --force-reinstall "rocm[device]==7.2.0"'
+    ) in fail(environment, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1030")
+
+
+def test_gpu_with_its_device_package_passes(environment: Installed) -> None:
+    environment.run("rocm-sdk", "test", ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx906:xnack-")
+
+
+def test_devel_without_cmake_files_fails(environment: Installed) -> None:
+    environment.run("rocm-sdk", "init")
+    (environment.root / "lib/cmake/hip/hip-config.cmake").unlink()
+    assert f"no CMake package files in {environment.root}/lib/cmake" in fail(environment)
+
+
+def test_link_of_the_tree_that_leads_nowhere_fails(environment: Installed) -> None:
+    environment.run("rocm-sdk", "init")
+    (environment.site / "_rocm_sdk_core/share/a,b.txt").unlink()
+    assert "links that lead nowhere; reinstall all packages of the set together" in fail(environment)
