@@ -49,4 +49,5 @@ def _describe(name: str) -> _build_info.LibraryInfo:
 def _find_file(root: Path | None, entry: _build_info.LibraryInfo) -> Path | None:
     if root is None:
         return None
-    return min((root / entry["directory"]).glob(entry["pattern"]), default=None)
+    matches = (root / entry["directory"]).glob(entry["pattern"])
+    return min((path for path in matches if path.is_file()), default=None)
