@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from rocwheel.distributions.compression import Digest
     from rocwheel.distributions.content import Content
 
-__all__ = ["ImmediateExecutor", "ListSink", "ZeroContent", "read_all"]
+__all__ = ["LazyExecutor", "ListSink", "ZeroContent", "read_all"]
 
 
 def read_all(content: Content) -> bytes:
@@ -55,18 +56,33 @@ class ListSink:
         self.members.append((*self._head, bytes(self._data), digest))
 
 
-class ImmediateExecutor(Executor):
-    """Runs every task at once, on the thread that submits it."""
+class LazyExecutor(Executor):
+    """Runs each task when its result is asked for, and notes what was submitted, run and cancelled, by name."""
 
     def __init__(self) -> None:
-        self.tasks: list[str] = []
+        self.submitted: list[str] = []
+        self.run: list[str] = []
+        self.cancelled: list[str] = []
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run the task and note its name."""
-        self.tasks.append(fn.__name__)
-        future: Future[Any] = Future()
+        """Note the task."""
+        self.submitted.append(fn.__name__)
+        return _LazyFuture(self, partial(fn, *args, **kwargs), fn.__name__)
+
+
+class _LazyFuture(Future[Any]):
+    def __init__(self, executor: LazyExecutor, task: Callable[[], Any], name: str) -> None:
+        super().__init__()
+        self._executor, self._task, self._name = executor, task, name
+
+    def result(self, timeout: float | None = None) -> Any:
+        self._executor.run.append(self._name)
         try:
-            future.set_result(fn(*args, **kwargs))
+            self.set_result(self._task())
         except Exception as e:
-            future.set_exception(e)
-        return future
+            self.set_exception(e)
+        return super().result(timeout)
+
+    def cancel(self) -> bool:
+        self._executor.cancelled.append(self._name)
+        return super().cancel()

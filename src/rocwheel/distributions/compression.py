@@ -15,8 +15,6 @@ import deflate
 import msgspec
 from zlib_ng import zlib_ng
 
-from rocwheel.distributions.content import BytesContent
-
 if TYPE_CHECKING:
     from rocwheel.distributions.content import Content
 
@@ -47,6 +45,8 @@ BLOCK = 4 << 20
 _WINDOW = 32 << 10
 _SAMPLE = 64 << 10
 _SAMPLED_FROM = 1 << 20
+_SAMPLE_EVERY = 16 << 20
+_LEAST_SAMPLES = 3
 _HASH_STEP = 16 << 20
 # zlib-ng's levels cost about what libdeflate's next higher ones do; its last is 9.
 _BLOCK_LEVELS = (0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9)
@@ -63,10 +63,9 @@ class Digest(msgspec.Struct, frozen=True):
 
 
 class Packed(msgspec.Struct, frozen=True):
-    """A member ready to be written: its ZIP method, the packed bytes, and the digest of the unpacked ones."""
+    """A member's deflated bytes, none where deflating gains nothing, and the digest of the unpacked ones."""
 
-    method: int
-    data: bytes | bytearray
+    data: bytes | bytearray | None
     digest: Digest
 
 
@@ -82,26 +81,26 @@ def digest_content(content: Content) -> Digest:
 
 
 def is_incompressible(content: Content) -> bool:
-    """Tell from three samples whether deflating a large content would gain less than 2 %."""
+    """Tell from samples, one to every 16 MiB, whether deflating a large content would gain less than 2 %."""
     size = content.size
     if size < _SAMPLED_FROM:
         return False
+    count = max(_LEAST_SAMPLES, size // _SAMPLE_EVERY)
     packed = 0
-    for start in (0, (size - _SAMPLE) // 2, size - _SAMPLE):
+    for number in range(count):
+        start = (size - _SAMPLE) * number // (count - 1)
         with content.open(start, start + _SAMPLE) as buffers:
             packed += len(deflate.deflate_compress(_joined(buffers), 1))
-    return packed > 3 * _SAMPLE * 98 // 100
+    return packed > count * _SAMPLE * 98 // 100
 
 
 def pack_whole(content: Content, level: int) -> Packed:
-    """Deflate a content of at most `WHOLE_LIMIT` bytes with libdeflate; store it where that gains nothing."""
+    """Deflate a content of at most `WHOLE_LIMIT` bytes with libdeflate."""
     with content.open(0, content.size) as buffers:
         data = _joined(buffers)
-        digest = digest_content(BytesContent(data)) if isinstance(data, bytes) else _digest_view(data)
         packed = deflate.deflate_compress(data, level)
-        if len(packed) < digest.size:
-            return Packed(DEFLATED, packed, digest)
-        return Packed(STORED, bytes(data), digest)
+        digest = Digest(zlib_ng.crc32(data), hashlib.sha256(data).digest(), len(data))
+    return Packed(packed if len(packed) < digest.size else None, digest)
 
 
 def block_ranges(size: int, block: int = BLOCK) -> list[tuple[int, int]]:
@@ -130,7 +129,3 @@ def deflate_block(content: Content, start: int, stop: int, level: int) -> bytes:
 
 def _joined(buffers: list[memoryview]) -> bytes | memoryview:
     return buffers[0] if len(buffers) == 1 else b"".join(buffers)
-
-
-def _digest_view(view: memoryview) -> Digest:
-    return Digest(zlib_ng.crc32(view), hashlib.sha256(view).digest(), len(view))

@@ -22,7 +22,7 @@ from rocwheel.distributions.compression import (
     pack_whole,
 )
 from rocwheel.distributions.content import FileContent
-from rocwheel.distributions.stream_codec import STREAM_PIECE, compress_piece
+from rocwheel.distributions.stream_codec import ENCODER_MEMORY, STREAM_PIECE, compress_piece
 from rocwheel.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -57,11 +57,20 @@ class Packer:
     Work in flight is bounded by a budget of bytes, counted at its worst: what a worker copies plus what it puts out.
     """
 
-    def __init__(self, executor: Executor, level: int, *, progress: Progress = SILENT, budget: int = _BUDGET) -> None:
+    def __init__(
+        self,
+        executor: Executor,
+        level: int,
+        *,
+        progress: Progress = SILENT,
+        budget: int = _BUDGET,
+        whole_limit: int = WHOLE_LIMIT,
+    ) -> None:
         self._executor = executor
         self._level = level
         self._progress = progress
         self._budget = budget
+        self._whole_limit = whole_limit
         self._pending: deque[tuple[Future[Any] | None, int, Callable[[Any], object]]] = deque()
         self._in_flight = 0
 
@@ -69,8 +78,8 @@ class Packer:
         """Schedule a member; this blocks while the budget is used up."""
         if self._level == 0 or is_incompressible(content):
             self._add_stored(sink, name, mode, content)
-        elif content.size <= WHOLE_LIMIT:
-            deliver = partial(self._deliver_whole, sink, name, mode)
+        elif content.size <= self._whole_limit:
+            deliver = partial(self._deliver_whole, sink, name, mode, content)
             self._submit(_whole_cost(content), deliver, pack_whole, content, self._level)
         else:
             self._add_in_blocks(sink, name, mode, content)
@@ -82,7 +91,8 @@ class Packer:
         for start in range(0, content.size, STREAM_PIECE):
             stop = min(start + STREAM_PIECE, content.size)
             deliver = partial(self._deliver_piece, encoder, stop - start)
-            self._submit(2 * (stop - start), deliver, compress_piece, content, start, stop, encoding)
+            cost = 2 * (stop - start) + ENCODER_MEMORY
+            self._submit(cost, deliver, compress_piece, content, start, stop, encoding)
         self.call(encoder.end)
 
     def call(self, function: Callable[[], object]) -> None:
@@ -126,8 +136,11 @@ class Packer:
         deliver(None if future is None else future.result())
         self._in_flight -= cost
 
-    def _deliver_whole(self, sink: Sink, name: str, mode: int, packed: Packed) -> None:
-        sink.begin(name, mode, packed.method, packed.digest.size)
+    def _deliver_whole(self, sink: Sink, name: str, mode: int, content: Content, packed: Packed) -> None:
+        if packed.data is None:
+            self._deliver_stored(sink, name, mode, content, packed.digest)
+            return
+        sink.begin(name, mode, DEFLATED, packed.digest.size)
         sink.write(packed.data)
         sink.end(packed.digest)
         self._progress.advance(packed.digest.size)

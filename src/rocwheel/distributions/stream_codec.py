@@ -18,12 +18,15 @@ else:
 if TYPE_CHECKING:
     from rocwheel.distributions.content import Content
 
-__all__ = ["STREAM_PIECE", "StreamFormat", "compress_piece"]
+__all__ = ["ENCODER_MEMORY", "STREAM_PIECE", "StreamFormat", "compress_piece"]
 
 StreamFormat = Literal["xz", "zst"]
 
-STREAM_PIECE = 32 << 20
-"""Bytes of content that one piece covers."""
+STREAM_PIECE = 16 << 20
+"""Bytes of content that one piece covers: twice the window that xz looks back over."""
+
+ENCODER_MEMORY = 94 << 20
+"""Bytes that one encoder takes at most, beside its input and output (xz(1), preset 6)."""
 
 _XZ_PRESET = 6
 _ZSTD_LEVEL = 9

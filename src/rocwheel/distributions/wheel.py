@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.compression import Digest, pack_whole
+from rocwheel.distributions.compression import DEFLATED, STORED, Digest, pack_whole
 from rocwheel.distributions.content import BytesContent
 from rocwheel.distributions.record import RecordRow, render_record
 from rocwheel.distributions.zip_writer import ZipTime, ZipWriter
@@ -96,8 +96,8 @@ class WheelWriter:
 
     def _add_now(self, name: str, data: bytes) -> None:
         packed = pack_whole(BytesContent(data), _METADATA_LEVEL)
-        self.begin(name, 0o644, packed.method, len(data))
-        self.write(packed.data)
+        self.begin(name, 0o644, STORED if packed.data is None else DEFLATED, len(data))
+        self.write(data if packed.data is None else packed.data)
         self.end(packed.digest)
 
     def _open_zip(self) -> ZipWriter:
