@@ -77,6 +77,7 @@ class WheelPlanner:
         """Plan the wheel of one GPU target's files, which go into another package's platform module."""
         spec = self._recipe.packages[package.key]
         members: list[Member] = [*self._maker(spec, package).members(package)]
+        members += _unversioned(spec, package, self._facts)
         paths = sorted(member.path.removeprefix(f"{package.platform_module}/") for member in members)
         links = [
             {"relpath": path, "target": posixpath.join("../" * path.count("/"), "..", package.platform_module, path)}
