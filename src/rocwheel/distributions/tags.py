@@ -19,7 +19,7 @@ __all__ = ["PlatformFloor", "oldest_tag", "platform_floor"]
 _ARCHITECTURES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64"}
 # PEP 600 gives no tag below the oldest glibc that an architecture was ever tagged for.
 _OLDEST = {"x86_64": (2, 5), "aarch64": (2, 17), "ppc64le": (2, 17), "riscv64": (2, 31)}
-_VERSION = re.compile(r"([A-Z]+)_([0-9]+(?:\.[0-9]+)*)")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 
 
 class PlatformFloor(msgspec.Struct, frozen=True):
@@ -58,32 +58,30 @@ def _floors(name: str, elf: Elf) -> list[PlatformFloor]:
 
 @functools.cache
 def _glibc_of(symbol_version: str) -> tuple[int, int] | None:
-    if symbol_version == "GLIBC_ABI_DT_RELR":
-        return 2, 36
-    match = _VERSION.fullmatch(symbol_version)
-    if match is None:
-        return None
-    library, version = match[1], _numbers(match[2])
-    if library == "GLIBC":
-        return version[0], version[1]
-    for known, glibc in _table().get(library, ()):
-        if version <= known:
-            return glibc
-    return max((glibc for _, glibc in _table()[library]), default=None) if library in _table() else None
+    """Return the glibc of the oldest distributions whose libraries have a symbol version, if it tells one."""
+    library, _, version = symbol_version.rpartition("_")
+    if library == "GLIBC" and _is_number(version):
+        return _pair(version)
+    rows = _table().get(library, {})
+    if version in rows or not _is_number(version):
+        return rows.get(version)
+    later = (glibc for known, glibc in rows.items() if _is_number(known) and _numbers(version) <= _numbers(known))
+    return min(later, default=max(rows.values(), default=None))
 
 
 @functools.cache
-def _table() -> dict[str, list[tuple[tuple[int, ...], tuple[int, int]]]]:
+def _table() -> dict[str, dict[str, tuple[int, int]]]:
     text = importlib.resources.files(__package__).joinpath("platform_floor.toml").read_bytes()
-    rows = msgspec.toml.decode(text, type=dict[str, dict[str, str]])
-    return {
-        library: sorted((_numbers(version), _pair(glibc)) for version, glibc in versions.items())
-        for library, versions in rows.items()
-    }
+    libraries = msgspec.toml.decode(text, type=dict[str, dict[str, str]])
+    return {name: {version: _pair(glibc) for version, glibc in rows.items()} for name, rows in libraries.items()}
+
+
+def _is_number(version: str) -> bool:
+    return _NUMBER.fullmatch(version) is not None
 
 
 def _pair(text: str) -> tuple[int, int]:
-    major, minor = _numbers(text)
+    major, minor = _numbers(text)[:2]
     return major, minor
 
 
