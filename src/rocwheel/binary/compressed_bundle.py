@@ -16,18 +16,23 @@ from __future__ import annotations
 
 import hashlib
 import struct
-import zlib
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.bundle_payload import (
+    PAYLOAD_ERRORS,
+    Method,
+    compress_payload,
+    iter_payload,
+    measure_frame,
+    zstd_content_size,
+)
 from rocwheel.binary.device_error import DeviceCodeError, Place
 from rocwheel.binary.offload_bundle import OffloadBundle, read_offload_bundle
-from rocwheel.binary.zstd import zstd
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
 __all__ = [
     "COMPRESSED_MAGIC",
@@ -48,21 +53,8 @@ RAW_SIZE_LIMIT = 1 << 32
 _COMMON = struct.Struct("<4sHH")
 _LAYOUTS = {1: struct.Struct("<I8s"), 2: struct.Struct("<II8s"), 3: struct.Struct("<QQ8s")}
 _BLOCK = 1 << 20
-_HEAD_INPUT = 1 << 14
+_HEAD_BLOCK = 1 << 14
 _HEAD_LIMIT = 1 << 20
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_ZSTD_HEADER_LIMIT = 18
-_WINDOW_LOG_LIMIT = 31
-_LDM_HASH_RATE_LOG = 5
-"""How densely long-distance matching samples; on fat binaries, of 3 to 5, the best in size and time."""
-_DECODER_OPTIONS = {int(zstd.DecompressionParameter.window_log_max): _WINDOW_LOG_LIMIT}
-
-
-class Method(IntEnum):
-    """How a payload is compressed: the values of ``llvm::compression::Format``."""
-
-    ZLIB = 0
-    ZSTD = 1
 
 
 class CompressedBundle(msgspec.Struct, frozen=True):
@@ -124,27 +116,24 @@ def _read_version(data: memoryview, place: Place) -> tuple[int, Method]:
 
 
 def _measure_payload(payload: memoryview, method: Method, raw_size: int, place: Place) -> int:
-    if method is Method.ZSTD:
-        try:
-            return zstd.get_frame_size(payload)
-        except zstd.ZstdError as e:
-            raise _bad_payload(place, e) from e
-    stream = _iter_zlib(payload)
-    left = raw_size
     try:
+        if method is Method.ZSTD:
+            return measure_frame(payload)
+        stream = iter_payload(payload, method, _BLOCK)
+        left = raw_size
         while left >= 0:
             left -= len(next(stream))
     except StopIteration as e:
         return int(e.value)
-    except (zlib.error, EOFError) as e:
+    except PAYLOAD_ERRORS as e:
         raise _bad_payload(place, e) from e
     raise _too_large(place, raw_size)
 
 
 def _unwrap_raw_size(declared: int, payload: memoryview) -> int:
     try:
-        actual = zstd.get_frame_info(payload[:_ZSTD_HEADER_LIMIT]).decompressed_size
-    except zstd.ZstdError:
+        actual = zstd_content_size(payload)
+    except PAYLOAD_ERRORS:
         return declared
     return actual if actual is not None and actual % (1 << 32) == declared else declared
 
@@ -157,7 +146,7 @@ def read_compressed_head(data: memoryview, bundle: CompressedBundle, *, place: P
     """
     head = bytearray()
     problem: DeviceCodeError | None = None
-    for block in _iter_checked(data, bundle, place, block=_HEAD_INPUT):
+    for block in _iter_checked(data, bundle, place, block=_HEAD_BLOCK):
         head += block
         try:
             return read_offload_bundle(memoryview(bytes(head)), place=place, available=bundle.raw_size)
@@ -179,7 +168,7 @@ def iter_decompressed(data: memoryview, bundle: CompressedBundle, *, place: Plac
 
 def _iter_checked(data: memoryview, bundle: CompressedBundle, place: Place, *, block: int) -> Iterator[bytes]:
     payload = data[bundle.header_size : bundle.size]
-    blocks = _iter_zstd(payload, block) if bundle.method is Method.ZSTD else _iter_zlib(payload, block)
+    blocks = iter_payload(payload, bundle.method, block)
     produced = consumed = 0
     try:
         while True:
@@ -190,7 +179,7 @@ def _iter_checked(data: memoryview, bundle: CompressedBundle, place: Place, *, b
             yield piece
     except StopIteration as e:
         consumed = int(e.value)
-    except (zstd.ZstdError, zlib.error, EOFError) as e:
+    except PAYLOAD_ERRORS as e:
         raise _bad_payload(place, e) from e
     if produced != bundle.raw_size:
         raise DeviceCodeError(
@@ -202,41 +191,6 @@ def _iter_checked(data: memoryview, bundle: CompressedBundle, place: Place, *, b
             f"its payload ends {len(payload) - consumed} bytes before the declared total size of {bundle.size}",
             remedy="Readers of LLVM 22 and earlier refuse such a bundle.",
         )
-
-
-def _iter_zstd(payload: memoryview, block: int = _BLOCK) -> Generator[bytes, None, int]:
-    """Decompress one frame after the other; the return value tells how much input they took."""
-    consumed = 0
-    while consumed < len(payload) and (consumed == 0 or bytes(payload[consumed : consumed + 4]) == _ZSTD_MAGIC):
-        decoder = zstd.ZstdDecompressor(options=_DECODER_OPTIONS)
-        position = consumed
-        while not decoder.eof:
-            chunk = payload[position : position + _HEAD_INPUT] if decoder.needs_input else b""
-            if decoder.needs_input and not chunk:
-                msg = "the compressed data end early"
-                raise EOFError(msg)
-            position += len(chunk)
-            if piece := decoder.decompress(chunk, max_length=block):
-                yield piece
-        consumed = position - len(decoder.unused_data)
-    return consumed
-
-
-def _iter_zlib(payload: memoryview, block: int = _BLOCK) -> Generator[bytes, None, int]:
-    """Decompress one stream; the return value tells how much input it took."""
-    decoder = zlib.decompressobj()
-    position, pending = 0, b""
-    while not decoder.eof:
-        chunk = pending or bytes(payload[position : position + _HEAD_INPUT])
-        position += 0 if pending else len(chunk)
-        piece = decoder.decompress(chunk, block)
-        pending = decoder.unconsumed_tail
-        if not chunk and not piece:
-            msg = "the compressed data end early"
-            raise EOFError(msg)
-        if piece:
-            yield piece
-    return position - len(decoder.unused_data)
 
 
 def _bad_payload(place: Place, error: Exception) -> DeviceCodeError:
@@ -280,8 +234,8 @@ def _digest(buffers: Iterable[memoryview]) -> bytes:
 def compress_bundle(raw: Iterable[memoryview], *, version: int, level: int, method: Method = Method.ZSTD) -> bytes:
     """Compress a plain bundle, given as a sequence of buffers, into a CCOB of ``version`` 2 or 3.
 
-    The zstd window spans the whole bundle and long-distance matching is on, so that the code of many targets that is
-    the same costs almost nothing. Readers decompress in one call, for which any window is fine.
+    The zstd window spans the bundle, up to 128 MiB, and long-distance matching is on, so that the code of many targets
+    that is the same costs almost nothing.
     Raises `ValueError` for version 1, which the runtime can't read, and for 4 GiB or more in version 2.
     """
     buffers = list(raw)
@@ -289,25 +243,7 @@ def compress_bundle(raw: Iterable[memoryview], *, version: int, level: int, meth
     if version not in {2, 3} or (version == 2 and raw_size >= 1 << 32):
         msg = f"a bundle of {raw_size} bytes can't be written in version {version}"
         raise ValueError(msg)
-    payload = _deflate(buffers, level) if method is Method.ZLIB else _compress_zstd(buffers, raw_size, level)
+    payload = compress_payload(buffers, method, level)
     layout = _LAYOUTS[version]
     total = _COMMON.size + layout.size + len(payload)
     return _COMMON.pack(COMPRESSED_MAGIC, version, method) + layout.pack(total, raw_size, _digest(buffers)) + payload
-
-
-def _deflate(buffers: list[memoryview], level: int) -> bytes:
-    encoder = zlib.compressobj(min(level, 9))
-    return b"".join([*(encoder.compress(buffer) for buffer in buffers), encoder.flush()])
-
-
-def _compress_zstd(buffers: list[memoryview], raw_size: int, level: int) -> bytes:
-    parameter = zstd.CompressionParameter
-    options: dict[int, int] = {
-        parameter.compression_level: level,
-        parameter.enable_long_distance_matching: 1,
-        parameter.ldm_hash_rate_log: _LDM_HASH_RATE_LOG,
-        parameter.window_log: min(max(raw_size.bit_length(), 10), _WINDOW_LOG_LIMIT - 1),
-    }
-    encoder = zstd.ZstdCompressor(options=options)
-    encoder.set_pledged_input_size(raw_size)
-    return b"".join([*(encoder.compress(buffer) for buffer in buffers), encoder.flush()])
