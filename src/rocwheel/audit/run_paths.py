@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.audit.run_path_entries import resolve_entry, split_run_path
 from rocwheel.binary.runpath import RunpathTag
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def run_path_edit(
     """
     needed = [places.providers[name] for name in elf.needed if name in places.providers]
     current = _entries(elf)
-    kept = [entry for entry in (_resolve(text, folder) for text in current) if entry in places.folders]
+    kept = [entry for entry in (resolve_entry(text, folder) for text in current) if entry in places.folders]
     if _is_right(elf, current, kept, tag) and _serves(elf, kept, needed, search, places):
         return None
     wanted = _wanted(elf, kept, needed, [place for place in search if place in places.folders])
@@ -69,7 +70,7 @@ def _wanted(elf: Elf, kept: list[str], needed: list[frozenset[str]], search: lis
     return [place for place in places if place in used]
 
 
-def _is_right(elf: Elf, current: list[str], kept: list[str], tag: RunpathTag) -> bool:
+def _is_right(elf: Elf, current: Sequence[str], kept: list[str], tag: RunpathTag) -> bool:
     if not current:
         return True
     tagged = (elf.rpath is None) if tag is RunpathTag.RUNPATH else (elf.runpath is None)
@@ -83,18 +84,9 @@ def _serves(
     return opens_all and all(any(place in holders for place in kept) for holders in needed)
 
 
-def _entries(elf: Elf) -> list[str]:
+def _entries(elf: Elf) -> tuple[str, ...]:
     # The loader ignores DT_RPATH where DT_RUNPATH stands.
-    text = elf.runpath if elf.runpath is not None else elf.rpath
-    return text.split(":") if text else []
-
-
-def _resolve(entry: str, folder: str) -> str | None:
-    """Return the folder that an entry leads to, relative to site-packages; none if it isn't relative to the file."""
-    for token in ("$ORIGIN", "${ORIGIN}"):
-        if entry == token or entry.startswith(f"{token}/"):
-            return posixpath.normpath(posixpath.join(folder, entry[len(token) + 1 :]))
-    return None
+    return split_run_path(elf.runpath if elf.runpath is not None else elf.rpath)
 
 
 def library_places(installed: Mapping[str, str | None]) -> LibraryPlaces:

@@ -1,0 +1,106 @@
+"""Where the loader model finds ELF files: on the machine's file system, or in a tree that is only described."""
+
+from __future__ import annotations
+
+import posixpath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.loader import Library
+from rocwheel.binary.elf import Elf, is_elf, read_elf
+from rocwheel.errors import InputError
+from rocwheel.files import FileRange
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["SITE", "FileSystem", "TreeDisk"]
+
+SITE = "/environment/lib/python3/site-packages"
+"""Where described packages are taken to be installed: deep enough for entries that lead out of it to lead nowhere."""
+
+_MOST_LINKS = 40
+
+
+class FileSystem:
+    """The machine's file system; what was read once is remembered."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, Elf | None] = {}
+
+    def find(self, path: str, machine: int) -> Library | None:
+        """Return the ELF file of ``machine`` at a path."""
+        library = self.open(Path(path))
+        if library is None or library.elf is None or library.elf.machine != machine:
+            return None
+        return library
+
+    def open(self, path: Path) -> Library | None:
+        """Return the ELF file at a path, whatever its machine; none where there is no usable one."""
+        try:
+            status = path.stat()
+        except OSError:
+            return None
+        identity = f"{status.st_dev}:{status.st_ino}"
+        if identity not in self._files:
+            self._files[identity] = _read(path)
+        elf = self._files[identity]
+        return None if elf is None else Library(str(path), identity, elf)
+
+
+def _read(path: Path) -> Elf | None:
+    try:
+        with FileRange.whole(path).map() as data:
+            return read_elf(data, name=str(path)) if is_elf(data) else None
+    except InputError:
+        return None
+
+
+class TreeDisk:
+    """Described files, by their path relative to site-packages, and the symlinks among them with their raw text."""
+
+    def __init__(self, files: Mapping[str, Elf], links: Mapping[str, str]) -> None:
+        self._files = {posixpath.join(SITE, path): elf for path, elf in files.items()}
+        self._links = {posixpath.join(SITE, path): text for path, text in links.items()}
+        self._folders = {folder for path in (*self._files, *self._links) for folder in _parents(path)}
+
+    def find(self, path: str, machine: int) -> Library | None:
+        """Return the ELF file of ``machine`` at an absolute path, below `SITE`."""
+        library = self.open(path)
+        return library if library and library.elf and library.elf.machine == machine else None
+
+    def open(self, path: str) -> Library | None:
+        """Return the ELF file at an absolute path, whatever its machine."""
+        real = self.resolve(path)
+        return Library(path, real, self._files[real]) if real in self._files else None
+
+    def is_folder(self, path: str) -> bool:
+        """Tell whether there is a folder at an absolute path."""
+        return self.resolve(path) in self._folders
+
+    def resolve(self, path: str) -> str | None:
+        """Follow links and ``..`` as a kernel does: each component has to exist."""
+        waiting = path.split("/")[::-1]
+        current, followed = "/", 0
+        while waiting:
+            part = waiting.pop()
+            if part in {"", "."}:
+                continue
+            current = posixpath.dirname(current) if part == ".." else posixpath.join(current, part)
+            if current in self._links:
+                followed += 1
+                if followed > _MOST_LINKS:
+                    return None
+                text = self._links[current]
+                waiting += text.split("/")[::-1]
+                current = "/" if text.startswith("/") else posixpath.dirname(current)
+            elif current not in self._folders and (waiting or current not in self._files):
+                return None
+        return current
+
+
+def _parents(path: str) -> list[str]:
+    parents = [posixpath.dirname(path)]
+    while parents[-1] != "/":
+        parents.append(posixpath.dirname(parents[-1]))
+    return parents

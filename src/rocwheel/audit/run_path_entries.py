@@ -1,0 +1,38 @@
+"""The entries of RPATH and RUNPATH, and their dynamic string tokens (``ld.so(8)``, "Dynamic string tokens")."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+__all__ = ["WORKING_FOLDER", "expand_entry", "is_origin_relative", "resolve_entry", "split_run_path"]
+
+WORKING_FOLDER = "/the-working-folder"
+"""Stands for wherever the process was started: what is found there is chance."""
+
+_ORIGIN = re.compile(r"\$(?:ORIGIN\b|\{ORIGIN\})")
+_ORIGIN_FIRST = re.compile(r"\$(?:ORIGIN|\{ORIGIN\})(?=/|$)")
+
+
+def split_run_path(text: str | None) -> tuple[str, ...]:
+    """Return the entries of a run path; an empty one inside it stands for the working folder, as for the loader."""
+    return tuple(text.split(":")) if text else ()
+
+
+def is_origin_relative(entry: str) -> bool:
+    """Tell whether an entry begins with ``$ORIGIN`` as a whole path component."""
+    return _ORIGIN_FIRST.match(entry) is not None
+
+
+def expand_entry(entry: str, origin: str) -> str:
+    """Return the path that an entry of a file in ``origin`` stands for; ``..`` is left for the file system."""
+    expanded = _ORIGIN.sub(lambda _: origin, entry)
+    return expanded if expanded.startswith("/") else posixpath.join(WORKING_FOLDER, expanded)
+
+
+def resolve_entry(entry: str, folder: str) -> str | None:
+    """Return the folder an entry leads to, both relative to site-packages; none unless it starts with ``$ORIGIN``."""
+    match = _ORIGIN_FIRST.match(entry)
+    if match is None:
+        return None
+    return posixpath.normpath(posixpath.join(folder, entry[match.end() :].lstrip("/")))

@@ -1,0 +1,72 @@
+"""What the real dynamic loader answers, to compare the model with."""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.loader import Loader, System
+from rocwheel.binary.elf import ElfKind
+
+if TYPE_CHECKING:
+    from rocwheel.audit.disks import FileSystem
+
+__all__ = ["LOADER", "list_libraries", "loadable_files", "model_libraries"]
+
+LOADER = Path({"x86_64": "/lib64/ld-linux-x86-64.so.2"}.get(platform.machine(), "/lib/ld-linux-aarch64.so.1"))
+_LINE = re.compile(r"\t(?P<name>\S+)(?: => (?P<path>.+?))?(?: \(0x[0-9a-f]+\))?")
+_KERNEL = "linux-vdso.so.1"
+
+
+def list_libraries(path: Path) -> dict[str, str] | None:
+    """Return name to path (empty where not found) as the loader tells them in an otherwise empty environment.
+
+    The variable does what ``ld.so --list`` does, but goes on where a library is missing.
+    """
+    environment = {"LD_TRACE_LOADED_OBJECTS": "1"}
+    done = subprocess.run([LOADER, path], env=environment, capture_output=True, text=True, check=False, cwd="/")
+    if not done.stdout or "statically linked" in done.stdout:
+        return None
+    answer: dict[str, str] = {}
+    for line in filter(None, map(_LINE.fullmatch, done.stdout.splitlines())):
+        found = "" if line["path"] == "not found" else line["path"] or line["name"]
+        # What is missing for one requester and found for another is listed twice.
+        answer.setdefault(line["name"], found)
+    return _without_kernel_and_loader(answer)
+
+
+def model_libraries(path: Path, disk: FileSystem, system: System) -> dict[str, str]:
+    """Return the same from the model. A needed path is listed as the path that it became."""
+    library = disk.open(path)
+    assert library is not None
+    loader = Loader(disk, system)
+    loader.load(library)
+    answer: dict[str, str] = {}
+    listed: set[int | None] = {0}
+    for search in loader.searches:
+        where = "" if search.found is None else loader.objects[search.found].library.path
+        if search.found is None or search.found not in listed:
+            answer.setdefault(where if "/" in search.name and where else search.name, where)
+        listed.add(search.found)
+    return _without_kernel_and_loader(answer)
+
+
+def _without_kernel_and_loader(answer: dict[str, str]) -> dict[str, str]:
+    # The loader lists itself only where it is needed or the interpreter, under one of two names.
+    return {name: path for name, path in answer.items() if Path(name).name not in {_KERNEL, LOADER.name}}
+
+
+def loadable_files(folder: Path, disk: FileSystem) -> list[Path]:
+    """Return the dynamically linked programs and libraries of this machine below a folder, without symlinks."""
+    machine = {"x86_64": 62, "aarch64": 183}[platform.machine()]
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not path.is_file() or not (library := disk.open(path)) or not library.elf:
+            continue
+        elf = library.elf
+        if elf.machine == machine and elf.is_dynamic and elf.kind in (ElfKind.SHARED_OBJECT, ElfKind.EXECUTABLE):
+            found.append(path)
+    return found

@@ -1,0 +1,154 @@
+"""The model of the dynamic loader, compared with the loader itself in an empty environment."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rocwheel.audit.disks import FileSystem
+from rocwheel.audit.loader import How, Loader
+from rocwheel.audit.systems import HostLibraries
+from tests.audit.libraries import Lib, build_tree, needs_compiler
+from tests.audit.reality import LOADER, list_libraries, loadable_files, model_libraries
+
+pytestmark = [needs_compiler, pytest.mark.skipif(not LOADER.exists(), reason="needs glibc's loader")]
+
+LLVM = Path("/usr/lib/llvm-15")
+
+
+def answers(path: Path) -> tuple[dict[str, str] | None, dict[str, str]]:
+    disk = FileSystem()
+    return list_libraries(path), model_libraries(path, disk, HostLibraries(disk))
+
+
+CASES = {
+    "run path of the file": [Lib("a.so", ("b.so",), "$ORIGIN/lib"), Lib("lib/b.so")],
+    "nothing found": [Lib("a.so", ("b.so",), "$ORIGIN/lib"), Lib("other/b.so")],
+    "RPATH is inherited": [
+        Lib("a.so", ("b.so",), "$ORIGIN/lib", is_rpath=True),
+        Lib("lib/b.so", ("c.so",)),
+        Lib("lib/c.so"),
+    ],
+    "RUNPATH is not inherited": [Lib("a.so", ("b.so",), "$ORIGIN/lib"), Lib("lib/b.so", ("c.so",)), Lib("lib/c.so")],
+    "RPATH is not inherited below a RUNPATH": [
+        Lib("a.so", ("b.so",), "$ORIGIN/lib", is_rpath=True),
+        Lib("lib/b.so", ("c.so",), "$ORIGIN/nothing"),
+        Lib("lib/c.so"),
+    ],
+    "RPATH goes past an object with a RUNPATH": [
+        Lib("a.so", ("b.so",), "$ORIGIN/lib:$ORIGIN/deep", is_rpath=True),
+        Lib("lib/b.so", ("c.so",), "$ORIGIN/../mid"),
+        Lib("mid/c.so", ("d.so",)),
+        Lib("deep/d.so"),
+    ],
+    "own needs before those of dependencies": [
+        Lib("a.so", ("b.so", "c.so"), "$ORIGIN/lib"),
+        Lib("lib/b.so", ("c.so",), "$ORIGIN/private"),
+        Lib("lib/c.so"),
+        Lib("lib/private/c.so"),
+    ],
+    "a dependency's run path does not help its user": [
+        Lib("a.so", ("b.so", "c.so"), "$ORIGIN/lib"),
+        Lib("lib/b.so", ("c.so",), "$ORIGIN/private"),
+        Lib("lib/private/c.so"),
+    ],
+    "a SONAME that is loaded already": [
+        Lib("a.so", ("b.so", "c.so"), "$ORIGIN/lib"),
+        Lib("lib/b.so", soname="c.so"),
+        Lib("lib/c.so"),
+    ],
+    "the first entry wins": [Lib("a.so", ("b.so",), "$ORIGIN/one:$ORIGIN/two"), Lib("two/b.so"), Lib("one/b.so")],
+    "up through a folder that is absent": [Lib("a.so", ("b.so",), "$ORIGIN/absent/../lib"), Lib("lib/b.so")],
+    "braces": [Lib("a.so", ("b.so",), "${ORIGIN}/lib"), Lib("lib/b.so")],
+    "no token": [Lib("a.so", ("b.so",), "$ORIGINAL/lib"), Lib("lib/b.so")],
+    "relative entry": [Lib("a.so", ("b.so",), "lib"), Lib("lib/b.so")],
+    "a name with a slash": [Lib("a.so", ("$ORIGIN/lib/b.so",)), Lib("lib/b.so")],
+    "a library of the system": [Lib("a.so", ("libz.so.1",))],
+    "the system's after one's own": [Lib("a.so", ("libz.so.1",), "$ORIGIN"), Lib("libz.so.1")],
+    "a circle": [Lib("a.so", ("b.so",), "$ORIGIN"), Lib("b.so", ("a.so", "c.so"), "$ORIGIN"), Lib("c.so", ("b.so",))],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_model_finds_what_the_loader_finds(tmp_path: Path, name: str) -> None:
+    root = build_tree(tmp_path / "tree", *CASES[name])
+    real, model = answers(root / "a.so")
+    assert real == model
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_model_agrees_on_libraries_thrown_together(tmp_path: Path, seed: int) -> None:
+    random_ = random.Random(seed)
+    names = [f"libtest{letter}.so" for letter in "abcdef"]
+    folders = ["one", "two", "three"]
+    libraries = []
+    for name in names:
+        for folder in random_.sample(folders, random_.randint(1, 2)):
+            entries = random_.sample([*(f"$ORIGIN/../{other}" for other in folders), "$ORIGIN", "/nowhere"], 2)
+            needed = tuple(random_.sample(names, random_.randint(0, 3)))
+            libraries.append(Lib(f"{folder}/{name}", needed, ":".join(entries), random_.random() < 0.5))
+    root = build_tree(tmp_path / "tree", *libraries)
+    for library in libraries:
+        real, model = answers(root / library.path)
+        assert (real or {}) == model
+
+
+def test_a_symlink_to_the_file_moves_its_origin(tmp_path: Path) -> None:
+    root = build_tree(tmp_path / "tree", Lib("real/a.so", ("b.so",), "$ORIGIN"), Lib("real/b.so"))
+    (root / "a.so").symlink_to("real/a.so")
+    real, model = answers(root / "a.so")
+    assert real == model == {"b.so": ""}
+
+
+def test_a_file_that_is_loaded_already_under_another_name_is_not_loaded_again(tmp_path: Path) -> None:
+    root = build_tree(tmp_path / "tree", Lib("a.so", ("b.so", "c.so"), "$ORIGIN"), Lib("b.so", soname="z.so"))
+    os.link(root / "b.so", root / "c.so")
+    loader = Loader(disk := FileSystem(), HostLibraries(disk))
+    library = disk.open(root / "a.so")
+    assert library is not None
+    loader.load(library)
+    assert [Path(loaded.library.path).name for loaded in loader.objects] == ["a.so", "b.so"]
+    assert list_libraries(root / "a.so") is not None
+
+
+def test_a_library_opened_by_name_is_searched_like_a_needed_one(tmp_path: Path) -> None:
+    root = build_tree(tmp_path / "tree", Lib("a.so", (), "$ORIGIN/lib"), Lib("lib/b.so", ("c.so",)))
+    loader = Loader(disk := FileSystem(), HostLibraries(disk))
+    library = disk.open(root / "a.so")
+    assert library is not None
+    loader.load(library)
+    search = loader.open_name("b.so")
+    assert (search.how, search.entry) == (How.RUNPATH, "$ORIGIN/lib")
+    assert [missing.name for missing in loader.missing] == ["c.so"]
+
+
+def compare_all(folders: list[Path]) -> int:
+    disk = FileSystem()
+    system = HostLibraries(disk)
+    compared = 0
+    for path in (path for folder in folders for path in loadable_files(folder, disk)):
+        real = list_libraries(path)
+        if real is not None:
+            model = model_libraries(path, disk, system)
+            assert (path, real) == (path, model)
+            compared += 1
+    return compared
+
+
+@pytest.mark.skipif(not LLVM.is_dir(), reason="needs llvm-15")
+def test_the_model_agrees_on_every_library_and_program_of_llvm() -> None:
+    assert compare_all([LLVM]) > 50
+
+
+@pytest.mark.corpus
+def test_the_model_agrees_on_every_library_and_program_of_the_machine() -> None:
+    assert compare_all([Path("/usr/lib"), Path("/usr/bin"), Path("/opt")]) > 1000
+
+
+def test_the_model_agrees_on_the_installed_sample_sdk(installed_sample: Path) -> None:
+    assert shutil.which("gcc")
+    assert compare_all([installed_sample]) > 5
