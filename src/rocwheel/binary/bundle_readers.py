@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
 import msgspec
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.errors import InputError
+from rocwheel.tables import read_table
 
 __all__ = ["BundleReader", "choose_version", "reader_of"]
 
@@ -29,8 +29,7 @@ class _Table(msgspec.Struct, frozen=True):
 
 @cache
 def _load() -> dict[int, BundleReader]:
-    table = files("rocwheel.binary").joinpath("bundle_readers.toml").read_bytes()
-    return {reader.version: reader for reader in msgspec.toml.decode(table, type=_Table).reader}
+    return {row.version: row for row in read_table("rocwheel.binary", "bundle_readers.toml", _Table).reader}
 
 
 def reader_of(version: int) -> BundleReader:

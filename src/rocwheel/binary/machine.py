@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
 import msgspec
+
+from rocwheel.tables import read_table
 
 __all__ = ["Machine", "known_processors", "machine_of", "machine_of_number"]
 
@@ -24,8 +25,7 @@ class _Table(msgspec.Struct, frozen=True):
 
 @cache
 def _load() -> tuple[Machine, ...]:
-    table = files("rocwheel.binary").joinpath("amdgpu_machines.toml").read_bytes()
-    return msgspec.toml.decode(table, type=_Table).machines
+    return read_table("rocwheel.binary", "amdgpu_machines.toml", _Table).machines
 
 
 @cache

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from functools import cached_property, lru_cache
-from importlib.resources import files
 
 import msgspec
 
 from rocwheel.binary.machine import Machine, machine_of
+from rocwheel.tables import read_table
 from rocwheel.targets.errors import UnknownTargetError
 
 __all__ = ["Catalog", "Extension", "Family", "Generic", "Packager", "Release", "Target", "load_catalog", "sort_key"]
@@ -144,8 +144,7 @@ class Catalog(
 @lru_cache(maxsize=1)
 def load_catalog() -> Catalog:
     """Return the catalogue that ships with rocwheel."""
-    text = files("rocwheel.targets").joinpath("catalog.toml").read_bytes()
-    return msgspec.toml.decode(text, type=Catalog)
+    return read_table("rocwheel.targets", "catalog.toml", Catalog)
 
 
 def sort_key(processor: str) -> tuple[int, int, int, str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
 import msgspec
 
 from rocwheel.binary.retarget import TargetPair
 from rocwheel.binary.target_id import parse_target_id
 from rocwheel.errors import InputError
+from rocwheel.tables import read_table
 
 __all__ = ["CompatibleCodeRule", "extended_pairs", "find_rule", "load_rules", "parse_pairs"]
 
@@ -31,8 +31,7 @@ class _Table(msgspec.Struct, frozen=True):
 @cache
 def load_rules() -> tuple[CompatibleCodeRule, ...]:
     """Return all rules."""
-    table = files("rocwheel.targets").joinpath("compatible_code.toml").read_bytes()
-    return msgspec.toml.decode(table, type=_Table).rule
+    return read_table("rocwheel.targets", "compatible_code.toml", _Table).rule
 
 
 def find_rule(pair: TargetPair) -> CompatibleCodeRule | None:
