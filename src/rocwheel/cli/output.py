@@ -26,6 +26,7 @@ __all__ = [
     "QuietOption",
     "VerboseOption",
     "make_progress",
+    "messages",
     "print_json",
     "print_table",
     "report_error",
@@ -37,7 +38,7 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progr
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Tell more about what is done and why.")]
 
 messages = Console(stderr=True, soft_wrap=True, highlight=False)
-results = Console(soft_wrap=True, highlight=False)
+"""Standard error, for people."""
 
 _UNLIMITED = 100_000
 
