@@ -1,0 +1,141 @@
+"""Building from artifacts as they come: read-only, with odd names, device code of any name, larger than memory."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.artifacts.transfer import extract_archives
+from rocwheel.demo import SAMPLE_SDK
+from rocwheel.errors import RocwheelError
+from tests.reference.conftest import as_user, build, write_artifact
+
+if TYPE_CHECKING:
+    from tests.reference.conftest import MakeEnvironment
+    from tests.sdk.installed import Installed
+
+CODE_OBJECT = Path(__file__).parents[1] / "binary/fixtures/elf/gfx906.co"
+MEGABYTE = 1 << 20
+BUILD = """
+from pathlib import Path
+from rocwheel.packages.job import BuildJob, PlanJob
+BuildJob(PlanJob(Path(sys.argv[1])), Path(sys.argv[2])).run()
+"""
+WATCHED = f"""
+import os, sys
+written = set()
+def note(event, arguments):
+    if event == "open" and isinstance(arguments[0], (str, os.PathLike)) and arguments[2] & (os.O_WRONLY | os.O_RDWR):
+        written.add(str(arguments[0]))
+sys.addaudithook(note)
+{BUILD}
+print("\\n".join(sorted(written)))
+"""
+MEASURED = f"""
+import resource, sys
+{BUILD}
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def members(dist: Path, package: str) -> dict[str, bytes]:
+    """Return the content of a wheel."""
+    with zipfile.ZipFile(next(dist.glob(f"{package}-*.whl"))) as wheel:
+        return {name: wheel.read(name) for name in wheel.namelist()}
+
+
+def run_build(script: str, *arguments: Path) -> str:
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Path:
+    """Return the sample SDK as folders."""
+    extract_archives(sorted(SAMPLE_SDK.glob("*.tar.xz")), tmp_path / "sample")
+    return tmp_path / "sample"
+
+
+def test_artifacts_that_may_only_be_read_are_built(dist: Path, sample: Path, tmp_path: Path) -> None:
+    subprocess.run(["chmod", "-R", "a-w", str(sample)], check=True)
+    arguments = ["-q", "--artifact-dir", str(sample), "--dest-dir", str(tmp_path)]
+    command = [*as_user(), sys.executable, "-m", "rocwheel", "build", *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    subprocess.run(["chmod", "-R", "u+w", str(sample)], check=True)
+    assert (done.returncode, done.stderr) == (0, "version" in done.stderr and done.stderr)
+    wheel = next(dist.glob("rocm_sdk_libraries-*.whl"))
+    assert (tmp_path / "dist" / wheel.name).read_bytes() == wheel.read_bytes()
+
+
+def test_code_objects_are_untouched_whatever_their_name(small_sdk: Path, tmp_path: Path) -> None:
+    names = ["lib/rocblas/library/kernels.bin", "lib/miopen/kernels.so", "lib/libkernels.so.1", "bin/kernels"]
+    write_artifact(small_sdk, "miopen_lib_generic", dict.fromkeys(names, CODE_OBJECT))
+    files = members(build(small_sdk, tmp_path), "rocm_sdk_libraries")
+    for name in names:
+        assert files[f"_rocm_sdk_libraries/{name}"] == CODE_OBJECT.read_bytes(), name
+
+
+def test_names_with_commas_and_quotes_install_and_go(
+    small_sdk: Path, tmp_path: Path, make_environment: MakeEnvironment
+) -> None:
+    name = 'share/it\'s, "quoted".txt'
+    write_artifact(small_sdk, "core-hip_run_generic", {name: b"text"})
+    environment = make_environment(build(small_sdk, tmp_path))
+    environment.install("rocm[devel]")
+    environment.run("rocm-sdk", "init")
+    for root in ("_rocm_sdk_core", "_rocm_sdk_devel"):
+        assert (environment.site / root / name).read_text() == "text"
+    record = next(environment.site.glob("rocm_sdk_devel-*/RECORD")).read_text()
+    assert f"_rocm_sdk_devel/{name}" in [row[0] for row in csv.reader(io.StringIO(record))]
+    environment.uninstall("rocm", "rocm-sdk-core", "rocm-sdk-libraries", "rocm-sdk-devel")
+    assert [path for path in environment.site.iterdir() if path.name.startswith("_rocm")] == []
+
+
+def test_a_target_that_would_be_code_is_refused_as_a_name(small_sdk: Path, tmp_path: Path) -> None:
+    artifact = "blas_lib_gfx942'+exit(3)+'"
+    write_artifact(small_sdk, artifact, {"lib/rocblas/library/k.co": b"code"})
+    with pytest.raises(RocwheelError, match=re.escape(artifact)):
+        build(small_sdk, tmp_path)
+    assert not (tmp_path / "dist").exists()
+
+
+def test_a_build_writes_nothing_but_its_packages(sample: Path, tmp_path: Path) -> None:
+    written = run_build(WATCHED, sample, tmp_path / "out").splitlines()
+    assert len(written) == 8
+    assert [path for path in written if not path.startswith(f"{tmp_path}/out/dist/.rocm")] == []
+
+
+def test_a_file_larger_than_memory_allowed_goes_through_the_development_archive(
+    small_sdk: Path, tmp_path: Path
+) -> None:
+    write_artifact(small_sdk, "blas_dev_generic", {"lib/libbig.a": b""})
+    with (small_sdk / "blas_dev_generic/stage/lib/libbig.a").open("r+b") as file:
+        file.truncate(700 * MEGABYTE)
+    kilobytes = int(run_build(MEASURED, small_sdk, tmp_path))
+    assert kilobytes * 1024 < 512 * MEGABYTE
+    with zipfile.ZipFile(next((tmp_path / "dist").glob("rocm_sdk_devel-*"))) as wheel:
+        assert wheel.getinfo("rocm_sdk_devel/_devel.tar").file_size > 700 * MEGABYTE
+
+
+def test_every_file_of_the_artifacts_is_in_some_package(sdk: Installed, sample: Path) -> None:
+    # Given all artifacts but those of tests and of GPUs that are not installed
+    found = {path.relative_to(sdk.root).as_posix() for path in sdk.root.rglob("*")}
+    profiler = sdk.site / "_rocm_profiler"
+    found |= {path.relative_to(profiler).as_posix() for path in profiler.rglob("*")}
+    wanted: dict[str, str] = {}
+    for artifact in sample.iterdir():
+        if "_test_" not in artifact.name and artifact.name.rpartition("_")[2] in ("generic", "gfx906"):
+            for stage in (artifact / "artifact_manifest.txt").read_text().split():
+                paths = [path for path in (artifact / stage).rglob("*") if path.is_symlink() or not path.is_dir()]
+                wanted |= {path.relative_to(artifact / stage).as_posix(): artifact.name for path in paths}
+    assert len(wanted) > 150
+    # The profiler is for running alone: its library has its SONAME and its plain name.
+    assert [path for path in wanted if path not in found] == ["lib/librocprof-sys.so.1.0.0"]
