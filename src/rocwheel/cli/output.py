@@ -30,6 +30,7 @@ __all__ = [
     "print_json",
     "print_table",
     "report_error",
+    "results",
     "setup_logging",
 ]
 
@@ -39,6 +40,8 @@ VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Tell more 
 
 messages = Console(stderr=True, soft_wrap=True, highlight=False)
 """Standard error, for people."""
+results = Console(soft_wrap=True, highlight=False)
+"""Standard output, for text that is no table."""
 
 _UNLIMITED = 100_000
 
