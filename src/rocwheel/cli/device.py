@@ -220,6 +220,7 @@ def retarget(
     compressed: Annotated[bool, typer.Option("--compress", help="Compress plain bundles, too: makes room.")] = False,
     rocm: RocmOption = "",
     level: LevelOption = 9,
+    trim: TrimOption = False,
     jobs: JobsOption = _JOBS,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -232,7 +233,7 @@ def retarget(
     setup_logging(quiet=quiet, verbose=verbose)
     edit = Retarget(parse_pairs(pair, force=force), verify)
     storage = Storage(compress=compressed, rocm=rocm, level=level)
-    report = _rewrite(file, output, edit, storage, jobs=jobs, as_json=as_json, quiet=quiet)
+    report = _rewrite(file, output, edit, storage, trim=trim, jobs=jobs, as_json=as_json, quiet=quiet)
     if not report.changed and not quiet:
         messages.print(f"note: nothing to do for {pair} in {file}", markup=False)
 
@@ -246,7 +247,7 @@ def _rewrite(
     jobs: int,
     as_json: bool,
     quiet: bool,
-    trim: bool = False,
+    trim: bool,
 ) -> RewriteReport:
     progress = make_progress(quiet=quiet or as_json)
     report = rewrite_device_code(file, output, edit, storage, trim=trim, jobs=jobs, progress=progress)
