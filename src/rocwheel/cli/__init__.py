@@ -11,10 +11,12 @@ from rocwheel.cli import demo as demo
 from rocwheel.cli import device as device
 from rocwheel.cli import index as index
 from rocwheel.cli import inspect as inspect
+from rocwheel.cli import jax as jax
 from rocwheel.cli import runpath as runpath
 from rocwheel.cli import targets as targets
 from rocwheel.cli import targets_code as targets_code
 from rocwheel.cli import targets_machine as targets_machine
+from rocwheel.cli import wheel as wheel
 from rocwheel.cli._app import app
 from rocwheel.cli.output import report_error
 from rocwheel.errors import RocwheelError

@@ -10,7 +10,13 @@ from packaging.metadata import Metadata, RawMetadata, RFC822Message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CoreMetadata", "render_entry_points", "render_metadata", "render_wheel_file"]
+__all__ = [
+    "CoreMetadata",
+    "render_entry_point_groups",
+    "render_entry_points",
+    "render_metadata",
+    "render_wheel_file",
+]
 
 
 class CoreMetadata(msgspec.Struct, frozen=True):
@@ -79,5 +85,13 @@ def render_wheel_file(generator: str, tags: tuple[str, ...], *, is_purelib: bool
 
 def render_entry_points(console_scripts: Mapping[str, str]) -> bytes:
     """Return the text of ``entry_points.txt`` for console scripts, sorted by name."""
-    lines = ["[console_scripts]", *(f"{name} = {target}" for name, target in sorted(console_scripts.items())), ""]
-    return "\n".join(lines).encode()
+    return render_entry_point_groups({"console_scripts": console_scripts})
+
+
+def render_entry_point_groups(groups: Mapping[str, Mapping[str, str]]) -> bytes:
+    """Return the text of ``entry_points.txt``: groups and their names sorted, with a blank line between groups."""
+    sections = (
+        "\n".join([f"[{group}]", *(f"{name} = {target}" for name, target in sorted(names.items())), ""])
+        for group, names in sorted(groups.items())
+    )
+    return "\n".join(sections).encode()

@@ -1,0 +1,119 @@
+"""``rocwheel wheel``: a framework's wheel from a description and the outputs of its build."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rocwheel.cli._app import app
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, setup_logging
+from rocwheel.errors import InputError
+from rocwheel.frameworks.stamps import parse_commits
+from rocwheel.frameworks.wheel_job import WheelBuild, WheelJob
+from rocwheel.frameworks.wheel_spec import parse_values, read_spec_data
+
+__all__ = [
+    "CommitOption",
+    "DestDirOption",
+    "ManifestOption",
+    "OutputOption",
+    "PlatformOption",
+    "PythonOption",
+    "RepairOption",
+    "SourceOption",
+    "VerifyOption",
+    "VersionOption",
+    "WithOption",
+    "read_description",
+    "run_wheel_job",
+    "wheel",
+]
+
+SourceOption = Annotated[
+    list[Path] | None, typer.Option("--src", metavar="PATH", help="A build output, or a folder that outputs are below.")
+]
+ManifestOption = Annotated[
+    Path | None, typer.Option("--runfiles-manifest", metavar="FILE", help="Bazel's MANIFEST of a target's runfiles.")
+]
+VersionOption = Annotated[str, typer.Option("--version", help="The wheel's version, in place of the description's.")]
+CommitOption = Annotated[
+    list[str] | None,
+    typer.Option("--commit", metavar="REPOSITORY=COMMIT", help="A commit to stamp into commit_info.py."),
+]
+PythonOption = Annotated[
+    str, typer.Option("--python", metavar="3.X", help="The Python of extension modules whose names don't tell it.")
+]
+PlatformOption = Annotated[str, typer.Option("--platform-tag", metavar="TAG", help="In place of the computed one.")]
+WithOption = Annotated[
+    list[Path] | None,
+    typer.Option("--with", metavar="PACKAGE", help="A wheel, folder of wheels or site-packages it runs beside."),
+]
+RepairOption = Annotated[bool, typer.Option("--repair", help="Mend wrong run paths instead of failing.")]
+VerifyOption = Annotated[bool, typer.Option(help="Check that every file finds its libraries.")]
+DestDirOption = Annotated[Path, typer.Option("--dest-dir", metavar="DIR", help="Where the wheel goes.")]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="The wheel itself; fails if tags say otherwise.")
+]
+
+
+def read_description(path: Path) -> bytes:
+    """Read the file that describes a wheel."""
+    try:
+        return path.read_bytes()
+    except OSError as e:
+        raise InputError(path, f"cannot be read ({e.strerror})", remedy="Check --spec.") from e
+
+
+def run_wheel_job(job: WheelJob, *, json: bool, quiet: bool) -> None:
+    """Make a wheel and tell about it."""
+    report = job.run()
+    if not quiet and report.repaired:
+        messages.print(f"run paths mended: {', '.join(report.repaired)}", markup=False)
+    if json:
+        print_json("wheel", 1, report)
+    else:
+        typer.echo(report.path)
+
+
+@app.command()
+def wheel(
+    spec: Annotated[Path, typer.Option("--spec", metavar="FILE", help="The wheel's description, TOML.")],
+    src: SourceOption = None,
+    runfiles_manifest: ManifestOption = None,
+    version: VersionOption = "",
+    values: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="The value of a placeholder of the description."),
+    ] = None,
+    commit: CommitOption = None,
+    python: PythonOption = "",
+    platform_tag: PlatformOption = "",
+    companions: WithOption = None,
+    repair: RepairOption = False,
+    verify: VerifyOption = True,
+    dest_dir: DestDirOption = Path("dist"),
+    output: OutputOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Assemble a wheel from build outputs by a description, and check that its files find their libraries.
+
+    Example: rocwheel wheel --spec plugin.toml --src bazel-bin --with packages/dist --dest-dir dist
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    build = WheelBuild(
+        sources=tuple(src or ()),
+        runfiles_manifest=runfiles_manifest,
+        commits=parse_commits(commit or ()),
+        python=python,
+        platform_tag=platform_tag,
+        companions=tuple(companions or ()),
+        repair=repair,
+        verify=verify,
+    )
+    description = read_spec_data(read_description(spec), source=spec)
+    given = parse_values(values or ()) | ({"version": version} if version else {})
+    run_wheel_job(WheelJob(str(spec), description, given, build, dest_dir, output), json=json, quiet=quiet)

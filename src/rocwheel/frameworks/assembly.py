@@ -1,0 +1,197 @@
+"""From a description and build outputs to one wheel (binary distribution format 1.0), the same bytes every time."""
+
+from __future__ import annotations
+
+import posixpath
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.metadata import ExceptionGroup, InvalidMetadata
+
+import rocwheel
+from rocwheel.binary.elf import Elf, ElfKind, is_elf, read_elf
+from rocwheel.distributions.content import BytesContent, Content, FileContent
+from rocwheel.distributions.metadata import (
+    CoreMetadata,
+    render_entry_point_groups,
+    render_metadata,
+    render_wheel_file,
+)
+from rocwheel.distributions.packing import Packer
+from rocwheel.distributions.source_date import SourceDate
+from rocwheel.distributions.tags import platform_floor
+from rocwheel.distributions.wheel import WheelName, WheelWriter
+from rocwheel.errors import ProblemsError
+from rocwheel.files import FileRange
+from rocwheel.frameworks.python_tags import ANY_PYTHON, is_extension_module, python_tag
+from rocwheel.frameworks.stamps import render_commit_info, render_version
+from rocwheel.frameworks.wheel_spec import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from rocwheel.frameworks.inputs import InputFiles
+    from rocwheel.frameworks.wheel_spec import WheelSpec
+
+__all__ = ["DraftMember", "WheelDraft", "draft_wheel", "write_draft"]
+
+_LEVEL = 6
+_EXECUTABLE = 0o755
+_PLAIN = 0o644
+
+
+class DraftMember(msgspec.Struct, frozen=True):
+    """A file of a wheel that is not written yet."""
+
+    place: str
+    """Path in site-packages."""
+    content: Content
+    mode: int = _PLAIN
+    elf: Elf | None = None
+    origin: str = ""
+    """The build output that it comes from; empty for a generated one."""
+
+
+class WheelDraft(msgspec.Struct, frozen=True):
+    """A wheel that is not written yet."""
+
+    name: WheelName
+    members: tuple[DraftMember, ...]
+    metadata: dict[str, bytes]
+    """The files of ``.dist-info`` by their path inside it, without RECORD."""
+    floor_reason: str
+    """The symbol version, and the file, that decides the platform tag; empty where the wheel fits any platform."""
+
+
+def draft_wheel(
+    spec: WheelSpec,
+    inputs: InputFiles,
+    *,
+    commits: Mapping[str, str] | None = None,
+    python: str = "",
+    platform_tag: str = "",
+) -> WheelDraft:
+    """Find the inputs, compute tags and metadata, and check that they fit together.
+
+    Raises `rocwheel.errors.InputError` for an input that is missing or damaged, and `ProblemsError` with everything
+    that would make the wheel wrong.
+    """
+    members = sorted([*_outputs(spec, inputs), *_texts(spec, commits or {})], key=lambda member: member.place)
+    licenses = {name: path.read_bytes() for text in spec.license_files for name, path in inputs.find(text).items()}
+    if problems := list(_problems(spec, members)):
+        raise ProblemsError(spec.name, problems)
+    floor = platform_floor((member.place, member.elf) for member in members if member.elf)
+    tags = python_tag((member.place for member in members if _is_extension(member)), python)
+    tag = f"{tags}-{platform_tag or (floor.tag if floor else 'any')}"
+    is_purelib = floor is None and tags == ANY_PYTHON
+    name = WheelName(spec.name, spec.version, tag)
+    metadata = _metadata_files(spec, tag, licenses, is_purelib=is_purelib)
+    return WheelDraft(name, tuple(members), metadata, floor.reason if floor else "")
+
+
+def write_draft(draft: WheelDraft, path: Path, source_date: SourceDate = SourceDate()) -> None:  # noqa: B008 (a value)
+    """Write the wheel to ``path``, which appears only when whole; raise `rocwheel.errors.WorkError` if it can't."""
+    writer = WheelWriter(path, draft.name, source_date.zip_time)
+    with ThreadPoolExecutor() as executor:
+        packer = Packer(executor, _LEVEL)
+        try:
+            for member in draft.members:
+                packer.add(writer, member.place, member.mode, member.content)
+            packer.drain()
+            writer.close(draft.metadata)
+        except BaseException:
+            packer.cancel()
+            writer.abort()
+            raise
+
+
+def _outputs(spec: WheelSpec, inputs: InputFiles) -> Iterator[DraftMember]:
+    for output in spec.files:
+        found = inputs.find(output.source)
+        if not output.place.endswith("/") and len(found) > 1:
+            where = f"{output.place}/"
+            raise SpecError(spec.name, f"puts {len(found)} files at {output.place}", expected=f"a folder, {where!r}")
+        for name, path in found.items():
+            place = posixpath.join(output.place, name) if output.place.endswith("/") else output.place
+            yield _file_member(place, path)
+
+
+def _file_member(place: str, path: Path) -> DraftMember:
+    source = FileRange.whole(path)
+    with source.map() as data:
+        elf = read_elf(data, name=str(path)) if is_elf(data) else None
+    is_host = elf is not None and elf.kind in (ElfKind.SHARED_OBJECT, ElfKind.EXECUTABLE)
+    return DraftMember(place, FileContent(source), _EXECUTABLE if is_host else _PLAIN, elf, str(path))
+
+
+def _texts(spec: WheelSpec, commits: Mapping[str, str]) -> Iterator[DraftMember]:
+    texts = dict(spec.texts)
+    if spec.stamp.version:
+        texts[spec.stamp.version] = render_version(spec.version)
+    if spec.stamp.commits:
+        texts[spec.stamp.commits] = render_commit_info(commits)
+    for place, text in texts.items():
+        yield DraftMember(place, BytesContent(text.encode()))
+
+
+def _is_extension(member: DraftMember) -> bool:
+    is_library = member.elf is not None and member.elf.kind is ElfKind.SHARED_OBJECT
+    return (
+        is_library
+        and isinstance(member.content, FileContent)
+        and is_extension_module(member.place, member.content.source)
+    )
+
+
+def _problems(spec: WheelSpec, members: Sequence[DraftMember]) -> Iterator[SpecError]:
+    for one, other in pairwise(members):
+        if one.place == other.place:
+            origins = f"{one.origin or 'a text'} and {other.origin or 'a text'}"
+            yield SpecError(spec.name, f"puts two files at {one.place}: {origins}", expected="one")
+    places = {member.place for member in members}
+    for namespace in spec.namespaces:
+        if f"{namespace}/__init__.py" in places:
+            remedy = "Leave it out: it would hide the other distributions' part of the namespace."
+            yield SpecError(
+                spec.name, f"has {namespace}/__init__.py, yet shares {namespace} with others", remedy=remedy
+            )
+    for group, names in spec.entry_points.items():
+        for name, value in names.items():
+            yield from _entry_point_problems(spec, f"{group}: {name} = {value}", value.partition(":")[0], places)
+
+
+def _entry_point_problems(spec: WheelSpec, row: str, module: str, places: Collection[str]) -> Iterator[SpecError]:
+    path = module.strip().replace(".", "/")
+    if f"{path}.py" not in places and f"{path}/__init__.py" not in places:
+        expected = f"{path}/__init__.py or {path}.py in the wheel"
+        yield SpecError(spec.name, f"has the entry point {row}, whose module it lacks", expected=expected)
+
+
+def _metadata_files(spec: WheelSpec, tag: str, licenses: Mapping[str, bytes], *, is_purelib: bool) -> dict[str, bytes]:
+    metadata = CoreMetadata(
+        spec.name,
+        spec.version,
+        spec.summary,
+        requires_python=spec.requires_python,
+        license_expression=spec.license,
+        license_files=tuple(sorted(licenses)),
+        requires=spec.requires,
+        extras=spec.extras,
+    )
+    files = {f"licenses/{name}": data for name, data in sorted(licenses.items())}
+    files["METADATA"] = _checked_metadata(spec, metadata)
+    files["WHEEL"] = render_wheel_file(f"rocwheel {rocwheel.__version__}", (tag,), is_purelib=is_purelib)
+    if spec.entry_points:
+        files["entry_points.txt"] = render_entry_point_groups(spec.entry_points)
+    return files
+
+
+def _checked_metadata(spec: WheelSpec, metadata: CoreMetadata) -> bytes:
+    try:
+        return render_metadata(metadata)
+    except (ExceptionGroup, InvalidMetadata) as e:
+        problems = [SpecError(spec.name, str(problem)) for problem in getattr(e, "exceptions", [e])]
+        raise ProblemsError(spec.name, problems) from e

@@ -1,0 +1,179 @@
+"""The description of a framework's wheel, in TOML: names, metadata, and which build output goes where."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from packaging.utils import InvalidName, canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from rocwheel.errors import InputError, ProblemsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+__all__ = [
+    "BuildOutput",
+    "SpecError",
+    "Stamp",
+    "WheelSpec",
+    "make_spec",
+    "pair_specifier",
+    "parse_values",
+    "read_spec_data",
+]
+
+_OPTION = "--set"
+_PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
+
+
+class SpecError(InputError):
+    """A wheel's description that can't be used."""
+
+
+class _Fields(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """Fields are spelled with hyphens in TOML; an unknown one is an error, since it is a misspelling."""
+
+
+class BuildOutput(_Fields, frozen=True):
+    """Files of a build and their place in site-packages."""
+
+    source: str = msgspec.field(name="from")
+    """The end of a file's path among the inputs, ``pjrt/plugin.so``; may have the shell's patterns."""
+    place: str = msgspec.field(name="to")
+    """A path in site-packages; with a slash at its end a folder, in which the files keep their names."""
+
+
+class Stamp(_Fields, frozen=True):
+    """Where version and commits are written, each once, from the same values as the metadata."""
+
+    version: str = ""
+    """The place of ``version.py``; empty for none."""
+    commits: str = ""
+    """The place of ``commit_info.py``; empty for none."""
+
+
+class WheelSpec(_Fields, frozen=True):
+    """A wheel. Use `make_spec`; the constructor checks nothing."""
+
+    schema: Literal[1]
+    name: str
+    version: str
+    files: tuple[BuildOutput, ...]
+    summary: str = ""
+    requires_python: str = ""
+    requires: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+    license: str | None = None
+    """An SPDX expression."""
+    license_files: tuple[str, ...] = ()
+    """Ends of the licence texts' paths among the inputs; they go to ``.dist-info/licenses``."""
+    entry_points: dict[str, dict[str, str]] = {}
+    """Group to names to values."""
+    namespaces: tuple[str, ...] = ()
+    """Packages shared with other distributions (:pep:`420`): an ``__init__.py`` in one would hide the others."""
+    texts: dict[str, str] = {}
+    """Small files by their place."""
+    stamp: Stamp = Stamp()
+    search: tuple[str, ...] = ()
+    """Folders in site-packages that a repair may lead run paths to; by default those of the SDK's packages."""
+    system_run_paths: tuple[str, ...] = ()
+    """Absolute run path entries that are meant, such as ``/opt/rocm/lib``."""
+
+
+def read_spec_data(data: bytes, *, source: Path | str) -> dict[str, Any]:
+    """Decode a description's TOML, without its placeholders replaced; raise `SpecError` for any other text."""
+    try:
+        return msgspec.toml.decode(data, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise SpecError(source, f"is no TOML: {e}", remedy="See the fields in the documentation.") from e
+
+
+def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Path | str) -> WheelSpec:
+    """Make the description that decoded TOML stands for, each ``{name}`` in it replaced by its value.
+
+    Values come from ``[values]`` of the description and, before these, from ``values``. ``{version}`` is the version
+    and ``{pair}`` what `pair_specifier` makes of it. Raises `SpecError` and `ProblemsError`.
+    """
+    fields = dict(data)
+    known = {**fields.pop("values", {}), **values}
+    version = known.get("version", fields.get("version", ""))
+    known |= {"version": version, "pair": _pair(version, source)}
+    filled = {**_replaced(fields, known, source), "version": version}
+    try:
+        spec = msgspec.convert(filled, WheelSpec)
+    except msgspec.ValidationError as e:
+        raise SpecError(source, f"describes no wheel: {e}", remedy="See the fields in the documentation.") from e
+    if problems := list(_problems(spec, source)):
+        raise ProblemsError(str(source), problems)
+    return spec
+
+
+def parse_values(words: Iterable[str]) -> dict[str, str]:
+    """Parse the ``NAME=VALUE`` words that give placeholders their values; raise `InputError` for any other."""
+    values: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not (name and equals):
+            raise InputError(_OPTION, f"is {word!r}", expected="NAME=VALUE")
+        values[name] = value
+    return values
+
+
+def pair_specifier(version: str) -> str:
+    """Return the specifier for a distribution of the same release: post releases and local versions satisfy it, too.
+
+    A prefix match may name no pre-release (:pep:`440`), so these are matched exactly.
+    """
+    parsed = Version(version)
+    if parsed.is_prerelease:
+        return f"=={parsed.public}"
+    epoch = f"{parsed.epoch}!" if parsed.epoch else ""
+    return f"=={epoch}{'.'.join(map(str, parsed.release))}.*"
+
+
+def _pair(version: object, source: Path | str) -> str:
+    try:
+        return pair_specifier(str(version))
+    except InvalidVersion as e:
+        expected = "a version such as '0.12.0' (PEP 440)"
+        raise SpecError(source, f"has the version {version!r}", expected=expected, remedy="Give --version.") from e
+
+
+def _replaced(value: Any, known: Mapping[str, str], source: Path | str) -> Any:
+    if isinstance(value, str):
+        return _PLACEHOLDER.sub(lambda match: _value(match[1], known, source), value)
+    if isinstance(value, list):
+        return [_replaced(item, known, source) for item in value]
+    if isinstance(value, dict):
+        return {_replaced(key, known, source): _replaced(item, known, source) for key, item in value.items()}
+    return value
+
+
+def _value(name: str, known: Mapping[str, str], source: Path | str) -> str:
+    if name not in known:
+        names = ", ".join(sorted(known))
+        remedy = f"Give it with --set {name}=VALUE."
+        raise SpecError(source, f"names {{{name}}}, which has no value", expected=f"one of {names}", remedy=remedy)
+    return str(known[name])
+
+
+def _problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
+    try:
+        canonicalize_name(spec.name, validate=True)
+    except InvalidName:
+        expected = "letters, digits and single -_. between them"
+        yield SpecError(source, f"{spec.name!r} is no valid distribution name", expected=expected)
+    places = [output.place for output in spec.files] + list(spec.texts)
+    places += [place for place in (spec.stamp.version, spec.stamp.commits) if place]
+    for place in places:
+        if place.startswith("/") or ".." in place.split("/") or not place.strip("/"):
+            yield SpecError(source, f"{place!r} is no place", expected="a path below site-packages")
+    if spec.license and not spec.license_files:
+        found = f"declares the licence {spec.license} without its text"
+        yield SpecError(source, found, expected="license-files")
+    if spec.license_files and not spec.license:
+        yield SpecError(source, "has license-files without license", expected="an SPDX expression")

@@ -1,0 +1,38 @@
+"""The sample SDK as packages, and a compiler that makes libraries for wheels."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rocwheel.demo import SAMPLE_SDK
+from rocwheel.packages.job import BuildJob, PlanJob
+
+Compile = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def sdk_dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the packages of the sample SDK."""
+    dest = tmp_path_factory.mktemp("sdk")
+    BuildJob(PlanJob(SAMPLE_SDK), dest).run()
+    return dest / "dist"
+
+
+@pytest.fixture(scope="session")
+def compile_library() -> Compile:
+    """Give a function that compiles C to a shared library and returns its path."""
+    if shutil.which("gcc") is None:
+        pytest.skip("no gcc; scripts/install-debian-packages.sh installs a compiler")
+
+    def compile_text(path: Path, text: str, *options: str) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        command = ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-x", "none", "-o", str(path), *options]
+        subprocess.run(command, input=text, text=True, check=True, capture_output=True)
+        return path
+
+    return compile_text

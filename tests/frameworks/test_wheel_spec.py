@@ -1,0 +1,125 @@
+"""Descriptions of wheels: placeholders, versions, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from rocwheel.errors import InputError, ProblemsError
+from rocwheel.frameworks.jax_wheels import JaxWheel, jax_wheel_description
+from rocwheel.frameworks.wheel_spec import SpecError, WheelSpec, make_spec, pair_specifier, parse_values, read_spec_data
+
+SMALLEST = {"schema": 1, "name": "demo", "version": "1.0", "files": []}
+
+
+def make(known: dict[str, str] | None = None, /, **fields: object) -> WheelSpec:
+    return make_spec({**SMALLEST, **fields}, known or {}, source="demo.toml")
+
+
+@pytest.mark.parametrize(
+    ("version", "specifier"),
+    [
+        ("0.12.0", "==0.12.0.*"),
+        ("0.12.0.post1", "==0.12.0.*"),
+        ("0.12.0+rocm7.2", "==0.12.0.*"),
+        ("0.12.0rc1", "==0.12.0rc1"),
+        ("0.12.0.dev20261120", "==0.12.0.dev20261120"),
+        ("0.12.0.dev20261120+local", "==0.12.0.dev20261120"),
+        ("1!2.0", "==1!2.0.*"),
+    ],
+)
+def test_the_pair_is_required_by_a_specifier_of_its_release(version: str, specifier: str) -> None:
+    assert pair_specifier(version) == specifier
+
+
+@pytest.mark.parametrize("published", ["0.12.0", "0.12.0.post1", "0.12.0+rocm7", "0.12.0.post6+rocm7.2"])
+def test_a_post_release_or_local_version_of_the_twin_satisfies_it(published: str) -> None:
+    assert Version(published) in SpecifierSet(pair_specifier("0.12.0"))
+
+
+@given(
+    release=st.lists(st.integers(0, 99), min_size=1, max_size=4),
+    suffix=st.sampled_from(["", "a1", "rc2", ".post3", ".dev4", "+local.1", "rc1.post2", ".post1.dev2"]),
+)
+def test_every_version_satisfies_its_own_pair_specifier(release: list[int], suffix: str) -> None:
+    version = ".".join(map(str, release)) + suffix
+    assert Version(version) in SpecifierSet(pair_specifier(version))
+
+
+def test_placeholders_are_replaced_in_names_and_values_and_keys() -> None:
+    spec = make(
+        {"rocm": "7"},
+        name="jax-rocm{rocm}-plugin",
+        requires=["jax-rocm{rocm}-pjrt{pair}"],
+        texts={"jax_rocm{rocm}/__init__.py": "rocm = {rocm}"},
+    )
+    assert spec.name == "jax-rocm7-plugin"
+    assert spec.requires == ("jax-rocm7-pjrt==1.0.*",)
+    assert spec.texts == {"jax_rocm7/__init__.py": "rocm = 7"}
+
+
+def test_values_of_the_description_give_way_to_those_of_the_command_line() -> None:
+    spec = make({"rocm": "8"}, name="a{rocm}{other}", values={"rocm": "7", "other": "x"})
+    assert spec.name == "a8x"
+
+
+def test_the_version_of_the_command_line_wins() -> None:
+    assert make({"version": "2.0"}, summary="{version}").summary == "2.0"
+
+
+def test_a_placeholder_without_value_is_named() -> None:
+    with pytest.raises(SpecError) as caught:
+        make(name="jax-rocm{rocm}")
+    assert str(caught.value) == (
+        "demo.toml: names {rocm}, which has no value; expected one of pair, version. Give it with --set rocm=VALUE."
+    )
+
+
+def test_a_version_that_is_none_is_refused() -> None:
+    with pytest.raises(SpecError) as caught:
+        make(version="one")
+    assert str(caught.value) == (
+        "demo.toml: has the version 'one'; expected a version such as '0.12.0' (PEP 440). Give --version."
+    )
+
+
+def test_an_unknown_field_is_refused() -> None:
+    with pytest.raises(SpecError) as caught:
+        make(licence="MIT")
+    assert str(caught.value) == (
+        "demo.toml: describes no wheel: Object contains unknown field `licence`. See the fields in the documentation."
+    )
+
+
+def test_every_problem_is_reported_at_once() -> None:
+    with pytest.raises(ProblemsError) as caught:
+        make(name="-", texts={"/etc/x": "", "a/../../b": ""}, license="MIT")
+    assert str(caught.value) == (
+        "demo.toml: 4 problems\n"
+        "  demo.toml: '-' is no valid distribution name; expected letters, digits and single -_. between them\n"
+        "  demo.toml: '/etc/x' is no place; expected a path below site-packages\n"
+        "  demo.toml: 'a/../../b' is no place; expected a path below site-packages\n"
+        "  demo.toml: declares the licence MIT without its text; expected license-files"
+    )
+
+
+def test_text_that_is_no_toml_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"^demo\.toml: is no TOML: .* See the fields in the documentation\.$"):
+        read_spec_data(b"name = ", source="demo.toml")
+
+
+def test_values_are_parsed() -> None:
+    assert parse_values(["rocm=7", "x=a=b"]) == {"rocm": "7", "x": "a=b"}
+    with pytest.raises(InputError) as caught:
+        parse_values(["rocm"])
+    assert str(caught.value) == "--set: is 'rocm'; expected NAME=VALUE"
+
+
+@pytest.mark.parametrize("kind", ["pjrt", "plugin"])
+def test_the_descriptions_that_ship_are_complete(kind: JaxWheel) -> None:
+    spec = make_spec(jax_wheel_description(kind), {"rocm": "7", "version": "0.12.0"}, source=kind)
+    assert spec.name == f"jax-rocm7-{kind}"
+    assert spec.version == "0.12.0"
