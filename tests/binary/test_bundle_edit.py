@@ -6,6 +6,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from rocwheel.binary.bundle_edit import (
@@ -20,6 +21,7 @@ from rocwheel.binary.compressed_bundle import Method, decompress_bundle
 from rocwheel.binary.device_code import DeviceCode, read_device_code
 from rocwheel.binary.device_error import DeviceCodeError
 from rocwheel.binary.fat_binary import read_fat_binary
+from rocwheel.binary.offload_bundle import BundlePart
 from rocwheel.binary.prune import Prune
 from rocwheel.binary.target_id import parse_target_id
 from rocwheel.errors import InputError
@@ -27,6 +29,7 @@ from rocwheel.errors import InputError
 if TYPE_CHECKING:
     from rocwheel.binary.bundle_edit import BundleEdit
     from rocwheel.binary.bundle_sequence import Bundle
+    from rocwheel.binary.device_error import Place
     from tests.binary.conftest import Fixture
 
 COMPRESSED = Storage(compress=True)
@@ -175,6 +178,21 @@ def test_bundle_that_outgrows_its_place_is_refused(fixture: Fixture) -> None:
     message = "libx.so: bundle 0 at offset 0x1000: needs 1"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         edit_bundle(read(data).view(data), BundleSlot(bundle, bundle.start + 100), None, COMPRESSED)
+
+
+class AddMany(msgspec.Struct, frozen=True):
+    """Adds 90 entries."""
+
+    def __call__(self, parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
+        """Return the entries and 90 more."""
+        return (*parts, *(BundlePart(f"hip-amdgcn-amd-amdhsa--gfx{n}", (memoryview(b"x"),)) for n in range(1000, 1090)))
+
+
+def test_plain_bundle_whose_header_the_runtime_would_not_read_is_refused(fixture: Fixture) -> None:
+    message = "expected at most 4096, which the runtime reads of a plain bundle. Compress the device code."
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        rewrite(fixture("v22/saxpy.hipfb"), AddMany(), Storage())
+    assert len(targets_of(rewrite(fixture("v22/saxpy.hipfb"), AddMany(), COMPRESSED))[0]) == 96
 
 
 @pytest.mark.parametrize(

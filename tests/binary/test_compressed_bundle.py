@@ -17,10 +17,12 @@ from rocwheel.binary.compressed_bundle import (
     compress_bundle,
     decompress_bundle,
     iter_decompressed,
+    measure_entries,
     read_compressed_bundle,
     read_compressed_head,
 )
 from rocwheel.binary.device_error import DeviceCodeError, Place
+from rocwheel.binary.offload_bundle import BundlePart, write_offload_bundle
 from rocwheel.binary.zstd import zstd
 
 if TYPE_CHECKING:
@@ -105,6 +107,22 @@ def test_code_that_is_the_same_for_another_target_costs_almost_nothing(fixture: 
     thrice = compress_bundle([memoryview(code)] * 3, version=3, level=3)
     assert len(once) > len(code)
     assert len(thrice) < len(once) + 2000
+
+
+@pytest.mark.parametrize("method", list(Method))
+def test_compressed_bytes_are_attributed_to_entries(method: Method) -> None:
+    code = memoryview(hashlib.shake_256(b"code").digest(1 << 20))
+    spellings = [f"hip-amdgcn-amd-amdhsa--gfx{number}" for number in (900, 902, 906)]
+    contents = [code, memoryview(bytes(1 << 20)), code[: 1 << 19]]
+    parts = [BundlePart(spelling, (content,)) for spelling, content in zip(spellings, contents, strict=True)]
+    data = memoryview(compress_bundle(list(write_offload_bundle(parts)), version=3, level=3, method=method))
+    bundle = read_compressed_bundle(data, place=PLACE)
+    plain = read_compressed_head(data, bundle, place=PLACE)
+    sizes = measure_entries(data, bundle, plain, place=PLACE)
+    assert sizes[0] == pytest.approx(1 << 20, rel=0.01)
+    assert sizes[1] < 20000
+    assert sizes[2] == pytest.approx(0 if method is Method.ZSTD else 1 << 19, abs=20000)
+    assert sum(sizes) == pytest.approx(bundle.compressed_size, abs=5000)
 
 
 @pytest.mark.parametrize("version", [1, 4])

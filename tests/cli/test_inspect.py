@@ -38,10 +38,10 @@ def test_fat_binary_is_described(run: Run) -> None:
         f"{LIBRARY}: 46.6 kB",
         "  shared object",
         "  fat binary, 2 bundles, 33.8 kB",
-        "target             size    kernels    bundles    missing from",
-        "gfx1030          7.3 kB          2          2",
-        "gfx906           7.1 kB          2          2",
-        "gfx90a:xnack+    9.2 kB          2          2",
+        "target             size    in the file    kernels    bundles    missing from",
+        "gfx1030          7.3 kB         7.3 kB          2          2",
+        "gfx906           7.1 kB         7.1 kB          2          2",
+        "gfx90a:xnack+    9.2 kB         9.2 kB          2          2",
     ]
 
 

@@ -22,7 +22,7 @@ from rocwheel.binary.compressed_bundle import (
 from rocwheel.binary.device_code import DeviceCode, read_device_code
 from rocwheel.binary.device_error import DeviceCodeError
 from rocwheel.binary.file_patch import FilePatch, Replacement
-from rocwheel.binary.offload_bundle import BundlePart, write_offload_bundle
+from rocwheel.binary.offload_bundle import RUNTIME_HEADER_LIMIT, BundlePart, write_offload_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -134,6 +134,13 @@ def _refuse_ambiguous(bundle: Bundle) -> None:
 def _fit(slot: BundleSlot, raw: list[memoryview], storage: Storage) -> Replacement:
     bundle = slot.bundle
     is_plain = bundle.compressed is None and not storage.compress
+    if is_plain and len(raw[0]) > RUNTIME_HEADER_LIMIT:
+        raise DeviceCodeError(
+            bundle.place,
+            f"needs a header of {len(raw[0])} bytes",
+            expected=f"at most {RUNTIME_HEADER_LIMIT}, which the runtime reads of a plain bundle",
+            remedy="Compress the device code.",
+        )
     room = None if slot.stop is None else slot.stop - bundle.start
     for new in [b"".join(raw)] if is_plain else _compressions(raw, bundle, storage):
         if room is None or len(new) <= room:

@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.zstd import zstd
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
-__all__ = ["PAYLOAD_ERRORS", "Method", "compress_payload", "iter_payload", "measure_frame", "zstd_content_size"]
+__all__ = [
+    "PAYLOAD_ERRORS",
+    "Method",
+    "compress_payload",
+    "iter_payload",
+    "iter_shares",
+    "measure_frame",
+    "zstd_content_size",
+]
 
 PAYLOAD_ERRORS = (zstd.ZstdError, zlib.error, EOFError)
 """What reading a damaged payload raises."""
 
 _INPUT = 1 << 14
+_SHARE_INPUT = 1 << 9
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_HEADER_LIMIT = 18
 _READER_WINDOW_LOG = 31
@@ -85,6 +94,24 @@ def _iter_zlib(payload: memoryview, block: int) -> Generator[bytes, None, int]:
         if piece:
             yield piece
     return position - len(decoder.unused_data)
+
+
+def iter_shares(payload: memoryview, method: Method) -> Iterator[tuple[int, int]]:
+    """Tell how much input each piece of output took: raw and compressed sizes of small pieces, in order.
+
+    Of several frames the first is measured. Raises one of `PAYLOAD_ERRORS` for damaged data.
+    """
+    decoder = zstd.ZstdDecompressor(options=_DECODER_OPTIONS) if method is Method.ZSTD else zlib.decompressobj()
+    taken = 0
+    for start in range(0, len(payload), _SHARE_INPUT):
+        chunk = payload[start : start + _SHARE_INPUT]
+        produced = len(decoder.decompress(chunk))
+        taken += len(chunk)
+        if produced:
+            yield produced, taken
+            taken = 0
+        if decoder.eof:
+            return
 
 
 def compress_payload(buffers: Sequence[memoryview], method: Method, level: int) -> bytes:

@@ -25,6 +25,7 @@ from rocwheel.binary.bundle_payload import (
     Method,
     compress_payload,
     iter_payload,
+    iter_shares,
     measure_frame,
     zstd_content_size,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "compress_bundle",
     "decompress_bundle",
     "iter_decompressed",
+    "measure_entries",
     "read_compressed_bundle",
     "read_compressed_head",
 ]
@@ -229,6 +231,26 @@ def _digest(buffers: Iterable[memoryview]) -> bytes:
     for buffer in buffers:
         md5.update(buffer)
     return md5.digest()[:8]
+
+
+def measure_entries(data: memoryview, bundle: CompressedBundle, plain: OffloadBundle, *, place: Place) -> list[int]:
+    """Return how many compressed bytes each entry of ``plain``, the bundle inside, takes.
+
+    Entries of less than a zstd block (128 KiB) share those of their block. An entry that repeats one before it takes next
+    to nothing. Raises `DeviceCodeError` for a damaged payload.
+    """
+    sizes = [0.0] * len(plain.entries)
+    begin = 0
+    try:
+        for produced, taken in iter_shares(data[bundle.header_size : bundle.size], bundle.method):
+            end = begin + produced
+            for number, entry in enumerate(plain.entries):
+                overlap = min(entry.stop, end) - max(entry.offset, begin)
+                sizes[number] += taken * max(overlap, 0) / produced
+            begin = end
+    except PAYLOAD_ERRORS as e:
+        raise _bad_payload(place, e) from e
+    return [round(size) for size in sizes]
 
 
 def compress_bundle(raw: Iterable[memoryview], *, version: int, level: int, method: Method = Method.ZSTD) -> bytes:

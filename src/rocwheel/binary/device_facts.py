@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.binary.ar_archive import is_ar_archive, iter_ar_members
 from rocwheel.binary.code_object import is_code_object, read_code_object
-from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT, decompress_bundle
+from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT, decompress_bundle, measure_entries
 from rocwheel.binary.device_code import DeviceCode, read_device_code
 from rocwheel.binary.device_error import Place
 from rocwheel.binary.kernel_metadata import count_kernels
@@ -27,11 +27,15 @@ _ELF64 = b"\x7fELF\x02\x01"
 
 
 class EntryFacts(msgspec.Struct, frozen=True):
-    """A code object in a bundle, or an image in an object file; ``kernels`` is none when it wasn't looked at."""
+    """A code object in a bundle, or an image in an object file; sizes in bytes.
+
+    ``stored_size`` is what it takes in the file. That and ``kernels`` are none when the bundle wasn't decompressed.
+    """
 
     id: str
     target: str
     size: int
+    stored_size: int | None
     kernels: int | None = None
 
 
@@ -74,6 +78,7 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
     bundles: int
     missing: int
     size: int
+    stored_size: int | None
     kernels: int | None
 
 
@@ -89,13 +94,13 @@ def read_device_facts(data: memoryview, *, name: str, deep: bool = False) -> Dev
     if code.code_object is not None:
         target = str(code.code_object.target or "unknown")
         kernels = count_kernels(data, code.code_object, place=Place(name))
-        return DeviceFacts(container="code object", entries=(EntryFacts("", target, len(data), kernels),))
+        return DeviceFacts(container="code object", entries=(EntryFacts("", target, len(data), len(data), kernels),))
     return _read_bundles(data, code, deep=deep)
 
 
 def _read_images(data: memoryview, name: str) -> DeviceFacts | None:
     entries = [
-        EntryFacts(f"{member}{image.kind}-{image.triple}", str(image.target or "unknown"), image.size)
+        EntryFacts(f"{member}{image.kind}-{image.triple}", str(image.target or "unknown"), image.size, image.size)
         for member, content in _object_files(data, name)
         if bytes(content[: len(_ELF64)]) == _ELF64
         for image in read_offload_images(content, name=f"{name}({member.rstrip(':')})" if member else name)
@@ -133,18 +138,25 @@ def _read_bundles(data: memoryview, code: DeviceCode, *, deep: bool) -> DeviceFa
 
 def _bundle_facts(view: memoryview, bundle: Bundle, *, deep: bool) -> tuple[BundleFacts, str | None]:
     raw, warning = None, None
+    stored: list[int] | None = [entry.size for entry in bundle.plain.entries]
     if bundle.compressed is None:
         raw = view[bundle.start : bundle.stop]
     elif deep and bundle.raw_size <= RAW_SIZE_LIMIT:
-        raw, warning = decompress_bundle(view[bundle.start :], bundle.compressed, place=bundle.place)
+        rest = view[bundle.start :]
+        raw, warning = decompress_bundle(rest, bundle.compressed, place=bundle.place)
+        stored = measure_entries(rest, bundle.compressed, bundle.plain, place=bundle.place)
+    else:
+        stored = None
     entries = tuple(
         EntryFacts(
             entry.spelling,
             str(entry.target),
             entry.size,
+            stored[number] if stored else None,
             None if raw is None else _count(raw[entry.offset : entry.stop], bundle.place),
         )
-        for entry in bundle.plain.device_entries
+        for number, entry in enumerate(bundle.plain.entries)
+        if not entry.id.is_host
     )
     facts = BundleFacts(
         number=bundle.place.bundle or 0,
@@ -182,6 +194,7 @@ def _sum_up(target: str, found: list[tuple[int, EntryFacts]], groups: int) -> Ta
         bundles=len(numbers),
         missing=groups - len(numbers),
         size=sum(entry.size for _, entry in found),
+        stored_size=_sum_known(entry.stored_size for _, entry in found),
         kernels=_sum_known(entry.kernels for _, entry in found),
     )
 

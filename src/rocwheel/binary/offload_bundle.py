@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BUNDLE_ALIGNMENT",
     "BUNDLE_MAGIC",
+    "RUNTIME_HEADER_LIMIT",
     "BundleEntry",
     "BundlePart",
     "OffloadBundle",

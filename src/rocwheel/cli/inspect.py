@@ -33,7 +33,10 @@ def inspect(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, folders and wheels.")],
     *,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Decompress bundles, to check their hashes and to count their kernels.")
+        bool,
+        typer.Option(
+            "--deep", help="Decompress bundles, to check their hashes, count kernels and tell what each target takes."
+        ),
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -109,11 +112,13 @@ def describe_bundle(bundle: BundleFacts) -> str:
 
 def _target_table(device: DeviceFacts) -> Table:
     table = Table("target", box=None, pad_edge=False, padding=(0, 2, 0, 2))
-    for heading in ("size", "kernels", "bundles", "missing from"):
+    for heading in ("size", "in the file", "kernels", "bundles", "missing from"):
         table.add_column(heading, justify="right")
     for target in summarize_targets(device):
+        stored = "?" if target.stored_size is None else decimal(target.stored_size)
         kernels = "?" if target.kernels is None else str(target.kernels)
-        table.add_row(target.target, decimal(target.size), kernels, str(target.bundles), str(target.missing or ""))
+        row = (target.target, decimal(target.size), stored, kernels, str(target.bundles), str(target.missing or ""))
+        table.add_row(*row)
     return table
 
 
