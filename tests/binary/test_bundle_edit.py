@@ -185,6 +185,7 @@ class AddMany(msgspec.Struct, frozen=True):
 
     def __call__(self, parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
         """Return the entries and 90 more."""
+        assert place.bundle == 0
         return (*parts, *(BundlePart(f"hip-amdgcn-amd-amdhsa--gfx{n}", (memoryview(b"x"),)) for n in range(1000, 1090)))
 
 

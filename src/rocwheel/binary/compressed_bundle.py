@@ -236,8 +236,8 @@ def _digest(buffers: Iterable[memoryview]) -> bytes:
 def measure_entries(data: memoryview, bundle: CompressedBundle, plain: OffloadBundle, *, place: Place) -> list[int]:
     """Return how many compressed bytes each entry of ``plain``, the bundle inside, takes.
 
-    Entries of less than a zstd block (128 KiB) share those of their block. An entry that repeats one before it takes next
-    to nothing. Raises `DeviceCodeError` for a damaged payload.
+    Entries of less than a zstd block (128 KiB) share those of their block. An entry that repeats one before it takes
+    next to nothing. Raises `DeviceCodeError` for a damaged payload.
     """
     sizes = [0.0] * len(plain.entries)
     begin = 0
