@@ -1,0 +1,68 @@
+"""The Python part of compatibility tags."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from packaging.tags import sys_tags
+
+from rocwheel.errors import InputError
+from rocwheel.files import FileRange
+from rocwheel.frameworks.python_tags import is_extension_module, python_tag
+
+
+@pytest.mark.parametrize(
+    ("extensions", "python", "tag"),
+    [
+        ([], "", "py3-none"),
+        ([], "3.12", "py3-none"),
+        (["a/_x.so"], "3.12", "cp312-cp312"),
+        (["a/_x.so"], "3.13-ft", "cp313-cp313t"),
+        (["a/_x.cpython-311-x86_64-linux-gnu.so"], "", "cp311-cp311"),
+        (["a/_x.cpython-314t-x86_64-linux-gnu.so", "a/_y.so"], "", "cp314-cp314t"),
+    ],
+)
+def test_the_tag_follows_from_the_modules(extensions: list[str], python: str, tag: str) -> None:
+    assert python_tag(extensions, python) == tag
+
+
+def test_a_tag_is_one_that_installers_know() -> None:
+    tag = python_tag(["_x.so"], f"3.{sys.version_info.minor}")
+    assert tag in {f"{known.interpreter}-{known.abi}" for known in sys_tags()}
+
+
+@pytest.mark.parametrize(
+    ("extensions", "python", "text"),
+    [
+        (["a/_x.so"], "312", "--python: is '312'; expected a version such as 3.12 or 3.13-ft"),
+        (
+            ["a/_x.cpython-311-x86_64-linux-gnu.so"],
+            "3.12",
+            (
+                "a/_x.cpython-311-x86_64-linux-gnu.so: is an extension module for cp311-cp311; expected one for "
+                "cp312-cp312"
+            ),
+        ),
+    ],
+)
+def test_contradictions_are_refused(extensions: list[str], python: str, text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        python_tag(extensions, python)
+    assert str(caught.value) == text
+
+
+def test_modules_of_the_interpreter_are_known_as_such() -> None:
+    folder = Path(sysconfig.get_path("platstdlib"), "lib-dynload")
+    modules = sorted(folder.glob("*.so"))
+    if not modules:
+        pytest.skip("this Python has its modules built in")
+    assert [path.name for path in modules if not is_extension_module(path.name, FileRange.whole(path))] == []
+
+
+def test_a_library_that_defines_other_modules_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "libx.so"
+    path.write_bytes(b"\0PyInit_other\0")
+    assert not is_extension_module("a/libx.so", FileRange.whole(path))

@@ -1,0 +1,272 @@
+"""Wheels made from build outputs: read back, installed, and refused when they would not load."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from installer.sources import WheelFile
+
+from rocwheel.errors import InputError, ProblemsError
+from rocwheel.frameworks.jax_wheels import jax_wheel_description
+from rocwheel.frameworks.run_path_check import WrongRunPathsError
+from tests.frameworks.wheels import HIP, jax_job, make_outputs, run_job
+
+if TYPE_CHECKING:
+    from rocwheel.frameworks.jax_wheels import JaxWheel
+    from tests.frameworks.conftest import Compile
+
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the sample SDK is for x86-64")
+
+
+@pytest.fixture(scope="module")
+def hip(sdk_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the HIP library of the sample SDK, taken out of its wheel."""
+    folder = tmp_path_factory.mktemp("hip")
+    (core,) = sdk_dist.glob("rocm_sdk_core-*.whl")
+    with zipfile.ZipFile(core) as archive:
+        return Path(archive.extract(HIP, folder))
+
+
+@pytest.fixture
+def outputs(tmp_path: Path, compile_library: Compile, hip: Path) -> Path:
+    return make_outputs(tmp_path / "bazel-bin", compile_library, hip)
+
+
+def read(wheel: str, member: str) -> str:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(member)]
+        return archive.read(name).decode()
+
+
+def test_the_pjrt_wheel_has_the_layout_that_jax_discovers(outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
+    report = run_job("pjrt", outputs, tmp_path, sdk_dist)
+    assert Path(report.path).name == "jax_rocm7_pjrt-0.12.0-py3-none-manylinux_2_5_x86_64.whl"
+    info = "jax_rocm7_pjrt-0.12.0.dist-info"
+    with zipfile.ZipFile(report.path) as archive:
+        assert archive.namelist() == [
+            "jax_plugins/xla_rocm7/__init__.py",
+            "jax_plugins/xla_rocm7/commit_info.py",
+            "jax_plugins/xla_rocm7/version.py",
+            "jax_plugins/xla_rocm7/xla_rocm_plugin.so",
+            f"{info}/licenses/LICENSE",
+            f"{info}/METADATA",
+            f"{info}/WHEEL",
+            f"{info}/entry_points.txt",
+            f"{info}/RECORD",
+        ]
+        modes = {info.filename: oct(info.external_attr >> 16 & 0o777) for info in archive.infolist()}
+    assert modes["jax_plugins/xla_rocm7/xla_rocm_plugin.so"] == "0o755"
+    assert modes["jax_plugins/xla_rocm7/version.py"] == "0o644"
+    assert read(report.path, "entry_points.txt") == "[jax_plugins]\nxla_rocm7 = jax_plugins.xla_rocm7\n"
+    assert "Root-Is-Purelib: false\nTag: py3-none-manylinux_2_5_x86_64\n" in read(report.path, "WHEEL")
+
+
+def test_the_plugin_wheel_is_for_one_python_and_requires_its_twin(
+    outputs: Path, sdk_dist: Path, tmp_path: Path
+) -> None:
+    report = run_job("plugin", outputs, tmp_path, sdk_dist, python="3.12")
+    assert Path(report.path).name == "jax_rocm7_plugin-0.12.0-cp312-cp312-manylinux_2_5_x86_64.whl"
+    metadata = read(report.path, "METADATA")
+    assert "Requires-Dist: jax-rocm7-pjrt==0.12.0.*\n" in metadata
+    assert "License-Expression: Apache-2.0\nLicense-File: LICENSE\n" in metadata
+
+
+def test_version_and_commits_are_stamped_as_in_the_metadata(outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
+    wheel = run_job("plugin", outputs, tmp_path, sdk_dist, python="3.12").path
+    stamped: dict[str, Any] = {}
+    exec(read(wheel, "/version.py") + read(wheel, "/commit_info.py"), stamped)
+    assert stamped["__version__"] == "0.12.0"
+    assert stamped["commits"] == {"ROCm/rocm-jax": "0123456789abcdef0123456789abcdef01234567"}
+
+
+@pytest.mark.parametrize("kind", ["pjrt", "plugin"])
+def test_record_and_contents_agree(kind: JaxWheel, outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
+    report = run_job(kind, outputs, tmp_path, sdk_dist, python="3.12")
+    with WheelFile.open(Path(report.path)) as wheel:
+        wheel.validate_record(validate_contents=True)
+
+
+def test_the_same_outputs_elsewhere_make_the_same_bytes(
+    outputs: Path, sdk_dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run_job("pjrt", outputs, tmp_path / "one", sdk_dist)
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(outputs, elsewhere, copy_function=shutil.copy)
+    for path in elsewhere.rglob("*"):
+        os.utime(path, (0, 1_000_000_000))
+    monkeypatch.chdir(elsewhere)
+    second = run_job("pjrt", elsewhere, tmp_path / "two", sdk_dist)
+    assert Path(first.path).read_bytes() == Path(second.path).read_bytes()
+
+
+def test_pip_installs_the_pair_beside_the_sdk_and_the_plugin_loads(
+    outputs: Path, sdk_dist: Path, tmp_path: Path
+) -> None:
+    wheels = [
+        run_job("pjrt", outputs, tmp_path / "dist", sdk_dist).path,
+        run_job("plugin", outputs, tmp_path / "dist", sdk_dist, python=f"3.{sys.version_info.minor}").path,
+    ]
+    site = tmp_path / "site"
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-index",
+        "--find-links",
+        str(sdk_dist),
+        "--target",
+        str(site),
+    ]
+    subprocess.run([*pip, *wheels, "rocm-sdk-core"], check=True, env={"PIP_CONFIG_FILE": os.devnull})
+    load = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).GetPjrtApi())"
+    plugin = site / "jax_plugins/xla_rocm7/xla_rocm_plugin.so"
+    loaded = subprocess.run([sys.executable, "-c", load, plugin], env={}, capture_output=True, text=True, check=True)
+    assert loaded.stdout == "100\n"
+
+
+def test_without_the_sdk_the_missing_library_is_reported_and_nothing_is_written(outputs: Path, tmp_path: Path) -> None:
+    with pytest.raises(WrongRunPathsError) as caught:
+        run_job("pjrt", outputs, tmp_path / "dist")
+    assert str(caught.value) == (
+        "jax_rocm7_pjrt-0.12.0-py3-none-manylinux_2_5_x86_64.whl is not written: 2 problems\n"
+        "  jax_plugins/xla_rocm7/xla_rocm_plugin.so: has the run path entry '$ORIGIN/../../_rocm_sdk_core/lib', which "
+        "leads to no folder of the packages\n"
+        "  jax_plugins/xla_rocm7/xla_rocm_plugin.so: needs libamdhip64.so.7, which is not found; it searches "
+        "$ORIGIN/../../_rocm_sdk_core/lib. Link it with a run path that leads there, and name the package that brings "
+        "it."
+    )
+    assert caught.value.exit_status == 1
+    assert not (tmp_path / "dist").exists()
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ("/../rocm/lib", "which looks like $ORIGIN expanded by a shell"),
+        ("$ORIGIN/../../_solib_k8/_Urocm", "which is a folder of the build"),
+        ("/home/me/x.runfiles/rocm", "which is a folder of the build"),
+        ("external/rocm/lib", "which is a folder of the build"),
+        ("rocm/lib", "which is relative to the folder that a program happens to run in"),
+        ("/usr/local/lib", "which is absolute and not said to be meant"),
+        ("$ORIGIN/../rocm/lib", "which leads to no folder of the packages"),
+    ],
+)
+def test_a_wrong_entry_is_refused_though_the_library_is_found(
+    entry: str, reason: str, tmp_path: Path, compile_library: Compile, hip: Path, sdk_dist: Path
+) -> None:
+    options = (f"-Wl,-rpath,$ORIGIN/../../_rocm_sdk_core/lib:{entry}",)
+    outputs = make_outputs(tmp_path / "out", compile_library, hip, *options)
+    with pytest.raises(WrongRunPathsError) as caught:
+        run_job("pjrt", outputs, tmp_path, sdk_dist)
+    place = "jax_plugins/xla_rocm7/xla_rocm_plugin.so"
+    assert [str(problem) for problem in caught.value.problems] == [
+        f"{place}: has the run path entry {entry!r}, {reason}"
+    ]
+
+
+def test_an_absolute_entry_that_the_description_means_is_right(
+    tmp_path: Path, compile_library: Compile, hip: Path, sdk_dist: Path
+) -> None:
+    options = ("-Wl,-rpath,$ORIGIN/../../_rocm_sdk_core/lib:/opt/rocm/lib",)
+    outputs = make_outputs(tmp_path / "out", compile_library, hip, *options)
+    assert run_job("pjrt", outputs, tmp_path, sdk_dist).repaired == ()
+
+
+def test_repair_mends_wrong_run_paths_and_leaves_right_files_alone(
+    tmp_path: Path, compile_library: Compile, hip: Path, sdk_dist: Path
+) -> None:
+    outputs = make_outputs(tmp_path / "out", compile_library, hip, "-Wl,-rpath,/../rocm/lib")
+    report = run_job("pjrt", outputs, tmp_path, sdk_dist, repair=True)
+    assert report.repaired == ("jax_plugins/xla_rocm7/xla_rocm_plugin.so",)
+    with zipfile.ZipFile(report.path) as archive:
+        library = archive.extract("jax_plugins/xla_rocm7/xla_rocm_plugin.so", tmp_path)
+    shown = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
+    assert "Library runpath: [$ORIGIN/../../_rocm_sdk_core/lib]" in shown
+    right = run_job("plugin", outputs, tmp_path, sdk_dist, python="3.12", repair=True)
+    assert right.repaired == ()
+    with zipfile.ZipFile(right.path) as archive:
+        shipped = hashlib.sha256(archive.read("jax_rocm7_plugin/_linalg.so")).digest()
+    assert shipped == hashlib.sha256((outputs / "rocm/_linalg.so").read_bytes()).digest()
+
+
+def test_inputs_may_come_from_a_runfiles_manifest(outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
+    manifest = tmp_path / "MANIFEST"
+    rows = [f"_main/{path.relative_to(outputs)} {path}\n" for path in outputs.rglob("*") if path.is_file()]
+    manifest.write_text("".join(rows))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    by_manifest = run_job("pjrt", empty, tmp_path / "a", sdk_dist, runfiles_manifest=manifest)
+    by_folder = run_job("pjrt", outputs, tmp_path / "b", sdk_dist)
+    assert Path(by_manifest.path).read_bytes() == Path(by_folder.path).read_bytes()
+
+
+def test_extension_modules_without_a_known_python_are_refused(outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        run_job("plugin", outputs, tmp_path, sdk_dist)
+    assert str(caught.value) == (
+        "jax_rocm7_plugin/_linalg.so: is an extension module whose name tells no Python version. "
+        "Give --python, such as --python 3.12."
+    )
+
+
+def changed(kind: JaxWheel, **fields: Any) -> dict[str, Any]:
+    return {**jax_wheel_description(kind), **fields}
+
+
+def test_an_init_in_a_shared_namespace_is_refused(outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
+    description = changed("pjrt", texts={"jax_plugins/__init__.py": "", "jax_plugins/xla_rocm7/version.py": ""})
+    with pytest.raises(ProblemsError) as caught:
+        run_job("pjrt", outputs, tmp_path, sdk_dist, description=description)
+    assert [str(problem) for problem in caught.value.problems] == [
+        (
+            "jax-rocm7-pjrt: has jax_plugins/__init__.py, yet shares jax_plugins with others. Leave it out: it would hide "
+            "the other distributions' part of the namespace."
+        )
+    ]
+
+
+def test_two_files_at_one_place_are_refused(outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
+    rows = [{"from": "rocm/__init__.py", "to": "x/"}, {"from": "__init__.py", "to": "x/__init__.py"}]
+    with pytest.raises(ProblemsError) as caught:
+        run_job("pjrt", outputs, tmp_path, sdk_dist, description=changed("pjrt", files=rows, **{"entry-points": {}}))
+    origin = outputs / "rocm/__init__.py"
+    assert [str(problem) for problem in caught.value.problems] == [
+        f"jax-rocm7-pjrt: puts two files at x/__init__.py: {origin} and {origin}; expected one"
+    ]
+
+
+def test_an_entry_point_without_its_module_is_refused(outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
+    rows = [{"from": "pjrt_c_api_gpu_plugin.so", "to": "jax_plugins/xla_rocm7/"}]
+    with pytest.raises(ProblemsError) as caught:
+        run_job("pjrt", outputs, tmp_path, sdk_dist, description=changed("pjrt", files=rows))
+    assert [str(problem) for problem in caught.value.problems] == [
+        (
+            "jax-rocm7-pjrt: has the entry point jax_plugins: xla_rocm7 = jax_plugins.xla_rocm7, whose module it lacks; "
+            "expected jax_plugins/xla_rocm7/__init__.py or jax_plugins/xla_rocm7.py in the wheel"
+        )
+    ]
+
+
+def test_a_wrong_requirement_is_refused(outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
+    with pytest.raises(ProblemsError, match="jax-rocm7-pjrt: 1 problem\n"):
+        run_job("pjrt", outputs, tmp_path, sdk_dist, description=changed("pjrt", requires=["not a requirement!"]))
+
+
+def test_an_output_of_another_name_than_its_tags_give_is_refused(outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
+    job = jax_job("pjrt", outputs, tmp_path, sdk_dist)
+    wrong = tmp_path / "jax_rocm7_pjrt-0.12.0-py3-none-manylinux_2_28_x86_64.whl"
+    with pytest.raises(InputError) as caught:
+        type(job)(job.source, job.description, job.values, job.build, output=wrong).run()
+    assert str(caught.value).startswith(f"{wrong}: is not the wheel's name (platform: jax_plugins/xla_rocm7/")
+    assert not wrong.exists()

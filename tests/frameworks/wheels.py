@@ -1,0 +1,49 @@
+"""Inputs and descriptions of small wheels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rocwheel.frameworks.jax_wheels import JaxWheel, jax_wheel_description
+from rocwheel.frameworks.wheel_job import WheelBuild, WheelJob, WheelReport
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.frameworks.conftest import Compile
+
+HIP = "_rocm_sdk_core/lib/libamdhip64.so.7"
+PJRT_SOURCE = "int hipGetDeviceCount(int *); int GetPjrtApi(void) { int n; return hipGetDeviceCount(&n); }"
+MODULE_SOURCE = "int hipGetDeviceCount(int *); int PyInit_{name}(void) {{ int n; return hipGetDeviceCount(&n); }}"
+RIGHT = "-Wl,-rpath,$ORIGIN/../../_rocm_sdk_core/lib"
+COMMITS = {"ROCm/rocm-jax": "0123456789abcdef0123456789abcdef01234567"}
+
+
+def make_outputs(folder: Path, compile_library: Compile, hip: Path, *options: str) -> Path:
+    """Make what a Bazel build of JAX leaves, small: the PJRT plugin, two extension modules, and the sources' files."""
+    compile_library(folder / "pjrt/pjrt_c_api_gpu_plugin.so", PJRT_SOURCE, str(hip), *(options or (RIGHT,)))
+    for name in ("_linalg", "rocm_plugin_extension"):
+        run_path = "-Wl,-rpath,$ORIGIN/../_rocm_sdk_core/lib"
+        compile_library(folder / f"rocm/{name}.so", MODULE_SOURCE.format(name=name), str(hip), run_path)
+    (folder / "rocm/__init__.py").write_text("def initialize():\n    pass\n")
+    (folder / "LICENSE").write_text("Apache License\n")
+    return folder
+
+
+def jax_job(
+    kind: JaxWheel,
+    sources: Path,
+    dest: Path,
+    *companions: Path,
+    description: dict[str, Any] | None = None,
+    **build: Any,
+) -> WheelJob:
+    """Return the job of one of JAX's wheels, version 0.12.0."""
+    options = WheelBuild(sources=(sources,), companions=companions, commits=COMMITS, **build)
+    values = {"rocm": "7", "version": "0.12.0"}
+    return WheelJob(kind, description or jax_wheel_description(kind), values, options, dest)
+
+
+def run_job(kind: JaxWheel, sources: Path, dest: Path, *companions: Path, **options: Any) -> WheelReport:
+    """Make one of JAX's wheels."""
+    return jax_job(kind, sources, dest, *companions, **options).run()
