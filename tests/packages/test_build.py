@@ -21,6 +21,7 @@ from packaging.metadata import Metadata
 from packaging.utils import parse_wheel_filename
 
 from rocwheel.artifacts.transfer import extract_archives
+from rocwheel.binary.device_code import device_targets
 from rocwheel.demo import SAMPLE_SDK
 from rocwheel.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.packages.job import BuildJob, PlanJob
@@ -273,3 +274,26 @@ def test_a_full_disk_fails_in_one_line_and_leaves_no_part_of_a_wheel(tmp_path: P
     assert "cannot be written (File too large). Check the free space and the permissions of its folder." in done.stderr
     assert "Traceback" not in done.stderr
     assert not [path for path in (tmp_path / "dist").iterdir() if path.suffix not in (".whl", ".gz")]
+
+
+def test_compressed_device_code_keeps_its_place_and_its_targets(sample_dist: Path, tmp_path: Path) -> None:
+    BuildJob(PlanJob(SAMPLE_SDK, options=PlanOptions(device_code="compress")), tmp_path).run()
+    name = "_rocm_sdk_libraries/lib/librocsparse.so.1"
+    before, after = (
+        dict(elf_members(next(path for path in wheels(folder) if "libraries" in path.name)))[name]
+        for folder in (sample_dist, tmp_path / "dist")
+    )
+    assert len(after) == len(before)
+    assert run_path(after) == run_path(before)
+    assert (before.count(b"CCOB"), after.count(b"CCOB")) == (0, 1)
+    assert after.index(b"CCOB") == before.index(b"__CLANG_OFFLOAD_BUNDLE__")
+    assert device_targets(memoryview(after), name=name) == device_targets(memoryview(before), name=name)
+
+
+def test_a_release_that_reads_no_compressed_bundles_refuses_them(tmp_path: Path) -> None:
+    options = PlanOptions(device_code="compress", read_by="5.2.3")
+    with pytest.raises(
+        InputError, match=re.escape("--device-code compress: compressed bundles of version 2, which ROCm")
+    ):
+        BuildJob(PlanJob(SAMPLE_SDK, options=options), tmp_path).run()
+    assert list(tmp_path.iterdir()) == []

@@ -41,6 +41,12 @@ SelectorOption = Annotated[
     Literal["sdist", "wheel"], typer.Option(help="sdist: decides at install time. wheel: lockable, explicit extras.")
 ]
 DevelOption = Annotated[Literal["none", "xz", "zst"], typer.Option(help="Compression of the devel tar.")]
+DeviceCodeOption = Annotated[
+    Literal["keep", "compress"], typer.Option(help="compress: plain offload bundles become compressed in their places.")
+]
+ReadByOption = Annotated[
+    str, typer.Option(help="Oldest ROCm release that has to read compressed bundles. [default: the SDK manifest's]")
+]
 PlatformTagOption = Annotated[
     str | None, typer.Option(help="Platform tag of all wheels. [default: computed from their files]")
 ]
@@ -57,6 +63,8 @@ def build(
     default_family: DefaultFamilyOption = "",
     selector: SelectorOption = "sdist",
     devel_compression: DevelOption = "none",
+    device_code: DeviceCodeOption = "keep",
+    read_by: ReadByOption = "",
     platform_tag: PlatformTagOption = None,
     compression: Annotated[str, typer.Option(help="Deflate level 0 to 12, or 'stored'.")] = str(DEFAULT_LEVEL),
     jobs: Annotated[int, typer.Option(min=0, help="Workers. [default: one per core]", show_default=False)] = 0,
@@ -70,7 +78,15 @@ def build(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     options = PlanOptions(
-        version, version_suffix, (targets,), default_family, selector, devel_compression, platform_tag
+        version=version,
+        module_suffix=version_suffix,
+        targets=(targets,),
+        default_family=default_family,
+        selector=selector,
+        devel_compression=devel_compression,
+        device_code=device_code,
+        read_by=read_by,
+        platform_tag=platform_tag,
     )
     job = BuildJob(PlanJob(artifact_dir, recipe, options), dest_dir, _level(compression), jobs)
     made, result = job.run(progress=make_progress(quiet=quiet))
@@ -91,6 +107,8 @@ def plan(
     default_family: DefaultFamilyOption = "",
     selector: SelectorOption = "sdist",
     devel_compression: DevelOption = "none",
+    device_code: DeviceCodeOption = "keep",
+    read_by: ReadByOption = "",
     platform_tag: PlatformTagOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -102,7 +120,15 @@ def plan(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     options = PlanOptions(
-        version, version_suffix, (targets,), default_family, selector, devel_compression, platform_tag
+        version=version,
+        module_suffix=version_suffix,
+        targets=(targets,),
+        default_family=default_family,
+        selector=selector,
+        devel_compression=devel_compression,
+        device_code=device_code,
+        read_by=read_by,
+        platform_tag=platform_tag,
     )
     made = PlanJob(artifact_dir, recipe, options).run(progress=make_progress(quiet=quiet))
     if json:

@@ -1,4 +1,4 @@
-"""The bytes of a file with an ELF patch, applied while they are read."""
+"""The bytes of a file with a patch, applied while they are read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.file_patch import FilePatch
 from rocwheel.binary.runpath import ElfPatch
 from rocwheel.files import FileRange
 
@@ -17,10 +18,10 @@ __all__ = ["PatchedContent"]
 
 
 class PatchedContent(msgspec.Struct, frozen=True):
-    """A `rocwheel.distributions.content.Content`: a file with an ELF patch applied on the fly."""
+    """A `rocwheel.distributions.content.Content`: a file with a patch applied on the fly."""
 
     source: FileRange
-    patch: ElfPatch
+    patch: ElfPatch | FilePatch
 
     @property
     def size(self) -> int:

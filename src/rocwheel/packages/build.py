@@ -79,6 +79,7 @@ class _WheelBuild:
     ) -> None:
         self._wheels = wheels
         self._dist_dir = dist_dir
+        self._executor = executor
         self._packer = Packer(executor, level, progress=progress)
         self._source_date = source_date
         self._writers: list[WheelWriter] = []
@@ -110,7 +111,7 @@ class _WheelBuild:
         writer = WheelWriter(self._path(wheel), wheel.name, self._source_date.zip_time)
         self._writers.append(writer)
         for member in sorted(wheel.members, key=lambda member: (-_planned_size([member]), member.path)):
-            content = member_content(member, mtime=self._source_date.seconds)
+            content = member_content(member, mtime=self._source_date.seconds, executor=self._executor)
             self._add_member(writer, member, content)
         for text in wheel.licenses:
             content = member_content(text, mtime=self._source_date.seconds)

@@ -5,28 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.alias_library import make_alias_library
+from rocwheel.binary.bundle_edit import Storage, device_patch
 from rocwheel.binary.exec_stub import make_exec_stub
-from rocwheel.binary.runpath import ElfPatch, plan_runpath
+from rocwheel.binary.runpath import plan_runpath
 from rocwheel.distributions.content import BytesContent, Content, FileContent
 from rocwheel.distributions.patched_content import PatchedContent
 from rocwheel.distributions.tar_content import TarFile, TarLink, tar_content
 from rocwheel.packages.plan import AliasMember, FileMember, Member, StubMember, TarMember, TextMember
 
 if TYPE_CHECKING:
-    from rocwheel.audit.run_paths import SetRunpath
+    from concurrent.futures import Executor
+
+    from rocwheel.binary.file_patch import FilePatch
+    from rocwheel.binary.runpath import ElfPatch
     from rocwheel.packages.plan import TarEntry
 
 __all__ = ["member_content", "member_mode"]
 
 
-def member_content(member: Member, *, mtime: int) -> Content:
-    """Return the bytes of a member; ``mtime`` dates the members of a tar.
+def member_content(member: Member, *, mtime: int, executor: Executor | None = None) -> Content:
+    """Return the bytes of a member; ``mtime`` dates the members of a tar, ``executor`` compresses device code.
 
     Raises `rocwheel.errors.InputError` for a file that can't be read or edited.
     """
     match member:
         case FileMember():
-            return _file_content(member)
+            return _file_content(member, executor)
         case StubMember():
             return BytesContent(make_exec_stub(member.machine, member.target))
         case AliasMember():
@@ -44,16 +48,25 @@ def member_mode(member: Member) -> int:
     return 0o755 if isinstance(member, StubMember | AliasMember) else 0o644
 
 
-def _file_content(member: FileMember) -> Content:
-    if member.run_path is None:
+def _file_content(member: FileMember, executor: Executor | None = None) -> Content:
+    if member.run_path is None and member.compress_for is None:
         return FileContent(member.source)
-    patch = _plan_patch(member, member.run_path)
-    return FileContent(member.source) if patch.is_identity else PatchedContent(member.source, patch)
-
-
-def _plan_patch(member: FileMember, edit: SetRunpath) -> ElfPatch:
     with member.source.map() as data:
-        return plan_runpath(data, edit.value, edit.tag, name=f"{member.artifact}: {member.origin}")
+        patch = _plan_patch(member, data, executor)
+    return PatchedContent(member.source, patch) if patch else FileContent(member.source)
+
+
+def _plan_patch(member: FileMember, data: memoryview, executor: Executor | None) -> ElfPatch | FilePatch | None:
+    """Return all changes of a file as one patch, none when it is as it should be."""
+    name = f"{member.artifact}: {member.origin}"
+    edit = member.run_path
+    run_path = plan_runpath(data, edit.value, edit.tag, name=name) if edit else None
+    if member.compress_for is not None:
+        storage = Storage(compress=True, rocm=member.compress_for)
+        device = device_patch(data, name=name, storage=storage, executor=executor)
+        if device is not None:
+            return device.join(run_path, old_size=len(data)) if run_path else device
+    return None if run_path is None or run_path.is_identity else run_path
 
 
 def _tar_member(entry: TarEntry) -> TarFile | TarLink:

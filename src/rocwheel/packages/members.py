@@ -45,6 +45,8 @@ class MemberMaker(msgspec.Struct, frozen=True):
     places: LibraryPlaces
     search: tuple[str, ...]
     tag: RunpathTag
+    compress_for: str | None = None
+    """The ROCm release that device code is compressed for, none to keep it as it is."""
 
     def file(self, path: str, entry: Entry) -> FileMember:
         """Return the member for a file that is installed at ``path``, relative to site-packages."""
@@ -52,7 +54,8 @@ class MemberMaker(msgspec.Struct, frozen=True):
             message = f"{entry.path} is no file"
             raise ValueError(message)
         edit = self._edit(path, entry)
-        return FileMember(path, plain_mode(entry.mode), entry.source, str(entry.artifact), entry.path, edit)
+        release = self.compress_for if entry.source in self.facts.targets else None
+        return FileMember(path, plain_mode(entry.mode), entry.source, str(entry.artifact), entry.path, edit, release)
 
     def members(self, package: PlacedPackage) -> list[FileMember | StubMember]:
         """Return the members for everything that a package ships."""

@@ -8,14 +8,25 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from packaging.version import InvalidVersion, Version
 
+from rocwheel.binary.bundle_readers import choose_version
 from rocwheel.errors import InputError
 
 if TYPE_CHECKING:
     from rocwheel.artifacts.catalog import Catalog
 
-__all__ = ["DevelCompression", "PlanOptions", "SelectorForm", "check_options", "checked_version"]
+__all__ = [
+    "DevelCompression",
+    "DeviceCodeForm",
+    "PlanOptions",
+    "SelectorForm",
+    "check_options",
+    "checked_version",
+    "compress_for",
+]
 
 DevelCompression = Literal["none", "xz", "zst"]
+
+DeviceCodeForm = Literal["keep", "compress"]
 
 SelectorForm = Literal["sdist", "wheel"]
 
@@ -33,6 +44,10 @@ class PlanOptions(msgspec.Struct, frozen=True):
     """What the selector takes on machines without a GPU; empty for a refusal that lists the choices."""
     selector: SelectorForm = "sdist"
     devel_compression: DevelCompression = "none"
+    device_code: DeviceCodeForm = "keep"
+    """Whether plain offload bundles stay, or become compressed ones in their places."""
+    read_by: str = ""
+    """The oldest ROCm release that has to read compressed bundles; by default the SDK manifest's."""
     platform_tag: str | None = None
     """Platform tag of all wheels; by default each wheel's is computed from its files."""
 
@@ -45,6 +60,22 @@ def check_options(options: PlanOptions) -> None:
     if options.platform_tag is not None and not re.fullmatch(r"\w+(\.\w+)*", options.platform_tag, re.ASCII):
         option, found = "--platform-tag", f"is {options.platform_tag!r}"
         raise InputError(option, found, expected="a tag such as manylinux_2_28_x86_64, or several joined by dots")
+
+
+def compress_for(catalog: Catalog, options: PlanOptions) -> str | None:
+    """Return the ROCm release that has to read compressed device code, none when device code is kept as it is.
+
+    Raises `InputError` when that release reads no compressed bundles, or when it is not known.
+    """
+    if options.device_code == "keep":
+        return None
+    release = options.read_by or (catalog.manifest.rocm_version if catalog.manifest else "")
+    option = "--device-code compress"
+    if not release:
+        found = "needs to know which ROCm release will read the result"
+        raise InputError(option, found, expected="rocm_version in the SDK's manifest", remedy="Give --read-by VERSION.")
+    choose_version(0, rocm=release, source=option)
+    return release
 
 
 def checked_version(catalog: Catalog, options: PlanOptions) -> str:

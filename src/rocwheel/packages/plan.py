@@ -37,6 +37,8 @@ class FileMember(msgspec.Struct, frozen=True, tag="file"):
     origin: str
     """The file's path in the artifact's prefix."""
     run_path: SetRunpath | None = None
+    compress_for: str | None = None
+    """The oldest ROCm release that has to read the file's offload bundles, which are compressed; none leaves them."""
 
 
 class StubMember(msgspec.Struct, frozen=True, tag="stub"):

@@ -13,7 +13,7 @@ from rocwheel.binary.elf import ElfKind
 from rocwheel.packages.completeness import check_complete
 from rocwheel.packages.declarations import declare_targets
 from rocwheel.packages.members import PlacedPackage
-from rocwheel.packages.options import PlanOptions, check_options, checked_version
+from rocwheel.packages.options import PlanOptions, check_options, checked_version, compress_for
 from rocwheel.packages.placement import Placement, place_runtime
 from rocwheel.packages.plan import Dropped, Plan, PlannedWheel
 from rocwheel.packages.prefixes import Prefixes, canonical_order, merge_prefixes
@@ -158,8 +158,8 @@ class _Planning:
         return [package for package in self._placed if package.variant in ("", family)]
 
     def _wheels(self, group: Sequence[PlacedPackage], folder: str) -> Iterator[PlannedWheel]:
-        tag, machine = self._options.platform_tag, host_machine(self._facts)
-        planner = WheelPlanner(self._recipe, self._facts, group, self._version, machine, tag)
+        machine, release = host_machine(self._facts), compress_for(self._catalog, self._options)
+        planner = WheelPlanner(self._recipe, self._facts, group, self._version, machine, self._options, release)
         for package in group:
             kind = self._recipe.packages[package.key].kind
             if kind == "devel":
@@ -173,7 +173,7 @@ class _Planning:
         tree = self._prefixes.trees[package.variant]
         selected = take_entries(tree, self._recipe.packages[package.key].take)
         prefix = PrefixIndex(tree.values())
-        wheel, dropped = planner.devel_wheel(package, selected, prefix, self._options.devel_compression)
+        wheel, dropped = planner.devel_wheel(package, selected, prefix)
         self._dropped.update(dropped)
         return wheel
 

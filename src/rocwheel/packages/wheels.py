@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.links import PrefixIndex
     from rocwheel.packages.facts import Facts
-    from rocwheel.packages.options import DevelCompression
+    from rocwheel.packages.options import PlanOptions
     from rocwheel.packages.recipe import ConsoleScript, Package, Recipe
     from rocwheel.packages.selection import Tree
 
@@ -44,14 +44,16 @@ class WheelPlanner:
         group: Sequence[PlacedPackage],
         version: str,
         machine: int,
-        platform_tag: str | None,
+        options: PlanOptions,
+        compress_for: str | None,
     ) -> None:
         self._recipe = recipe
         self._facts = facts
         self._group = {package.key: package for package in group if recipe.packages[package.key].kind != "device"}
         self._places = installed_places(group, facts)
         self._version = version
-        self._platform_tag = platform_tag
+        self._options = options
+        self._compress_for = compress_for
         self._machine = machine
 
     def runtime_wheel(self, package: PlacedPackage, licenses: Tree, targets: Sequence[str]) -> PlannedWheel:
@@ -91,9 +93,10 @@ class WheelPlanner:
         return self._wheel(package, members, licenses, requires)
 
     def devel_wheel(
-        self, package: PlacedPackage, selected: Tree, prefix: PrefixIndex, compression: DevelCompression
+        self, package: PlacedPackage, selected: Tree, prefix: PrefixIndex
     ) -> tuple[PlannedWheel, list[Dropped]]:
         """Plan the wheel that carries the devel tar, and tell what has no place in it."""
+        compression = self._options.devel_compression
         spec = self._recipe.packages[package.key]
         tree = DevelTree(package.platform_module, selected, prefix, tuple(self._group.values()))
         entries = tree.entries(self._maker(spec, package))
@@ -112,7 +115,8 @@ class WheelPlanner:
 
     def _maker(self, spec: Package, package: PlacedPackage) -> MemberMaker:
         search = tuple(self._folder(place, package) for place in spec.search if self._is_here(place, package))
-        return MemberMaker(self._facts, self._places, search, RunpathTag(self._recipe.run_path_tag))
+        tag = RunpathTag(self._recipe.run_path_tag)
+        return MemberMaker(self._facts, self._places, search, tag, self._compress_for)
 
     def _is_here(self, place: str, package: PlacedPackage) -> bool:
         return place.partition(":")[0] in {*self._group, package.key}
@@ -152,7 +156,7 @@ class WheelPlanner:
     ) -> PlannedWheel:
         spec = self._recipe.packages[package.key]
         floor = self._floor(members)
-        tag = self._platform_tag or (floor.tag if floor else oldest_tag(self._machine))
+        tag = self._options.platform_tag or (floor.tag if floor else oldest_tag(self._machine))
         texts = tuple(_license_members(licenses))
         metadata = CoreMetadata(
             package.distribution,
