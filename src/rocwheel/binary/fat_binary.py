@@ -100,7 +100,7 @@ def read_fat_binary(data: memoryview, *, name: str) -> FatBinary | None:
     if _BUNDLES not in by_name:
         return None
     holder = by_name.get(_WRAPPERS)
-    wrappers = _read_wrappers(data, sections, holder, name) if holder else ()
+    wrappers = _read_wrappers(data, sections, holder, name) if holder and holder.type != SHT_NOBITS else ()
     return FatBinary(name, by_name[_BUNDLES], wrappers)
 
 

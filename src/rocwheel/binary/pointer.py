@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.elf_sections import SHT_NOBITS, Section
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
-
-    from rocwheel.binary.elf_sections import Section
 
 __all__ = ["Pointer", "resolve_pointers"]
 
@@ -48,14 +48,14 @@ def resolve_pointers(
     wanted = {base + offset: offset for offset in offsets}
     pointers = {offset: _read_in_place(data, section.offset + offset) for offset in offsets}
     for table in sections:
-        if table.type != _SHT_RELA or (is_relocatable and sections[table.info] != section):
+        if table.type != _SHT_RELA or (is_relocatable and _at(sections, table.info) != section):
             continue
         for position, address, info, addend in _iter_relocations(data, table):
             if address in wanted and info & 0xFFFFFFFF == _RELATIVE.get(machine):
                 pointers[wanted[address]] = Pointer(addend, position + 16)
             elif address in wanted and info & 0xFFFFFFFF == _ABSOLUTE.get(machine):
                 pointers[wanted[address]] = Pointer(
-                    _symbol_value(data, sections[table.link], info >> 32) + addend, None
+                    _symbol_value(data, _at(sections, table.link), info >> 32) + addend, None
                 )
     return pointers
 
@@ -71,8 +71,13 @@ def _iter_relocations(data: memoryview, table: Section) -> Iterator[tuple[int, i
         yield table.offset + number * _RELA.size, address, info, addend
 
 
-def _symbol_value(data: memoryview, symbols: Section, index: int) -> int:
-    if (index + 1) * _SYMBOL.size > symbols.size:
+def _at(sections: tuple[Section, ...], index: int) -> Section | None:
+    return sections[index] if index < len(sections) else None
+
+
+def _symbol_value(data: memoryview, symbols: Section | None, index: int) -> int:
+    """Return the value of a symbol; 0 for one that doesn't exist, as for one that is undefined."""
+    if symbols is None or symbols.type == SHT_NOBITS or (index + 1) * _SYMBOL.size > symbols.size:
         return 0
     value: int = _SYMBOL.unpack_from(data, symbols.offset + index * _SYMBOL.size)[4]
     return value

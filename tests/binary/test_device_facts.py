@@ -1,0 +1,83 @@
+"""Tests of facts about device code, and of damaged files of all kinds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.binary.bundle_edit import Storage, device_patch
+from rocwheel.binary.device_facts import DeviceFacts, read_device_facts, summarize_targets
+from rocwheel.binary.prune import Prune
+from rocwheel.binary.target_id import TargetId
+from rocwheel.errors import InputError
+
+FIXTURES = Path(__file__).parent / "fixtures"
+NAMES = ["v22/libtwo.plain.so", "v22/libtwo.rdcccob.so", "v19/vadd.plain.o", "v23/saxpy.rdc.o", "v22/saxpy.ccob.hipfb"]
+EDIT = Prune((TargetId("gfx1030"),))
+
+
+def facts_of(name: str, *, deep: bool = False) -> DeviceFacts:
+    facts = read_device_facts(memoryview((FIXTURES / name).read_bytes()), name=name, deep=deep)
+    assert facts is not None
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("name", "container", "wrappers", "bundles"),
+    [
+        ("v22/libtwo.plain.so", "fat binary", 2, 2),
+        ("v22/libtwo.rdc.so", "fat binary", 2, 1),
+        ("v23/saxpy.rdc.o", "object file", 0, 0),
+        ("v22/saxpy.ccob.hipfb", "bundles", 0, 1),
+    ],
+)
+def test_container_is_told(name: str, container: str, wrappers: int, bundles: int) -> None:
+    facts = facts_of(name)
+    assert (facts.container, facts.wrappers, len(facts.bundles)) == (container, wrappers, bundles)
+
+
+def test_what_targets_take_is_summed_up() -> None:
+    [first, *_] = summarize_targets(facts_of("v22/libtwo.plain.so"))
+    assert (first.target, first.bundles, first.missing, first.size, first.stored_size, first.kernels) == (
+        "gfx1030",
+        2,
+        0,
+        7288,
+        7288,
+        2,
+    )
+
+
+def test_compressed_bundles_are_read_when_asked() -> None:
+    shallow, deep = (summarize_targets(facts_of("v22/libtwo.ccob.so", deep=deep))[0] for deep in (False, True))
+    assert (shallow.stored_size, shallow.kernels) == (None, None)
+    assert deep.stored_size is not None
+    assert (0 < deep.stored_size < deep.size, deep.kernels) == (True, 2)
+
+
+@st.composite
+def damaged_files(draw: st.DrawFn) -> bytes:
+    data = bytearray((FIXTURES / draw(st.sampled_from(NAMES))).read_bytes())
+    places = st.integers(0, 512) | st.integers(0, len(data) - 1) | st.integers(len(data) - 3000, len(data) - 1)
+    for place in draw(st.lists(places, max_size=4)):
+        new = draw(st.binary(min_size=1, max_size=8))
+        data[place : place + len(new)] = new
+    return bytes(data[: draw(st.just(len(data)) | st.integers(0, len(data)))])
+
+
+def outcome(data: bytes) -> str:
+    try:
+        read_device_facts(memoryview(data), name="libx.so", deep=True)
+        device_patch(memoryview(data), name="libx.so", edit=EDIT, storage=Storage(level=1, limit=1 << 24))
+    except InputError as e:
+        return str(e)
+    return "read"
+
+
+@given(damaged_files())
+def test_damaged_file_gives_facts_or_one_error_that_names_it(data: bytes) -> None:
+    result = outcome(data)
+    assert result == "read" or result.startswith("libx.so")
