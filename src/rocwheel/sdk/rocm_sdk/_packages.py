@@ -97,8 +97,9 @@ def installed_devices() -> list[str]:
 def installation_hint(*logical: str) -> str:
     """Return the command that installs packages."""
     extras = ",".join(sorted(set(logical) - {"meta", "core"}))
-    requirement = f"rocm[{extras}]=={_build_info.VERSION}" if extras else f"rocm=={_build_info.VERSION}"
-    return f'pip install "{requirement}"'
+    name = _build_info.PACKAGES["meta"]["dist"]
+    suffix = f"[{extras}]" if extras else ""
+    return f'pip install "{name}{suffix}=={_build_info.VERSION}"'
 
 
 def _is_per_family(logical: str) -> bool:

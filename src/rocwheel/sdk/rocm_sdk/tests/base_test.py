@@ -13,6 +13,8 @@ from .._system import System
 
 __all__ = ["BaseTest"]
 
+META = _build_info.PACKAGES["meta"]["dist"]
+
 
 class BaseTest(unittest.TestCase):
     """Tests what concerns several packages."""
@@ -31,7 +33,7 @@ class BaseTest(unittest.TestCase):
 
     def test_command_is_installed(self) -> None:
         """The command this test was started by may have been ``python -m rocm_sdk``."""
-        scripts = [entry.name for entry in distribution("rocm").entry_points if entry.group == "console_scripts"]
+        scripts = [entry.name for entry in distribution(META).entry_points if entry.group == "console_scripts"]
         self.assertIn("rocm-sdk", scripts)
 
     def test_gpus_are_served_by_the_packages_installed(self) -> None:
@@ -81,5 +83,5 @@ def _advice(wanted: str, present: list[str]) -> str:
     extra = "device" if "device" in _build_info.PACKAGES else "libraries"
     return (
         f"{wanted}, but installed in {SITE} is device code for {', '.join(present) or 'nothing'}. "
-        f'Install what suits: pip install --no-cache-dir --force-reinstall "rocm[{extra}]=={_build_info.VERSION}"'
+        f'Install what suits: pip install --no-cache-dir --force-reinstall "{META}[{extra}]=={_build_info.VERSION}"'
     )
