@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import tarfile
+import time
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +18,7 @@ import pytest
 from tests.reference.conftest import new_environment
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
 
     from tests.reference.conftest import MakeEnvironment
     from tests.sdk.installed import Installed
@@ -37,21 +40,33 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def test_four_compilers_started_at_once_right_after_the_install_all_succeed(
+def test_four_compilers_that_find_the_archive_unexpanded_at_once_all_succeed(
     dist: Path, make_environment: MakeEnvironment
 ) -> None:
+    # Given four programs that have seen the archive, and wait for the lock to expand it
     environment = make_environment(dist)
     environment.install("rocm[devel]")
-    commands = ("hipcc", "hipcc", "amdclang++", "hipconfig")
-    started = [
-        subprocess.Popen(
-            [str(environment.path / "bin" / command), "--version"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        for command in commands
+    commands = [
+        [environment.path / "bin" / name, "--version"] for name in ("hipcc", "hipcc", "amdclang++", "hipconfig")
     ]
+    with (environment.site / "rocm_sdk_devel/__init__.py").open("r+b") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for command in commands]
+        wait_until_locked_out(process.pid for process in started)
     outcomes = [(process.communicate()[1], process.returncode) for process in started]
     assert outcomes == [(b"", 0)] * 4
     assert not (environment.site / "rocm_sdk_devel/_devel.tar").exists()
+
+
+def wait_until_locked_out(processes: Iterable[int]) -> None:
+    """Wait until each process waits for the lock of a file, as the kernel tells: ``3: -> FLOCK ADVISORY WRITE PID``."""
+    wanted, limit = set(processes), time.monotonic() + 60
+    while True:
+        rows = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        if wanted <= {int(row[5]) for row in rows if row[1] == "->"}:
+            return
+        assert time.monotonic() < limit, "the processes don't wait for a lock"
+        time.sleep(0.05)
 
 
 def test_devel_alone_brings_the_packages_that_it_links_to(dist: Path, make_environment: MakeEnvironment) -> None:

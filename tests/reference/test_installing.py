@@ -112,6 +112,8 @@ def test_a_suffix_for_modules_reaches_every_place_that_names_them(
     dist = build(SAMPLE_SDK, tmp_path, options=PlanOptions(module_suffix="_nightly"))
     environment = make_environment(dist)
     environment.install(EVERYTHING)
+    for command in ("rocprof-compute", "rocm-smi", "hipcc"):
+        environment.run(command)
     environment.run("rocm-sdk", "test")
     assert sorted(path.name for path in environment.site.glob("_rocm*")) == [
         "_rocm_profiler_nightly",
