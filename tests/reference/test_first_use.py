@@ -47,7 +47,7 @@ def test_four_compilers_that_find_the_archive_unexpanded_at_once_all_succeed(
     environment = make_environment(dist)
     environment.install("rocm[devel]")
     commands = [
-        [environment.path / "bin" / name, "--version"] for name in ("hipcc", "hipcc", "amdclang++", "hipconfig")
+        [f"{environment.path}/bin/{name}", "--version"] for name in ("hipcc", "hipcc", "amdclang++", "hipconfig")
     ]
     with (environment.site / "rocm_sdk_devel/__init__.py").open("r+b") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
