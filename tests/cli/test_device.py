@@ -102,6 +102,13 @@ def test_library_is_compressed_pruned_and_retargeted(run: Run, tmp_path: Path) -
     assert len({path.stat().st_size for path in (small, fewer, more)}) == 1
 
 
+def test_note_names_the_release_that_reads_the_version_written(run: Run, tmp_path: Path) -> None:
+    source = FIXTURES / "v22/libtwo.plain.so"
+    assert run("device", "prune", source, "-k", "gfx906", "-o", tmp_path / "plain.so")[2].count("note") == 0
+    _, _, err = run("device", "compress", source, "--header-version", "3", "-o", tmp_path / "v3.so")
+    assert err.endswith("note: ROCm 7.1 and later read the result\n")
+
+
 def test_all_known_targets_are_added_on_request(run: Run, tmp_path: Path) -> None:
     output = tmp_path / "out.hipfb"
     assert run("device", "retarget", "gfx1030=extended", FIXTURES / "v22/saxpy.hipfb", "-o", output)[0] == 0

@@ -42,6 +42,7 @@ __all__ = [
     "Method",
     "compress_bundle",
     "decompress_bundle",
+    "header_version",
     "iter_decompressed",
     "measure_entries",
     "read_compressed_bundle",
@@ -73,6 +74,11 @@ class CompressedBundle(msgspec.Struct, frozen=True):
     def compressed_size(self) -> int:
         """Size of the compressed payload in bytes."""
         return self.size - self.header_size
+
+
+def header_version(data: bytes) -> int | None:
+    """Return the version of the compressed bundle at the start of ``data``; none when there is none."""
+    return int.from_bytes(data[4:6], "little") if data[:4] == COMPRESSED_MAGIC else None
 
 
 def read_compressed_bundle(data: memoryview, *, place: Place) -> CompressedBundle:

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundle_edit import Storage, iter_replacements, list_slots, patched_size
+from rocwheel.binary.compressed_bundle import header_version
 from rocwheel.binary.device_code import read_device_code
 from rocwheel.binary.fat_trim import plan_fat_trim, write_trimmed
 from rocwheel.binary.file_patch import write_patched
@@ -35,6 +36,8 @@ class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
     changed: int
     size_before: int
     size_after: int
+    versions: tuple[int, ...] = ()
+    """The header versions of the compressed bundles that were written."""
     trimmed: int = 0
     """By how many bytes the file became smaller; 0 unless it was to be trimmed."""
 
@@ -85,8 +88,9 @@ def _rewrite(
             progress.begin(f"Rewriting {source.name}", sum(slot.bundle.size for slot in slots))
             sizes = {code.section[0] + slot.bundle.start: slot.bundle.size for slot in slots}
             changed: dict[int, int] = {}
+            versions: set[int] = set()
             try:
-                _write(target.file, data, code, slots, _note(replacements, changed, sizes, progress))
+                _write(target.file, data, code, slots, _note(replacements, changed, versions, sizes, progress))
             except OSError as e:
                 raise _write_error(output, e) from e
             finally:
@@ -97,6 +101,7 @@ def _rewrite(
         changed=len(changed),
         size_before=sum(sizes.values()),
         size_after=sum((sizes | changed).values()),
+        versions=tuple(sorted(versions)),
     )
 
 
@@ -112,10 +117,16 @@ def _write(
 
 
 def _note(
-    replacements: Iterable[Replacement], changed: dict[int, int], sizes: dict[int, int], progress: Progress
+    replacements: Iterable[Replacement],
+    changed: dict[int, int],
+    versions: set[int],
+    sizes: dict[int, int],
+    progress: Progress,
 ) -> Iterator[Replacement]:
-    """Pass replacements through, noting the new size of each bundle."""
+    """Pass replacements through, noting the new size of each bundle and the versions of headers."""
     for replacement in replacements:
+        if (version := header_version(replacement.data)) is not None:
+            versions.add(version)
         progress.advance(sizes[replacement.start])
         changed[replacement.start] = len(replacement.data)
         yield replacement

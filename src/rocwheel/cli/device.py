@@ -150,9 +150,6 @@ def compress(
     setup_logging(quiet=quiet, verbose=verbose)
     storage = Storage(compress=True, version=header_version, rocm=rocm, level=level)
     _rewrite(file, output, None, storage, trim=trim, jobs=jobs, as_json=as_json, quiet=quiet)
-    if not quiet and not rocm:
-        since = reader_of(header_version or 2).since
-        messages.print(f"note: ROCm {since} and later read the result", markup=False)
 
 
 @device_app.command()
@@ -258,6 +255,9 @@ def _rewrite(
             f"{output}: {report.changed} of {report.bundles} bundles changed, "
             f"{decimal(report.size_before)} -> {decimal(report.size_after)} of device code"
         )
+    if report.versions and not quiet:
+        since = reader_of(report.versions[-1]).since
+        messages.print(f"note: ROCm {since} and later read the result", markup=False)
     return report
 
 
