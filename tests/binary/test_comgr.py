@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from rocwheel.binary.bundle_edit import Storage, device_patch
 from rocwheel.binary.bundle_sequence import iter_bundles
 from rocwheel.binary.prune import Prune
@@ -16,8 +14,8 @@ if TYPE_CHECKING:
     from tests.binary.conftest import Fixture
 
 
-@pytest.mark.parametrize("name", ["v16/saxpy.hipfb", "v19/saxpy.hipfb"])
-def test_kept_code_is_found_and_removed_code_is_not(fixture: Fixture, name: str) -> None:
+def test_kept_code_is_found_and_removed_code_is_not(fixture: Fixture) -> None:
+    name = "v16/saxpy.hipfb"  # Debian's comgr knows code objects up to version 4
     keep = ("gfx906", "gfx90a:xnack-")
     patch = device_patch(fixture(name), name=name, edit=Prune(tuple(map(parse_target_id, keep))), storage=Storage())
     assert patch is not None
