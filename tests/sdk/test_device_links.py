@@ -69,11 +69,10 @@ def test_compiler_links_packages_that_came_later(environment: Installed) -> None
     assert [name for name in device_files(environment) if "kernels" in name] == [KERNELS_1030, KERNELS_906]
 
 
-@pytest.mark.parametrize("tool", ["pip", "uv"])
 def test_links_of_a_package_that_is_gone_are_removed_with_their_folders(
-    make_set: MakeSet, make_environment: MakeEnvironment, tool: str
+    make_set: MakeSet, make_environment: MakeEnvironment
 ) -> None:
-    environment = make_environment(make_set(), tool)
+    environment = make_environment(make_set())
     environment.install("rocm[devel,device-gfx906,device-gfx1030]")
     environment.run("hipcc")
     environment.uninstall("rocm-sdk-device-gfx906")
