@@ -115,3 +115,20 @@ def test_a_library_of_a_device_package_finds_the_core_and_is_found_by_its_plain_
     for opened in (f"{name}.1", name):
         path = environment.site / "_rocm_sdk_libraries/lib" / opened
         environment.evaluate(f"import ctypes; ctypes.CDLL({str(path)!r})")
+
+
+def test_every_family_of_libraries_gets_the_libraries_and_its_own_device_code(tmp_path: Path, small_sdk: Path) -> None:
+    manifest = b'{"rocm_version": "7.0.0", "flags": {"KPACK_SPLIT_ARTIFACTS": false}}'
+    write_artifact(small_sdk, "base_lib_generic", {"share/therock/therock_manifest.json": manifest})
+    for family in ("gfx103X-dgpu", "gfx94X-dcgpu"):
+        write_artifact(small_sdk, f"blas_lib_{family}", {"lib/rocblas/library/kernels.co": family.encode()})
+    wheels = sorted(build(small_sdk, tmp_path).glob("rocm_sdk_libraries*.whl"))
+    assert [wheel.name.partition("-")[0] for wheel in wheels] == [
+        "rocm_sdk_libraries_gfx103x_dgpu",
+        "rocm_sdk_libraries_gfx94x_dcgpu",
+    ]
+    for wheel, family in zip(wheels, ("gfx103X-dgpu", "gfx94X-dcgpu"), strict=True):
+        root = f"_rocm_sdk_libraries_{family.replace('-', '_')}"
+        with zipfile.ZipFile(wheel) as archive:
+            assert archive.read(f"{root}/lib/rocblas/library/kernels.co").decode() == family
+            assert archive.read(f"{root}/lib/librocblas.so.5").startswith(b"\x7fELF")

@@ -1,0 +1,24 @@
+"""The page on compatibility names tests: each exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+PAGE = TESTS.parent / "docs/compatibility.md"
+TEST_ID = re.compile(r"`(\w+/test_\w+)::(test_\w+)`")
+
+
+def test_every_test_that_the_page_names_exists() -> None:
+    named = [row for row in TEST_ID.findall(PAGE.read_text()) if row[1] != "test_x"]
+    assert len(named) > 60
+    missing = [row for row in named if f"def {row[1]}(" not in (TESTS / f"{row[0]}.py").read_text()]
+    assert missing == []
+
+
+def test_every_row_of_the_tables_of_faults_has_a_test_or_a_reason() -> None:
+    faults = PAGE.read_text().partition("## Known faults and their tests")[2]
+    rows = [line for line in faults.splitlines() if line.startswith("| ") and line.split("|")[2].strip() != "test"]
+    assert len(rows) > 55
+    assert [row for row in rows if not TEST_ID.search(row) and not re.search(r"no (timed )?test", row)] == []
