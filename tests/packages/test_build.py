@@ -141,7 +141,7 @@ def test_run_paths_use_one_tag_and_lead_to_folders_of_the_packages(sample_dist: 
         for name, data in elf_members(wheel):
             rpath, runpath = run_path(data)
             if name in PLAIN_NAMES:
-                assert (rpath, runpath) == (None, "$ORIGIN")
+                assert (rpath, runpath) == ("$ORIGIN", None)
                 continue
             assert runpath is None
             for entry in rpath.split(":") if rpath else []:

@@ -1,8 +1,8 @@
 """Shared libraries without code that stand for another one, in place of the symlinks that wheels can't hold.
 
 ``dlopen("libx.so")`` of a library that ships as ``libx.so.1`` alone finds nothing. A second copy under the plain name
-would be loaded beside the first one. The alias is a few hundred bytes that name ``libx.so.1`` as NEEDED, with a RUNPATH
-of ``$ORIGIN``: opening it loads the one real library, and ``dlsym`` looks through it into its dependencies (gABI,
+would be loaded beside the first one. The alias is a few hundred bytes that name ``libx.so.1`` as NEEDED, with a run
+path of ``$ORIGIN``: opening it loads the one real library, and ``dlsym`` looks through it into its dependencies (gABI,
 chapter 5).
 """
 
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 import struct
+
+from rocwheel.binary.runpath import RunpathTag
 
 __all__ = ["alias_name", "make_alias_library"]
 
@@ -21,7 +23,7 @@ _PAGE = 0x1000
 _ET_DYN = 3
 _PT_LOAD, _PT_DYNAMIC, _PT_GNU_STACK = 1, 2, 0x6474E551
 _PF_R, _PF_W = 4, 2
-_DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SYMENT, _DT_SONAME, _DT_RUNPATH = (
+_DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SYMENT, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = (
     1,
     4,
     5,
@@ -29,6 +31,7 @@ _DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SYMENT, _DT_SONAME,
     10,
     11,
     14,
+    15,
     29,
 )
 # One bucket, one symbol, which is the undefined one: nothing to find here.
@@ -40,8 +43,10 @@ def alias_name(soname: str) -> str:
     return re.sub(r"\.so\.[0-9.]+$", ".so", soname)
 
 
-def make_alias_library(soname: str, machine: int) -> bytes:
+def make_alias_library(soname: str, machine: int, tag: RunpathTag) -> bytes:
     """Return an ELF shared library for ``machine`` whose only content is that it needs ``soname``.
+
+    Its run path, under ``tag``, is its own folder.
 
     Layout: ELF header, three program headers (a readable and writable segment over the whole file, the dynamic section,
     a stack that is not executable), hash table, symbol table, strings, dynamic section. No section headers.
@@ -53,9 +58,10 @@ def make_alias_library(soname: str, machine: int) -> bytes:
     symbols_at = hash_at + len(_HASH)
     strings_at = symbols_at + _SYM_SIZE
     dynamic_at = -(-(strings_at + len(strings)) // 8) * 8
+    run_path_tag = _DT_RPATH if tag is RunpathTag.RPATH else _DT_RUNPATH
     rows = [
-        (_DT_NEEDED, needed), (_DT_SONAME, own), (_DT_RUNPATH, run_path), (_DT_HASH, hash_at), (_DT_STRTAB, strings_at),
-        (_DT_SYMTAB, symbols_at), (_DT_STRSZ, len(strings)), (_DT_SYMENT, _SYM_SIZE), (0, 0),
+        (_DT_NEEDED, needed), (_DT_SONAME, own), (run_path_tag, run_path), (_DT_HASH, hash_at),
+        (_DT_STRTAB, strings_at), (_DT_SYMTAB, symbols_at), (_DT_STRSZ, len(strings)), (_DT_SYMENT, _SYM_SIZE), (0, 0),
     ]  # fmt: skip
     dynamic = b"".join(_DYN.pack(tag, value) for tag, value in rows)
     size = dynamic_at + len(dynamic)

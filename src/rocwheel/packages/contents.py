@@ -34,7 +34,7 @@ def member_content(member: Member, *, mtime: int, executor: Executor | None = No
         case StubMember():
             return BytesContent(make_exec_stub(member.machine, member.target))
         case AliasMember():
-            return BytesContent(make_alias_library(member.soname, member.machine))
+            return BytesContent(make_alias_library(member.soname, member.machine, member.tag))
         case TextMember():
             return BytesContent(member.text.encode())
         case TarMember():

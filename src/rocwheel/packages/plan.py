@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from rocwheel.audit.run_paths import SetRunpath
+from rocwheel.binary.runpath import RunpathTag
 from rocwheel.distributions.metadata import CoreMetadata
 from rocwheel.distributions.wheel import WheelName
 from rocwheel.files import FileRange
@@ -57,6 +58,8 @@ class AliasMember(msgspec.Struct, frozen=True, tag="alias"):
     soname: str
     machine: int
     artifact: str
+    tag: RunpathTag
+    """Under which it names its own folder as run path, so that no other library takes the place of the one beside."""
 
 
 class TextMember(msgspec.Struct, frozen=True, tag="text"):

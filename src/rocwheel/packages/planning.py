@@ -173,21 +173,20 @@ class _Planning:
         tree = self._prefixes.trees[package.variant]
         selected = take_entries(tree, self._recipe.packages[package.key].take)
         prefix = PrefixIndex(tree.values())
-        wheel, dropped = planner.devel_wheel(package, selected, prefix)
+        wheel, dropped = planner.devel_wheel(package, selected, prefix, self._licenses(package))
         self._dropped.update(dropped)
         return wheel
 
     def _licenses(self, package: PlacedPackage) -> Tree:
+        """Return the licence texts of the artifacts in a package; all of the SDK's where those bring none."""
         if not self._recipe.license_patterns:
             return {}
         patterns = PathPatterns(self._recipe.license_patterns)
         names = {file.entry.artifact.name for file in package.placement.files.values()}
         tree = self._prefixes.trees[""] | self._prefixes.trees[package.variant]
-        return {
-            path: entry
-            for path, entry in tree.items()
-            if entry.source and entry.artifact.name in names and patterns.matches(path)
-        }
+        texts = {path: entry for path, entry in tree.items() if entry.source and patterns.matches(path)}
+        own = {path: entry for path, entry in texts.items() if entry.artifact.name in names}
+        return own or texts
 
     def _not_placed(self) -> Iterator[Dropped]:
         """Give what packages drop, and the artifacts with code for one target that no package takes anything of."""

@@ -67,7 +67,7 @@ class WheelPlanner:
         if spec.dist_info:
             facts = {"dist_amdgpu_targets": ";".join(targets)}
             texts[f"{package.platform_module}/{spec.dist_info}"] = json.dumps(facts) + "\n"
-        files = [*self._maker(spec, package).members(package), *_unversioned(spec, package, self._facts)]
+        files = [*self._maker(spec, package).members(package), *self._unversioned(spec, package)]
         members: list[Member] = [member for member in files if member.path not in texts]
         members += [TextMember(path, text) for path, text in texts.items()]
         entry_points = {name: f"{package.module}._cli:{script_function(name)}" for name in scripts}
@@ -79,7 +79,7 @@ class WheelPlanner:
         """Plan the wheel of one GPU target's files, which go into another package's platform module."""
         spec = self._recipe.packages[package.key]
         members: list[Member] = [*self._maker(spec, package).members(package)]
-        members += _unversioned(spec, package, self._facts)
+        members += self._unversioned(spec, package)
         paths = sorted(member.path.removeprefix(f"{package.platform_module}/") for member in members)
         links = [
             {"relpath": path, "target": posixpath.join("../" * path.count("/"), "..", package.platform_module, path)}
@@ -93,7 +93,7 @@ class WheelPlanner:
         return self._wheel(package, members, licenses, requires)
 
     def devel_wheel(
-        self, package: PlacedPackage, selected: Tree, prefix: PrefixIndex
+        self, package: PlacedPackage, selected: Tree, prefix: PrefixIndex, licenses: Tree
     ) -> tuple[PlannedWheel, list[Dropped]]:
         """Plan the wheel that carries the devel tar, and tell what has no place in it."""
         compression = self._options.devel_compression
@@ -106,7 +106,7 @@ class WheelPlanner:
         ]
         linked = tree.linked | set(spec.requires)
         requires = [placed.distribution for key, placed in self._group.items() if key in linked]
-        wheel = self._wheel(package, members, {}, requires)
+        wheel = self._wheel(package, members, licenses, requires)
         if compression == "zst":
             metadata = wheel.metadata
             metadata = msgspec.structs.replace(metadata, requires=(*metadata.requires, _ZSTD_REQUIREMENT))
@@ -189,6 +189,19 @@ class WheelPlanner:
         files = (member for member in members if isinstance(member, FileMember))
         return tuple(dict.fromkeys(target for file in files for target in self._facts.targets.get(file.source, ())))
 
+    def _unversioned(self, spec: Package, package: PlacedPackage) -> Iterator[AliasMember]:
+        """Give a forwarding library under the plain name of each library that is also opened without its version."""
+        patterns = PathPatterns(spec.unversioned) if spec.unversioned else None
+        tag = RunpathTag(self._recipe.run_path_tag)
+        for path, file in package.placement.files.items():
+            elf = self._facts.elf(file.entry)
+            if patterns is None or elf is None or not elf.soname or not patterns.matches(path):
+                continue
+            plain = posixpath.join(posixpath.dirname(path), alias_name(elf.soname))
+            if not package.placement.has(plain):
+                place = posixpath.join(package.platform_module, plain)
+                yield AliasMember(place, elf.soname, elf.machine, str(file.entry.artifact), tag)
+
 
 def _files(member: Member) -> Iterator[FileMember]:
     if isinstance(member, FileMember):
@@ -201,16 +214,3 @@ def _license_members(licenses: Tree) -> Iterator[FileMember]:
     for path, entry in licenses.items():
         if entry.source is not None:
             yield FileMember(path, 0o644, entry.source, str(entry.artifact), path)
-
-
-def _unversioned(spec: Package, package: PlacedPackage, facts: Facts) -> Iterator[AliasMember]:
-    """Give a forwarding library under the plain name of each library that is also opened without its version."""
-    patterns = PathPatterns(spec.unversioned) if spec.unversioned else None
-    for path, file in package.placement.files.items():
-        elf = facts.elf(file.entry)
-        if patterns is None or elf is None or not elf.soname or not patterns.matches(path):
-            continue
-        plain = posixpath.join(posixpath.dirname(path), alias_name(elf.soname))
-        if not package.placement.has(plain):
-            place = posixpath.join(package.platform_module, plain)
-            yield AliasMember(place, elf.soname, elf.machine, str(file.entry.artifact))
