@@ -35,6 +35,9 @@ _CHUNK_SYMBOLS = 1 << 12
 _MOST_SYMBOLS = 1 << 22
 _MOST_COPIES = 16
 _UNDEFINED = 0
+# STB_GLOBAL in the upper four bits with STT_OBJECT and STT_FUNC in the lower ones; STV_DEFAULT and STV_PROTECTED.
+_STRONG = {0x11, 0x12}
+_VISIBILITY, _VISIBLE = 3, {0, 3}
 # Tables that linkers put behind the dynamic symbols: DT_RELA, DT_INIT, DT_FINI, DT_REL, DT_JMPREL, DT_INIT_ARRAY,
 # DT_FINI_ARRAY, DT_RELR.
 _OTHER_ADDRESSES = {7, 12, 13, 17, 23, 25, 26, 36}
@@ -71,6 +74,15 @@ class SymbolReader:
     def sizes(self) -> Iterator[int]:
         """Give the size of each dynamic symbol, in order, and perhaps a few that are none."""
         return (fields[5] for fields in self._symbols())
+
+    def exports(self) -> frozenset[bytes]:
+        """Return the names of the functions and objects that are defined, global (not weak) and visible."""
+        strings = self._source.read(self._strings.offset, self._strings.size, "the dynamic string table")
+        return frozenset(
+            strings[name : strings.index(b"\0", name)]
+            for name, info, other, section, _, _ in self._symbols()
+            if section != _UNDEFINED and info in _STRONG and other & _VISIBILITY in _VISIBLE and name < len(strings)
+        )
 
     def _find_string(self, text: bytes) -> Iterator[int]:
         found = self._source.find(text, self._strings.offset, self._strings.size, "the dynamic string table")

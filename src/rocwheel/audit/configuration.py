@@ -1,0 +1,85 @@
+"""What a project says about its audit: ``[tool.rocwheel.audit]`` in ``pyproject.toml``, or a TOML file of its own."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from rocwheel.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+__all__ = ["Configuration", "load_configuration"]
+
+
+class Configuration(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """The settings of an audit; an unknown one is an error, since it is a misspelling."""
+
+    select: tuple[str, ...] = ()
+    """Rules to check, as patterns such as ``run-path-*``; none: all."""
+    ignore: tuple[str, ...] = ()
+    """Rules to leave out, as patterns."""
+    per_file_ignore: dict[str, tuple[str, ...]] = {}
+    """Pattern of paths in site-packages to the rules that are not checked there."""
+    system_libraries: tuple[str, ...] = ()
+    """More SONAMEs, as patterns, that every target system has."""
+    dlopen: dict[str, tuple[str, ...]] = {}
+    """Pattern of paths in site-packages to the libraries that those files open by name at run time."""
+    expect_runpath: str | None = None
+    """The run path that every shared library and program has to have, to the letter."""
+    expect_tag: Literal["rpath", "runpath"] | None = None
+    """The kind of run path that every file has to have."""
+    closed: bool = False
+    """Whether the given packages are all there is, so that whatever else is required doesn't exist."""
+    baseline: str | None = None
+    """A file of known findings, relative to the configuration's."""
+
+    def opened_by(self, path: str) -> tuple[str, ...]:
+        """Return the names that the file at a path in site-packages opens at run time."""
+        found = [names for pattern, names in self.dlopen.items() if fnmatchcase(path, pattern)]
+        return tuple(dict.fromkeys(name for names in found for name in names))
+
+    def is_checked(self, rule: str) -> bool:
+        """Tell whether a rule is selected and not ignored."""
+        selected = not self.select or _matches(rule, self.select)
+        return selected and not _matches(rule, self.ignore)
+
+    def is_ignored_at(self, rule: str, path: str) -> bool:
+        """Tell whether a rule is left out for the file at a path in site-packages."""
+        found = (rules for pattern, rules in self.per_file_ignore.items() if fnmatchcase(path, pattern))
+        return any(_matches(rule, rules) for rules in found)
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+class _Tool(msgspec.Struct, frozen=True):
+    audit: Configuration = Configuration()
+
+
+class _Tools(msgspec.Struct, frozen=True):
+    rocwheel: _Tool = _Tool()
+
+
+class _Project(msgspec.Struct, frozen=True):
+    tool: _Tools = _Tools()
+
+
+def load_configuration(path: Path) -> Configuration:
+    """Read ``[tool.rocwheel.audit]`` of a file, all defaults where it has none.
+
+    Raises `InputError` for a file that can't be read, unknown settings and settings of a wrong type.
+    """
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=_Project).tool.rocwheel.audit
+    except OSError as e:
+        raise InputError(path, f"cannot be read ({e.strerror})", remedy="Check --config.") from e
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise InputError(
+            path, str(e), expected="settings under [tool.rocwheel.audit] as the documentation has them"
+        ) from e

@@ -1,0 +1,101 @@
+"""What auditing needs to know of a file's device code: the targets of each bundle, versions, and metadata faults."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rocwheel.binary.bundle_sequence import iter_entry
+from rocwheel.binary.code_object import is_code_object, read_code_object
+from rocwheel.binary.device_code import read_device_code
+from rocwheel.binary.device_error import Place
+from rocwheel.binary.kernel_metadata import TARGET_KEY, iter_metadata_notes
+from rocwheel.files import release_pages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.binary.bundle_sequence import Bundle
+    from rocwheel.binary.code_object import CodeObject
+
+__all__ = ["AuditedBundle", "DeviceReport", "read_device_report"]
+
+_DEEP_LIMIT = 64 << 20
+_FIRST_VERSION_WITH_TARGET = 4
+
+
+class AuditedBundle(msgspec.Struct, frozen=True):
+    """The targets that one bundle has code for, in order; sizes in bytes."""
+
+    targets: tuple[str, ...]
+    size: int
+    is_compressed: bool
+
+
+class DeviceReport(msgspec.Struct, frozen=True):
+    """The device code of one file. ``faults`` are about the metadata of kernels."""
+
+    bundles: tuple[AuditedBundle, ...] = ()
+    targets: tuple[str, ...] = ()
+    """Every target, each once."""
+    versions: tuple[int, ...] = ()
+    """The code object versions, sorted; of compressed bundles only of those that decompress to at most 64 MiB."""
+    faults: tuple[str, ...] = ()
+    is_code_object: bool = False
+
+
+def read_device_report(data: memoryview, *, name: str) -> DeviceReport | None:
+    """Read the device code of the file ``name``; none when it has none. Raises `InputError` when it is damaged."""
+    code = read_device_code(data, name=name)
+    if code is None:
+        return None
+    if code.code_object is not None:
+        faults = tuple(_faults(data, code.code_object, Place(name)))
+        target = (str(code.code_object.target),) if code.code_object.target else ()
+        return DeviceReport((), target, (code.code_object.version,), faults, is_code_object=True)
+    view = code.view(data)
+    bundles, versions, faults_found = [], set(), []
+    for bundle in code.iter_bundles(data):
+        bundles.append(AuditedBundle(tuple(map(str, bundle.targets)), bundle.size, bundle.compressed is not None))
+        for payload in _payloads(view, bundle):
+            found = read_code_object(payload, place=bundle.place)
+            versions.add(found.version)
+            faults_found += list(_faults(payload, found, bundle.place))
+        release_pages(data)
+    targets = tuple(dict.fromkeys(target for bundle in bundles for target in bundle.targets))
+    return DeviceReport(tuple(bundles), targets, tuple(sorted(versions)), tuple(dict.fromkeys(faults_found)))
+
+
+def _payloads(view: memoryview, bundle: Bundle) -> Iterator[memoryview]:
+    if bundle.compressed is not None and bundle.raw_size > _DEEP_LIMIT:
+        return
+    for entry in bundle.plain.device_entries:
+        pieces = list(iter_entry(view, bundle, entry))
+        payload = memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        if is_code_object(payload):
+            yield payload
+
+
+def _faults(data: memoryview, code: CodeObject, place: Place) -> Iterator[str]:
+    for start, stop in iter_metadata_notes(data, code, place):
+        try:
+            note = msgspec.msgpack.decode(data[start:stop])
+        except (msgspec.DecodeError, UnicodeDecodeError) as e:
+            yield f"a metadata note that is no MessagePack ({e})"
+            continue
+        if not isinstance(note, dict):
+            yield "a metadata note that is no map"
+            continue
+        if TARGET_KEY not in note and code.version >= _FIRST_VERSION_WITH_TARGET:
+            yield f"a metadata note without {TARGET_KEY}"
+        yield from _boolean_names(note)
+
+
+def _boolean_names(note: dict[str, Any]) -> Iterator[str]:
+    """YAML takes the plain words y, n, yes, no, on and off for booleans; as a name one of them stops the runtime."""
+    for kernel in note.get("amdhsa.kernels") or ():
+        for index, argument in enumerate(kernel.get(".args") or ()):
+            for key in (".name", ".type_name"):
+                if isinstance(argument.get(key), bool):
+                    yield f"kernel {kernel.get('.name')!r}: {key} of argument {index} is a boolean, not a string"

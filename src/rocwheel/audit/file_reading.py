@@ -1,0 +1,49 @@
+"""What one file is, from its bytes: ELF facts and traits, and device code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.audit.device_report import DeviceReport, read_device_report
+from rocwheel.binary.bundle_sequence import is_bundle
+from rocwheel.binary.elf import Elf, ElfKind, is_elf, read_elf
+from rocwheel.binary.elf_traits import ElfTraits, read_elf_traits
+from rocwheel.errors import InputError
+
+if TYPE_CHECKING:
+    from rocwheel.audit.tree import InstalledFile
+
+__all__ = ["is_binary", "with_binary_facts"]
+
+# Other classes occur as data, such as a compiler's 32-bit run-time libraries.
+_ELF64_LITTLE_ENDIAN = b"\2\1"
+
+
+def is_binary(head: bytes | memoryview) -> bool:
+    """Tell from a file's first 24 bytes or more whether there are facts to read: an ELF file of 64 bits, or bundles."""
+    view = memoryview(head)
+    return (is_elf(view) and bytes(view[4:6]) == _ELF64_LITTLE_ENDIAN) or is_bundle(view)
+
+
+def with_binary_facts(file: InstalledFile, data: memoryview) -> InstalledFile:
+    """Return the file with what its bytes tell; a damaged one with the problem instead."""
+    try:
+        elf, traits = _read_host_facts(data, file.source)
+        return msgspec.structs.replace(file, elf=elf, traits=traits, device=_read_device(data, file.source))
+    except InputError as e:
+        found = f"{e.found}; expected {e.expected}" if e.expected else e.found
+        return msgspec.structs.replace(file, problem=found)
+
+
+def _read_host_facts(data: memoryview, name: str) -> tuple[Elf | None, ElfTraits | None]:
+    if not is_elf(data):
+        return None, None
+    elf = read_elf(data, name=name)
+    is_host = elf.kind in (ElfKind.SHARED_OBJECT, ElfKind.EXECUTABLE)
+    return elf, read_elf_traits(data, name=name) if is_host else None
+
+
+def _read_device(data: memoryview, name: str) -> DeviceReport | None:
+    return read_device_report(data, name=name)

@@ -1,0 +1,118 @@
+"""Reading what is on disk: an installed environment, a folder of artifacts, or any folder of files."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.artifacts.discovery import find_artifacts
+from rocwheel.audit.distribution_reading import read_distribution
+from rocwheel.audit.file_reading import is_binary, with_binary_facts
+from rocwheel.audit.tree import Distribution, InstalledFile
+from rocwheel.errors import InputError
+from rocwheel.files import FileRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rocwheel.artifacts.catalog import Entry
+
+__all__ = ["find_site_packages", "is_artifact_folder", "read_artifact_folder", "read_folder"]
+
+_TEXTS = ("METADATA", "WHEEL", "RECORD")
+_SKIPPED = {"__pycache__"}
+
+
+def find_site_packages(folder: Path) -> Path | None:
+    """Return the site-packages folder that ``folder`` is, or that the environment in ``folder`` has."""
+    if any(folder.glob("*.dist-info")):
+        return folder
+    return next(iter(sorted(folder.glob("lib*/python3*/site-packages"))), None)
+
+
+def is_artifact_folder(folder: Path) -> bool:
+    """Tell whether a folder holds artifacts, exploded or archived."""
+    try:
+        return bool(find_artifacts(folder).artifacts)
+    except InputError:
+        return False
+
+
+def read_folder(folder: Path, *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
+    """Read an installed environment, or any folder: its files belong to the distributions whose RECORD names them."""
+    site = find_site_packages(folder) or folder
+    distributions = [_installed(path, context=context) for path in sorted(site.glob("*.dist-info"))]
+    owners = {entry.path: owner.source for owner in distributions for entry in owner.record}
+    if not distributions:
+        distributions = [Distribution(name="", version="", source=str(site), dist_info="", is_context=context)]
+        owners = {}
+    default = "" if owners else str(site)
+    return distributions, [_read_path(path, site, owners, default) for path in _walk(site)]
+
+
+def _installed(path: Path, *, context: bool) -> Distribution:
+    texts = {name: (path / name).read_bytes() for name in _TEXTS if (path / name).is_file()}
+    return read_distribution(texts, source=str(path), dist_info=path.name, is_wheel=False, is_context=context)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        if (path.is_file() or path.is_symlink()) and not _SKIPPED.intersection(path.parts):
+            yield path
+
+
+def _read_path(path: Path, site: Path, owners: dict[str, str], default: str) -> InstalledFile:
+    place = path.relative_to(site).as_posix()
+    status = path.lstat()
+    file = InstalledFile(
+        path=place,
+        distribution=owners.get(place, default),
+        source=str(path),
+        size=status.st_size,
+        mode=status.st_mode,
+    )
+    if path.is_symlink():
+        return msgspec.structs.replace(file, link=str(path.readlink()))
+    return _with_facts(file, FileRange.whole(path), hashed=bool(owners))
+
+
+def _with_facts(file: InstalledFile, source: FileRange, *, hashed: bool) -> InstalledFile:
+    with source.map() as data:
+        if hashed:
+            file = msgspec.structs.replace(file, sha256=hashlib.sha256(data).digest())
+        if is_binary(data[:64]):
+            return with_binary_facts(file, data)
+        return msgspec.structs.replace(file, is_script=bytes(data[:2]) == b"#!")
+
+
+def read_artifact_folder(folder: Path) -> tuple[list[Distribution], list[InstalledFile]]:
+    """Read the artifacts of a folder as the one install prefix that they merge into; its files belong to artifacts."""
+    with open_catalog(folder) as catalog:
+        files = [file for entry in catalog.entries if (file := _read_entry(entry)) is not None]
+        names = [str(name) for name in catalog.artifacts]
+    distributions = [Distribution(name=name, version="", source=name, dist_info="") for name in names]
+    return distributions, files
+
+
+def _read_entry(entry: Entry) -> InstalledFile | None:
+    if entry.source is None and entry.link is None:
+        return None
+    name = f"{entry.artifact}: {entry.path}"
+    file = InstalledFile(
+        path=entry.path,
+        distribution=str(entry.artifact),
+        source=name,
+        size=entry.source.size if entry.source else 0,
+        mode=entry.mode,
+        link=entry.link,
+    )
+    if entry.source is None:
+        return file
+    try:
+        return _with_facts(file, entry.source, hashed=False)
+    except InputError as e:
+        return msgspec.structs.replace(file, problem=e.found)

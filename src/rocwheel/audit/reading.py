@@ -1,0 +1,50 @@
+"""From the paths that a user names to one tree: wheels, folders of wheels, environments, artifacts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.folder_reading import is_artifact_folder, read_artifact_folder, read_folder
+from rocwheel.audit.tree import Distribution, InstalledFile, Tree
+from rocwheel.audit.wheel_reading import read_wheels
+from rocwheel.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["read_tree"]
+
+_Part = tuple[list[Distribution], list[InstalledFile]]
+
+
+def read_tree(paths: Sequence[Path], beside: Sequence[Path] = ()) -> Tree:
+    """Read everything at ``paths``, taken to be installed together, and beside it what is mere context.
+
+    A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files.
+    Raises `InputError` for a path that is none of these.
+    """
+    parts = [_read(path, context=False) for path in paths] + [_read(path, context=True) for path in beside]
+    distributions = tuple(distribution for found, _ in parts for distribution in found)
+    files = tuple(file for _, found in parts for file in found)
+    is_prefix = bool(distributions) and not any(distribution.dist_info for distribution in distributions)
+    return Tree(distributions, files, is_prefix)
+
+
+def _read(path: Path, *, context: bool) -> _Part:
+    if path.is_file():
+        if path.suffix != ".whl":
+            raise InputError(
+                path, "no wheel", expected="a wheel, or a folder", remedy="See rocwheel inspect for files."
+            )
+        return read_wheels([path], context=context)
+    if not path.is_dir():
+        raise InputError(path, "does not exist", expected="a wheel or a folder")
+    if wheels := sorted(path.glob("*.whl")):
+        return read_wheels(wheels, context=context)
+    if is_artifact_folder(path):
+        return read_artifact_folder(path)
+    distributions, files = read_folder(path, context=context)
+    if not files:
+        raise InputError(path, "an empty folder", expected="wheels, an environment, artifacts or files")
+    return distributions, files

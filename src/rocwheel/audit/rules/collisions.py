@@ -1,0 +1,84 @@
+"""Rules on symbols: libraries of one process that define the same ones bind to each other's by accident."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.finding import Evidence, Rule, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rocwheel.audit.subject import Subject
+    from rocwheel.audit.tree import InstalledFile
+
+__all__ = ["RULES"]
+
+_LLVM = re.compile(rb"_ZN?K?4llvm|LLVM[A-Z]")
+# Symbols that linkers and C run times put into every library.
+_COMMON = {b"_init", b"_fini", b"_end", b"_edata", b"__bss_start", b"__end__", b"end", b"edata", b"_start", b"main"}
+_COMMON |= {b"__data_start", b"data_start", b"_IO_stdin_used", b"_fp_hw", b"_lib_version", b"__odr_asan_gen"}
+_FEW = 3
+
+
+def _shared_symbols(subject: Subject, wanted: Callable[[bytes], bool]) -> Iterator[Evidence]:
+    seen: set[tuple[str, str]] = set()
+    for process in subject.processes:
+        files = [subject.file_of(member.library) for member in process.loader.objects]
+        loaded = [file for file in files if file is not None and file.traits is not None]
+        for first, second in combinations(sorted(loaded, key=lambda file: file.path), 2):
+            if (first.path, second.path) in seen:
+                continue
+            seen.add((first.path, second.path))
+            common = sorted(name for name in _common(first, second) if wanted(name))
+            if common:
+                names = ", ".join(name.decode(errors="replace") for name in common[:_FEW])
+                more = f" and {len(common) - _FEW} more" if len(common) > _FEW else ""
+                where = f"{first.path} and {second.path}, both loaded for {process.file.path}"
+                yield Evidence(first.source, f"{len(common)} symbols are defined in {where}: {names}{more}")
+
+
+def _common(first: InstalledFile, second: InstalledFile) -> frozenset[bytes]:
+    if first.traits is None or second.traits is None or _are_versioned_apart(first, second):
+        return frozenset()
+    versions = {name.encode() for name in first.elf.version_definitions} if first.elf else set()
+    return (first.traits.exports & second.traits.exports) - _COMMON - versions
+
+
+def _are_versioned_apart(first: InstalledFile, second: InstalledFile) -> bool:
+    """Tell whether both give their symbols versions, none of them the same: references then can't be confused."""
+    one = first.elf.version_definitions if first.elf else ()
+    two = second.elf.version_definitions if second.elf else ()
+    return bool(one and two) and not set(one) & set(two)
+
+
+def _is_llvm(name: bytes) -> bool:
+    return _LLVM.match(name) is not None
+
+
+def _two_llvms(subject: Subject) -> Iterator[Evidence]:
+    return _shared_symbols(subject, _is_llvm)
+
+
+def _other_symbols(subject: Subject) -> Iterator[Evidence]:
+    return _shared_symbols(subject, lambda name: not _is_llvm(name))
+
+
+RULES = (
+    Rule(
+        "two-llvms",
+        Severity.ERROR,
+        "A process holds one copy of LLVM whose symbols are exported.",
+        "Link one of them with -Wl,--exclude-libs,ALL or a version script, or let both use one shared LLVM.",
+        _two_llvms,
+    ),
+    Rule(
+        "symbol-collision",
+        Severity.WARNING,
+        "Libraries of one process don't define the same strong symbols.",
+        "Hide them (-fvisibility=hidden, a version script), or let one library alone have them.",
+        _other_symbols,
+    ),
+)

@@ -1,0 +1,149 @@
+"""Rules on device code: what is promised is there, in every bundle, in a form that the runtime reads."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.finding import Evidence, Rule, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.audit.subject import Subject
+    from rocwheel.audit.tree import Distribution, InstalledFile
+
+__all__ = ["RULES"]
+
+_SHOWN = 3
+_WORTH_COMPRESSING = 1 << 20
+_AMD_CLANG = re.compile(r"AMD clang version \S+(?: \((?P<origin>[^)]*)\))?")
+_DEVICE_NAME = re.compile(r".*-device-(?P<target>gfx[0-9a-f]+)")
+
+
+def _missing_targets(subject: Subject) -> Iterator[Evidence]:
+    for file in subject.tree.audited:
+        report = file.device
+        if report is None or len(report.bundles) <= 1:
+            continue
+        for target in report.targets:
+            lacking = [number for number, bundle in enumerate(report.bundles) if target not in bundle.targets]
+            if lacking:
+                numbers = ", ".join(map(str, lacking[:_SHOWN])) + (" ..." if len(lacking) > _SHOWN else "")
+                found = f"{len(lacking)} of {len(report.bundles)} bundles have no code for {target}: {numbers}"
+                yield Evidence(file.source, found)
+
+
+def _promised(owner: Distribution) -> set[str]:
+    match = _DEVICE_NAME.fullmatch(owner.name)
+    return {match["target"]} if match else set()
+
+
+def _absent_targets(subject: Subject) -> Iterator[Evidence]:
+    for owner in subject.tree.audited_distributions:
+        files = [file for file in subject.tree.audited if file.distribution == owner.source]
+        carried = {_processor(target) for file in files if file.device for target in file.device.targets}
+        named = {file.name for file in files}
+        for target in sorted(_promised(owner)):
+            if target not in carried and not any(target in name for name in named):
+                yield Evidence(owner.label, f"promises code for {target}, and has none")
+
+
+def _processor(target: str) -> str:
+    return str(target).partition(":")[0]
+
+
+def _mixed_versions(subject: Subject) -> Iterator[Evidence]:
+    for file in subject.tree.audited:
+        if file.device is not None and len(file.device.versions) > 1:
+            versions = ", ".join(map(str, file.device.versions))
+            yield Evidence(file.source, f"mixes code objects of versions {versions}")
+
+
+def _plain_bundles(subject: Subject) -> Iterator[Evidence]:
+    for file in subject.tree.audited:
+        plain = [bundle for bundle in file.device.bundles if not bundle.is_compressed] if file.device else []
+        size = sum(bundle.size for bundle in plain)
+        if size >= _WORTH_COMPRESSING:
+            found = f"{len(plain)} bundles of {size / 1e6:.1f} MB are not compressed, though the runtime reads such"
+            yield Evidence(file.source, found)
+
+
+def _faults(subject: Subject) -> Iterator[Evidence]:
+    for file in subject.tree.audited:
+        for fault in file.device.faults if file.device else ():
+            yield Evidence(file.source, fault)
+
+
+def _compilers(subject: Subject) -> Iterator[Evidence]:
+    for owner in subject.tree.audited_distributions:
+        found: dict[str, InstalledFile] = {}
+        for file in subject.tree.audited:
+            if file.distribution == owner.source and file.traits is not None:
+                for compiler in file.traits.compilers:
+                    if _AMD_CLANG.match(compiler):
+                        found.setdefault(compiler, file)
+        if len(found) > 1:
+            listed = "; ".join(f"{compiler} in {file.path}" for compiler, file in sorted(found.items()))
+            yield Evidence(owner.label, f"holds code of {len(found)} AMD compilers: {listed}")
+
+
+def _host_compilers(subject: Subject) -> Iterator[Evidence]:
+    for file in subject.tree.audited:
+        if file.device is None or file.traits is None:
+            continue
+        others = [c for c in file.traits.compilers if not _AMD_CLANG.match(c) and "inker" not in c]
+        amd = [c for c in file.traits.compilers if _AMD_CLANG.match(c)]
+        if others and amd and any("clang" in other for other in others):
+            yield Evidence(file.source, f"has host code of {others[0]} beside device code of {amd[0]}")
+
+
+_BUILD = "Compile every source for the same list of targets (--offload-arch)."
+
+RULES = (
+    Rule(
+        "device-target-missing",
+        Severity.ERROR,
+        "Every bundle of a file has code for the same targets.",
+        _BUILD,
+        _missing_targets,
+    ),
+    Rule(
+        "device-target-absent", Severity.ERROR, "A package has code for the target it names.", _BUILD, _absent_targets
+    ),
+    Rule(
+        "device-code-versions",
+        Severity.WARNING,
+        "A file's code objects are of one version.",
+        "Compile all of it with one -mcode-object-version.",
+        _mixed_versions,
+    ),
+    Rule(
+        "device-code-plain",
+        Severity.NOTE,
+        "Large bundles are compressed.",
+        "Compile with --offload-compress, or run rocwheel device compress.",
+        _plain_bundles,
+    ),
+    Rule(
+        "kernel-metadata",
+        Severity.ERROR,
+        "The metadata of kernels is what runtimes read.",
+        "Quote such names in the YAML of assembler sources; name the target in it.",
+        _faults,
+    ),
+    Rule(
+        "device-compilers",
+        Severity.WARNING,
+        "A package's device code comes from one compiler.",
+        "Build all of it with the compiler of the SDK that it requires.",
+        _compilers,
+    ),
+    Rule(
+        "host-compiler",
+        Severity.NOTE,
+        "Host and device code come from one compiler.",
+        "No harm in itself; for the one compiler build the host code with amdclang, too.",
+        _host_compilers,
+    ),
+)

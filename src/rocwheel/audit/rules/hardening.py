@@ -1,0 +1,64 @@
+"""Rules on how ELF files were linked: nothing writable runs, nothing that runs is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.binary.elf import ElfKind
+from rocwheel.binary.elf_header import PF_X, PT_LOAD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.audit.subject import Subject
+
+__all__ = ["RULES"]
+
+
+def _stack(subject: Subject) -> Iterator[Evidence]:
+    for file in subject.tree.audited:
+        if file.traits is not None and file.traits.has_executable_stack:
+            yield Evidence(file.source, "asks for an executable stack, which newer systems refuse to dlopen")
+
+
+def _text(subject: Subject) -> Iterator[Evidence]:
+    for file in subject.tree.audited:
+        if file.traits is not None and file.traits.has_text_relocations:
+            yield Evidence(file.source, "has text relocations: its code is written to when it is loaded")
+
+
+def _writable(subject: Subject) -> Iterator[Evidence]:
+    for file in subject.tree.audited:
+        if file.traits is not None and file.traits.has_writable_code:
+            yield Evidence(file.source, "has a segment that is both writable and executable")
+
+
+def _build_id(subject: Subject) -> Iterator[Evidence]:
+    for file in subject.tree.loadable:
+        elf = file.elf
+        if elf is None or elf.kind is not ElfKind.SHARED_OBJECT or elf.build_id is not None:
+            continue
+        # A library without code of its own has nothing to debug.
+        if any(segment.type == PT_LOAD and segment.flags & PF_X for segment in elf.segments):
+            yield Evidence(file.source, "has no build id: its debug information can't be told")
+
+
+RULES = (
+    Rule(
+        "executable-stack",
+        Severity.ERROR,
+        "No file asks for an executable stack.",
+        "Link with -Wl,-z,noexecstack, and add .note.GNU-stack to assembler sources.",
+        _stack,
+    ),
+    Rule("text-relocations", Severity.ERROR, "Code is not relocated.", "Compile all of it with -fPIC.", _text),
+    Rule(
+        "writable-code",
+        Severity.WARNING,
+        "No segment is both writable and executable.",
+        "Link without -N and without old linker scripts.",
+        _writable,
+    ),
+    Rule("missing-build-id", Severity.NOTE, "Libraries carry a build id.", "Link with -Wl,--build-id.", _build_id),
+)

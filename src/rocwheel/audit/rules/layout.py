@@ -1,0 +1,126 @@
+"""Rules on files as such: their kinds, modes and names, and files that get in each other's way."""
+
+from __future__ import annotations
+
+import stat
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.binary.elf import ElfKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.audit.subject import Subject
+    from rocwheel.audit.tree import InstalledFile
+
+__all__ = ["RULES"]
+
+
+def _symlinks(subject: Subject) -> Iterator[Evidence]:
+    if subject.tree.is_prefix:
+        return
+    for file in subject.tree.audited:
+        owner = subject.tree.owners.get(file.distribution)
+        if file.link is not None and owner is not None and owner.is_wheel:
+            yield Evidence(file.source, f"is a symlink to {file.link}: installers write its target's name into a file")
+
+
+def _modes(subject: Subject) -> Iterator[Evidence]:
+    for file in subject.tree.audited:
+        bits = stat.S_IMODE(file.mode)
+        if not file.mode or file.link is not None:
+            continue
+        is_program = file.elf is not None and file.elf.kind is ElfKind.EXECUTABLE
+        if bits & (stat.S_ISUID | stat.S_ISGID):
+            yield Evidence(file.source, f"has mode {bits:04o}, which runs it as another user")
+        elif not bits & stat.S_IRUSR or bits & stat.S_IWOTH:
+            yield Evidence(file.source, f"has mode {bits:04o}")
+        elif is_program and not bits & stat.S_IXUSR:
+            yield Evidence(file.source, f"is a program of mode {bits:04o}, which can't be run")
+
+
+def _libraries(subject: Subject) -> dict[str, list[InstalledFile]]:
+    found = defaultdict(list)
+    for file in subject.tree.audited:
+        if file.elf is not None and file.elf.kind is ElfKind.SHARED_OBJECT and file.elf.soname and file.link is None:
+            found[file.elf.soname].append(file)
+    return found
+
+
+def _duplicates(subject: Subject) -> Iterator[Evidence]:
+    if subject.tree.is_prefix:
+        return
+    for soname, files in sorted(_libraries(subject).items()):
+        for file in files:
+            twins = [other for other in files if other.distribution == file.distribution and other is not file]
+            if file.name != soname and any(other.name == soname for other in twins):
+                yield Evidence(file.source, f"has the SONAME {soname} of another file of its package")
+
+
+def _clashes(subject: Subject) -> Iterator[Evidence]:
+    """Different files of one SONAME that files of the tree really load: the first one in a process wins for all."""
+    loaded: dict[str, dict[str, InstalledFile]] = defaultdict(dict)
+    for process in subject.processes:
+        for member in process.loader.objects[1:]:
+            file = subject.file_of(member.library)
+            if file is not None and file.elf is not None and file.elf.soname:
+                loaded[file.elf.soname][file.path] = file
+    for soname, files in sorted(loaded.items()):
+        kinds = {file.sha256 or file.path for file in files.values()}
+        if len(kinds) > 1:
+            places = sorted(files)
+            yield Evidence(
+                files[places[0]].source, f"and {', '.join(places[1:])} are different files of SONAME {soname}"
+            )
+
+
+def _collisions(subject: Subject) -> Iterator[Evidence]:
+    if subject.tree.is_prefix:
+        return
+    by_path: dict[str, list[InstalledFile]] = defaultdict(list)
+    for file in subject.tree.files:
+        by_path[file.path].append(file)
+    for path, files in sorted(by_path.items()):
+        owners = list(dict.fromkeys(file.distribution for file in files))
+        if len(owners) > 1:
+            labels = [subject.tree.owners[owner].label for owner in owners if owner in subject.tree.owners]
+            alike = "the same" if len({file.sha256 for file in files}) == 1 else "different"
+            yield Evidence(files[0].source, f"{path} is in {' and '.join(labels)}, with {alike} content")
+
+
+def _unreadable(subject: Subject) -> Iterator[Evidence]:
+    for file in subject.tree.audited:
+        if file.problem:
+            yield Evidence(file.source, file.problem)
+
+
+RULES = (
+    Rule("unreadable-binary", Severity.ERROR, "Every binary is whole.", "Build or copy it again.", _unreadable),
+    Rule(
+        "symlink", Severity.ERROR, "A wheel holds no symlinks.", "Ship the file under the one name needed.", _symlinks
+    ),
+    Rule("wrong-mode", Severity.WARNING, "Files have modes 0644 or 0755.", "Pack them with such modes.", _modes),
+    Rule(
+        "duplicate-library",
+        Severity.WARNING,
+        "A package ships a library once, under its SONAME.",
+        "Leave out the other names: what opens both has the library twice in memory.",
+        _duplicates,
+    ),
+    Rule(
+        "soname-clash",
+        Severity.WARNING,
+        "Libraries that can be loaded into one process have SONAMEs of their own.",
+        "Rename one of them, as auditwheel does with a hash, or share one file.",
+        _clashes,
+    ),
+    Rule(
+        "path-collision",
+        Severity.ERROR,
+        "No two packages install a file at one path.",
+        "Leave it to one of them: uninstalling either removes it for both.",
+        _collisions,
+    ),
+)

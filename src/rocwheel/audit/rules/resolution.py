@@ -1,0 +1,177 @@
+"""Rules on what the loader finds: every NEEDED name resolves, by run paths alone, to the file that is meant."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.audit.loader import How, Search
+from rocwheel.audit.run_path_entries import is_origin_relative, split_run_path
+from rocwheel.audit.run_paths import origin_relative
+from rocwheel.audit.sdk_layout import other_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.audit.subject import Process, Subject
+    from rocwheel.audit.tree import InstalledFile
+
+__all__ = ["RULES"]
+
+_SHOWN = 3
+
+
+def _own_misses(process: Process) -> list[Search]:
+    return [search for search in process.loader.missing if search.requester == 0]
+
+
+def _folders_of(subject: Subject, name: str) -> list[str]:
+    """Return the folders of the packages that hold a library, the SDK's assumed ones included."""
+    places = [file.folder for file in subject.providers.get(name, ())]
+    return places or [posixpath.dirname(path) for path in subject.assumed if posixpath.basename(path) == name]
+
+
+def _inherited(subject: Subject) -> set[tuple[str, str]]:
+    """Return file and name of each search that some other file's process answers, through a RPATH above it."""
+    answered = set()
+    for process in subject.processes:
+        for search in process.loader.searches:
+            file = subject.file_of(process.loader.objects[search.requester].library)
+            if search.requester and search.found is not None and file:
+                answered.add((file.path, search.name))
+    return answered
+
+
+def _unresolved(subject: Subject) -> Iterator[Evidence]:
+    for process in subject.processes:
+        declared = subject.configuration.opened_by(process.file.path)
+        for search in _own_misses(process):
+            if not _folders_of(subject, search.name) and search.name not in declared:
+                yield Evidence(process.file.source, _absence(subject, search.name) + _luck(process.file))
+
+
+def _absence(subject: Subject, name: str) -> str:
+    found = f"needs {name}, which none of the packages, the SDK and the allowed system libraries has"
+    others = other_versions(name, subject.providers)
+    return f"{found}; they have {', '.join(others)}" if others else found
+
+
+def _luck(file: InstalledFile) -> str:
+    """Tell by which of its entries the file may find a library on the builder's machine."""
+    hosts = [entry for entry in split_run_path(file.run_path) if not is_origin_relative(entry)]
+    more = f" or {len(hosts) - _SHOWN} more places" if len(hosts) > _SHOWN else ""
+    return f" (only a host that has it in {', '.join(hosts[:_SHOWN])}{more} finds it)" if hosts else ""
+
+
+def _unreachable(subject: Subject) -> Iterator[Evidence]:
+    inherited = _inherited(subject)
+    for process in subject.processes:
+        declared = subject.configuration.opened_by(process.file.path)
+        for search in _own_misses(process):
+            folders = _folders_of(subject, search.name)
+            if folders and search.name not in declared and (process.file.path, search.name) not in inherited:
+                yield _out_of_reach(process.file, search.name, folders)
+
+
+def _out_of_reach(file: InstalledFile, name: str, folders: list[str]) -> Evidence:
+    found = f"needs {name}, which is in {', '.join(folders)}, where its run path doesn't lead" + _luck(file)
+    if not _luck(file):
+        found += ": only LD_LIBRARY_PATH or an earlier load would help"
+    remedy = f"Add {origin_relative(folders[0], file.folder)} to its run path when linking, or run rocwheel repair."
+    return Evidence(file.source, found, remedy)
+
+
+def _relies_on_inheritance(subject: Subject) -> Iterator[Evidence]:
+    inherited = _inherited(subject)
+    for process in subject.processes:
+        for search in _own_misses(process):
+            if (process.file.path, search.name) in inherited:
+                yield Evidence(process.file.source, f"finds {search.name} only by the RPATH of whoever loads it")
+
+
+def _unresolved_dlopen(subject: Subject) -> Iterator[Evidence]:
+    for process in subject.processes:
+        missing = {search.name for search in _own_misses(process)}
+        for name in subject.configuration.opened_by(process.file.path):
+            if name in missing:
+                yield Evidence(process.file.source, f"opens {name} at run time, which its run path doesn't lead to")
+
+
+def _undeclared(subject: Subject) -> Iterator[Evidence]:
+    seen = set()
+    for process in subject.processes:
+        owner = subject.tree.owners.get(process.file.distribution)
+        if owner is None or not owner.name:
+            continue
+        for search in process.loader.searches:
+            if search.requester or search.found is None:
+                continue
+            provider = subject.provider_of(process.loader.objects[search.found].library)
+            known = {"", owner.name, *subject.required[owner.name]}
+            if provider not in known and (owner.source, provider) not in seen:
+                seen.add((owner.source, provider))
+                yield Evidence(
+                    owner.label, f"{process.file.path} loads {search.name} from {provider}, which it doesn't require"
+                )
+
+
+def _unintended(subject: Subject) -> Iterator[Evidence]:
+    for process in subject.processes:
+        for search in process.loader.searches:
+            if search.requester or search.found is None or search.how is How.LOADED:
+                continue
+            found = subject.file_of(process.loader.objects[search.found].library)
+            own = [f for f in subject.providers.get(search.name, ()) if f.distribution == process.file.distribution]
+            if found and own and found.distribution != process.file.distribution:
+                yield Evidence(
+                    process.file.source, f"needs {search.name} and finds {found.path} before its own {own[0].path}"
+                )
+
+
+_LINK = "Link with a run path that leads there ('rocwheel runpath for' prints it), or run rocwheel repair."
+
+RULES = (
+    Rule(
+        "unresolved-library",
+        Severity.ERROR,
+        "Every NEEDED library is in the packages, in the SDK, or one that every system has.",
+        "Ship the library, require the package that has it, or build against the SDK version that is required.",
+        _unresolved,
+    ),
+    Rule(
+        "unreachable-library",
+        Severity.ERROR,
+        "The run path leads to every NEEDED library, without LD_LIBRARY_PATH and without luck.",
+        _LINK,
+        _unreachable,
+    ),
+    Rule(
+        "inherited-run-path",
+        Severity.WARNING,
+        "A library finds what it needs by its own run path.",
+        _LINK,
+        _relies_on_inheritance,
+    ),
+    Rule(
+        "unresolved-dlopen",
+        Severity.ERROR,
+        "The run path leads to every library that the configuration says is opened by name.",
+        _LINK,
+        _unresolved_dlopen,
+    ),
+    Rule(
+        "undeclared-requirement",
+        Severity.WARNING,
+        "A package requires every package whose libraries it loads.",
+        "Add it to the dependencies; rocwheel repair does.",
+        _undeclared,
+    ),
+    Rule(
+        "unintended-library",
+        Severity.WARNING,
+        "Where a package has a library itself, it loads its own.",
+        "Put the folder of its own library first in the run path.",
+        _unintended,
+    ),
+)

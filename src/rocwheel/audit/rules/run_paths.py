@@ -1,0 +1,186 @@
+"""Rules on RPATH and RUNPATH entries: relative to the file, into folders that can exist, each once."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.audit.run_path_entries import is_origin_relative, resolve_entry, split_run_path
+from rocwheel.audit.sdk_layout import sdk_folders
+from rocwheel.binary.elf import ElfKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.audit.subject import Subject
+    from rocwheel.audit.tree import InstalledFile
+
+__all__ = ["RULES"]
+
+_BUILD_FOLDER = re.compile(
+    r"(^|/)(_solib_[^/]*|[^/]*\.runfiles|external|bazel-[^/]+|execroot|sandbox|CMakeFiles|site-packages)(/|$)"
+    r"|^/(home|root|tmp|build|builds|workspace|usr/src|var/lib|__w|github)(/|$)"
+)
+_EATEN = re.compile(r"/?\.\.(/|$)")
+# Folders of the system that every loader searches, or that only the system's packages fill.
+_SHOWN = 3
+
+
+def _entries(subject: Subject) -> Iterator[tuple[InstalledFile, tuple[str, ...]]]:
+    for file in subject.tree.loadable:
+        if file.run_path is not None:
+            yield file, split_run_path(file.run_path)
+
+
+def _shown(entries: list[str]) -> str:
+    more = f" and {len(entries) - _SHOWN} more" if len(entries) > _SHOWN else ""
+    return ", ".join(repr(entry) for entry in entries[:_SHOWN]) + more
+
+
+def _is_build_folder(entry: str) -> bool:
+    return _BUILD_FOLDER.search(entry.replace("$ORIGIN/", "").replace("${ORIGIN}/", "")) is not None
+
+
+def _relative(subject: Subject) -> Iterator[Evidence]:
+    for file, entries in _entries(subject):
+        bad = [e for e in entries if not e.startswith("/") and not is_origin_relative(e) and not _EATEN.match(e)]
+        if bad:
+            yield Evidence(file.source, f"searches {_shown(bad)} in whatever folder the process was started")
+
+
+def _eaten(subject: Subject) -> Iterator[Evidence]:
+    for file, entries in _entries(subject):
+        bad = [entry for entry in entries if _EATEN.match(entry)]
+        if bad:
+            yield Evidence(file.source, f"has {_shown(bad)}: a shell or make has eaten $ORIGIN")
+
+
+def _build_folders(subject: Subject) -> Iterator[Evidence]:
+    for file, entries in _entries(subject):
+        bad = [entry for entry in entries if _is_build_folder(entry)]
+        if bad:
+            yield Evidence(file.source, f"searches {_shown(bad)}, of the machine that built it")
+
+
+def _absolute(subject: Subject) -> Iterator[Evidence]:
+    for file, entries in _entries(subject):
+        bad = [e for e in entries if e.startswith("/") and not _is_build_folder(e) and not _EATEN.match(e)]
+        if bad:
+            yield Evidence(file.source, f"searches {_shown(bad)} of the host, whatever is there")
+
+
+def _repeated(subject: Subject) -> Iterator[Evidence]:
+    for file, entries in _entries(subject):
+        folders = [resolve_entry(entry, file.folder) or entry.rstrip("/") for entry in entries]
+        bad = [entry for index, entry in enumerate(entries) if folders[index] in folders[:index]]
+        if bad:
+            yield Evidence(file.source, f"names {_shown(bad)} more than once")
+
+
+def _dead(subject: Subject) -> Iterator[Evidence]:
+    for file, entries in _entries(subject):
+        bad = [
+            entry
+            for entry in entries
+            if (folder := resolve_entry(entry, file.folder)) is not None
+            and not _is_build_folder(entry)
+            and not _is_misplaced(folder)
+            and _never_exists(subject, folder)
+        ]
+        if bad:
+            yield Evidence(file.source, f"searches {_shown(bad)}, which can't exist once it is installed")
+
+
+def _never_exists(subject: Subject, folder: str) -> bool:
+    """Tell whether a folder lies in a package that is at hand and lacks it; what is not at hand may have it."""
+    top = folder.partition("/")[0]
+    return folder not in subject.folders and top in subject.folders and top not in _sdk_tops(subject)
+
+
+def _sdk_tops(subject: Subject) -> set[str]:
+    """Return the SDK's platform folders, as far as its packages are not at hand."""
+    given = {owner.name for owner in subject.tree.distributions}
+    return {folder.folder.partition("/")[0] for folder in sdk_folders() if folder.distribution not in given}
+
+
+def _is_misplaced(folder: str) -> bool:
+    tops = tuple(sorted({layout.folder.partition("/")[0] for layout in sdk_folders()}))
+    parts = folder.split("/")
+    return folder.startswith("..") or any(part.startswith(tops) for part in parts[1:])
+
+
+def _wrong_depth(subject: Subject) -> Iterator[Evidence]:
+    if subject.tree.is_prefix:
+        return
+    for file, entries in _entries(subject):
+        bad = [
+            entry
+            for entry in entries
+            if (folder := resolve_entry(entry, file.folder)) is not None
+            and not _is_build_folder(entry)
+            and folder not in subject.folders
+            and not file.path.startswith("..")
+            and _is_misplaced(folder)
+        ]
+        if bad:
+            place = f"{len(posixpath.dirname(file.path).split('/'))} deep"
+            yield Evidence(file.source, f"is {place}, where {_shown(bad)} lead beside the package that is meant")
+
+
+def _mixed(subject: Subject) -> Iterator[Evidence]:
+    for owner in subject.tree.audited_distributions:
+        files = [f for f in subject.tree.loadable if f.distribution == owner.source and f.elf and f.run_path]
+        old = [file for file in files if file.elf and file.elf.runpath is None]
+        if old and len(old) < len(files):
+            yield Evidence(
+                owner.label or owner.source,
+                f"has {len(old)} files with RPATH (such as {old[0].path}) and {len(files) - len(old)} with RUNPATH",
+            )
+
+
+def _expected(subject: Subject) -> Iterator[Evidence]:
+    expected = subject.configuration.expect_runpath
+    for file in subject.tree.loadable:
+        is_library = file.elf is not None and file.elf.kind is ElfKind.SHARED_OBJECT
+        if expected is not None and is_library and (file.run_path or "") != expected:
+            yield Evidence(file.source, f"has the run path {file.run_path or ''!r} where {expected!r} is expected")
+
+
+def _expected_tag(subject: Subject) -> Iterator[Evidence]:
+    expected = subject.configuration.expect_tag
+    for file in subject.tree.loadable:
+        if expected is None or file.elf is None or not file.run_path:
+            continue
+        found = "rpath" if file.elf.runpath is None else "runpath"
+        if found != expected:
+            yield Evidence(file.source, f"has {found.upper()} where {expected.upper()} is expected")
+
+
+_FIX = "Link with the list that 'rocwheel runpath for' prints, or run rocwheel repair."
+
+RULES = (
+    Rule("run-path-relative", Severity.ERROR, "No run path entry depends on the working folder.", _FIX, _relative),
+    Rule(
+        "run-path-eaten-origin",
+        Severity.ERROR,
+        "$ORIGIN reaches the linker.",
+        "Quote it for the tool at hand: 'rocwheel runpath for --spell TOOL' prints how.",
+        _eaten,
+    ),
+    Rule("run-path-build-folder", Severity.ERROR, "No run path entry leads to a build folder.", _FIX, _build_folders),
+    Rule("run-path-absolute", Severity.WARNING, "No run path entry is an absolute path.", _FIX, _absolute),
+    Rule("run-path-repeated", Severity.WARNING, "A run path names a folder once.", _FIX, _repeated),
+    Rule("run-path-dead", Severity.WARNING, "Every run path entry leads to a folder that can exist.", _FIX, _dead),
+    Rule(
+        "run-path-wrong-depth",
+        Severity.WARNING,
+        "Run path entries have as many '..' as the file is deep.",
+        _FIX,
+        _wrong_depth,
+    ),
+    Rule("run-path-mixed", Severity.WARNING, "A package uses one kind of run path.", _FIX, _mixed),
+    Rule("run-path-unexpected", Severity.ERROR, "Libraries have the run path that is expected.", _FIX, _expected),
+    Rule("run-path-tag", Severity.ERROR, "Files have the kind of run path that is expected.", _FIX, _expected_tag),
+)

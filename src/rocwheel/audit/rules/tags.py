@@ -1,0 +1,116 @@
+"""Rules on compatibility tags: what a wheel's name promises holds for every file in it (:pep:`425`, :pep:`600`)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.distributions.tags import platform_floor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.audit.subject import Subject
+    from rocwheel.audit.tree import Distribution, InstalledFile
+    from rocwheel.distributions.tags import PlatformFloor
+
+__all__ = ["RULES", "lowest_glibc", "wheel_platforms"]
+
+_MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
+_LEGACY = {"manylinux1": "manylinux_2_5", "manylinux2010": "manylinux_2_12", "manylinux2014": "manylinux_2_17"}
+_MACHINES = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "riscv64": 243}
+
+
+def wheel_platforms(file_name: str) -> list[str]:
+    """Return the platform tags of a wheel's name, old names of manylinux in their new form."""
+    platforms = file_name.removesuffix(".whl").rpartition("-")[2].split(".")
+    return [re.sub(r"^manylinux\d+(?=_)", lambda m: _LEGACY.get(m[0], m[0]), platform) for platform in platforms]
+
+
+def lowest_glibc(platforms: list[str]) -> tuple[int, int] | None:
+    """Return the oldest glibc that the tags promise to run on."""
+    matches = [match for platform in platforms if (match := _MANYLINUX.fullmatch(platform))]
+    return min(((int(match[1]), int(match[2])) for match in matches), default=None)
+
+
+def _wheels(subject: Subject) -> Iterator[tuple[Distribution, list[InstalledFile]]]:
+    for owner in subject.tree.audited_distributions:
+        if owner.is_wheel:
+            files = [file for file in subject.tree.audited if file.distribution == owner.source]
+            yield owner, [file for file in files if file.elf is not None and file.elf.machine in _MACHINES.values()]
+
+
+def _floor(files: list[InstalledFile]) -> PlatformFloor | None:
+    return platform_floor((file.path, file.elf) for file in files if file.elf is not None)
+
+
+def _too_old(subject: Subject) -> Iterator[Evidence]:
+    for owner, files in _wheels(subject):
+        promised, floor = lowest_glibc(wheel_platforms(owner.label)), _floor(files)
+        if promised and floor and floor.glibc > promised:
+            found = f"promises glibc {promised[0]}.{promised[1]}, but {floor.reason} asks for more"
+            yield Evidence(owner.label, found, f"Tag it {floor.tag}; rocwheel repair does.")
+
+
+def _too_new(subject: Subject) -> Iterator[Evidence]:
+    for owner, files in _wheels(subject):
+        promised, floor = lowest_glibc(wheel_platforms(owner.label)), _floor(files)
+        if promised and floor and floor.glibc < promised:
+            found = (
+                f"asks for glibc {promised[0]}.{promised[1]}, though its files run on {'.'.join(map(str, floor.glibc))}"
+            )
+            yield Evidence(owner.label, found, f"{floor.tag} would let more systems install it.")
+
+
+def _any(subject: Subject) -> Iterator[Evidence]:
+    for owner, files in _wheels(subject):
+        if files and wheel_platforms(owner.label) == ["any"]:
+            yield Evidence(owner.label, f"is for any platform, but holds {files[0].path}")
+
+
+def _purelib(subject: Subject) -> Iterator[Evidence]:
+    for owner, files in _wheels(subject):
+        if files and owner.is_purelib:
+            yield Evidence(owner.label, f"says Root-Is-Purelib: true, but holds {files[0].path}")
+
+
+def _machines(subject: Subject) -> Iterator[Evidence]:
+    for owner, files in _wheels(subject):
+        named = {
+            number
+            for platform in wheel_platforms(owner.label)
+            for name, number in _MACHINES.items()
+            if platform.endswith(f"_{name}")
+        }
+        for file in files:
+            if named and file.elf is not None and file.elf.machine not in named:
+                yield Evidence(file.source, f"is for machine {file.elf.machine}, which {owner.label} doesn't name")
+
+
+def _tag_lines(subject: Subject) -> Iterator[Evidence]:
+    for owner in subject.tree.audited_distributions:
+        if not owner.is_wheel or not owner.tags:
+            continue
+        python, abi, platform = owner.label.removesuffix(".whl").split("-")[-3:]
+        named = {f"{p}-{a}-{f}" for p in python.split(".") for a in abi.split(".") for f in platform.split(".")}
+        if named != set(owner.tags):
+            yield Evidence(owner.label, f"WHEEL says {', '.join(owner.tags)}")
+
+
+_TAG = "Tag it as 'rocwheel repair' does, by its files."
+
+RULES = (
+    Rule("tag-too-old", Severity.ERROR, "A wheel runs on every system that its tag names.", _TAG, _too_old),
+    Rule("tag-too-new", Severity.NOTE, "A wheel's tag names every system that it runs on.", _TAG, _too_new),
+    Rule("elf-in-any-wheel", Severity.ERROR, "A wheel for any platform holds no machine code.", _TAG, _any),
+    Rule(
+        "elf-in-purelib",
+        Severity.ERROR,
+        "A wheel with machine code is installed into platlib.",
+        "Write Root-Is-Purelib: false; rocwheel repair does.",
+        _purelib,
+    ),
+    Rule("wrong-machine", Severity.ERROR, "All machine code is for the machine that the tag names.", _TAG, _machines),
+    Rule("tag-mismatch", Severity.ERROR, "WHEEL and the file name carry the same tags.", _TAG, _tag_lines),
+)

@@ -1,0 +1,150 @@
+"""What rules look at: the tree, the processes that its files start, and the user's expectations."""
+
+from __future__ import annotations
+
+import posixpath
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from rocwheel.audit.disks import SITE, TreeDisk
+from rocwheel.audit.loader import Library, Loader
+from rocwheel.audit.sdk_layout import SdkFolder, find_sdk_library, sdk_folders
+from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
+from rocwheel.audit.tree import InstalledFile
+from rocwheel.binary.elf import Elf, ElfKind
+
+if TYPE_CHECKING:
+    from rocwheel.audit.configuration import Configuration
+    from rocwheel.audit.tree import Distribution, Tree
+
+__all__ = ["Process", "Subject", "parse_requirement", "parse_requirements"]
+
+_ET_DYN = 3
+
+
+class Process(msgspec.Struct, frozen=True):
+    """What happens when one file is loaded into an otherwise empty process."""
+
+    file: InstalledFile
+    loader: Loader
+
+
+class Subject:
+    """Everything that rules may ask; what is costly is worked out once."""
+
+    def __init__(self, tree: Tree, configuration: Configuration) -> None:
+        self.tree = tree
+        self.configuration = configuration
+        self.system = AllowedLibraries((*system_library_patterns(), *configuration.system_libraries))
+
+    @cached_property
+    def providers(self) -> dict[str, tuple[InstalledFile, ...]]:
+        """SONAME or file name to the shared libraries of that name, one of each path."""
+        found: dict[str, dict[str, InstalledFile]] = {}
+        for file in self.tree.files:
+            if file.elf is not None and file.elf.kind is ElfKind.SHARED_OBJECT:
+                found.setdefault(file.name, {}).setdefault(file.path, file)
+        return {name: tuple(files.values()) for name, files in found.items()}
+
+    @cached_property
+    def assumed(self) -> dict[str, SdkFolder]:
+        """Path to SDK folder for the SDK's libraries that are needed and taken to be installed as its layout says."""
+        given = {owner.name for owner in self.tree.distributions}
+        needed = {name for file in self.tree.files if file.elf for name in file.elf.needed}
+        needed |= {name for names in self.configuration.dlopen.values() for name in names}
+        return {
+            f"{folder.folder}/{name}": folder
+            for name in sorted(needed)
+            if name not in self.providers and (folder := find_sdk_library(name)) and folder.distribution not in given
+        }
+
+    @cached_property
+    def disk(self) -> TreeDisk:
+        """The files as the loader finds them."""
+        files = {file.path: file.elf for file in self.tree.files if file.elf is not None}
+        machines = {elf.machine for elf in files.values() if elf.kind is ElfKind.SHARED_OBJECT}
+        machine = min(machines, default=62)
+        for path in self.assumed:
+            files.setdefault(path, _assumed_library(posixpath.basename(path), machine))
+        links = {file.path: file.link for file in self.tree.files if file.link is not None}
+        return TreeDisk(files, links)
+
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        """Every folder of the tree and of the SDK's layout, relative to site-packages."""
+        paths = [file.path for file in self.tree.files]
+        paths += [f"{folder.folder}/x" for folder in sdk_folders()] if self.assumed else []
+        found: set[str] = {""}
+        for path in paths:
+            folder = posixpath.dirname(path)
+            while folder not in found:
+                found.add(folder)
+                folder = posixpath.dirname(folder)
+        return frozenset(found)
+
+    @cached_property
+    def processes(self) -> tuple[Process, ...]:
+        """One process for each audited file that the loader loads, with what the recipe says it opens by name."""
+        return tuple(self._start(file) for file in self.tree.loadable)
+
+    def _start(self, file: InstalledFile) -> Process:
+        loader = Loader(self.disk, self.system)
+        library = self.disk.open(f"{SITE}/{file.path}")
+        loader.load(library or Library(f"{SITE}/{file.path}", file.path, file.elf))
+        for name in self.configuration.opened_by(file.path):
+            loader.open_name(name)
+        return Process(file, loader)
+
+    def file_of(self, library: Library) -> InstalledFile | None:
+        """Return the file of the tree that a loaded library is; none for the system's and for assumed ones."""
+        return self.tree.by_path.get(library.identity.removeprefix(f"{SITE}/"))
+
+    def provider_of(self, library: Library) -> str:
+        """Return the name of the distribution that a loaded library belongs to; empty for the system's."""
+        path = library.identity.removeprefix(f"{SITE}/")
+        if path in self.assumed and path not in self.tree.by_path:
+            return self.assumed[path].distribution
+        file = self.tree.by_path.get(path)
+        owner = self.tree.owners.get(file.distribution) if file else None
+        return owner.name if owner else ""
+
+    @cached_property
+    def required(self) -> dict[str, frozenset[str]]:
+        """Distribution to all that it requires, directly or not, among the given ones and by name beyond them."""
+        direct = {
+            owner.name: {str(canonicalize_name(r.name)) for r in parse_requirements(owner)}
+            for owner in self.tree.distributions
+        }
+        return {name: frozenset(_reachable(name, direct)) for name in direct}
+
+
+def parse_requirements(owner: Distribution) -> list[Requirement]:
+    """Return the requirements that can be read; which can't is the metadata rules' to tell."""
+    return [requirement for text in owner.requires if (requirement := parse_requirement(text)) is not None]
+
+
+def parse_requirement(text: str) -> Requirement | None:
+    """Return a requirement, none for malformed text."""
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
+
+
+def _reachable(name: str, direct: dict[str, set[str]]) -> set[str]:
+    reached: set[str] = set()
+    waiting = [name]
+    while waiting:
+        for other in direct.get(waiting.pop(), ()):
+            if other not in reached:
+                reached.add(other)
+                waiting.append(other)
+    return reached
+
+
+def _assumed_library(soname: str, machine: int) -> Elf:
+    return Elf(machine=machine, kind=ElfKind.SHARED_OBJECT, type=_ET_DYN, osabi=0, segments=(), soname=soname)

@@ -1,0 +1,126 @@
+"""Packages as they lie once installed together: every file by its path in one site-packages, with what it is."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import msgspec
+
+from rocwheel.audit.device_report import DeviceReport
+from rocwheel.binary.elf import Elf, ElfKind
+from rocwheel.binary.elf_traits import ElfTraits
+
+__all__ = ["Distribution", "InstalledFile", "RecordEntry", "Tree"]
+
+
+class RecordEntry(msgspec.Struct, frozen=True):
+    """A row of RECORD as it is written: path, ``algorithm=digest``, size."""
+
+    path: str
+    hash: str
+    size: str
+
+
+class Distribution(msgspec.Struct, frozen=True, kw_only=True):
+    """One distribution; ``source`` is the wheel's path or the ``.dist-info`` folder's."""
+
+    name: str
+    """Normalised."""
+    version: str
+    source: str
+    dist_info: str
+    requires: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+    license_files: tuple[str, ...] = ()
+    license: str = ""
+    """What the metadata says about its licence: an expression, a name, or a classifier."""
+    tags: tuple[str, ...] = ()
+    is_purelib: bool = False
+    record: tuple[RecordEntry, ...] = ()
+    is_wheel: bool = False
+    is_context: bool = False
+    """Whether it is only there for others to be installed beside it, and not audited itself."""
+    problems: tuple[str, ...] = ()
+    """What could not be read of its metadata."""
+
+    @property
+    def label(self) -> str:
+        """How findings name it: the wheel's file name, or the distribution's."""
+        return self.source.rpartition("/")[2] if self.is_wheel else self.name
+
+
+class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file; ``path`` is relative to site-packages."""
+
+    path: str
+    distribution: str
+    """The source of the `Distribution`; empty for a file that none owns."""
+    source: str
+    size: int
+    mode: int = 0
+    """All 16 bits of Unix; 0 where an archive tells none."""
+    link: str | None = None
+    sha256: bytes | None = None
+    elf: Elf | None = None
+    traits: ElfTraits | None = None
+    device: DeviceReport | None = None
+    is_script: bool = False
+    problem: str = ""
+    """Why it could not be read as the binary that it seems to be."""
+
+    @property
+    def folder(self) -> str:
+        """The folder, relative to site-packages."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def run_path(self) -> str | None:
+        """The run path that counts: RUNPATH, else RPATH."""
+        if self.elf is None:
+            return None
+        return self.elf.runpath if self.elf.runpath is not None else self.elf.rpath
+
+    @property
+    def is_loadable(self) -> bool:
+        """Whether the dynamic loader loads it: a shared library or a dynamically linked program."""
+        kinds = (ElfKind.SHARED_OBJECT, ElfKind.EXECUTABLE)
+        return self.elf is not None and self.elf.is_dynamic and self.elf.kind in kinds
+
+
+class Tree(msgspec.Struct, frozen=True, dict=True):
+    """Everything that is audited together. ``is_prefix``: an install prefix, not site-packages: links are welcome."""
+
+    distributions: tuple[Distribution, ...]
+    files: tuple[InstalledFile, ...]
+    is_prefix: bool = False
+
+    @cached_property
+    def owners(self) -> dict[str, Distribution]:
+        """Distributions by their source."""
+        return {distribution.source: distribution for distribution in self.distributions}
+
+    @cached_property
+    def audited(self) -> tuple[InstalledFile, ...]:
+        """The files that are not mere context."""
+        context = {distribution.source for distribution in self.distributions if distribution.is_context}
+        return tuple(file for file in self.files if file.distribution not in context)
+
+    @cached_property
+    def audited_distributions(self) -> tuple[Distribution, ...]:
+        """The distributions that are not mere context."""
+        return tuple(distribution for distribution in self.distributions if not distribution.is_context)
+
+    @cached_property
+    def by_path(self) -> dict[str, InstalledFile]:
+        """Files by path; of several at one path the first."""
+        return {file.path: file for file in reversed(self.files)}
+
+    @cached_property
+    def loadable(self) -> tuple[InstalledFile, ...]:
+        """The audited files that the dynamic loader loads."""
+        return tuple(file for file in self.audited if file.is_loadable)

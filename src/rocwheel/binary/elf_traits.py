@@ -1,0 +1,65 @@
+"""What tells how an ELF file was made and how it behaves in a process, beyond what loading it takes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rocwheel.binary.elf_bytes import Buffer, ElfBytes
+from rocwheel.binary.elf_dynamic import read_dynamic, read_string_table
+from rocwheel.binary.elf_header import PF_W, PF_X, PT_LOAD, Segment, read_header, read_segments
+from rocwheel.binary.elf_sections import SHT_NOBITS, read_section_table
+from rocwheel.binary.elf_symbols import SymbolReader
+
+__all__ = ["ElfTraits", "read_elf_traits"]
+
+_PT_GNU_STACK = 0x6474E551
+_DT_TEXTREL, _DT_FLAGS, _DF_TEXTREL = 22, 30, 4
+_COMMENT_LIMIT = 1 << 16
+
+
+class ElfTraits(msgspec.Struct, frozen=True):
+    """Traits of one dynamically linked file."""
+
+    exports: frozenset[bytes] = frozenset()
+    """Strong symbols that other libraries of the process can bind to, without their versions."""
+    compilers: tuple[str, ...] = ()
+    """What the ``.comment`` section names: the compilers and the linker."""
+    has_text_relocations: bool = False
+    has_executable_stack: bool = False
+    has_writable_code: bool = False
+    """Whether a loaded segment is both writable and executable."""
+
+
+def read_elf_traits(data: Buffer, *, name: str) -> ElfTraits:
+    """Read the traits of a 64-bit little-endian ELF file; raises `ElfError`, naming it ``name``, when it is damaged."""
+    with memoryview(data) as view:
+        source = ElfBytes(view, name)
+        segments = read_segments(source, read_header(source))
+        traits = ElfTraits(
+            compilers=_read_comment(source),
+            has_executable_stack=any(s.type == _PT_GNU_STACK and s.flags & PF_X for s in segments),
+            has_writable_code=any(s.type == PT_LOAD and s.flags & PF_W and s.flags & PF_X for s in segments),
+        )
+        return _with_dynamic_traits(source, segments, traits)
+
+
+def _with_dynamic_traits(source: ElfBytes, segments: tuple[Segment, ...], traits: ElfTraits) -> ElfTraits:
+    dynamic = read_dynamic(source, segments)
+    if dynamic is None:
+        return traits
+    strings = read_string_table(source, segments, dynamic)
+    flagged = (dynamic.value(_DT_FLAGS) or 0) & _DF_TEXTREL
+    return msgspec.structs.replace(
+        traits,
+        exports=SymbolReader(source, segments, dynamic, strings).exports(),
+        has_text_relocations=bool(flagged) or dynamic.value(_DT_TEXTREL) is not None,
+    )
+
+
+def _read_comment(source: ElfBytes) -> tuple[str, ...]:
+    """Return the NUL-terminated strings of ``.comment``, each once; none in a file without section headers."""
+    for section in read_section_table(source, read_header(source)):
+        if section.name == ".comment" and section.type != SHT_NOBITS:
+            text = source.read(section.offset, min(section.size, _COMMENT_LIMIT), "the compilers' names")
+            return tuple(dict.fromkeys(part.decode(errors="replace") for part in text.split(b"\0") if part))
+    return ()
