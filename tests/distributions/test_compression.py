@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 
 from rocwheel.distributions.compression import (
     BLOCK,
-    Digest,
     block_ranges,
     deflate_block,
-    digest_content,
     is_incompressible,
     pack_whole,
 )
 from rocwheel.distributions.content import BytesContent, SequenceContent
-from tests.distributions.doubles import ZeroContent
+from rocwheel.distributions.digest import Digest
 
 MIB = 1 << 20
 NOISE = random.Random(6).randbytes(MIB)
@@ -99,16 +97,6 @@ def test_a_higher_level_packs_blocks_smaller() -> None:
     content = BytesContent(TEXT)
     sizes = [len(deflate_block(content, 0, content.size, level)) for level in (1, 6, 12)]
     assert sizes == sorted(set(sizes), reverse=True)
-
-
-@given(st.lists(contents, max_size=4))
-def test_a_digest_is_that_of_the_joined_bytes(parts: list[bytes]) -> None:
-    assert digest_content(SequenceContent(tuple(map(BytesContent, parts)))) == digest_of(b"".join(parts))
-
-
-def test_a_digest_of_many_steps_is_that_of_the_whole() -> None:
-    size = 33 * MIB + 5
-    assert digest_content(ZeroContent(size)) == digest_of(bytes(size))
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ whatever the number of workers.
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 import deflate
 import msgspec
 from zlib_ng import zlib_ng
+
+from rocwheel.distributions.digest import Digest, Hasher
 
 if TYPE_CHECKING:
     from rocwheel.distributions.content import Content
@@ -23,12 +24,10 @@ __all__ = [
     "DEFLATED",
     "STORED",
     "WHOLE_LIMIT",
-    "Digest",
     "Packed",
     "block_compressor",
     "block_ranges",
     "deflate_block",
-    "digest_content",
     "is_incompressible",
     "pack_whole",
 ]
@@ -36,7 +35,7 @@ __all__ = [
 STORED = 0
 DEFLATED = 8
 
-WHOLE_LIMIT = 200 << 20
+WHOLE_LIMIT = 184 << 20
 """Members up to this size, in bytes, are deflated whole."""
 
 BLOCK = 4 << 20
@@ -47,19 +46,10 @@ _SAMPLE = 64 << 10
 _SAMPLED_FROM = 1 << 20
 _SAMPLE_EVERY = 16 << 20
 _LEAST_SAMPLES = 3
-_HASH_STEP = 16 << 20
 # zlib-ng's levels cost about what libdeflate's next higher ones do; its last is 9.
 _BLOCK_LEVELS = (0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9)
 # zlib-ng's window does not depend on it; fewer symbols to a Huffman table shrink device code by 2 % more than level 9.
 _BLOCK_MEMORY = 7
-
-
-class Digest(msgspec.Struct, frozen=True):
-    """What identifies a member's bytes: CRC-32 for the ZIP directory, SHA-256 for RECORD, and their number."""
-
-    crc32: int
-    sha256: bytes
-    size: int
 
 
 class Packed(msgspec.Struct, frozen=True):
@@ -67,17 +57,6 @@ class Packed(msgspec.Struct, frozen=True):
 
     data: bytes | bytearray | None
     digest: Digest
-
-
-def digest_content(content: Content) -> Digest:
-    """Hash a content in steps, so that memory stays flat."""
-    sha256, crc32 = hashlib.sha256(), 0
-    for start in range(0, content.size, _HASH_STEP):
-        with content.open(start, min(start + _HASH_STEP, content.size)) as buffers:
-            for buffer in buffers:
-                sha256.update(buffer)
-                crc32 = zlib_ng.crc32(buffer, crc32)
-    return Digest(crc32, sha256.digest(), content.size)
 
 
 def is_incompressible(content: Content) -> bool:
@@ -99,8 +78,9 @@ def pack_whole(content: Content, level: int) -> Packed:
     with content.open(0, content.size) as buffers:
         data = _joined(buffers)
         packed = deflate.deflate_compress(data, level)
-        digest = Digest(zlib_ng.crc32(data), hashlib.sha256(data).digest(), len(data))
-    return Packed(packed if len(packed) < digest.size else None, digest)
+        hasher = Hasher()
+        hasher.update(data)
+    return Packed(packed if len(packed) < content.size else None, hasher.digest())
 
 
 def block_ranges(size: int, block: int = BLOCK) -> list[tuple[int, int]]:

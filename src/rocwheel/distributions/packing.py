@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
-
-from zlib_ng import zlib_ng
 
 from rocwheel.distributions.compression import (
     DEFLATED,
     STORED,
     WHOLE_LIMIT,
-    Digest,
     Packed,
     block_ranges,
     deflate_block,
-    digest_content,
     is_incompressible,
     pack_whole,
 )
 from rocwheel.distributions.content import FileContent
+from rocwheel.distributions.digest import Digest, Hasher, digest_content
 from rocwheel.distributions.stream_codec import ENCODER_MEMORY, STREAM_PIECE, compress_piece
 from rocwheel.progress import SILENT, Progress
 
@@ -34,7 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Packer", "Sink"]
 
-_BUDGET = 400 << 20
+# Two of the largest members that are packed whole, for two workers.
+_BUDGET = 2 * WHOLE_LIMIT
 _COPY_STEP = 4 << 20
 
 
@@ -171,9 +168,7 @@ class _EncodedMember:
         self._name = name
         self._mode = mode
         self._bound = content_size + (content_size >> 4) + _COPY_STEP
-        self._sha256 = hashlib.sha256()
-        self._crc32 = 0
-        self._size = 0
+        self._hasher = Hasher()
 
     def begin(self) -> None:
         # The size is known at the end only; what can't compress grows by far less than this bound.
@@ -181,12 +176,10 @@ class _EncodedMember:
 
     def write(self, data: bytes) -> None:
         self._sink.write(data)
-        self._sha256.update(data)
-        self._crc32 = zlib_ng.crc32(data, self._crc32)
-        self._size += len(data)
+        self._hasher.update(data)
 
     def end(self) -> None:
-        self._sink.end(Digest(self._crc32, self._sha256.digest(), self._size))
+        self._sink.end(self._hasher.digest())
 
 
 def _whole_cost(content: Content) -> int:

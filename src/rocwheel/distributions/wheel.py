@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.compression import DEFLATED, STORED, Digest, pack_whole
+from rocwheel.distributions.compression import DEFLATED, STORED, pack_whole
 from rocwheel.distributions.content import BytesContent
 from rocwheel.distributions.record import RecordRow, render_record
 from rocwheel.distributions.zip_writer import ZipTime, ZipWriter
@@ -15,6 +15,8 @@ from rocwheel.files import AtomicFile
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rocwheel.distributions.digest import Digest
 
 __all__ = ["WheelName", "WheelWriter", "normalized_file_part"]
 

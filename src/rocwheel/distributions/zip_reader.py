@@ -12,7 +12,8 @@ from typing import IO, TYPE_CHECKING, cast
 import msgspec
 from zlib_ng import zlib_ng
 
-from rocwheel.distributions.compression import DEFLATED, STORED, Digest
+from rocwheel.distributions.compression import DEFLATED, STORED
+from rocwheel.distributions.digest import Digest
 from rocwheel.errors import InputError, WorkError
 from rocwheel.files import FileRange
 

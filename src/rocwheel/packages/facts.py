@@ -11,8 +11,8 @@ import msgspec
 from rocwheel.binary.bundle_sequence import is_bundle
 from rocwheel.binary.device_code import device_targets
 from rocwheel.binary.elf import Elf, is_elf, read_elf
-from rocwheel.distributions.compression import digest_content
 from rocwheel.distributions.content import FileContent
+from rocwheel.distributions.digest import digest_content
 from rocwheel.errors import InputError, ProblemsError
 from rocwheel.files import FileRange
 from rocwheel.targets.wheels import kpack_target
