@@ -66,8 +66,7 @@ def core_only(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed
 @pytest.fixture
 def compile_c(tmp_path: Path) -> Compile:
     """Compile a text in C with gcc; give the file made."""
-    if not shutil.which("gcc"):
-        pytest.skip("needs gcc (Debian package build-essential)")
+    need("gcc", "build-essential")
 
     def compile_one(name: str, text: str, *options: str) -> Path:
         output = tmp_path / "compiled" / name
@@ -98,6 +97,12 @@ def small_sdk(tmp_path: Path, hip_library: Path, blas_library: Path) -> Path:
     """Return the artifacts of the smallest SDK: a core with HIP's runtime, and one library."""
     write_sdk(tmp_path / "artifacts", hip_library, blas_library)
     return tmp_path / "artifacts"
+
+
+def need(program: str, package: str) -> None:
+    """Skip the test that runs when this machine lacks a program."""
+    if not shutil.which(program):
+        pytest.skip(f"needs {program} (Debian package {package})")
 
 
 def shared(soname: str) -> list[str]:

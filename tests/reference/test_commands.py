@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.reference.conftest import build, shared, write_artifact
+from tests.reference.conftest import build, need, shared, write_artifact
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,6 +115,8 @@ def test_a_library_linked_by_lld_keeps_its_program_headers_covered(
     small_sdk: Path, tmp_path: Path, compile_c: Compile, make_environment: MakeEnvironment
 ) -> None:
     # Given a program and a library of lld, too tight for the run paths that they need
+    need("ld.lld", "lld")
+    need("readelf", "binutils")
     lld = ["-fuse-ld=lld", "-Wl,-z,max-page-size=4096"]
     hip = small_sdk / "core-hip_lib_generic/stage/lib/libamdhip64.so.7"
     text = "int hip(void); int plugin(void) { return hip(); }"
