@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.resources
 import struct
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,6 +12,7 @@ import msgspec
 
 from rocwheel.audit.loader import Library
 from rocwheel.errors import InputError
+from rocwheel.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -99,6 +99,5 @@ class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @functools.cache
 def system_library_patterns() -> tuple[str, ...]:
     """Return the SONAME patterns that the policy beside this module allows."""
-    text = importlib.resources.files(__package__).joinpath("system_libraries.toml").read_bytes()
-    policy = msgspec.toml.decode(text, type=_Policy)
+    policy = read_table("rocwheel.audit", "system_libraries.toml", _Policy)
     return tuple(pattern for patterns in policy.libraries.values() for pattern in patterns)
