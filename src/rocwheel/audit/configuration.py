@@ -1,4 +1,4 @@
-"""What a project says about its audit: ``[tool.rocwheel.audit]`` in ``pyproject.toml``, or a TOML file of its own."""
+"""What a project says about its audit: ``[tool.rocwheel.audit]`` in ``pyproject.toml``, or ``[audit]`` in a recipe."""
 
 from __future__ import annotations
 
@@ -68,18 +68,20 @@ class _Tools(msgspec.Struct, frozen=True):
 
 class _Project(msgspec.Struct, frozen=True):
     tool: _Tools = _Tools()
+    audit: Configuration | None = None
 
 
 def load_configuration(path: Path) -> Configuration:
-    """Read ``[tool.rocwheel.audit]`` of a file, all defaults where it has none.
+    """Read ``[audit]`` of a recipe, else ``[tool.rocwheel.audit]`` of a file; all defaults where it has neither.
 
     Raises `InputError` for a file that can't be read, unknown settings and settings of a wrong type.
     """
     try:
-        return msgspec.toml.decode(path.read_bytes(), type=_Project).tool.rocwheel.audit
+        project = msgspec.toml.decode(path.read_bytes(), type=_Project)
     except OSError as e:
         raise InputError(path, f"cannot be read ({e.strerror})", remedy="Check --config.") from e
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         raise InputError(
             path, str(e), expected="settings under [tool.rocwheel.audit] as the documentation has them"
         ) from e
+    return project.audit if project.audit is not None else project.tool.rocwheel.audit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.folder_reading import is_artifact_folder, read_artifact_folder, read_folder
+from rocwheel.audit.folder_reading import find_site_packages, is_artifact_folder, read_artifact_folder, read_folder
 from rocwheel.audit.tree import Distribution, InstalledFile, Tree
 from rocwheel.audit.wheel_reading import read_wheels
 from rocwheel.errors import InputError
@@ -42,7 +42,7 @@ def _read(path: Path, *, context: bool) -> _Part:
         raise InputError(path, "does not exist", expected="a wheel or a folder")
     if wheels := sorted(path.glob("*.whl")):
         return read_wheels(wheels, context=context)
-    if is_artifact_folder(path):
+    if find_site_packages(path) is None and is_artifact_folder(path):
         return read_artifact_folder(path)
     distributions, files = read_folder(path, context=context)
     if not files:

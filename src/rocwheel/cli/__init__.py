@@ -6,6 +6,7 @@ import sys
 
 from rocwheel.cli import artifacts as artifacts  # importing a group registers its commands
 from rocwheel.cli import artifacts_import as artifacts_import
+from rocwheel.cli import audit as audit
 from rocwheel.cli import build as build
 from rocwheel.cli import demo as demo
 from rocwheel.cli import device as device

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from packaging.utils import InvalidName, canonicalize_name
 
+from rocwheel.audit.configuration import Configuration
 from rocwheel.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
@@ -139,6 +140,8 @@ class Recipe(_Fields, frozen=True):
     license_patterns: tuple[str, ...] = ()
     requires_python: str = ">=3.9"
     run_path_tag: Literal["rpath", "runpath"] = "rpath"
+    audit: Configuration = Configuration()
+    """What ``rocwheel audit --config RECIPE`` is told, such as the libraries that files open by name."""
 
 
 def load_recipe(path: Path | None = None) -> Recipe:

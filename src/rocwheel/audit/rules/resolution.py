@@ -102,7 +102,7 @@ def _undeclared(subject: Subject) -> Iterator[Evidence]:
     seen = set()
     for process in subject.processes:
         owner = subject.tree.owners.get(process.file.distribution)
-        if owner is None or not owner.name:
+        if owner is None or not owner.dist_info:
             continue
         for search in process.loader.searches:
             if search.requester or search.found is None:

@@ -1,0 +1,52 @@
+"""Known findings, kept in a file so that only new ones make an audit fail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.errors import InputError
+from rocwheel.files import atomic_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from rocwheel.audit.finding import Finding
+
+__all__ = ["read_baseline", "write_baseline"]
+
+_SCHEMA = "rocwheel.audit-baseline/1"
+
+
+class _Known(msgspec.Struct, frozen=True):
+    fingerprint: str
+    rule: str = ""
+    found: str = ""
+
+
+class _Baseline(msgspec.Struct, frozen=True):
+    schema: str
+    findings: tuple[_Known, ...]
+
+
+def read_baseline(path: Path) -> frozenset[str]:
+    """Return the fingerprints in a baseline; raise `InputError` for what is none, or of another version."""
+    try:
+        baseline = msgspec.json.decode(path.read_bytes(), type=_Baseline)
+    except OSError as e:
+        raise InputError(path, f"cannot be read ({e.strerror})", remedy="--update-baseline makes one.") from e
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise InputError(path, f"no baseline ({e})", remedy="--update-baseline makes a new one.") from e
+    if baseline.schema != _SCHEMA:
+        raise InputError(path, f"a baseline of schema {baseline.schema!r}", expected=_SCHEMA)
+    return frozenset(known.fingerprint for known in baseline.findings)
+
+
+def write_baseline(path: Path, findings: Iterable[Finding]) -> None:
+    """Write a baseline of all ``findings``; what rule and text they have is there for people to read."""
+    known = {finding.fingerprint: _Known(finding.fingerprint, finding.rule, finding.found) for finding in findings}
+    ordered = sorted(known.values(), key=lambda entry: (entry.rule, entry.found, entry.fingerprint))
+    with atomic_file(path) as file:
+        file.write(msgspec.json.format(msgspec.json.encode(_Baseline(_SCHEMA, tuple(ordered)))) + b"\n")

@@ -1,0 +1,54 @@
+"""Findings as SARIF 2.1.0 (OASIS), for code scanning services."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import rocwheel
+from rocwheel.audit.rules import ALL_RULES
+
+if TYPE_CHECKING:
+    from rocwheel.audit.auditing import AuditReport
+    from rocwheel.audit.finding import Finding, Rule
+
+__all__ = ["to_sarif"]
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_PAGE = "https://rocwheel.readthedocs.io/audit/"
+
+
+def to_sarif(report: AuditReport) -> dict[str, Any]:
+    """Return one run with the checked rules and a result for each finding."""
+    rules = [rule for rule in ALL_RULES if rule.name in report.rules]
+    index = {rule.name: number for number, rule in enumerate(rules)}
+    driver = {
+        "name": "rocwheel",
+        "version": rocwheel.__version__,
+        "informationUri": _PAGE,
+        "rules": [_rule(rule) for rule in rules],
+    }
+    results = [_result(finding, index[finding.rule]) for finding in report.findings]
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.name,
+        "shortDescription": {"text": rule.demand},
+        "help": {"text": rule.remedy},
+        "helpUri": f"{_PAGE}#{rule.name}",
+        "defaultConfiguration": {"level": rule.severity.value},
+    }
+
+
+def _result(finding: Finding, index: int) -> dict[str, Any]:
+    archive, _, member = finding.file.partition("!")
+    logical = [{"fullyQualifiedName": member, "kind": "member"}] if member else []
+    return {
+        "ruleId": finding.rule,
+        "ruleIndex": index,
+        "level": finding.severity.value,
+        "message": {"text": f"{member or archive} {finding.found}. {finding.remedy}"},
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": archive}}, "logicalLocations": logical}],
+        "partialFingerprints": {"rocwheel/1": finding.fingerprint},
+    }

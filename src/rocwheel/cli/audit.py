@@ -1,0 +1,129 @@
+"""``rocwheel audit``: what is wrong with finished packages."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import typer
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from rocwheel.audit.auditing import AuditReport, audit
+from rocwheel.audit.baseline import read_baseline, write_baseline
+from rocwheel.audit.configuration import Configuration, load_configuration
+from rocwheel.audit.finding import Severity
+from rocwheel.audit.reading import read_tree
+from rocwheel.audit.rules import ALL_RULES
+from rocwheel.audit.sarif import to_sarif
+from rocwheel.cli._app import app
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, print_table, results, setup_logging
+from rocwheel.files import atomic_file
+
+__all__ = ["audit_"]
+
+_COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+_PYPROJECT = Path("pyproject.toml")
+
+
+@app.command("audit")
+def audit_(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(metavar="PATH...", help="Wheels, folders of them, environments, artifacts.")
+    ] = None,
+    beside: Annotated[
+        list[Path] | None, typer.Option("--with", help="Packages installed beside these, not audited themselves.")
+    ] = None,
+    select: Annotated[list[str] | None, typer.Option(help="Check only these rules (patterns).")] = None,
+    ignore: Annotated[list[str] | None, typer.Option(help="Leave out these rules (patterns).")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Settings: a pyproject.toml or a recipe; by default ./pyproject.toml.")
+    ] = None,
+    baseline: Annotated[Path | None, typer.Option(help="File of known findings, which are not reported.")] = None,
+    update_baseline: Annotated[bool, typer.Option(help="Write every finding to the baseline.")] = False,
+    expect_runpath: Annotated[str | None, typer.Option(help="The run path every library has to have.")] = None,
+    expect_tag: Annotated[Literal["rpath", "runpath"] | None, typer.Option(help="The kind of run path.")] = None,
+    closed: Annotated[bool, typer.Option(help="The given packages are all there is.")] = False,
+    sarif: Annotated[Path | None, typer.Option(help="Write the findings as SARIF 2.1.0, too.")] = None,
+    rules: Annotated[bool, typer.Option("--rules", help="List the rules and end.")] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Check finished packages: libraries that don't load, run paths, tags, symbols, device code, metadata.
+
+    All packages are taken to be installed together. Nothing of this machine helps them: neither LD_LIBRARY_PATH nor
+    /opt/rocm nor its own libraries. Exit status 1 when there are errors.
+
+    Example: rocwheel audit dist/
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    if rules:
+        print_table(_rules_table())
+        return
+    if not paths:
+        message = "Missing argument 'PATH...'."
+        raise typer.BadParameter(message)
+    given: dict[str, object] = {"expect_runpath": expect_runpath, "expect_tag": expect_tag, "closed": closed or None}
+    given |= {"select": tuple(select or ()) or None, "ignore": tuple(ignore or ()) or None}
+    configuration, base = _configure(config, {name: value for name, value in given.items() if value is not None})
+    known_file = baseline or (base / configuration.baseline if configuration.baseline else None)
+    known = read_baseline(known_file) if known_file and not update_baseline else frozenset()
+    report = audit(read_tree(paths, beside or ()), configuration, known)
+    if update_baseline and known_file:
+        write_baseline(known_file, report.findings)
+    if sarif:
+        with atomic_file(sarif) as file:
+            file.write(msgspec.json.format(msgspec.json.encode(to_sarif(report))))
+    _show(report, json=json, quiet=quiet)
+    if report.errors and not update_baseline:
+        sys.exit(1)
+
+
+def _configure(config: Path | None, given: dict[str, object]) -> tuple[Configuration, Path]:
+    path = config or (_PYPROJECT if _PYPROJECT.is_file() else None)
+    configuration = load_configuration(path) if path else Configuration()
+    return msgspec.structs.replace(configuration, **given), path.parent if path else Path()
+
+
+def _show(report: AuditReport, *, json: bool, quiet: bool) -> None:
+    if json:
+        print_json("audit", 1, {**msgspec.to_builtins(report), "errors": report.errors})
+        return
+    if report.findings:
+        print_table(_summary(report))
+    for finding in report.findings:
+        color = _COLORS[finding.severity]
+        results.print(f"[{color}]{finding.severity.value}[/] [bold]{finding.rule}[/] {escape(finding.file)}")
+        results.print(f"    {escape(finding.found)}\n    -> {escape(finding.remedy)}")
+    if not quiet:
+        results.print(_conclusion(report))
+
+
+def _summary(report: AuditReport) -> Table:
+    counts = Counter((finding.rule, finding.severity) for finding in report.findings)
+    table = Table("severity", "rule", "findings", "demand", box=box.SIMPLE_HEAD)
+    demands = {rule.name: rule.demand for rule in ALL_RULES}
+    for (rule, severity), count in counts.items():
+        table.add_row(Text(severity.value, _COLORS[severity]), rule, str(count), Text(demands[rule]))
+    return table
+
+
+def _conclusion(report: AuditReport) -> str:
+    counts = Counter(finding.severity for finding in report.findings)
+    parts = [f"{counts[severity]} {severity.value}s" for severity in Severity]
+    parts += [f"{report.known} known"] if report.known else []
+    what = f"{report.files} files, {report.libraries} of them programs and libraries"
+    return f"{what}; {len(report.rules)} rules: {', '.join(parts)}"
+
+
+def _rules_table() -> Table:
+    table = Table("rule", "severity", "demand", box=box.SIMPLE_HEAD)
+    for rule in ALL_RULES:
+        table.add_row(rule.name, Text(rule.severity.value, _COLORS[rule.severity]), Text(rule.demand))
+    return table
