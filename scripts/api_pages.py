@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 SOURCE = Path(__file__).parent.parent / "src" / "rocwheel"
 FLOORS = ("index", "packages", "artifacts", "distributions", "targets", "binary")
-FOUNDATION = ("errors", "progress", "files", "demo")
+FOUNDATION = ("errors", "progress", "files", "tables", "demo")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
