@@ -1,0 +1,485 @@
+"""Every rule of the audit: what breaks it, in the words of its finding."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from rocwheel.audit.finding import Finding, Severity
+from rocwheel.audit.rules import ALL_RULES
+from rocwheel.audit.tree import Distribution, InstalledFile, RecordEntry, Tree
+from rocwheel.binary.elf import ElfKind
+from tests.audit.trees import code, data, find, library, package, program, tree
+
+CORE = package("rocm-sdk-core")
+HIP = library("_rocm_sdk_core/lib/libamdhip64.so.7", "libc.so.6")
+USES_CORE = package(requires=("rocm-sdk-core==1.0",))
+TO_CORE = "$ORIGIN/../_rocm_sdk_core/lib"
+AMD_22, AMD_23 = "AMD clang version 22.0.0git (a)", "AMD clang version 23.0.0git (b)"
+
+
+def one(*files: InstalledFile, owner: Distribution | None = None) -> Tree:
+    return tree((owner or package(), list(files)))
+
+
+def with_core(*files: InstalledFile, owner: Distribution = USES_CORE) -> Tree:
+    return tree((owner, list(files)), (CORE, [HIP]))
+
+
+def duplicated_record() -> tuple[RecordEntry, ...]:
+    made = one(data("demo/a.py"))
+    rows = made.distributions[0].record
+    return (*rows, rows[0])
+
+
+BREACHES: dict[str, tuple[Tree, str, str, dict[str, object]]] = {
+    "unresolved-library": (
+        with_core(library("demo/a.so", "libfoo.so.1")),
+        "demo/a.so",
+        "needs libfoo.so.1, which none of the packages, the SDK and the allowed system libraries has",
+        {},
+    ),
+    "unreachable-library": (
+        with_core(library("demo/a.so", "libamdhip64.so.7", runpath="$ORIGIN")),
+        "demo/a.so",
+        (
+            "needs libamdhip64.so.7, which is in _rocm_sdk_core/lib, where its run path doesn't lead: "
+            "only LD_LIBRARY_PATH or an earlier load would help"
+        ),
+        {},
+    ),
+    "inherited-run-path": (
+        one(
+            library("demo/a.so", "libb.so", rpath="$ORIGIN/lib"),
+            library("demo/lib/libb.so", "libc.so"),
+            library("demo/lib/libc.so"),
+        ),
+        "demo/lib/libb.so",
+        "finds libc.so only by the RPATH of whoever loads it",
+        {},
+    ),
+    "unresolved-dlopen": (
+        with_core(library("demo/a.so")),
+        "demo/a.so",
+        "opens libamdhip64.so.7 at run time, which its run path doesn't lead to",
+        {"dlopen": {"demo/*.so": ("libamdhip64.so.7",)}},
+    ),
+    "undeclared-requirement": (
+        with_core(library("demo/a.so", "libamdhip64.so.7", runpath=TO_CORE), owner=package()),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "demo/a.so loads libamdhip64.so.7 from rocm-sdk-core, which it doesn't require",
+        {},
+    ),
+    "unintended-library": (
+        with_core(
+            library("demo/a.so", "libamdhip64.so.7", runpath=f"{TO_CORE}:$ORIGIN"),
+            msgspec.structs.replace(library("demo/libamdhip64.so.7"), sha256=HIP.sha256),
+        ),
+        "demo/a.so",
+        "needs libamdhip64.so.7 and finds _rocm_sdk_core/lib/libamdhip64.so.7 before its own demo/libamdhip64.so.7",
+        {},
+    ),
+    "run-path-relative": (
+        one(library("demo/a.so", runpath="rocm_dis/lib")),
+        "demo/a.so",
+        "searches 'rocm_dis/lib' in whatever folder the process was started",
+        {},
+    ),
+    "run-path-eaten-origin": (
+        one(library("demo/a.so", runpath="/../rocm/lib")),
+        "demo/a.so",
+        "has '/../rocm/lib': a shell or make has eaten $ORIGIN",
+        {},
+    ),
+    "run-path-build-folder": (
+        one(library("demo/a.so", runpath="$ORIGIN/../_solib_k8/_U_S_Sfoo")),
+        "demo/a.so",
+        "searches '$ORIGIN/../_solib_k8/_U_S_Sfoo', of the machine that built it",
+        {},
+    ),
+    "run-path-absolute": (
+        one(library("demo/a.so", runpath="/opt/rocm/lib")),
+        "demo/a.so",
+        "searches '/opt/rocm/lib' of the host, whatever is there",
+        {},
+    ),
+    "run-path-repeated": (
+        one(library("demo/a.so", runpath="$ORIGIN:$ORIGIN/../demo")),
+        "demo/a.so",
+        "names '$ORIGIN/../demo' more than once",
+        {},
+    ),
+    "run-path-dead": (
+        one(library("demo/a.so", runpath="$ORIGIN/lib")),
+        "demo/a.so",
+        "searches '$ORIGIN/lib', which can't exist once it is installed",
+        {},
+    ),
+    "run-path-wrong-depth": (
+        one(library("demo/gpu/a.so", runpath=TO_CORE)),
+        "demo/gpu/a.so",
+        "is 2 deep, where '$ORIGIN/../_rocm_sdk_core/lib' lead beside the package that is meant",
+        {},
+    ),
+    "run-path-mixed": (
+        one(library("demo/a.so", runpath="$ORIGIN"), library("demo/b.so", rpath="$ORIGIN")),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "has 1 files with RPATH (such as demo/b.so) and 1 with RUNPATH",
+        {},
+    ),
+    "run-path-unexpected": (
+        one(library("demo/a.so", runpath="$ORIGIN")),
+        "demo/a.so",
+        "has the run path '$ORIGIN' where '$ORIGIN/../_rocm_sdk_core/lib' is expected",
+        {"expect_runpath": TO_CORE},
+    ),
+    "run-path-tag": (
+        one(library("demo/a.so", rpath="$ORIGIN")),
+        "demo/a.so",
+        "has RPATH where RUNPATH is expected",
+        {"expect_tag": "runpath"},
+    ),
+    "unreadable-binary": (one(data("demo/a.so", problem="truncated")), "demo/a.so", "truncated", {}),
+    "symlink": (
+        one(data("demo/liba.so", link="liba.so.1")),
+        "demo/liba.so",
+        "is a symlink to liba.so.1: installers write its target's name into a file",
+        {},
+    ),
+    "wrong-mode": (
+        one(program("demo/bin/tool", mode=0o100644)),
+        "demo/bin/tool",
+        "is a program of mode 0644, which can't be run",
+        {},
+    ),
+    "duplicate-library": (
+        one(library("demo/libx.so", soname="libx.so.1"), library("demo/libx.so.1")),
+        "demo/libx.so",
+        "has the SONAME libx.so.1 of another file of its package",
+        {},
+    ),
+    "soname-clash": (
+        one(
+            library("demo/a/a.so", "libx.so.1", runpath="$ORIGIN"),
+            library("demo/a/libx.so.1"),
+            library("demo/b/b.so", "libx.so.1", runpath="$ORIGIN"),
+            library("demo/b/libx.so.1"),
+        ),
+        "demo/a/libx.so.1",
+        "and demo/b/libx.so.1 are different files of SONAME libx.so.1",
+        {},
+    ),
+    "path-collision": (
+        tree((package("one"), [data("shared/x.py", sha256=b"1" * 32)]), (package("two"), [data("shared/x.py")])),
+        "shared/x.py",
+        (
+            "shared/x.py is in one-1.0-py3-none-manylinux_2_17_x86_64.whl and two-1.0-py3-none-manylinux_2_17_x86_64.whl, "
+            "with different content"
+        ),
+        {},
+    ),
+    "tag-too-old": (
+        one(library("demo/a.so", versions=("GLIBC_2.34",))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "promises glibc 2.17, but demo/a.so: GLIBC_2.34 asks for more",
+        {},
+    ),
+    "tag-too-new": (
+        one(library("demo/a.so"), owner=package(tag="py3-none-manylinux_2_28_x86_64")),
+        "demo-1.0-py3-none-manylinux_2_28_x86_64.whl",
+        "asks for glibc 2.28, though its files run on 2.17",
+        {},
+    ),
+    "elf-in-any-wheel": (
+        one(library("demo/a.so"), owner=package(tag="py3-none-any")),
+        "demo-1.0-py3-none-any.whl",
+        "is for any platform, but holds demo/a.so",
+        {},
+    ),
+    "elf-in-purelib": (
+        one(library("demo/a.so"), owner=package(is_purelib=True)),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "says Root-Is-Purelib: true, but holds demo/a.so",
+        {},
+    ),
+    "wrong-machine": (
+        one(library("demo/a.so", machine=183)),
+        "demo/a.so",
+        "is for machine 183, which demo-1.0-py3-none-manylinux_2_17_x86_64.whl doesn't name",
+        {},
+    ),
+    "tag-mismatch": (
+        one(owner=package(tags=("py3-none-any",))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "WHEEL says py3-none-any",
+        {},
+    ),
+    "executable-stack": (
+        one(library("demo/a.so", executable_stack=True)),
+        "demo/a.so",
+        "asks for an executable stack, which newer systems refuse to dlopen",
+        {},
+    ),
+    "text-relocations": (
+        one(library("demo/a.so", text_relocations=True)),
+        "demo/a.so",
+        "has text relocations: its code is written to when it is loaded",
+        {},
+    ),
+    "writable-code": (
+        one(library("demo/a.so", writable_code=True)),
+        "demo/a.so",
+        "has a segment that is both writable and executable",
+        {},
+    ),
+    "missing-build-id": (
+        one(library("demo/a.so", build_id=None)),
+        "demo/a.so",
+        "has no build id: its debug information can't be told",
+        {},
+    ),
+    "two-llvms": (
+        one(
+            library(
+                "demo/liba.so", "libb.so", runpath="$ORIGIN", exports=("LLVMInitializeCore", "_ZN4llvm2cl", "_init")
+            ),
+            library("demo/libb.so", exports=("LLVMInitializeCore", "_ZN4llvm2cl", "_init")),
+        ),
+        "demo/liba.so",
+        (
+            "2 symbols are defined in demo/liba.so and demo/libb.so, both loaded for demo/liba.so: "
+            "LLVMInitializeCore, _ZN4llvm2cl"
+        ),
+        {},
+    ),
+    "symbol-collision": (
+        one(
+            library("demo/liba.so", "libb.so", runpath="$ORIGIN", exports=("answer", "_init")),
+            library("demo/libb.so", exports=("answer", "_init")),
+        ),
+        "demo/liba.so",
+        "1 symbols are defined in demo/liba.so and demo/libb.so, both loaded for demo/liba.so: answer",
+        {},
+    ),
+    "device-target-missing": (
+        one(library("demo/a.so", device=code(("gfx906", "gfx942"), ("gfx906",)))),
+        "demo/a.so",
+        "1 of 2 bundles have no code for gfx942: 1",
+        {},
+    ),
+    "device-target-absent": (
+        one(library("lib/a.so", device=code(("gfx906",))), owner=package("rocm-sdk-device-gfx942")),
+        "rocm_sdk_device_gfx942-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "promises code for gfx942, and has none",
+        {},
+    ),
+    "device-code-versions": (
+        one(library("demo/a.so", device=code(("gfx906",), versions=(4, 5)))),
+        "demo/a.so",
+        "mixes code objects of versions 4, 5",
+        {},
+    ),
+    "device-code-plain": (
+        one(library("demo/a.so", device=code(("gfx906",), size=5_000_000, compressed=False))),
+        "demo/a.so",
+        "1 bundles of 5.0 MB are not compressed, though the runtime reads such",
+        {},
+    ),
+    "kernel-metadata": (
+        one(library("demo/a.so", device=code(("gfx906",), faults=("a metadata note without amdhsa.target",)))),
+        "demo/a.so",
+        "a metadata note without amdhsa.target",
+        {},
+    ),
+    "device-compilers": (
+        one(library("demo/a.so", compilers=(AMD_22,)), library("demo/b.so", compilers=(AMD_23,))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        f"holds code of 2 AMD compilers: {AMD_22} in demo/a.so; {AMD_23} in demo/b.so",
+        {},
+    ),
+    "host-compiler": (
+        one(library("demo/a.so", compilers=("clang version 18.1.8", AMD_22), device=code(("gfx906",)))),
+        "demo/a.so",
+        f"has host code of clang version 18.1.8 beside device code of {AMD_22}",
+        {},
+    ),
+    "license-file-missing": (
+        one(owner=package(license_files=("LICENSE", "NOTICE"))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "names the licence file NOTICE, which it doesn't hold",
+        {},
+    ),
+    "license-missing": (
+        one(owner=package(license="")),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "holds no licence text",
+        {},
+    ),
+    "metadata-malformed": (
+        one(owner=package(requires=("rocm-sdk-core = 1",))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "Requires-Dist 'rocm-sdk-core = 1' is malformed",
+        {},
+    ),
+    "requirement-unsatisfied": (
+        with_core(owner=package(requires=("rocm-sdk-core==1.0.post1",))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "requires rocm-sdk-core==1.0.post1, but beside it is version 1.0",
+        {},
+    ),
+    "requirement-unavailable": (
+        one(owner=package(requires=('amd_hipblas_instinct; extra == "with-rocm"',), extras=("with-rocm",))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        'requires amd_hipblas_instinct; extra == "with-rocm", which none of the given packages is',
+        {"closed": True},
+    ),
+    "record-wrong": (
+        one(data("demo/a.py"), owner=package(record=duplicated_record())),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "RECORD lists demo-1.0.dist-info/METADATA 2 times",
+        {},
+    ),
+    "import-clash": (
+        tree((package("one"), [data("plugins/__init__.py")]), (package("two"), [data("plugins/x.py")])),
+        "one-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "ships plugins/__init__.py, in a namespace that two-1.0-py3-none-manylinux_2_17_x86_64.whl uses, too",
+        {},
+    ),
+}
+
+
+def brief(findings: list[Finding]) -> list[tuple[str, str, str]]:
+    return [
+        (finding.rule, finding.file.rpartition("!")[2].removeprefix("dist/"), finding.found) for finding in findings
+    ]
+
+
+@pytest.mark.parametrize("rule", BREACHES)
+def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+    audited, file, found, settings = BREACHES[rule]
+    assert brief(find(audited, **settings)) == [(rule, file, found)]
+
+
+def test_every_rule_has_its_breach_here() -> None:
+    assert set(BREACHES) == {rule.name for rule in ALL_RULES}
+
+
+def test_a_package_that_finds_the_sdk_by_its_run_path_has_no_findings() -> None:
+    audited = with_core(
+        library("demo/a.so", "libamdhip64.so.7", "libb.so", "libc.so.6", runpath=f"$ORIGIN:{TO_CORE}"),
+        library("demo/libb.so", "libm.so.6"),
+        data("demo/__init__.py"),
+    )
+    assert find(audited) == []
+
+
+def test_the_sdk_is_taken_to_be_where_its_packages_put_it() -> None:
+    owner = package(requires=("rocm-sdk-core", "rocm-sdk-libraries"))
+    entries = f"{TO_CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"
+    audited = one(library("demo/a.so", "libamdhip64.so.7", "libMIOpen.so.1", runpath=entries), owner=owner)
+    assert find(audited) == []
+
+
+def test_a_library_of_the_sdk_in_another_folder_of_its_package_is_not_found() -> None:
+    audited = one(library("demo/a.so", "librocm_sysdeps_drm.so.2", runpath=TO_CORE), owner=USES_CORE)
+    (finding,) = find(audited)
+    assert finding.rule == "unreachable-library"
+    assert finding.found.startswith("needs librocm_sysdeps_drm.so.2, which is in _rocm_sdk_core/lib/rocm_sysdeps/lib,")
+    assert finding.remedy.startswith("Add $ORIGIN/../_rocm_sdk_core/lib/rocm_sysdeps/lib to its run path")
+
+
+def test_an_absolute_entry_is_named_where_it_may_help_on_the_builders_machine() -> None:
+    (_, finding) = sorted(find(one(library("demo/a.so", "libfoo.so.1", runpath="/opt/rocm/lib"))), key=lambda f: f.rule)
+    assert finding.found.endswith(" has (only a host that has it in /opt/rocm/lib finds it)")
+
+
+def test_another_version_that_the_sdk_has_is_named() -> None:
+    (finding,) = find(one(library("demo/a.so", "libamdhip64.so.6")))
+    assert finding.found.endswith(" has; they have libamdhip64.so.7")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "/home/me/build/lib", "/tmp/x/lib", "$ORIGIN/_a.so.runfiles/__main__/_solib_local/x", "$ORIGIN/../../external/r/lib",
+        "/usr/lib/python3/site-packages/torch/lib", "bazel-out/k8-opt/bin",
+    ],
+)  # fmt: skip
+def test_build_folders_are_told_by_their_names(entry: str) -> None:
+    found = find(one(library("demo/a.so", runpath=entry)), select=("run-path-build-folder",))
+    assert [finding.rule for finding in found] == ["run-path-build-folder"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "found"),
+    [(0o104755, "has mode 4755, which runs it as another user"), (0o100666, "has mode 0666")],
+)
+def test_modes_that_installers_should_not_see_are_found(mode: int, found: str) -> None:
+    assert [finding.found for finding in find(one(data("demo/x", mode=mode)))] == [found]
+
+
+def test_libraries_with_versions_of_their_own_do_not_collide() -> None:
+    audited = one(
+        library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=("LLVMStart",), definitions=("LLVM_15",)),
+        library("demo/libb.so", exports=("LLVMStart",), definitions=("LLVM_19",)),
+    )
+    assert find(audited) == []
+
+
+def test_libraries_that_no_process_loads_together_do_not_collide() -> None:
+    audited = one(library("demo/a.so", exports=("answer",)), library("demo/b.so", exports=("answer",)))
+    assert find(audited) == []
+
+
+def test_a_target_may_be_carried_as_its_variant_or_by_a_files_name() -> None:
+    owner = package("rocm-sdk-device-gfx90a")
+    assert find(one(library("lib/a.so", device=code(("gfx90a:xnack+",))), owner=owner)) == []
+    assert find(one(data("lib/blas_lib_gfx90a.kpack"), owner=owner)) == []
+
+
+def test_a_device_package_may_add_to_the_folder_of_what_it_requires() -> None:
+    libraries = package("libs")
+    device = package("device", requires=("libs",))
+    assert find(tree((libraries, [data("_libs/__init__.py")]), (device, [data("_libs/tuning.py")]))) == []
+
+
+def test_record_has_to_match_the_files() -> None:
+    rows = (RecordEntry("demo/a.py", "sha256=AAAA", "1"), RecordEntry("demo/gone.py", "", ""))
+    found = [finding.found for finding in find(one(data("demo/a.py"), owner=package(record=rows)))]
+    assert found == [
+        "RECORD doesn't list demo-1.0.dist-info/METADATA",
+        "RECORD doesn't list demo-1.0.dist-info/WHEEL",
+        "RECORD doesn't list demo-1.0.dist-info/licenses/LICENSE",
+        "RECORD has another hash for demo/a.py",
+        "RECORD lists demo/gone.py, which is absent",
+    ]
+
+
+def test_context_is_not_audited_itself() -> None:
+    bad = library("_rocm_sdk_core/lib/libamdhip64.so.7", runpath="/home/me", executable_stack=True)
+    context = msgspec.structs.replace(CORE, is_context=True)
+    assert find(tree((USES_CORE, [library("demo/a.so", "libamdhip64.so.7", runpath=TO_CORE)]), (context, [bad]))) == []
+
+
+def test_an_install_prefix_may_hold_symlinks_and_libraries_of_several_names() -> None:
+    files = (
+        data("lib/libx.so", link="libx.so.1"),
+        library("lib/libx.so.1.0", soname="libx.so.1"),
+        data("lib/libx.so.1", link="libx.so.1.0"),
+        library("lib/liby.so", "libx.so.1", runpath="$ORIGIN"),
+    )
+    assert find(Tree((), files, is_prefix=True)) == []
+
+
+def test_code_objects_and_object_files_are_not_loaded() -> None:
+    audited = one(library("demo/k.co", "libnothing.so", machine=224, kind=ElfKind.CODE_OBJECT, soname=None))
+    assert find(audited) == []
+
+
+def test_severities_are_errors_warnings_and_notes_in_that_order() -> None:
+    audited = one(library("demo/a.so", runpath="/opt/rocm/lib", executable_stack=True, build_id=None))
+    assert [finding.severity for finding in find(audited)] == [Severity.ERROR, Severity.WARNING, Severity.NOTE]
+
+
+def test_names_of_rules_are_words_with_hyphens() -> None:
+    assert all(rule.name.replace("-", "").isalpha() and rule.name == rule.name.lower() for rule in ALL_RULES)
