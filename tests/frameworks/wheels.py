@@ -16,13 +16,14 @@ HIP = "_rocm_sdk_core/lib/libamdhip64.so.7"
 PJRT_SOURCE = "int hipGetDeviceCount(int *); int GetPjrtApi(void) { int n; return hipGetDeviceCount(&n); }"
 MODULE_SOURCE = "int hipGetDeviceCount(int *); int PyInit_{name}(void) {{ int n; return hipGetDeviceCount(&n); }}"
 RIGHT = "-Wl,-rpath,$ORIGIN/../../_rocm_sdk_core/lib"
+MODULES = ("_hybrid", "_linalg", "_prng", "_rnn", "_solver", "_sparse", "_triton", "rocm_plugin_extension")
 COMMITS = {"ROCm/rocm-jax": "0123456789abcdef0123456789abcdef01234567"}
 
 
 def make_outputs(folder: Path, compile_library: Compile, hip: Path, *options: str) -> Path:
-    """Make what a Bazel build of JAX leaves, small: the PJRT plugin, two extension modules, and the sources' files."""
+    """Make what a Bazel build of JAX leaves, small: the PJRT plugin, the extension modules, and the sources' files."""
     compile_library(folder / "pjrt/pjrt_c_api_gpu_plugin.so", PJRT_SOURCE, str(hip), *(options or (RIGHT,)))
-    for name in ("_linalg", "rocm_plugin_extension"):
+    for name in MODULES:
         run_path = "-Wl,-rpath,$ORIGIN/../_rocm_sdk_core/lib"
         compile_library(folder / f"rocm/{name}.so", MODULE_SOURCE.format(name=name), str(hip), run_path)
     (folder / "rocm/__init__.py").write_text("def initialize():\n    pass\n")

@@ -1,4 +1,4 @@
-"""``rocwheel jax``: JAX's wheels for ROCm."""
+"""``rocwheel jax``: what a Bazel build of JAX for ROCm takes: settings, Starlark, commands."""
 
 from __future__ import annotations
 
@@ -9,37 +9,32 @@ from typing import Annotated
 import typer
 
 from rocwheel.cli._app import app
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, setup_logging
-from rocwheel.cli.wheel import (
-    CommitOption,
-    DestDirOption,
-    ManifestOption,
-    OutputOption,
-    PlatformOption,
-    PythonOption,
-    RepairOption,
-    SourceOption,
-    VerifyOption,
-    WithOption,
-    run_wheel_job,
-)
-from rocwheel.cli.wheel import read_description as read_file
-from rocwheel.frameworks.jax_wheels import jax_wheel_description
-from rocwheel.frameworks.stamps import parse_commits
-from rocwheel.frameworks.wheel_job import WheelBuild, WheelJob
-from rocwheel.frameworks.wheel_spec import parse_values, read_spec_data
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, setup_logging
+from rocwheel.frameworks.bazel_settings import read_settings
+from rocwheel.frameworks.bazelrc import render_bazelrc
+from rocwheel.frameworks.build_commands import spell_commands, wheel_commands
+from rocwheel.frameworks.generated_file import GeneratedFile
+from rocwheel.frameworks.starlark_files import starlark_package
+from rocwheel.targets.detection import native_targets
+from rocwheel.targets.target_set import parse_target_set
 
-__all__ = ["jax_app", "wheel"]
+__all__ = ["bazelrc", "commands", "jax_app", "starlark"]
 
 jax_app = typer.Typer(name="jax", help="JAX for ROCm: Bazel settings, build commands, wheels.", no_args_is_help=True)
 app.add_typer(jax_app)
 
+SettingsOption = Annotated[
+    Path, typer.Option("--settings", "-s", metavar="FILE", help="The build's settings, TOML.", show_default=True)
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that were edited by hand.")]
 
-class WheelKind(str, Enum):
-    """Which of JAX's wheels."""
 
-    PLUGIN = "plugin"
-    PJRT = "pjrt"
+class CommandFormChoice(str, Enum):
+    """What the commands are for."""
+
+    SHELL = "shell"
+    MAKEFILE = "makefile"
+    CI = "ci"
 
 
 @jax_app.callback()
@@ -48,46 +43,81 @@ def jax() -> None:
 
 
 @jax_app.command()
-def wheel(
-    kind: Annotated[WheelKind, typer.Argument(help="plugin: the extension modules. pjrt: the PJRT plugin.")],
-    version: Annotated[str, typer.Option("--version", help="The wheel's version, that of JAX.")],
-    src: SourceOption = None,
-    runfiles_manifest: ManifestOption = None,
-    rocm: Annotated[str, typer.Option("--rocm", metavar="MAJOR", help="The major version in the names.")] = "7",
-    spec: Annotated[
-        Path | None, typer.Option("--spec", metavar="FILE", help="A description in place of the one for ROCm's JAX.")
+def bazelrc(
+    settings: SettingsOption = Path("rocm.toml"),
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The fragment. [default: standard output]")
     ] = None,
-    values: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="The value of a placeholder.")
-    ] = None,
-    commit: CommitOption = None,
-    python: PythonOption = "",
-    platform_tag: PlatformOption = "",
-    companions: WithOption = None,
-    repair: RepairOption = False,
-    verify: VerifyOption = True,
-    dest_dir: DestDirOption = Path("dist"),
-    output: OutputOption = None,
+    force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Assemble one of JAX's two wheels from Bazel's outputs, and check that its files find their libraries.
+    """Write a .bazelrc fragment with the configs rocm_build, python3XX, avx_posix and native_arch_posix.
 
-    Example: rocwheel jax wheel pjrt --version 0.12.0 --src bazel-bin/pjrt --src LICENSE --with packages/dist
+    With --output, what changes is printed as a diff, and a file that was edited by hand stays as it is.
+
+    Example: rocwheel jax bazelrc --settings rocm.toml --output rocm.bazelrc
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    build = WheelBuild(
-        sources=tuple(src or ()),
-        runfiles_manifest=runfiles_manifest,
-        commits=parse_commits(commit or ()),
-        python=python,
-        platform_tag=platform_tag,
-        companions=tuple(companions or ()),
-        repair=repair,
-        verify=verify,
-    )
-    description = read_spec_data(read_file(spec), source=spec) if spec else jax_wheel_description(kind.value)
-    given = {"rocm": rocm, **parse_values(values or ()), "version": version}
-    job = WheelJob(str(spec or f"jax {kind.value}"), description, given, build, dest_dir, output)
-    run_wheel_job(job, json=json, quiet=quiet)
+    given = read_settings(settings)
+    targets = parse_target_set(given.targets, source=f"{settings}: targets", native=native_targets)
+    fragment = GeneratedFile(f"Made by rocwheel jax bazelrc from {settings.name};", render_bazelrc(given, targets))
+    diff = fragment.write(output, force=force) if output else ""
+    if json:
+        print_json("jax.bazelrc", 1, {"text": fragment.text, "diff": diff})
+    else:
+        typer.echo(diff if output else fragment.text, nl=False)
+
+
+@jax_app.command()
+def starlark(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of the workspace; it becomes a package.")],
+    bzlmod: Annotated[bool, typer.Option("--bzlmod", help="For MODULE.bazel; otherwise for WORKSPACE.")] = False,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Write the Starlark rules for libraries and wheels of ROCm, and print the lines that declare them.
+
+    Example: rocwheel jax starlark rocm_wheel >> WORKSPACE
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    package = starlark_package(folder, "bzlmod" if bzlmod else "workspace")
+    diff = package.write(folder, force=force)
+    if not quiet:
+        messages.print(diff or f"{folder}: nothing changed", markup=False, end="" if diff else "\n")
+    if json:
+        print_json("jax.starlark", 1, {"files": list(package.files), "declaration": package.declaration, "diff": diff})
+    else:
+        typer.echo(package.declaration, nl=False)
+
+
+@jax_app.command()
+def commands(
+    version: Annotated[str, typer.Option("--version", help="The wheels' version, that of JAX.")],
+    settings: SettingsOption = Path("rocm.toml"),
+    form: Annotated[
+        CommandFormChoice, typer.Option("--form", help="A shell script, a Makefile, or workflow steps.")
+    ] = CommandFormChoice.SHELL,
+    sdk: Annotated[
+        str, typer.Option("--with", metavar="DIR", help="The folder of the SDK's packages, for the verification.")
+    ] = "",
+    repository: Annotated[str, typer.Option(help="What the stamped commit is of.")] = "ROCm/rocm-jax",
+    dest_dir: Annotated[str, typer.Option(metavar="DIR", help="Where the wheels go.")] = "dist",
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print the commands that build both wheels, for each Python: plain Bazel, and the assembly.
+
+    Example: rocwheel jax commands --settings rocm.toml --version 0.12.0 --form makefile
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    made = wheel_commands(read_settings(settings), version=version, sdk=sdk, repository=repository, dest_dir=dest_dir)
+    text = spell_commands(made, form.value)
+    if json:
+        print_json("jax.commands", 1, {"form": form.value, "text": text})
+    else:
+        typer.echo(text, nl=False)

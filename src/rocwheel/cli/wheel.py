@@ -1,35 +1,23 @@
-"""``rocwheel wheel``: a framework's wheel from a description and the outputs of its build."""
+"""``rocwheel wheel`` and ``rocwheel jax wheel``: a framework's wheel from a description and build outputs."""
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rocwheel.cli._app import app
+from rocwheel.cli.jax import jax_app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, setup_logging
 from rocwheel.errors import InputError
+from rocwheel.frameworks.jax_wheels import jax_wheel_description
 from rocwheel.frameworks.stamps import parse_commits
 from rocwheel.frameworks.wheel_job import WheelBuild, WheelJob
 from rocwheel.frameworks.wheel_spec import parse_values, read_spec_data
 
-__all__ = [
-    "CommitOption",
-    "DestDirOption",
-    "ManifestOption",
-    "OutputOption",
-    "PlatformOption",
-    "PythonOption",
-    "RepairOption",
-    "SourceOption",
-    "VerifyOption",
-    "VersionOption",
-    "WithOption",
-    "read_description",
-    "run_wheel_job",
-    "wheel",
-]
+__all__ = ["jax_wheel", "wheel"]
 
 SourceOption = Annotated[
     list[Path] | None, typer.Option("--src", metavar="PATH", help="A build output, or a folder that outputs are below.")
@@ -56,6 +44,13 @@ DestDirOption = Annotated[Path, typer.Option("--dest-dir", metavar="DIR", help="
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="The wheel itself; fails if tags say otherwise.")
 ]
+
+
+class WheelKind(str, Enum):
+    """Which of JAX's wheels."""
+
+    PLUGIN = "plugin"
+    PJRT = "pjrt"
 
 
 def read_description(path: Path) -> bytes:
@@ -117,3 +112,49 @@ def wheel(
     description = read_spec_data(read_description(spec), source=spec)
     given = parse_values(values or ()) | ({"version": version} if version else {})
     run_wheel_job(WheelJob(str(spec), description, given, build, dest_dir, output), json=json, quiet=quiet)
+
+
+@jax_app.command("wheel")
+def jax_wheel(
+    kind: Annotated[WheelKind, typer.Argument(help="plugin: the extension modules. pjrt: the PJRT plugin.")],
+    version: Annotated[str, typer.Option("--version", help="The wheel's version, that of JAX.")],
+    src: SourceOption = None,
+    runfiles_manifest: ManifestOption = None,
+    rocm: Annotated[str, typer.Option("--rocm", metavar="MAJOR", help="The major version in the names.")] = "7",
+    spec: Annotated[
+        Path | None, typer.Option("--spec", metavar="FILE", help="A description in place of the one for ROCm's JAX.")
+    ] = None,
+    values: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="The value of a placeholder.")
+    ] = None,
+    commit: CommitOption = None,
+    python: PythonOption = "",
+    platform_tag: PlatformOption = "",
+    companions: WithOption = None,
+    repair: RepairOption = False,
+    verify: VerifyOption = True,
+    dest_dir: DestDirOption = Path("dist"),
+    output: OutputOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Assemble one of JAX's two wheels from Bazel's outputs, and check that its files find their libraries.
+
+    Example: rocwheel jax wheel pjrt --version 0.12.0 --src bazel-bin/pjrt --src LICENSE --with packages/dist
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    build = WheelBuild(
+        sources=tuple(src or ()),
+        runfiles_manifest=runfiles_manifest,
+        commits=parse_commits(commit or ()),
+        python=python,
+        platform_tag=platform_tag,
+        companions=tuple(companions or ()),
+        repair=repair,
+        verify=verify,
+    )
+    description = read_spec_data(read_description(spec), source=spec) if spec else jax_wheel_description(kind.value)
+    given = {"rocm": rocm, **parse_values(values or ()), "version": version}
+    job = WheelJob(str(spec or f"jax {kind.value}"), description, given, build, dest_dir, output)
+    run_wheel_job(job, json=json, quiet=quiet)

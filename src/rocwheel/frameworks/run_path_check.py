@@ -39,18 +39,19 @@ class WrongRunPathsError(ProblemsError):
 
 
 def wrong_run_paths(
-    files: Mapping[str, Elf], companions: Mapping[str, Elf], system_entries: Collection[str] = ()
+    files: Mapping[str, Elf], companions: Mapping[str, Elf], meant: Collection[str] = ()
 ) -> list[RunPathError]:
     """Return what is wrong with the run paths of ``files``, installed beside ``companions``; both by their place.
 
-    ``system_entries`` are the absolute entries that are meant. ``LD_LIBRARY_PATH`` is taken to be unset, and of the
+    ``meant`` are entries that are right wherever they lead: absolute ones as they are written, and folders in
+    site-packages that the SDK's packages may have. ``LD_LIBRARY_PATH`` is taken to be unset, and of the
     system only what every supported one has counts.
     """
     disk = TreeDisk({**companions, **files}, {})
     problems: list[RunPathError] = []
     for place, elf in sorted(files.items()):
         if elf.kind in (ElfKind.SHARED_OBJECT, ElfKind.EXECUTABLE):
-            problems += _entry_problems(place, elf, disk, system_entries)
+            problems += _entry_problems(place, elf, disk, meant)
             problems += _missing(place, elf, disk)
     return problems
 
@@ -68,17 +69,17 @@ def _missing(place: str, elf: Elf, disk: TreeDisk) -> Iterator[RunPathError]:
         yield RunPathError(path, found, remedy=remedy)
 
 
-def _entry_problems(place: str, elf: Elf, disk: TreeDisk, system_entries: Collection[str]) -> Iterator[RunPathError]:
+def _entry_problems(place: str, elf: Elf, disk: TreeDisk, meant: Collection[str]) -> Iterator[RunPathError]:
     entries = split_run_path(elf.runpath if elf.runpath is not None else elf.rpath)
     for entry in dict.fromkeys(entries):
         if entries.count(entry) > 1:
             yield RunPathError(place, f"has the run path entry {entry!r} {entries.count(entry)} times", expected="once")
-        if reason := _fault(entry, posixpath.dirname(place), disk, system_entries):
+        if reason := _fault(entry, posixpath.dirname(place), disk, meant):
             yield RunPathError(place, f"has the run path entry {entry!r}, {reason}")
 
 
-def _fault(entry: str, folder: str, disk: TreeDisk, system_entries: Collection[str]) -> str:
-    if entry in system_entries:
+def _fault(entry: str, folder: str, disk: TreeDisk, meant: Collection[str]) -> str:
+    if entry in meant:
         return ""
     if _BUILD_FOLDER.search(entry):
         return "which is a folder of the build"
@@ -88,5 +89,5 @@ def _fault(entry: str, folder: str, disk: TreeDisk, system_entries: Collection[s
     target = resolve_entry(entry, folder)
     if target is None:
         return "which is relative to the folder that a program happens to run in"
-    found = disk.is_folder(posixpath.normpath(posixpath.join(SITE, target)))
+    found = target in meant or disk.is_folder(posixpath.normpath(posixpath.join(SITE, target)))
     return "" if found else "which leads to no folder of the packages"

@@ -89,11 +89,12 @@ class WheelJob(msgspec.Struct, frozen=True):
 
     def _verified(self, draft: WheelDraft, spec: WheelSpec) -> WheelDraft:
         companions = read_installed_elves(self.build.companions)
+        search = spec.search or sdk_search_folders(load_recipe())
         if self.build.repair:
-            search = spec.search or sdk_search_folders(load_recipe())
             draft = repair_run_paths(draft, companions, search)
         files = {member.place: member.elf for member in draft.members if member.elf}
-        problems = wrong_run_paths(files, companions, spec.system_run_paths) if self.build.verify else []
+        meant = (*spec.system_run_paths, *search)
+        problems = wrong_run_paths(files, companions, meant) if self.build.verify else []
         if problems:
             raise WrongRunPathsError(draft.name.file_name, problems)
         return draft

@@ -1,0 +1,132 @@
+"""The settings of a Bazel build for ROCm, from one small TOML file: what ``.bazelrc`` and commands are made from."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from rocwheel.errors import InputError, ProblemsError
+from rocwheel.frameworks.sdk_layout import sdk_search_folders
+from rocwheel.packages.recipe import load_recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["BazelSettings", "CpuFeatures", "SettingsError", "read_settings"]
+
+CpuFeatures = Literal["release", "native", "default"]
+"""``release``: AVX, as published wheels have. ``native``: this machine's. ``default``: the compiler's."""
+
+_PYTHON = re.compile(r"3\.[0-9]{1,2}(-ft)?")
+_ENTRY = re.compile(r"\$(?:ORIGIN|SITE_PACKAGES)(?:/[^:$,]*)?|/[^:$,]+")
+_COMPILER_MAJOR = re.compile(r"(?:llvm|clang|gcc|g\+\+)-(\d+)")
+_BAZEL_LABEL = re.compile(r"(@[\w.~-]*)?//[\w./+=,@~-]*(:[\w./+=,@~-]+)?|:[\w./+=,@~-]+")
+
+
+class SettingsError(InputError):
+    """Settings that can't be used."""
+
+
+class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """Use `read_settings`; the constructor checks nothing."""
+
+    schema: Literal[1]
+    compiler: str
+    """The C++ compiler's path."""
+    python_versions: tuple[str, ...]
+    """Such as ``3.12``, or ``3.13-ft`` for the free-threaded build."""
+    targets: tuple[str, ...]
+    """GPU targets, in any words of ``rocwheel targets``."""
+    compiler_version: int = 0
+    """Its major version; 0 where the path tells it."""
+    rocm_path: str = ""
+    """The ROCm that is built against; empty where the workspace brings its own."""
+    rocm_version: str = "7"
+    """The major version in the wheels' names."""
+    cpu_features: CpuFeatures = "release"
+    compress_device_code: bool = True
+    search: tuple[str, ...] = ()
+    """Run path entries: ``$SITE_PACKAGES/FOLDER``, ``$ORIGIN/FOLDER`` or absolute; by default the SDK's folders."""
+    target_family: str = ""
+    """For an SDK in the per-family layout: the family whose libraries are searched."""
+    run_path_tag: Literal["rpath", "runpath"] = "runpath"
+    crosstool: str = ""
+    """The label of a C++ toolchain for ``--crosstool_top``, such as ``@local_config_rocm//crosstool:toolchain``."""
+    configs: tuple[str, ...] = ()
+    """Configs of the workspace that ``rocm_build`` includes."""
+    options: tuple[str, ...] = ()
+    """Further options of ``rocm_build``, literally."""
+    remote_execution: str = ""
+    """A file of the workspace that defines ``rocm_rbe``; with it, ``rocm_build_remote`` builds remotely."""
+    wheel_sources: tuple[str, ...] = ("LICENSE",)
+    """Files of the source tree that the wheels take, beside the outputs of Bazel."""
+    pjrt_spec: str = ""
+    """The description of the PJRT wheel, a file of the source tree; empty for the one of ROCm's JAX."""
+    plugin_spec: str = ""
+    """The same for the wheels of extension modules."""
+    pjrt_targets: tuple[str, ...] = ("//pjrt:pjrt_c_api_gpu_plugin.so",)
+    plugin_targets: tuple[str, ...] = ("//jaxlib_ext/tools:build_gpu_kernels_wheel",)
+
+    @property
+    def compiler_major(self) -> int | None:
+        """The compiler's major version, as given or in its path."""
+        found = _COMPILER_MAJOR.findall(self.compiler)
+        return self.compiler_version or (int(found[-1]) if found else None)
+
+    @property
+    def is_clang(self) -> bool:
+        """Whether the compiler is a clang."""
+        return "clang" in self.compiler.rpartition("/")[2]
+
+    @property
+    def run_path(self) -> str:
+        """The value of ``ROCM_WHEEL_RPATH``."""
+        folders = () if self.search else sdk_search_folders(load_recipe(), self.target_family)
+        return ":".join(self.search or (f"$SITE_PACKAGES/{folder}" for folder in folders))
+
+
+def read_settings(path: Path) -> BazelSettings:
+    """Read settings; raise `SettingsError` for text that is none, `ProblemsError` with every wrong value."""
+    try:
+        settings = msgspec.toml.decode(path.read_bytes(), type=BazelSettings)
+    except OSError as e:
+        raise SettingsError(path, f"cannot be read ({e.strerror})", remedy="Check --settings.") from e
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise SettingsError(path, f"holds no settings: {e}", remedy="See the fields in the documentation.") from e
+    if problems := list(_problems(settings, path)):
+        raise ProblemsError(str(path), problems)
+    return settings
+
+
+def _problems(settings: BazelSettings, path: Path) -> Iterator[SettingsError]:
+    if not settings.compiler:
+        yield SettingsError(path, "compiler is empty", expected="the path of clang or gcc")
+    if not settings.python_versions:
+        yield SettingsError(path, "python-versions is empty", expected="at least one")
+    for version in settings.python_versions:
+        if not _PYTHON.fullmatch(version):
+            yield SettingsError(path, f"python-versions names {version!r}", expected="such as '3.12' or '3.13-ft'")
+    for entry in settings.search:
+        if not _ENTRY.fullmatch(entry) or entry.startswith("/.."):
+            expected = "$SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder"
+            yield SettingsError(path, f"search names {entry!r}", expected=expected)
+    for label in (*settings.pjrt_targets, *settings.plugin_targets, *filter(None, [settings.crosstool])):
+        if not _BAZEL_LABEL.fullmatch(label):
+            yield SettingsError(path, f"{label!r} is no Bazel label", expected="such as //pjrt:plugin.so")
+    yield from _control_characters(settings, path)
+
+
+def _control_characters(settings: BazelSettings, path: Path) -> Iterator[SettingsError]:
+    texts = {
+        "compiler": settings.compiler,
+        "rocm-path": settings.rocm_path,
+        "options": "".join(settings.options),
+        "configs": "".join(settings.configs),
+        "remote-execution": settings.remote_execution,
+    }
+    for field, text in texts.items():
+        if any(ord(character) < ord(" ") for character in text):
+            yield SettingsError(path, f"{field} has a line break or control character", expected="one line of text")

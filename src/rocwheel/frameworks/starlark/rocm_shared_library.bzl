@@ -1,0 +1,20 @@
+"""A shared library or extension module for a wheel, linked with the run path that is right where it is installed."""
+
+load(":cc.bzl", "cc_binary")
+load(":run_path.bzl", "wheel_run_path_linkopts")
+
+def rocm_shared_library(name, folder, linkopts = [], **kwargs):
+    """A cc_binary with linkshared, whose run path comes from ROCM_WHEEL_RPATH.
+
+    Args:
+      name: the library's file name, with .so
+      folder: where the wheel puts it, relative to site-packages, such as jax_plugins/xla_rocm7
+      linkopts: further linker options
+      **kwargs: of cc_binary
+    """
+    cc_binary(
+        name = name,
+        linkopts = linkopts + wheel_run_path_linkopts(folder),
+        linkshared = True,
+        **kwargs
+    )

@@ -1,0 +1,46 @@
+"""A wheel made by rocwheel as a build action: declared inputs, one output, no PATH, no network."""
+
+load("@rocm_wheel//:defs.bzl", "WHEEL_COMMITS")
+
+def _rocm_wheel_impl(ctx):
+    wheel = ctx.actions.declare_file(ctx.attr.wheel)
+    args = ctx.actions.args()
+    args.add_all(["wheel", "--quiet", "--spec", ctx.file.spec, "--output", wheel])
+    args.add_all(ctx.files.srcs, before_each = "--src")
+    args.add_all(ctx.files.beside, before_each = "--with")
+    args.add_all(["%s=%s" % pair for pair in ctx.attr.values.items()], before_each = "--set")
+    args.add_all(["%s=%s" % pair for pair in WHEEL_COMMITS.items()], before_each = "--commit")
+    if ctx.attr.python:
+        args.add("--python", ctx.attr.python)
+    if not ctx.attr.verify:
+        args.add("--no-verify")
+    ctx.actions.run(
+        executable = ctx.executable.tool,
+        arguments = [args],
+        inputs = [ctx.file.spec] + ctx.files.srcs + ctx.files.beside,
+        outputs = [wheel],
+        env = {"SOURCE_DATE_EPOCH": ctx.attr.source_date_epoch} if ctx.attr.source_date_epoch else {},
+        mnemonic = "RocmWheel",
+        progress_message = "Assembling %s" % ctx.attr.wheel,
+    )
+    return [DefaultInfo(files = depset([wheel]))]
+
+rocm_wheel = rule(
+    implementation = _rocm_wheel_impl,
+    attrs = {
+        "wheel": attr.string(mandatory = True, doc = "The file name; the action fails if the tags say otherwise."),
+        "spec": attr.label(mandatory = True, allow_single_file = [".toml"], doc = "The wheel's description."),
+        "srcs": attr.label_list(allow_files = True, doc = "What the description takes files from."),
+        "beside": attr.label_list(allow_files = [".whl"], doc = "The packages it runs beside, for the verification."),
+        "values": attr.string_dict(doc = "Values of the description's placeholders, such as version."),
+        "python": attr.string(doc = "The Python of extension modules whose names don't tell it, such as 3.12."),
+        "verify": attr.bool(default = True),
+        "source_date_epoch": attr.string(),
+        "tool": attr.label(
+            mandatory = True,
+            executable = True,
+            cfg = "exec",
+            doc = "A py_binary that calls rocwheel.cli.main.",
+        ),
+    },
+)

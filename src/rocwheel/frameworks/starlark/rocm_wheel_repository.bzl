@@ -1,0 +1,73 @@
+"""A repository that hands the settings of ROCm wheels from --repo_env to BUILD files.
+
+* ROCM_WHEEL_RPATH: run path entries, separated by colons: $SITE_PACKAGES/FOLDER (a folder of an installed package,
+  from whatever folder the library itself is installed in), $ORIGIN/FOLDER, or an absolute folder.
+* ROCM_WHEEL_RPATH_TAG: `runpath` (LD_LIBRARY_PATH comes first; the default) or `rpath` (it comes last).
+* ROCM_WHEEL_COMMITS: REPOSITORY=COMMIT pairs, separated by commas, for commit_info.py.
+
+A malformed value fails the fetch, not the user's import.
+"""
+
+_PATH = "ROCM_WHEEL_RPATH"
+_TAG = "ROCM_WHEEL_RPATH_TAG"
+_COMMITS = "ROCM_WHEEL_COMMITS"
+_TOKENS = ["$ORIGIN", "$SITE_PACKAGES"]
+
+def _entry_fault(entry):
+    token = entry.split("/")[0] if entry.startswith("$") else ""
+    if not entry:
+        return "is empty, which the loader takes for the folder that a program runs in"
+    if entry.startswith("/..") or entry.startswith("/_rocm_sdk"):
+        return "looks like $ORIGIN or $SITE_PACKAGES expanded by a shell; put it into single quotes, or into .bazelrc"
+    if entry.startswith("$$"):
+        return "has its $ doubled, which --repo_env does not undo"
+    if token and token not in _TOKENS:
+        return "begins with %s; expected $SITE_PACKAGES or $ORIGIN" % token
+    if "$" in entry[len(token):]:
+        return "has a $ elsewhere than at its beginning"
+    if "," in entry:
+        return "has a comma, at which the compiler would part it"
+    if not token and not entry.startswith("/"):
+        return "is relative; expected $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder"
+    return None
+
+def _entries(value):
+    entries = value.split(":") if value else []
+    for entry in entries:
+        fault = _entry_fault(entry)
+        if fault:
+            fail("%s=%s: the entry %r %s." % (_PATH, value, entry, fault))
+    if len(entries) != len({entry: None for entry in entries}):
+        fail("%s=%s: an entry stands there twice." % (_PATH, value))
+    return entries
+
+def _tag(value):
+    if value not in ["rpath", "runpath"]:
+        fail("%s=%s: expected rpath or runpath." % (_TAG, value))
+    return value
+
+def _commits(value):
+    commits = {}
+    for pair in value.split(",") if value else []:
+        name, equals, commit = pair.rpartition("=")
+        digits = commit.strip("0123456789abcdef")
+        if not name or not equals or digits or len(commit) < 7:
+            fail("%s=%s: %r is no REPOSITORY=COMMIT with at least 7 hexadecimal digits." % (_COMMITS, value, pair))
+        commits[name] = commit
+    return commits
+
+def _rocm_wheel_repository_impl(repository_ctx):
+    environ = repository_ctx.os.environ
+    values = {
+        "WHEEL_RUN_PATH": _entries(environ.get(_PATH, "")),
+        "WHEEL_RUN_PATH_TAG": _tag(environ.get(_TAG, "runpath")),
+        "WHEEL_COMMITS": _commits(environ.get(_COMMITS, "")),
+    }
+    repository_ctx.file("BUILD.bazel", "")
+    repository_ctx.file("defs.bzl", "".join(["%s = %r\n" % (name, values[name]) for name in sorted(values)]))
+
+rocm_wheel_repository = repository_rule(
+    implementation = _rocm_wheel_repository_impl,
+    environ = [_PATH, _TAG, _COMMITS],
+    doc = "Settings of ROCm wheels from --repo_env. Name it rocm_wheel.",
+)
