@@ -57,6 +57,12 @@ def test_plan_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert list(tmp_path.iterdir()) == []
 
 
+def test_quiet_leaves_the_result_alone() -> None:
+    done = rocwheel("plan", "--quiet", "--artifact-dir", SAMPLE)
+    assert "rocm-sdk-core" in done.stdout
+    assert done.stderr == ""
+
+
 def test_plan_tells_on_request_what_is_not_shipped() -> None:
     done = rocwheel("plan", "-v", "--artifact-dir", SAMPLE)
     assert "not shipped: llvm of base_run_generic: a symlink whose way ends at lib/llvm (directory)" in done.stderr

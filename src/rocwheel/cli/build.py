@@ -94,7 +94,8 @@ def build(
         print_json("build", 1, result)
     else:
         print_distributions(result)
-        _print_facts(made)
+        if not quiet:
+            _print_facts(made)
 
 
 @app.command()
@@ -135,6 +136,8 @@ def plan(
         print_json("plan", 1, made)
     else:
         _print_plan(made, verbose=verbose)
+        if not quiet:
+            _print_facts(made)
 
 
 def _level(text: str) -> int:
@@ -156,7 +159,6 @@ def _print_plan(made: Plan, *, verbose: bool) -> None:
     for sdist in made.sdists:
         table.add_row(sdist.distribution, str(len(sdist.files)), "0", "sdist", "")
     print_table(table)
-    _print_facts(made)
     if verbose:
         for row in made.dropped:
             messages.print(f"not shipped: {row.path} of {row.artifact}: {row.reason}", markup=False)
