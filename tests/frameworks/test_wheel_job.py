@@ -17,12 +17,14 @@ from installer.sources import WheelFile
 
 from rocwheel.errors import InputError, ProblemsError
 from rocwheel.frameworks.jax_wheels import jax_wheel_description
-from rocwheel.frameworks.run_path_check import WrongRunPathsError
+from rocwheel.frameworks.verification import FaultyWheelError
 from tests.frameworks.wheels import HIP, jax_job, make_outputs, run_job
 
 if TYPE_CHECKING:
     from rocwheel.frameworks.jax_wheels import JaxWheel
     from tests.frameworks.conftest import Compile
+
+SONAME = ("-Wl,-soname,libother.so.1",)
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the sample SDK is for x86-64")
 
@@ -135,42 +137,65 @@ def test_pip_installs_the_pair_beside_the_sdk_and_the_plugin_loads(
     assert loaded.stdout == "100\n"
 
 
-def test_without_the_sdk_the_missing_library_is_reported_and_nothing_is_written(outputs: Path, tmp_path: Path) -> None:
-    with pytest.raises(WrongRunPathsError) as caught:
-        run_job("pjrt", outputs, tmp_path / "dist")
+def test_a_library_that_nothing_brings_is_reported_and_nothing_is_written(
+    tmp_path: Path, compile_library: Compile, sdk_dist: Path
+) -> None:
+    other = compile_library(tmp_path / "libother.so.1", "int hipGetDeviceCount(int *n) { return *n; }", *SONAME)
+    outputs = make_outputs(tmp_path / "out", compile_library, other)
+    with pytest.raises(FaultyWheelError) as caught:
+        run_job("pjrt", outputs, tmp_path / "dist", sdk_dist)
     assert str(caught.value) == (
         "jax_rocm7_pjrt-0.12.0-py3-none-manylinux_2_5_x86_64.whl is not written: 1 problem\n"
-        "  jax_plugins/xla_rocm7/xla_rocm_plugin.so: needs libamdhip64.so.7, which is not found; it searches "
-        "$ORIGIN/../../_rocm_sdk_core/lib. Link it with a run path that leads there, and name the package that brings "
-        "it."
+        "  jax_plugins/xla_rocm7/xla_rocm_plugin.so: needs libother.so.1, which none of the packages, the SDK and the "
+        "allowed system libraries has (unresolved-library). Ship the library, require the package that has it, or "
+        "build against the SDK version that is required."
     )
     assert caught.value.exit_status == 1
-    assert not (tmp_path / "dist").exists()
+    assert list((tmp_path / "dist").iterdir()) == []
+
+
+def test_a_run_path_that_misses_the_sdk_is_reported(
+    tmp_path: Path, compile_library: Compile, hip: Path, sdk_dist: Path
+) -> None:
+    outputs = make_outputs(tmp_path / "out", compile_library, hip, "-Wl,-rpath,$ORIGIN")
+    with pytest.raises(FaultyWheelError, match=r"needs libamdhip64\.so\.7, which is in _rocm_sdk_core/lib, where its"):
+        run_job("pjrt", outputs, tmp_path / "dist", sdk_dist)
+
+
+def test_without_the_sdk_its_known_layout_counts(outputs: Path, tmp_path: Path) -> None:
+    assert Path(run_job("pjrt", outputs, tmp_path).path).is_file()
+
+
+def test_a_folder_of_the_sdk_that_this_one_lacks_is_no_fault(
+    tmp_path: Path, compile_library: Compile, hip: Path, sdk_dist: Path
+) -> None:
+    core = "$ORIGIN/../../_rocm_sdk_core/lib"
+    outputs = make_outputs(tmp_path / "out", compile_library, hip, f"-Wl,-rpath,{core}:{core}/host-math/lib")
+    assert Path(run_job("pjrt", outputs, tmp_path, sdk_dist).path).is_file()
 
 
 @pytest.mark.parametrize(
-    ("entry", "reason"),
+    ("entry", "rule"),
     [
-        ("/../rocm/lib", "which looks like $ORIGIN expanded by a shell"),
-        ("$ORIGIN/../../_solib_k8/_Urocm", "which is a folder of the build"),
-        ("/home/me/x.runfiles/rocm", "which is a folder of the build"),
-        ("external/rocm/lib", "which is a folder of the build"),
-        ("rocm/lib", "which is relative to the folder that a program happens to run in"),
-        ("/usr/local/lib", "which is absolute and not said to be meant"),
-        ("$ORIGIN/../rocm/lib", "which leads to no folder of the packages"),
+        ("/../rocm/lib", "run-path-eaten-origin"),
+        ("$ORIGIN/../../_solib_k8/_Urocm", "run-path-build-folder"),
+        ("/home/me/x.runfiles/rocm", "run-path-build-folder"),
+        ("rocm/lib", "run-path-relative"),
+        ("/usr/local/lib", "run-path-absolute"),
+        ("$ORIGIN/rocm/lib", "run-path-dead"),
+        ("$ORIGIN/../../_rocm_sdk_core/lib", "run-path-repeated"),
     ],
 )
 def test_a_wrong_entry_is_refused_though_the_library_is_found(
-    entry: str, reason: str, tmp_path: Path, compile_library: Compile, hip: Path, sdk_dist: Path
+    entry: str, rule: str, tmp_path: Path, compile_library: Compile, hip: Path, sdk_dist: Path
 ) -> None:
-    options = (f"-Wl,-rpath,$ORIGIN/../../_rocm_sdk_core/lib:{entry}",)
-    outputs = make_outputs(tmp_path / "out", compile_library, hip, *options)
-    with pytest.raises(WrongRunPathsError) as caught:
+    entries = f"-Wl,-rpath,$ORIGIN/../../_rocm_sdk_core/lib:{entry}"
+    outputs = make_outputs(tmp_path / "out", compile_library, hip, entries)
+    with pytest.raises(FaultyWheelError) as caught:
         run_job("pjrt", outputs, tmp_path, sdk_dist)
-    place = "jax_plugins/xla_rocm7/xla_rocm_plugin.so"
-    assert [str(problem) for problem in caught.value.problems] == [
-        f"{place}: has the run path entry {entry!r}, {reason}"
-    ]
+    (problem,) = caught.value.problems
+    assert str(problem).startswith("jax_plugins/xla_rocm7/xla_rocm_plugin.so: ")
+    assert f"({rule})" in str(problem)
 
 
 def test_an_absolute_entry_that_the_description_means_is_right(

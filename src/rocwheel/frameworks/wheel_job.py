@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rocwheel.audit.reading import read_tree
 from rocwheel.distributions.source_date import SourceDate
-from rocwheel.errors import InputError
+from rocwheel.errors import InputError, WorkError
 from rocwheel.frameworks.assembly import draft_wheel, write_draft
 from rocwheel.frameworks.inputs import InputFiles, read_runfiles_manifest
-from rocwheel.frameworks.installed_files import read_installed_elves
 from rocwheel.frameworks.repair import repair_run_paths
-from rocwheel.frameworks.run_path_check import WrongRunPathsError, wrong_run_paths
 from rocwheel.frameworks.sdk_layout import sdk_search_folders
+from rocwheel.frameworks.verification import verify_wheel
 from rocwheel.frameworks.wheel_spec import make_spec
 from rocwheel.packages.recipe import load_recipe
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rocwheel.frameworks.assembly import WheelDraft
     from rocwheel.frameworks.wheel_spec import WheelSpec
 
@@ -67,16 +71,16 @@ class WheelJob(msgspec.Struct, frozen=True):
     """The wheel's file, for builds that have to know its name before; it has to be the one that the tags give."""
 
     def run(self) -> WheelReport:
-        """Write the wheel, unless its run paths are wrong.
+        """Write the wheel, unless the audit finds faults in it.
 
-        Raises `WrongRunPathsError` with every wrong run path, and what `make_spec`, `InputFiles`, `draft_wheel` and
-        `write_draft` raise.
+        Raises `rocwheel.frameworks.verification.FaultyWheelError`, and what `make_spec`, `InputFiles`, `draft_wheel`
+        and `write_draft` raise.
         """
         spec = make_spec(self.description, self.values, source=self.source)
         linked = self._draft(spec)
-        draft = self._verified(linked, spec)
+        draft = self._repaired(linked, spec) if self.build.repair else linked
         path = self._path(draft)
-        write_draft(draft, path, SourceDate.from_environment(os.environ))
+        self._write(draft, spec, path)
         pairs = zip(linked.members, draft.members, strict=True)
         repaired = tuple(new.place for old, new in pairs if old.content != new.content)
         return WheelReport(str(path), path.stat().st_size, draft.floor_reason, repaired)
@@ -87,17 +91,23 @@ class WheelJob(msgspec.Struct, frozen=True):
         inputs = InputFiles(build.sources, manifest)
         return draft_wheel(spec, inputs, commits=build.commits, python=build.python, platform_tag=build.platform_tag)
 
-    def _verified(self, draft: WheelDraft, spec: WheelSpec) -> WheelDraft:
-        companions = read_installed_elves(self.build.companions)
-        search = spec.search or sdk_search_folders(load_recipe())
-        if self.build.repair:
-            draft = repair_run_paths(draft, companions, search)
-        files = {member.place: member.elf for member in draft.members if member.elf}
-        meant = (*spec.system_run_paths, *search)
-        problems = wrong_run_paths(files, companions, meant) if self.build.verify else []
-        if problems:
-            raise WrongRunPathsError(draft.name.file_name, problems)
-        return draft
+    def _repaired(self, draft: WheelDraft, spec: WheelSpec) -> WheelDraft:
+        companions = read_tree(self.build.companions).files if self.build.companions else ()
+        installed = {file.path: file.elf for file in companions if file.elf is not None}
+        return repair_run_paths(draft, installed, self._search(spec))
+
+    def _write(self, draft: WheelDraft, spec: WheelSpec, path: Path) -> None:
+        """Write the wheel into a folder of its own, from which it moves to its place when it is right."""
+        with _folder_beside(path) as folder:
+            unfinished = folder / path.name
+            write_draft(draft, unfinished, SourceDate.from_environment(os.environ))
+            if self.build.verify:
+                meant = {"system_run_paths": spec.system_run_paths, "search": self._search(spec)}
+                verify_wheel(unfinished, self.build.companions, **meant)
+            unfinished.replace(path)
+
+    def _search(self, spec: WheelSpec) -> tuple[str, ...]:
+        return spec.search or sdk_search_folders(load_recipe())
 
     def _path(self, draft: WheelDraft) -> Path:
         name = draft.name.file_name
@@ -108,3 +118,13 @@ class WheelJob(msgspec.Struct, frozen=True):
             reason = f" (platform: {draft.floor_reason})" if draft.floor_reason else ""
             raise InputError(self.output, f"is not the wheel's name{reason}", expected=expected)
         return self.output
+
+
+@contextmanager
+def _folder_beside(path: Path) -> Iterator[Path]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+            yield Path(folder)
+    except OSError as e:
+        raise WorkError(path, f"cannot be written ({e.strerror})", remedy="Check its folder's permissions.") from e

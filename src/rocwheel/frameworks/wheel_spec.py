@@ -79,8 +79,7 @@ class WheelSpec(_Fields, frozen=True):
     """Small files by their place."""
     stamp: Stamp = Stamp()
     search: tuple[str, ...] = ()
-    """Folders in site-packages that run paths may lead to, though a given SDK lacks one, and to which a repair leads
-    them; by default those of the SDK's packages."""
+    """Folders in site-packages that a repair may lead run paths to; by default those of the SDK's packages."""
     system_run_paths: tuple[str, ...] = ()
     """Absolute run path entries that are meant, such as ``/opt/rocm/lib``."""
 

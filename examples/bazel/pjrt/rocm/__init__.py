@@ -2,9 +2,10 @@
 
 import pathlib
 
-import jax._src.xla_bridge as xla_bridge
+from jax._src import xla_bridge
 
 
 def initialize():
+    """Register the plugin; JAX calls this when it finds the module."""
     library = pathlib.Path(__file__).with_name("xla_rocm_plugin.so")
     xla_bridge.register_plugin("rocm_example", priority=500, library_path=str(library))
