@@ -69,7 +69,7 @@ def program(path: str, *needed: str, **fields: Any) -> InstalledFile:
 
 def data(path: str, **fields: Any) -> InstalledFile:
     """Return any file; its content differs from that of all others unless a digest is given."""
-    found = {"mode": 0o100644, "sha256": hashlib.sha256(path.encode()).digest(), "size": 1} | fields
+    found: dict[str, Any] = {"mode": 0o100644, "sha256": hashlib.sha256(path.encode()).digest(), "size": 1} | fields
     return InstalledFile(path=path, distribution="", source=path, **found)
 
 

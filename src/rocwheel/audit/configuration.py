@@ -34,7 +34,7 @@ class Configuration(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     expect_tag: Literal["rpath", "runpath"] | None = None
     """The kind of run path that every file has to have."""
     closed: bool = False
-    """Whether the given packages are all there is, so that whatever else is required doesn't exist."""
+    """Whether the given packages are all there is: neither what else is required nor an SDK is taken to be there."""
     baseline: str | None = None
     """A file of known findings, relative to the configuration's."""
 

@@ -53,6 +53,8 @@ class Subject:
     @cached_property
     def assumed(self) -> dict[str, SdkFolder]:
         """Path to SDK folder for the SDK's libraries that are needed and taken to be installed as its layout says."""
+        if self.configuration.closed:
+            return {}
         given = {owner.name for owner in self.tree.distributions}
         needed = {name for file in self.tree.files if file.elf for name in file.elf.needed}
         needed |= {name for names in self.configuration.dlopen.values() for name in names}

@@ -14,6 +14,7 @@ from rocwheel.cli import index as index
 from rocwheel.cli import inspect as inspect
 from rocwheel.cli import jax as jax
 from rocwheel.cli import runpath as runpath
+from rocwheel.cli import runpath_for as runpath_for
 from rocwheel.cli import targets as targets
 from rocwheel.cli import targets_code as targets_code
 from rocwheel.cli import targets_machine as targets_machine
