@@ -381,6 +381,12 @@ def test_the_sdk_is_taken_to_be_where_its_packages_put_it() -> None:
     assert find(audited) == []
 
 
+def test_in_a_closed_set_an_sdk_that_is_not_given_is_not_there() -> None:
+    audited = one(library("demo/a.so", "libamdhip64.so.7", runpath=TO_CORE))
+    assert [finding.rule for finding in find(audited, closed=True, select=("unresolved-*",))] == ["unresolved-library"]
+    assert find(audited, select=("unresolved-*",)) == []
+
+
 def test_a_library_of_the_sdk_in_another_folder_of_its_package_is_not_found() -> None:
     audited = one(library("demo/a.so", "librocm_sysdeps_drm.so.2", runpath=TO_CORE), owner=USES_CORE)
     (finding,) = find(audited)

@@ -1,0 +1,310 @@
+"""The example workspace built by real Bazel, with the files that rocwheel writes for it, up to JAX itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+
+from rocwheel.frameworks.bazelrc import spell_rc_word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLE = ROOT / "examples/bazel"
+JAX_WHEELS = ROOT / ".cache/jax-cpu"
+VERSION = "0.12.0"
+SDK_FOLDERS = [
+    "_rocm_sdk_libraries/lib",
+    "_rocm_sdk_core/lib",
+    "_rocm_sdk_core/lib/rocm_sysdeps/lib",
+    "_rocm_sdk_core/lib/host-math/lib",
+    "_rocm_sdk_core/lib/llvm/lib",
+]
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("bazel") is None, reason="no bazel: install Debian's bazel-bootstrap"),
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the sample SDK is for x86-64"),
+]
+
+
+class Workspace(msgspec.Struct, frozen=True):
+    """A copy of the example with everything written, and an output root of its own."""
+
+    folder: Path
+    output_root: Path
+    sdk_dist: Path
+
+    def rocwheel(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """Run rocwheel in the workspace."""
+        command = [sys.executable, "-m", "rocwheel", *map(str, arguments)]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+
+    def bazel(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Bazel with an environment that holds next to nothing."""
+        command = ["bazel", f"--output_user_root={self.output_root}", *arguments]
+        variables = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder.parent)}
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, env=variables)
+
+    def build(self, *arguments: str) -> None:
+        """Build with Bazel, which has to succeed."""
+        finished = self.bazel("build", *arguments)
+        assert finished.returncode == 0, finished.stderr
+
+    def wheel(self, kind: str, dest: Path, *options: str) -> Path:
+        """Assemble a wheel of JAX and return its path."""
+        sources = ("--src", "bazel-bin", "--src", "LICENSE", "--src", "pjrt/rocm/__init__.py")
+        commit = "ROCm/rocm-jax=0123456789abcdef"
+        beside = ("--with", self.sdk_dist, "--dest-dir", dest, "--commit", commit)
+        made = self.rocwheel("jax", "wheel", kind, "--version", VERSION, *sources, *beside, *options)
+        assert made.returncode == 0, made.stderr
+        return Path(made.stdout.strip())
+
+
+@pytest.fixture(scope="module")
+def rocm_path(sdk_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the root of an installed SDK, as a builder has it."""
+    environment = tmp_path_factory.mktemp("builder")
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    pip = [str(environment / "bin/pip"), "install", "-q", "--no-index", "--find-links", str(sdk_dist), "rocm[devel]"]
+    subprocess.run(pip, check=True, env={"PIP_CONFIG_FILE": os.devnull})
+    tool = [str(environment / "bin/rocm-sdk"), "path", "--root"]
+    return Path(subprocess.run(tool, check=True, capture_output=True, text=True).stdout.strip())
+
+
+def make_workspace(folder: Path, sdk_dist: Path, rocm_path: Path) -> Workspace:
+    shutil.copytree(EXAMPLE, folder / "source")
+    (folder / "source/sdk").mkdir()
+    for wheel in sdk_dist.glob("rocm_sdk_core-*.whl"):
+        shutil.copy(wheel, folder / "source/sdk")
+    workspace = Workspace(folder / "source", folder / "bazel", sdk_dist)
+    for arguments in (["bazelrc", "--output", "rocm.bazelrc"], ["starlark", "rocm_wheel"]):
+        written = workspace.rocwheel("jax", *arguments)
+        assert written.returncode == 0, written.stderr
+    user = f"build --repo_env=ROCM_PATH={rocm_path}\nbuild --repo_env=ROCWHEEL_PYTHON={sys.executable}\n"
+    (workspace.folder / ".bazelrc.user").write_text(user)
+    return workspace
+
+
+@pytest.fixture(scope="module")
+def workspace(sdk_dist: Path, rocm_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    made = make_workspace(tmp_path_factory.mktemp("workspace"), sdk_dist, rocm_path)
+    yield made
+    made.bazel("shutdown")
+
+
+def build_wheels(workspace: Workspace, dest: Path) -> list[Path]:
+    """Build the plugin and the extension module for two Pythons, and assemble the three wheels."""
+    workspace.build("--config=rocm_build", "--config=python311", "//pjrt:pjrt_c_api_gpu_plugin.so")
+    wheels = [workspace.wheel("pjrt", dest)]
+    for python in ("3.11", "3.12"):
+        config = "--config=python" + python.replace(".", "")
+        workspace.build("--config=rocm_build", config, "//example:_example.so")
+        wheels.append(workspace.wheel("plugin", dest, "--python", python, "--spec", "plugin.toml"))
+    return wheels
+
+
+@pytest.fixture(scope="module")
+def wheels(workspace: Workspace, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return build_wheels(workspace, tmp_path_factory.mktemp("dist"))
+
+
+def read_run_path(path: Path) -> tuple[str, list[str]]:
+    with path.open("rb") as file:
+        (section,) = (part for part in ELFFile(file).iter_sections() if isinstance(part, DynamicSection))
+        tags: list[Any] = [tag for tag in section.iter_tags() if tag.entry.d_tag in {"DT_RUNPATH", "DT_RPATH"}]
+    (tag,) = tags
+    value = tag.runpath if tag.entry.d_tag == "DT_RUNPATH" else tag.rpath
+    return tag.entry.d_tag, value.split(":")
+
+
+def test_the_wheels_are_named_by_what_is_in_them(wheels: list[Path]) -> None:
+    assert [path.name for path in wheels] == [
+        "jax_rocm7_pjrt-0.12.0-py3-none-manylinux_2_5_x86_64.whl",
+        "jax_rocm7_plugin-0.12.0-cp311-cp311-manylinux_2_5_x86_64.whl",
+        "jax_rocm7_plugin-0.12.0-cp312-cp312-manylinux_2_5_x86_64.whl",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("index", "member", "up"),
+    [
+        (0, "jax_plugins/xla_rocm7/xla_rocm_plugin.so", "$ORIGIN/../../"),
+        (1, "jax_rocm7_plugin/_example.so", "$ORIGIN/../"),
+        (2, "jax_rocm7_plugin/_example.so", "$ORIGIN/../"),
+    ],
+    ids=["pjrt", "python311", "python312"],
+)
+def test_bazel_links_the_run_path_that_fits_the_place(
+    wheels: list[Path], tmp_path: Path, index: int, member: str, up: str
+) -> None:
+    with zipfile.ZipFile(wheels[index]) as archive:
+        library = Path(archive.extract(member, tmp_path))
+    assert read_run_path(library) == ("DT_RUNPATH", [up + folder for folder in SDK_FOLDERS])
+
+
+@pytest.mark.parametrize(("index", "python"), [(1, b"3.11"), (2, b"3.12")])
+def test_each_python_config_builds_its_own_extension_module(wheels: list[Path], index: int, python: bytes) -> None:
+    with zipfile.ZipFile(wheels[index]) as archive:
+        assert python in archive.read("jax_rocm7_plugin/_example.so")
+
+
+def test_two_output_roots_give_the_same_wheels(
+    wheels: list[Path], sdk_dist: Path, rocm_path: Path, tmp_path: Path
+) -> None:
+    elsewhere = make_workspace(tmp_path / "some-other-place", sdk_dist, rocm_path)
+    try:
+        again = build_wheels(elsewhere, tmp_path / "dist")
+    finally:
+        elsewhere.bazel("shutdown")
+    digests = [[hashlib.sha256(path.read_bytes()).hexdigest() for path in paths] for paths in (wheels, again)]
+    assert digests[0] == digests[1]
+
+
+def test_a_wheel_made_by_a_build_action_is_verified_and_reproducible(workspace: Workspace, wheels: list[Path]) -> None:
+    workspace.build("--config=rocm_build", "--config=python311", "//:pjrt_wheel")
+    (made,) = (workspace.folder / "bazel-bin").glob("*.whl")
+    with zipfile.ZipFile(made) as action, zipfile.ZipFile(wheels[0]) as command:
+        plugin = "jax_plugins/xla_rocm7/xla_rocm_plugin.so"
+        assert action.read(plugin) == command.read(plugin)
+    commits = f"--repo_env=ROCM_WHEEL_COMMITS=ROCm/rocm-jax={'ab' * 20}"
+    workspace.build("--config=rocm_build", "--config=python311", commits, "//:pjrt_wheel")
+    with zipfile.ZipFile(made) as action:
+        assert f'"ROCm/rocm-jax": "{"ab" * 20}"' in action.read("jax_plugins/xla_rocm7/commit_info.py").decode()
+
+
+def test_a_build_action_fails_on_a_wrong_run_path(workspace: Workspace) -> None:
+    wrong = "--repo_env=ROCM_WHEEL_RPATH=$ORIGIN/nowhere"
+    finished = workspace.bazel("build", "--config=rocm_build", "--config=python311", wrong, "//:pjrt_wheel")
+    assert finished.returncode == 1
+    text = " ".join(finished.stderr.split())
+    assert "jax_plugins/xla_rocm7/xla_rocm_plugin.so: needs libamdhip64.so.7, which is in _rocm_sdk_core/lib" in text
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [
+        (
+            "ROCM_WHEEL_RPATH=/../rocm/lib",
+            (
+                'ROCM_WHEEL_RPATH=/../rocm/lib: the entry "/../rocm/lib" looks like $ORIGIN or $SITE_PACKAGES expanded '
+                "by a shell; put it into single quotes, or into .bazelrc."
+            ),
+        ),
+        ("ROCM_WHEEL_RPATH=/_rocm_sdk_core/lib", "looks like $ORIGIN or $SITE_PACKAGES expanded by a shell"),
+        ("ROCM_WHEEL_RPATH=$$ORIGIN/x", 'the entry "$$ORIGIN/x" has its $ doubled, which --repo_env does not undo.'),
+        ("ROCM_WHEEL_RPATH=$HOME/x", 'the entry "$HOME/x" begins with $HOME; expected $SITE_PACKAGES or $ORIGIN.'),
+        ("ROCM_WHEEL_RPATH=$ORIGIN/a$b", 'the entry "$ORIGIN/a$b" has a $ elsewhere than at its beginning.'),
+        ("ROCM_WHEEL_RPATH=/a,/b", 'the entry "/a,/b" has a comma, at which the compiler would part it.'),
+        ("ROCM_WHEEL_RPATH=lib", 'the entry "lib" is relative; expected $SITE_PACKAGES/FOLDER'),
+        ("ROCM_WHEEL_RPATH=/a::/b", 'the entry "" is empty, which the loader takes for the folder'),
+        ("ROCM_WHEEL_RPATH=/a:/a", "ROCM_WHEEL_RPATH=/a:/a: an entry stands there twice."),
+        ("ROCM_WHEEL_RPATH_TAG=both", "ROCM_WHEEL_RPATH_TAG=both: expected rpath or runpath."),
+        ("ROCM_WHEEL_COMMITS=jax=main", '"jax=main" is no REPOSITORY=COMMIT with at least 7 hexadecimal digits.'),
+    ],
+)
+def test_a_malformed_value_fails_the_fetch_with_a_clear_text(workspace: Workspace, setting: str, text: str) -> None:
+    finished = workspace.bazel("build", "--nobuild", "--config=rocm_build", f"--repo_env={setting}", "//pjrt:all")
+    assert finished.returncode == 1
+    assert text in finished.stderr
+
+
+def test_the_tag_may_be_rpath(workspace: Workspace) -> None:
+    options = ("--repo_env=ROCM_WHEEL_RPATH=$ORIGIN/a:/opt/rocm/lib", "--repo_env=ROCM_WHEEL_RPATH_TAG=rpath")
+    workspace.build("--config=rocm_build", "--config=python311", *options, "//example:_example.so")
+    library = workspace.folder / "bazel-bin/example/_example.so"
+    assert read_run_path(library) == ("DT_RPATH", ["$ORIGIN/a", "/opt/rocm/lib"])
+
+
+def test_words_of_the_rc_file_reach_bazel_as_they_are(workspace: Workspace, tmp_path: Path) -> None:
+    values = ["plain", "with blank", 'quote"s', "back\\slash", "#hash", "it's", "$ORIGIN", "a\ttab"]
+    (tmp_path / "WORKSPACE").write_text('load("//:show.bzl", "show")\nshow(name = "show")\n')
+    (tmp_path / "BUILD.bazel").write_text('load("@show//:values.bzl", "VALUES")\n[print(VALUES)]\n')
+    names = [f"SHOWN_{index}" for index in range(len(values))]
+    (tmp_path / "show.bzl").write_text(
+        "def _impl(ctx):\n"
+        f"    values = [ctx.os.environ[name] for name in {names!r}]\n"
+        "    ctx.file('BUILD.bazel', '')\n"
+        "    ctx.file('values.bzl', 'VALUES = ' + repr(values))\n"
+        f"show = repository_rule(implementation = _impl, environ = {names!r})\n"
+    )
+    words = [spell_rc_word(f"--repo_env={name}={value}") for name, value in zip(names, values, strict=True)]
+    (tmp_path / ".bazelrc").write_text("".join(f"build {word}\n" for word in words))
+    shown = Workspace(tmp_path, workspace.output_root, tmp_path)
+    try:
+        finished = shown.bazel("build", "--nobuild", "//:all")
+        root = shown.bazel("info", "output_base").stdout.strip()
+    finally:
+        shown.bazel("shutdown")
+    assert finished.returncode == 0, finished.stderr
+    text = Path(root, "external/show/values.bzl").read_text().removeprefix("VALUES = ")
+    assert json.loads(text) == values
+
+
+@pytest.fixture(scope="module")
+def jax_environment(wheels: list[Path], sdk_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an environment with CPU JAX, the wheels of this Python, and the SDK's packages."""
+    environment = tmp_path_factory.mktemp("jax")
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    if not JAX_WHEELS.is_dir():
+        fetch = [sys.executable, "-m", "pip", "download", "-q", "-d", str(JAX_WHEELS), "jax"]
+        if subprocess.run(fetch, check=False).returncode != 0:
+            shutil.rmtree(JAX_WHEELS, ignore_errors=True)
+            pytest.skip("JAX cannot be downloaded")
+    own = [wheel for wheel in wheels if "-py3-" in wheel.name or f"-cp3{sys.version_info.minor}-" in wheel.name]
+    links = [word for folder in (JAX_WHEELS, sdk_dist) for word in ("--find-links", str(folder))]
+    pip = [str(environment / "bin/pip"), "install", "-q", "--no-index", *links, "jax", "rocm-sdk-core"]
+    subprocess.run([*pip, *map(str, own)], check=True, env={"PIP_CONFIG_FILE": os.devnull})
+    return environment
+
+
+def run_python(environment: Path, program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program with an empty environment."""
+    command = [str(environment / "bin/python"), "-c", program]
+    return subprocess.run(command, env={}, capture_output=True, text=True, check=False, cwd="/")
+
+
+@pytest.mark.corpus
+def test_jax_discovers_the_plugin_which_loads_hip_from_the_other_wheel(jax_environment: Path) -> None:
+    finished = run_python(jax_environment, "import jax; jax.devices()")
+    assert "UNAVAILABLE: example plugin: HIP says: no ROCm-capable device is detected" in finished.stderr
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(sys.version_info[:2] not in {(3, 11), (3, 12)}, reason="the wheels are for Python 3.11 and 3.12")
+def test_the_extension_module_loads_hip_from_the_other_wheel(jax_environment: Path) -> None:
+    program = "from jax_rocm7_plugin import _example; print(_example.BUILT_FOR, _example.hip_status())"
+    finished = run_python(jax_environment, program)
+    expected = f"3.{sys.version_info.minor} no ROCm-capable device is detected\n"
+    assert (finished.stdout, finished.stderr) == (expected, "")
+
+
+@pytest.mark.corpus
+def test_without_the_sdk_the_audit_reports_what_jax_would_only_log(
+    jax_environment: Path, tmp_path: Path, workspace: Workspace
+) -> None:
+    bare = tmp_path / "bare"
+    shutil.copytree(jax_environment, bare, symlinks=True)
+    subprocess.run([bare / "bin/python", "-m", "pip", "uninstall", "-q", "-y", "rocm-sdk-core"], check=True)
+    (site,) = bare.glob("lib/python3*/site-packages")
+    audited = workspace.rocwheel("audit", site, "--closed", "--select", "unresolved-library", "--json")
+    assert audited.returncode == 1
+    findings = {finding["file"]: finding["found"] for finding in json.loads(audited.stdout)["findings"]}
+    plugin = str(site / "jax_plugins/xla_rocm7/xla_rocm_plugin.so")
+    assert "needs libamdhip64.so.7, which none of the packages" in findings[plugin]
+    finished = run_python(bare, "import jax; print(jax.devices())")
+    assert "[CpuDevice(id=0)]" in finished.stdout
+    assert "libamdhip64.so.7: cannot open shared object file" in finished.stderr
