@@ -12,7 +12,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["SdkFolder", "find_sdk_library", "other_versions", "sdk_folders"]
+__all__ = ["SdkFolder", "find_sdk_library", "other_versions", "sdk_folders", "short_name"]
 
 
 class SdkFolder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -23,15 +23,25 @@ class SdkFolder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     libraries: tuple[str, ...]
 
 
-class _Layout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Layout(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    short_names: dict[str, str]
     folders: tuple[SdkFolder, ...]
 
 
 @functools.cache
+def _layout() -> _Layout:
+    text = importlib.resources.files(__package__).joinpath("sdk_layout.toml").read_bytes()
+    return msgspec.toml.decode(text, type=_Layout)
+
+
 def sdk_folders() -> tuple[SdkFolder, ...]:
     """Return the layout in the file beside this module, in the order in which run paths name the folders."""
-    text = importlib.resources.files(__package__).joinpath("sdk_layout.toml").read_bytes()
-    return msgspec.toml.decode(text, type=_Layout).folders
+    return _layout().folders
+
+
+def short_name(soname: str) -> str | None:
+    """Return the name by which ``rocm_sdk`` knows a library; none for one that is not public."""
+    return _layout().short_names.get(soname.partition(".so")[0])
 
 
 def find_sdk_library(soname: str) -> SdkFolder | None:

@@ -13,6 +13,7 @@ from rocwheel.cli import device as device
 from rocwheel.cli import index as index
 from rocwheel.cli import inspect as inspect
 from rocwheel.cli import jax as jax
+from rocwheel.cli import repair as repair
 from rocwheel.cli import runpath as runpath
 from rocwheel.cli import runpath_for as runpath_for
 from rocwheel.cli import targets as targets

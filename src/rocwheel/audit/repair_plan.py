@@ -1,0 +1,199 @@
+"""What has to change in a wheel so that it loads: run paths, requirements, tags; plain values, written by none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.audit.initializer import INITIALIZER, initializer_folder, preload_names, render_initializer
+from rocwheel.audit.run_path_advice import advise_run_path, choose_folders, library_folders
+from rocwheel.audit.run_paths import LibraryPlaces, SetRunpath, run_path_edit
+from rocwheel.audit.sdk_layout import find_sdk_library, sdk_folders
+from rocwheel.audit.subject import parse_requirements
+from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
+from rocwheel.binary.runpath import RunpathTag
+from rocwheel.distributions.tags import platform_floor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rocwheel.audit.tree import Distribution, InstalledFile, Tree
+
+__all__ = ["Change", "Pin", "RepairOptions", "RepairPlan", "plan_repair"]
+
+Pin = Literal["none", "minor", "exact"]
+"""How requirements that are added name their version: not at all, as ``==1.2.*``, or as ``==1.2.3``."""
+
+
+class RepairOptions(msgspec.Struct, frozen=True):
+    """What a repair is told. ``dlopen`` are libraries that every file of the wheel may open by name."""
+
+    tag: RunpathTag = RunpathTag.RUNPATH
+    pin: Pin = "none"
+    dlopen: tuple[str, ...] = ()
+    init: bool = False
+    """Whether the wheel gets ``_rocm_init.py``."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One change, for people: where, what, from what to what."""
+
+    file: str
+    what: str
+    before: str
+    after: str
+
+
+class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What happens to one wheel. ``edits`` and ``added`` are by the member's name."""
+
+    wheel: str
+    file_name: str
+    """The repaired wheel's, which its tag may change."""
+    edits: dict[str, SetRunpath]
+    requires: tuple[str, ...]
+    """Requirements to add."""
+    tags: tuple[str, ...]
+    """The Tag lines of WHEEL; empty where they stay."""
+    is_platlib: bool
+    """Whether WHEEL has to say that the wheel is no pure one."""
+    added: dict[str, str]
+    changes: tuple[Change, ...]
+    unmended: tuple[str, ...]
+    """What is wrong and needs more than a repair."""
+
+
+def plan_repair(tree: Tree, owner: Distribution, options: RepairOptions) -> RepairPlan:
+    """Plan the repair of one wheel of ``tree``, whose other packages and the SDK are installed beside it."""
+    return _Planner(tree, owner, options).plan()
+
+
+class _Planner:
+    def __init__(self, tree: Tree, owner: Distribution, options: RepairOptions) -> None:
+        self._tree = tree
+        self._owner = owner
+        self._options = options
+        given = {other.name for other in tree.distributions}
+        self._sdk = [name for name in dict.fromkeys(f.distribution for f in sdk_folders()) if name not in given]
+        self._folders = library_folders(tree, self._sdk)
+        self._system = AllowedLibraries(system_library_patterns())
+        self._files = [file for file in tree.files if file.distribution == owner.source]
+        self._loadable = [file for file in self._files if file.is_loadable]
+
+    def plan(self) -> RepairPlan:
+        edits = {_member(file): edit for file in self._loadable if (edit := self._edit(file)) is not None}
+        used = self._used_distributions()
+        requires = tuple(self._requirement(name) for name in used)
+        file_name, tags = self._tags()
+        is_platlib = self._owner.is_purelib and bool(self._loadable)
+        added = self._initializer()
+        return RepairPlan(
+            wheel=self._owner.source,
+            file_name=file_name,
+            edits=edits,
+            requires=requires,
+            tags=tags,
+            is_platlib=is_platlib,
+            added=added,
+            changes=(*self._run_path_changes(edits), *self._metadata_changes(requires, tags, added, is_platlib)),
+            unmended=tuple(self._unmended()),
+        )
+
+    def _edit(self, file: InstalledFile) -> SetRunpath | None:
+        assert file.elf is not None
+        names = [*file.elf.needed, *self._options.dlopen]
+        search = tuple(choose_folders(names, self._folders, file.folder))
+        return run_path_edit(file.elf, file.folder, search, self._places, self._options.tag)
+
+    @property
+    def _places(self) -> LibraryPlaces:
+        folders = {folder for found in self._folders.values() for folder in found}
+        folders |= {file.folder for file in self._tree.files}
+        providers = {name: frozenset(found) for name, found in self._folders.items()}
+        return LibraryPlaces(providers, frozenset(folders))
+
+    def _used_distributions(self) -> list[str]:
+        """Return the packages that the wheel's libraries load from and that it doesn't require yet, in order."""
+        required = {canonicalize_name(requirement.name) for requirement in parse_requirements(self._owner)}
+        names = [name for file in self._loadable if file.elf for name in (*file.elf.needed, *self._options.dlopen)]
+        used = dict.fromkeys(self._provider(name) for name in names if self._folders.get(name))
+        return [name for name in used if name and name != self._owner.name and name not in required]
+
+    def _provider(self, soname: str) -> str:
+        owners = self._tree.owners
+        holders = [file.distribution for file in self._tree.files if file.name == soname and file.is_loadable]
+        if self._owner.source in holders:
+            return self._owner.name
+        found = next((owners[source].name for source in holders if source in owners), "")
+        layout = find_sdk_library(soname)
+        return found or (layout.distribution if layout else "")
+
+    def _requirement(self, name: str) -> str:
+        version = next((other.version for other in self._tree.distributions if other.name == name), "")
+        if not version or self._options.pin == "none":
+            return name
+        if self._options.pin == "minor":
+            return f"{name}=={'.'.join(version.split('.')[:2])}.*"
+        return f"{name}=={version}"
+
+    def _tags(self) -> tuple[str, tuple[str, ...]]:
+        """Return the file name by what the files ask for, and the tags for WHEEL where they change."""
+        label = self._owner.label
+        floor = platform_floor((file.path, file.elf) for file in self._files if file.elf is not None)
+        stem, python, abi, platform = label.removesuffix(".whl").rsplit("-", 3)
+        platforms = platform.split(".")
+        if floor is not None and floor.tag not in platforms:
+            platforms = [floor.tag]
+        tags = tuple(f"{p}-{a}-{f}" for p in python.split(".") for a in abi.split(".") for f in platforms)
+        changed = tags if set(tags) != set(self._owner.tags) else ()
+        return f"{stem}-{python}-{abi}-{'.'.join(platforms)}.whl", changed
+
+    def _initializer(self) -> dict[str, str]:
+        if not (self._options.init and self._loadable):
+            return {}
+        names, _ = preload_names(self._loadable)
+        path = f"{initializer_folder(self._loadable)}/{INITIALIZER}".lstrip("/")
+        versions = (self._version_to_match(name) for name in ("rocm-sdk-core", "rocm-sdk-libraries"))
+        return {path: render_initializer(names, next(filter(None, versions), ""))}
+
+    def _version_to_match(self, name: str) -> str:
+        return self._requirement(name).partition("==")[2]
+
+    def _run_path_changes(self, edits: dict[str, SetRunpath]) -> list[Change]:
+        files = {_member(file): file for file in self._loadable}
+        return [
+            Change(name, _tag_words(files[name], edit), files[name].run_path or "", edit.value)
+            for name, edit in edits.items()
+        ]
+
+    def _metadata_changes(
+        self, requires: Sequence[str], tags: Sequence[str], added: dict[str, str], is_platlib: bool
+    ) -> list[Change]:
+        info = self._owner.dist_info
+        changes = [Change(f"{info}/METADATA", "Requires-Dist", "", requirement) for requirement in requires]
+        if tags:
+            changes.append(Change(f"{info}/WHEEL", "Tag", " ".join(self._owner.tags), " ".join(tags)))
+        if is_platlib:
+            changes.append(Change(f"{info}/WHEEL", "Root-Is-Purelib", "true", "false"))
+        return changes + [Change(name, "added", "", f"{len(text)} bytes") for name, text in added.items()]
+
+    def _unmended(self) -> list[str]:
+        found = []
+        for file in self._loadable:
+            assert file.elf is not None
+            advice = advise_run_path(file.elf, file.path, self._folders, self._system, self._options.dlopen)
+            found += [f"{file.path} needs {name}, which no package and no system has" for name in advice.missing]
+        return found
+
+
+def _member(file: InstalledFile) -> str:
+    return file.source.partition("!")[2]
+
+
+def _tag_words(file: InstalledFile, edit: SetRunpath) -> str:
+    assert file.elf is not None
+    before = "RUNPATH" if file.elf.runpath is not None else "RPATH" if file.elf.rpath is not None else ""
+    after = edit.tag.name if edit.value else "none"
+    return after if before in {"", after} else f"{before} -> {after}"

@@ -1,0 +1,147 @@
+"""Writing repaired wheels: members that stay are copied packed as they are, changed ones stream through the packer."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.metadata_edit import add_requirements, set_wheel_fields
+from rocwheel.audit.wheel_reading import find_dist_info
+from rocwheel.binary.runpath import plan_runpath
+from rocwheel.distributions.content import BytesContent
+from rocwheel.distributions.digest import Digest
+from rocwheel.distributions.packing import Packer
+from rocwheel.distributions.patched_content import PatchedContent
+from rocwheel.distributions.wheel import WheelName, WheelWriter
+from rocwheel.distributions.zip_reader import ZipMember, digest_member, open_unpacked, read_directory, read_member
+from rocwheel.errors import InputError
+from rocwheel.files import atomic_file
+from rocwheel.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from rocwheel.audit.repair_plan import RepairPlan
+    from rocwheel.audit.run_paths import SetRunpath
+    from rocwheel.distributions.source_date import SourceDate
+
+__all__ = ["write_repair"]
+
+_LEVEL = 6
+_COPY_STEP = 4 << 20
+_SYMLINK, _KIND = 0o120000, 0o170000
+_ANY_EXECUTE = 0o111
+
+
+class _KeptName(WheelName, frozen=True):
+    """A wheel's name whose ``.dist-info`` folder stays as its builder spelled it."""
+
+    folder: str
+
+    @property
+    def dist_info(self) -> str:
+        """The name of the metadata folder inside the wheel."""
+        return self.folder
+
+
+def write_repair(
+    plan: RepairPlan, dest_dir: Path, executor: Executor, source_date: SourceDate, *, progress: Progress = SILENT
+) -> Path:
+    """Write the repaired wheel to ``dest_dir`` and return its path; a wheel that is right is copied as it is.
+
+    The bytes depend on the wheel, the plan and the date alone. Raises `InputError` for wheels with symlinks, and
+    `rocwheel.errors.WorkError` when the folder can't be written: nothing is left there then.
+    """
+    target = dest_dir / plan.file_name
+    source = Path(plan.wheel)
+    if target.exists() and target.samefile(source):
+        raise InputError(
+            dest_dir, f"holds {source.name} itself", expected="another folder", remedy="Change --dest-dir."
+        )
+    if plan.changes:
+        _Rewriting(plan, target, executor, source_date, progress).run()
+    else:
+        with source.open("rb") as file, atomic_file(target) as copy:
+            shutil.copyfileobj(file, copy.file, _COPY_STEP)
+    return target
+
+
+class _Rewriting:
+    def __init__(
+        self, plan: RepairPlan, target: Path, executor: Executor, source_date: SourceDate, progress: Progress
+    ) -> None:
+        self._plan = plan
+        self._members = read_directory(Path(plan.wheel))
+        self._dist_info = find_dist_info(Path(plan.wheel), self._members)
+        stem, _, tag = plan.file_name.removesuffix(".whl").partition("-")
+        name = _KeptName(stem, "", tag, self._dist_info)
+        self._writer = WheelWriter(target, name, source_date.zip_time)
+        self._packer = Packer(executor, _LEVEL, progress=progress)
+        self._progress = progress
+
+    def run(self) -> None:
+        metadata = {f"{self._dist_info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")}
+        self._refuse_symlinks()
+        self._progress.begin(f"Repairing {Path(self._plan.wheel).name}", sum(m.size for m in self._members))
+        # Unpacked libraries stay open until the packer has taken the last byte.
+        with ExitStack() as stack:
+            try:
+                for member in self._members:
+                    if member.name not in metadata:
+                        self._add(member, stack)
+                for name, text in self._plan.added.items():
+                    self._packer.add(self._writer, name, 0o644, BytesContent(text.encode()))
+                self._packer.drain()
+                self._writer.close(self._metadata())
+            except BaseException:
+                self._packer.cancel()
+                self._writer.abort()
+                raise
+        self._progress.end()
+
+    def _refuse_symlinks(self) -> None:
+        for member in self._members:
+            if member.mode & _KIND == _SYMLINK:
+                raise InputError(member.source, "a symlink", expected="files alone", remedy="Build the wheel without.")
+
+    def _add(self, member: ZipMember, stack: ExitStack) -> None:
+        edit = self._plan.edits.get(member.name)
+        if edit is None:
+            self._packer.call(partial(self._copy, member))
+        else:
+            self._packer.add(self._writer, member.name, _mode(member), self._patched(member, edit, stack))
+
+    def _patched(self, member: ZipMember, edit: SetRunpath, stack: ExitStack) -> PatchedContent:
+        unpacked, _ = stack.enter_context(open_unpacked(member))
+        with unpacked.map() as data:
+            return PatchedContent(unpacked, plan_runpath(data, edit.value, edit.tag, name=member.source))
+
+    def _copy(self, member: ZipMember) -> None:
+        digest = digest_member(member)
+        self._writer.begin(member.name, _mode(member), member.method, member.size)
+        with member.packed.map() as packed:
+            for start in range(0, len(packed), _COPY_STEP):
+                self._writer.write(packed[start : start + _COPY_STEP])
+        self._writer.end(Digest(member.crc32, digest.sha256, member.size))
+        self._progress.advance(member.size)
+
+    def _metadata(self) -> dict[str, bytes]:
+        texts = {
+            name: read_member(member)
+            for name in ("METADATA", "WHEEL")
+            for member in self._members
+            if member.name == f"{self._dist_info}/{name}"
+        }
+        edited = texts | {
+            "METADATA": add_requirements(texts.get("METADATA", b""), self._plan.requires),
+            "WHEEL": set_wheel_fields(texts.get("WHEEL", b""), tags=self._plan.tags, platlib=self._plan.is_platlib),
+        }
+        return {name: edited[name] for name in texts}
+
+
+def _mode(member: ZipMember) -> int:
+    """Return the permission bits; those of installers where the archive tells none."""
+    return member.mode & 0o7777 or 0o644

@@ -1,0 +1,115 @@
+"""``rocwheel repair``: wheels that load, from wheels that don't."""
+
+from __future__ import annotations
+
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.markup import escape
+
+from rocwheel.audit.reading import read_tree
+from rocwheel.audit.repair_plan import RepairOptions, RepairPlan, plan_repair
+from rocwheel.audit.repairing import write_repair
+from rocwheel.binary.runpath import RunpathTag
+from rocwheel.cli._app import app
+from rocwheel.cli.output import (
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    make_progress,
+    messages,
+    print_json,
+    results,
+    setup_logging,
+)
+from rocwheel.distributions.source_date import SourceDate
+from rocwheel.errors import InputError
+
+__all__ = ["repair"]
+
+_LONGEST = 160
+
+
+@app.command("repair")
+def repair(
+    wheels: Annotated[list[Path], typer.Argument(metavar="WHEEL...", help="Wheels, which are left as they are.")],
+    dest_dir: Annotated[Path | None, typer.Option(help="Folder for the repaired wheels; made when absent.")] = None,
+    beside: Annotated[
+        list[Path] | None, typer.Option("--with", help="Packages whose libraries they load, such as the SDK's wheels.")
+    ] = None,
+    dlopen: Annotated[list[str] | None, typer.Option(help="A library that the files open by name at run time.")] = None,
+    pin: Annotated[
+        Literal["none", "minor", "exact"], typer.Option(help="How added requirements name their version.")
+    ] = "none",
+    init: Annotated[bool, typer.Option("--init", help="Add _rocm_init.py, which has rocm_sdk load the libraries.")] = (
+        False
+    ),
+    rpath: Annotated[bool, typer.Option("--rpath", help="Set the old RPATH, which LD_LIBRARY_PATH can't override.")] = (
+        False
+    ),
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if anything would change.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; show the changes.")] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Set wrong run paths, add the SDK packages to the requirements, and tag wheels by what their files ask for.
+
+    Files that are right stay as they are, to the byte. Without --with, ROCm's packages are taken to be laid out as
+    they are since ROCm 7. Exit status 1 when something is left that no repair mends, and with --check when anything
+    would change.
+
+    Example: rocwheel repair dist/*.whl --dest-dir repaired/
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    if dest_dir is None and not (check or dry_run):
+        message = "Missing option '--dest-dir' (or '--check', or '--dry-run')."
+        raise typer.BadParameter(message)
+    tag = RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
+    options = RepairOptions(tag=tag, pin=pin, dlopen=tuple(dlopen or ()), init=init)
+    plans = _plan(wheels, beside or [], options)
+    written = [] if check or dry_run or dest_dir is None else _write(plans, dest_dir, quiet=quiet)
+    if json:
+        print_json("repair", 1, {"wheels": plans, "written": written})
+    else:
+        _show(plans, quiet=quiet)
+    if any(plan.unmended for plan in plans) or (check and any(plan.changes for plan in plans)):
+        sys.exit(1)
+
+
+def _plan(wheels: list[Path], beside: list[Path], options: RepairOptions) -> list[RepairPlan]:
+    for path in wheels:
+        if path.suffix != ".whl":
+            raise InputError(path, "no wheel", expected="a file whose name ends with .whl")
+    tree = read_tree(wheels, beside)
+    return [plan_repair(tree, owner, options) for owner in tree.audited_distributions]
+
+
+def _write(plans: list[RepairPlan], dest_dir: Path, *, quiet: bool) -> list[Path]:
+    date = SourceDate.from_environment(os.environ)
+    with ThreadPoolExecutor(thread_name_prefix="rocwheel") as executor:
+        progress = make_progress(quiet=quiet)
+        return [write_repair(plan, dest_dir, executor, date, progress=progress) for plan in plans]
+
+
+def _show(plans: list[RepairPlan], *, quiet: bool) -> None:
+    for plan in plans:
+        name = Path(plan.wheel).name
+        if not quiet:
+            renamed = f" -> {plan.file_name}" if plan.file_name != name else ""
+            results.print(f"[bold]{escape(name + renamed)}[/]: {len(plan.changes) or 'no'} changes")
+            for change in plan.changes:
+                results.print(f"  {escape(change.file)}: {change.what}")
+                if change.before:
+                    results.print(f"    - {escape(_shortened(change.before))}")
+                results.print(f"    + {escape(_shortened(change.after))}")
+        for problem in plan.unmended:
+            messages.print(f"[yellow]not mended[/] {escape(f'{name}: {problem}')}")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({text.count(':') + 1} entries)"
