@@ -6,7 +6,6 @@ Run as a program, so that what it takes is measured as a build's is: ``python -m
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import sys
 import zlib
@@ -112,8 +111,6 @@ def _work(pieces: SimpleQueue[_Piece | None], dest: Path) -> None:
             hashlib.sha256(data).digest()
             zlib_ng.crc32(data)
             out.write(piece.pack(data))
-        out.flush()
-        os.fsync(out.fileno())
 
 
 def _main(folder: Path, dest: Path, codec: str) -> int:
