@@ -41,9 +41,9 @@ def _link(root: Path, library: Lib) -> None:
     with_run_path = [f"-Wl,-rpath,{library.run_path}"] if library.run_path else []
     tag = "--disable-new-dtags" if library.is_rpath else "--enable-new-dtags"
     stand_ins = [_stand_in(root, name) for name in library.needed]
-    command = ["gcc", "-shared", "-nostdlib", "-x", "c", "/dev/null", "-x", "none", "-o", str(target)]
+    command = ["gcc", "-shared", "-nostdlib", "-x", "c", "-", "-x", "none", "-o", str(target)]
     command += [f"-Wl,-soname,{soname}", f"-Wl,{tag}", "-Wl,--no-as-needed", "-Wl,--build-id", *with_run_path]
-    subprocess.run([*command, *library.options, *map(str, stand_ins)], check=True, capture_output=True)
+    subprocess.run([*command, *library.options, *map(str, stand_ins)], check=True, capture_output=True, input=b"")
 
 
 def _stand_in(root: Path, name: str) -> Path:
@@ -52,6 +52,6 @@ def _stand_in(root: Path, name: str) -> Path:
     folder.mkdir(exist_ok=True)
     path = folder / name.replace("/", "_")
     if not path.exists():
-        command = ["gcc", "-shared", "-nostdlib", "-x", "c", "/dev/null", f"-Wl,-soname,{name}", "-o", str(path)]
-        subprocess.run(command, check=True, capture_output=True)
+        command = ["gcc", "-shared", "-nostdlib", "-x", "c", "-", f"-Wl,-soname,{name}", "-o", str(path)]
+        subprocess.run(command, check=True, capture_output=True, input=b"")
     return path

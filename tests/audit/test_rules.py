@@ -15,6 +15,7 @@ CORE = package("rocm-sdk-core")
 HIP = library("_rocm_sdk_core/lib/libamdhip64.so.7", "libc.so.6")
 USES_CORE = package(requires=("rocm-sdk-core==1.0",))
 TO_CORE = "$ORIGIN/../_rocm_sdk_core/lib"
+TAG = "py3-none-manylinux_2_17_x86_64"
 LLVM_SYMBOLS = ("LLVMInitializeCore", "_ZN4llvm2cl", "_init")
 AMD_22, AMD_23 = "AMD clang version 22.0.0git (a)", "AMD clang version 23.0.0git (b)"
 
@@ -128,6 +129,12 @@ BREACHES: dict[str, tuple[Tree, str, str, dict[str, object]]] = {
         "has 1 files with RPATH (such as demo/b.so) and 1 with RUNPATH",
         {},
     ),
+    "rpath-into-others": (
+        with_core(library("demo/a.so", "libamdhip64.so.7", rpath=TO_CORE), owner=package(requires=("rocm-sdk-core",))),
+        "demo/a.so",
+        "has a RPATH into _rocm_sdk_core/lib, which LD_LIBRARY_PATH can't override and the libraries there inherit",
+        {},
+    ),
     "run-path-unexpected": (
         one(library("demo/a.so", runpath="$ORIGIN")),
         "demo/a.so",
@@ -173,10 +180,7 @@ BREACHES: dict[str, tuple[Tree, str, str, dict[str, object]]] = {
     "path-collision": (
         tree((package("one"), [data("shared/x.py", sha256=b"1" * 32)]), (package("two"), [data("shared/x.py")])),
         "shared/x.py",
-        (
-            "shared/x.py is in one-1.0-py3-none-manylinux_2_17_x86_64.whl and two-1.0-py3-none-manylinux_2_17_x86_64.whl, "
-            "with different content"
-        ),
+        (f"shared/x.py is in one-1.0-{TAG}.whl and two-1.0-{TAG}.whl, with different content"),
         {},
     ),
     "tag-too-old": (
@@ -408,7 +412,7 @@ def test_another_version_that_the_sdk_has_is_named() -> None:
 @pytest.mark.parametrize(
     "entry",
     [
-        "/home/me/build/lib", "/tmp/x/lib", "$ORIGIN/_a.so.runfiles/__main__/_solib_local/x", "$ORIGIN/../../external/r/lib",
+        "/home/me/build/lib", "/tmp/x/lib", "$ORIGIN/_a.so.runfiles/__main__/x", "$ORIGIN/../../external/r/lib",
         "/usr/lib/python3/site-packages/torch/lib", "bazel-out/k8-opt/bin",
     ],
 )  # fmt: skip
@@ -423,6 +427,10 @@ def test_build_folders_are_told_by_their_names(entry: str) -> None:
 )
 def test_modes_that_installers_should_not_see_are_found(mode: int, found: str) -> None:
     assert [finding.found for finding in find(one(data("demo/x", mode=mode)))] == [found]
+
+
+def test_packages_of_one_release_may_use_rpath_among_each_other() -> None:
+    assert find(with_core(library("demo/a.so", "libamdhip64.so.7", rpath=TO_CORE))) == []
 
 
 def test_libraries_with_versions_of_their_own_do_not_collide() -> None:

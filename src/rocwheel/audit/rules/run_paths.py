@@ -6,16 +6,19 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.run_path_entries import is_origin_relative, resolve_entry, split_run_path
 from rocwheel.audit.sdk_layout import sdk_folders
+from rocwheel.audit.subject import parse_requirements
 from rocwheel.binary.elf import ElfKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.audit.tree import InstalledFile
+    from rocwheel.audit.tree import Distribution, InstalledFile
 
 __all__ = ["RULES"]
 
@@ -24,7 +27,6 @@ _BUILD_FOLDER = re.compile(
     r"|^/(home|root|tmp|build|builds|workspace|usr/src|var/lib|__w|github)(/|$)"
 )
 _EATEN = re.compile(r"/?\.\.(/|$)")
-# Folders of the system that every loader searches, or that only the system's packages fill.
 _SHOWN = 3
 
 
@@ -140,6 +142,31 @@ def _mixed(subject: Subject) -> Iterator[Evidence]:
             )
 
 
+def _into_others(subject: Subject) -> Iterator[Evidence]:
+    for file, entries in _entries(subject):
+        owner = subject.tree.owners.get(file.distribution)
+        if owner is None or not owner.dist_info or file.elf is None or file.elf.runpath is not None:
+            continue
+        own = _folders_of_release(subject, owner)
+        folders = [folder for entry in entries if (folder := resolve_entry(entry, file.folder)) is not None]
+        bad = list(dict.fromkeys(folder for folder in folders if folder.partition("/")[0] not in own))
+        if bad:
+            found = f"has a RPATH into {', '.join(bad[:_SHOWN])}, which LD_LIBRARY_PATH can't override"
+            yield Evidence(file.source, f"{found} and the libraries there inherit")
+
+
+def _folders_of_release(subject: Subject, owner: Distribution) -> set[str]:
+    """Return the top-level folders of a distribution and of those that it requires in one exact version."""
+    pinned = {
+        canonicalize_name(requirement.name)
+        for requirement in parse_requirements(owner)
+        if [specifier.operator for specifier in requirement.specifier] == ["=="]
+    }
+    release = {other.source for other in subject.tree.distributions if other is owner or other.name in pinned}
+    given = {file.path.partition("/")[0] for file in subject.tree.files if file.distribution in release}
+    return given | {f.folder.partition("/")[0] for f in sdk_folders() if f.distribution in pinned}
+
+
 def _expected(subject: Subject) -> Iterator[Evidence]:
     expected = subject.configuration.expect_runpath
     for file in subject.tree.loadable:
@@ -181,6 +208,13 @@ RULES = (
         _wrong_depth,
     ),
     Rule("run-path-mixed", Severity.WARNING, "A package uses one kind of run path.", _FIX, _mixed),
+    Rule(
+        "rpath-into-others",
+        Severity.WARNING,
+        "RPATH is for packages that are released together; into others leads RUNPATH.",
+        "Link with -Wl,--enable-new-dtags, or run rocwheel repair.",
+        _into_others,
+    ),
     Rule("run-path-unexpected", Severity.ERROR, "Libraries have the run path that is expected.", _FIX, _expected),
     Rule("run-path-tag", Severity.ERROR, "Files have the kind of run path that is expected.", _FIX, _expected_tag),
 )

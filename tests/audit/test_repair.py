@@ -1,0 +1,279 @@
+"""Repairing wheels: what changes, what stays to the byte, and that the result loads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from email import message_from_bytes
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from rocwheel.binary.elf import read_elf
+from rocwheel.cli import main
+from rocwheel.distributions.zip_reader import read_directory
+from tests.audit.libraries import Lib, build_tree, needs_compiler
+from tests.audit.wheels import make_wheel, members
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = needs_compiler
+
+WRONG = "$ORIGIN/../rocm/lib:local/lib:/opt/rocm/lib"
+
+
+class Finished(NamedTuple):
+    """How a command ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Finished]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: str | Path) -> Finished:
+        monkeypatch.setattr(sys, "argv", ["rocwheel", *map(str, arguments)])
+        try:
+            main()
+            status = 0
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        output = capsys.readouterr()
+        return Finished(status, output.out, output.err)
+
+    return run
+
+
+@pytest.fixture
+def sdk(tmp_path: Path) -> Path:
+    """Return a wheel with two libraries of an SDK, the second in a folder of its own."""
+    tree = build_tree(
+        tmp_path / "sdk",
+        Lib("lib/libamdhip64.so.7", ("librocm_sysdeps_drm.so.2",), "$ORIGIN/rocm_sysdeps/lib"),
+        Lib("lib/rocm_sysdeps/lib/librocm_sysdeps_drm.so.2"),
+    )
+    files = {f"_rocm_sdk_core/{path.relative_to(tree)}": path for path in sorted(tree.rglob("*.so.*"))}
+    return make_wheel(
+        tmp_path / "sdk-dist", "rocm_sdk_core", files, version="7.1.2", tag="py3-none-manylinux_2_5_x86_64"
+    )
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """Return a wheel with one wrong library, one right one, and a tag that promises too little and too much."""
+    tree = build_tree(
+        tmp_path / "plugin",
+        Lib(
+            "_wrong.so", ("libamdhip64.so.7", "librocm_sysdeps_drm.so.2"), "$ORIGIN/../rocm/lib:local/lib:/opt/rocm/lib"
+        ),
+        Lib("_right.so", ("libhelp.so",), "$ORIGIN"),
+        Lib("libhelp.so"),
+    )
+    files: dict[str, Path | bytes] = {f"plugin/{path.name}": path for path in sorted(tree.glob("*.so"))}
+    files["plugin/__init__.py"] = b"answer = 42\n"
+    return make_wheel(tmp_path / "dist", "plugin", files, is_purelib=True)
+
+
+def repaired_plugin(folder: Path) -> Path:
+    (found,) = folder.glob("plugin-*.whl")
+    return found
+
+
+def test_the_repaired_wheel_has_no_findings_and_loads_in_an_empty_environment(
+    run: Run, plugin: Path, sdk: Path, tmp_path: Path
+) -> None:
+    assert run("audit", plugin, "--with", sdk).status == 1
+    done = run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "out", "--pin", "minor")
+    assert done.status == 0, done.stderr
+    repaired = repaired_plugin(tmp_path / "out")
+    assert run("audit", repaired, "--with", sdk).stdout.splitlines()[-1].endswith("0 errors, 0 warnings, 0 notes")
+    site = tmp_path / "site"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", f"--find-links={sdk.parent}"]
+    subprocess.run([*pip, "--target", site, repaired], check=True)
+    load = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
+    for name in ("_wrong.so", "_right.so"):
+        subprocess.run([sys.executable, "-c", load, site / "plugin" / name], env={}, cwd="/", check=True)
+
+
+def test_wrong_run_paths_become_the_shortest_list_and_right_files_stay(
+    run: Run, plugin: Path, sdk: Path, tmp_path: Path
+) -> None:
+    run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "out")
+    before, after = members(plugin), members(repaired_plugin(tmp_path / "out"))
+    assert read_elf(after["plugin/_wrong.so"], name="wrong").runpath == (
+        "$ORIGIN/../_rocm_sdk_core/lib:$ORIGIN/../_rocm_sdk_core/lib/rocm_sysdeps/lib"
+    )
+    info = {f"plugin-1.0.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD")}
+    assert {name for name in before if before[name] != after[name]} == {"plugin/_wrong.so", *info}
+    assert before.keys() == after.keys()
+
+
+def test_members_that_stay_are_not_packed_anew(run: Run, plugin: Path, sdk: Path, tmp_path: Path) -> None:
+    run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "out")
+
+    def packed(wheel: Path, name: str) -> bytes:
+        member = next(member for member in read_directory(wheel) if member.name == name)
+        with member.packed.map() as data:
+            return bytes(data)
+
+    for name in ("plugin/_right.so", "plugin/__init__.py", "plugin-1.0.dist-info/licenses/LICENSE"):
+        assert packed(plugin, name) == packed(repaired_plugin(tmp_path / "out"), name)
+
+
+def test_metadata_and_tags_say_what_the_files_ask_for(run: Run, plugin: Path, sdk: Path, tmp_path: Path) -> None:
+    run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "out", "--pin", "exact")
+    repaired = repaired_plugin(tmp_path / "out")
+    assert repaired.name == "plugin-1.0-py3-none-manylinux_2_5_x86_64.whl"
+    texts = members(repaired)
+    metadata = message_from_bytes(texts["plugin-1.0.dist-info/METADATA"])
+    assert metadata.get_all("Requires-Dist") == ["rocm-sdk-core==7.1.2"]
+    assert metadata.get_payload() == "A description.\n"
+    wheel = message_from_bytes(texts["plugin-1.0.dist-info/WHEEL"])
+    assert (wheel["Tag"], wheel["Root-Is-Purelib"]) == ("py3-none-manylinux_2_5_x86_64", "false")
+
+
+def test_a_second_repair_copies_the_wheel_to_the_byte(run: Run, plugin: Path, sdk: Path, tmp_path: Path) -> None:
+    run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "once")
+    once = repaired_plugin(tmp_path / "once")
+    assert run("repair", once, "--with", sdk, "--dest-dir", tmp_path / "twice").stdout == f"{once.name}: no changes\n"
+    assert once.read_bytes() == repaired_plugin(tmp_path / "twice").read_bytes()
+
+
+def test_the_same_repair_gives_the_same_bytes_whenever_it_runs(
+    run: Run, plugin: Path, sdk: Path, tmp_path: Path
+) -> None:
+    run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "a")
+    os.utime(plugin, (0, 0))
+    run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "b")
+    assert repaired_plugin(tmp_path / "a").read_bytes() == repaired_plugin(tmp_path / "b").read_bytes()
+
+
+def test_a_dry_run_shows_the_changes_and_writes_nothing(run: Run, plugin: Path, sdk: Path, tmp_path: Path) -> None:
+    done = run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "out", "--dry-run")
+    assert done.status == 0
+    assert done.stdout == (
+        "plugin-1.0-py3-none-linux_x86_64.whl -> plugin-1.0-py3-none-manylinux_2_5_x86_64.whl: 4 changes\n"
+        "  plugin/_wrong.so: RUNPATH\n"
+        "    - $ORIGIN/../rocm/lib:local/lib:/opt/rocm/lib\n"
+        "    + $ORIGIN/../_rocm_sdk_core/lib:$ORIGIN/../_rocm_sdk_core/lib/rocm_sysdeps/lib\n"
+        "  plugin-1.0.dist-info/METADATA: Requires-Dist\n"
+        "    + rocm-sdk-core\n"
+        "  plugin-1.0.dist-info/WHEEL: Tag\n"
+        "    - py3-none-linux_x86_64\n"
+        "    + py3-none-manylinux_2_5_x86_64\n"
+        "  plugin-1.0.dist-info/WHEEL: Root-Is-Purelib\n"
+        "    - true\n"
+        "    + false\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_check_fails_where_anything_would_change(run: Run, plugin: Path, sdk: Path, tmp_path: Path) -> None:
+    assert run("repair", plugin, "--with", sdk, "--check").status == 1
+    run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "out")
+    assert run("repair", repaired_plugin(tmp_path / "out"), "--with", sdk, "--check").status == 0
+
+
+def test_what_no_repair_mends_is_told_and_fails(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.6",)))
+    wheel = make_wheel(tmp_path / "dist", "old", {"old/a.so": tree / "a.so"})
+    done = run("repair", wheel, "--dest-dir", tmp_path / "out", "--quiet")
+    assert done.status == 1
+    assert done.stderr == (
+        "not mended old-1.0-py3-none-linux_x86_64.whl: old/a.so needs libamdhip64.so.6, which no package and no system "
+        "has\n"
+    )
+
+
+def test_an_initializer_loads_what_the_libraries_need_in_their_order(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libhipblas.so.3", "libamdhip64.so.7", "librocsolver.so.0")))
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so", "ext/__init__.py": b""})
+    run("repair", wheel, "--dest-dir", tmp_path / "out", "--init")
+    (repaired,) = (tmp_path / "out").glob("*.whl")
+    calls: list[dict[str, object]] = []
+
+    class Sdk:
+        @staticmethod
+        def initialize_process(**arguments: object) -> None:
+            calls.append(arguments)
+
+    space: dict[str, object] = {}
+    exec(members(repaired)["ext/_rocm_init.py"], space)
+    sys.modules["rocm_sdk"] = Sdk  # type: ignore[assignment]
+    try:
+        space["initialize"]()  # type: ignore[operator]
+    finally:
+        del sys.modules["rocm_sdk"]
+    assert calls == [{"preload_shortnames": ["hipblas", "amdhip64"]}]
+
+
+@pytest.mark.parametrize(
+    ("pin", "version"), [("exact", "7.1.2"), ("minor", "7.1.*")], ids=["exactly", "to major and minor"]
+)
+def test_an_initializer_is_locked_to_the_version_at_hand(
+    run: Run, plugin: Path, sdk: Path, tmp_path: Path, pin: str, version: str
+) -> None:
+    run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "out", "--init", "--pin", pin)
+    text = members(repaired_plugin(tmp_path / "out"))["plugin/_rocm_init.py"].decode()
+    assert f'        check_version="{version}",\n        fail_on_version_mismatch=True,\n' in text
+
+
+def test_the_old_rpath_can_be_asked_for(run: Run, plugin: Path, sdk: Path, tmp_path: Path) -> None:
+    run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "out", "--rpath")
+    after = members(repaired_plugin(tmp_path / "out"))
+    elf = read_elf(after["plugin/_right.so"], name="right")
+    assert (elf.rpath, elf.runpath) == ("$ORIGIN", None)
+
+
+def test_the_wheel_itself_is_never_overwritten(run: Run, plugin: Path, sdk: Path, tmp_path: Path) -> None:
+    run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "out")
+    repaired = repaired_plugin(tmp_path / "out")
+    before = repaired.read_bytes()
+    done = run("repair", repaired, "--with", sdk, "--dest-dir", tmp_path / "out")
+    assert done.status == 2
+    assert done.stderr.endswith(
+        f"error: {tmp_path / 'out'}: holds {repaired.name} itself; expected another folder. Change --dest-dir.\n"
+    )
+    assert repaired.read_bytes() == before
+
+
+def test_a_wheel_with_a_symlink_is_refused_and_nothing_is_left(
+    run: Run, plugin: Path, sdk: Path, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(plugin, "a") as archive:
+        entry = zipfile.ZipInfo("plugin/link.so")
+        entry.external_attr = 0o120777 << 16
+        archive.writestr(entry, "_right.so")
+    done = run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "out")
+    assert done.status == 2
+    assert f"error: {plugin}!plugin/link.so: a symlink; expected files alone. Build the wheel without." in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_wheel_is_named_with_the_member(run: Run, plugin: Path, tmp_path: Path) -> None:
+    member = next(member for member in read_directory(plugin) if member.name == "plugin/_wrong.so")
+    data = bytearray(plugin.read_bytes())
+    data[member.packed.offset + 40] ^= 0xFF
+    plugin.write_bytes(data)
+    done = run("repair", plugin, "--dest-dir", tmp_path / "out")
+    assert done.status == 2
+    assert f"{plugin}!plugin/_wrong.so" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_wheel_is_refused(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no wheel")
+    done = run("repair", tmp_path / "notes.txt", "--check")
+    assert done == (
+        2,
+        "",
+        f"error: {tmp_path / 'notes.txt'}: no wheel; expected a file whose name ends with .whl\n",
+    )
