@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 import zlib
 from typing import TYPE_CHECKING
 
@@ -48,3 +50,21 @@ def test_a_mapped_file_may_be_hashed_in_one_go(tmp_path: Path) -> None:
         hasher.update(view)
         assert view[-16:] == data[-16:]
     assert hasher.digest() == digest_of(data)
+
+
+def test_hashing_a_mapped_file_keeps_little_of_it_resident(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        file.truncate(512 << 20)
+    program = """
+import resource, sys
+from pathlib import Path
+from rocwheel.distributions.digest import Hasher
+from rocwheel.files import FileRange
+hasher = Hasher()
+with FileRange.whole(Path(sys.argv[1])).map() as view:
+    hasher.update(view)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
+"""
+    done = subprocess.run([sys.executable, "-c", program, path], check=True, capture_output=True, text=True)
+    assert int(done.stdout) < 256 * MIB
