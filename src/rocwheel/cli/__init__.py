@@ -19,6 +19,7 @@ from rocwheel.cli import runpath_for as runpath_for
 from rocwheel.cli import targets as targets
 from rocwheel.cli import targets_code as targets_code
 from rocwheel.cli import targets_machine as targets_machine
+from rocwheel.cli import torch as torch
 from rocwheel.cli import wheel as wheel
 from rocwheel.cli._app import app
 from rocwheel.cli.output import report_error

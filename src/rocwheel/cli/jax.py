@@ -12,13 +12,14 @@ from rocwheel.cli._app import app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, setup_logging
 from rocwheel.frameworks.bazel_settings import read_settings
 from rocwheel.frameworks.bazelrc import render_bazelrc
-from rocwheel.frameworks.build_commands import spell_commands, wheel_commands
+from rocwheel.frameworks.build_commands import BuildOptions, spell_commands, wheel_commands
 from rocwheel.frameworks.generated_file import GeneratedFile
 from rocwheel.frameworks.starlark_files import starlark_package
+from rocwheel.frameworks.translation import Note, Translation, translate
 from rocwheel.targets.detection import native_targets
 from rocwheel.targets.target_set import parse_target_set
 
-__all__ = ["bazelrc", "commands", "jax_app", "starlark"]
+__all__ = ["bazelrc", "commands", "jax_app", "starlark", "translate_command"]
 
 jax_app = typer.Typer(name="jax", help="JAX for ROCm: Bazel settings, build commands, wheels.", no_args_is_help=True)
 app.add_typer(jax_app)
@@ -104,7 +105,6 @@ def commands(
     sdk: Annotated[
         str, typer.Option("--with", metavar="DIR", help="The folder of the SDK's packages, for the verification.")
     ] = "",
-    repository: Annotated[str, typer.Option(help="What the stamped commit is of.")] = "ROCm/rocm-jax",
     dest_dir: Annotated[str, typer.Option(metavar="DIR", help="Where the wheels go.")] = "dist",
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -115,9 +115,49 @@ def commands(
     Example: rocwheel jax commands --settings rocm.toml --version 0.12.0 --form makefile
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    made = wheel_commands(read_settings(settings), version=version, sdk=sdk, repository=repository, dest_dir=dest_dir)
+    options = BuildOptions(version, sdk=sdk, dest_dir=dest_dir)
+    made = wheel_commands(read_settings(settings), options)
     text = spell_commands(made, form.value)
     if json:
         print_json("jax.commands", 1, {"form": form.value, "text": text})
     else:
         typer.echo(text, nl=False)
+
+
+@jax_app.command("translate", context_settings={"ignore_unknown_options": True})
+def translate_command(
+    words: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The old command line.")],
+    version: Annotated[str, typer.Option("--version", help="The wheels' version.")] = "VERSION",
+    sdk: Annotated[str, typer.Option("--with", metavar="DIR", help="The folder of the SDK's packages.")] = "",
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Say what a command line of rocm-jax's build/build.py stands for: settings, commands, what was silently wrong.
+
+    Example: rocwheel jax translate -- python build/build.py build --wheels=jax-rocm-pjrt --rocm_path=/opt/rocm
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    made = translate(words, version=version, sdk=sdk)
+    commands = spell_commands(made.commands, "shell")
+    if json:
+        notes = {"kept": made.kept, "dropped": made.dropped, "wrong": made.wrong}
+        print_json("jax.translate", 1, {"settings": made.settings_text, "commands": commands, **notes})
+    else:
+        typer.echo(_told(made, commands), nl=False)
+
+
+def _told(made: Translation, commands: str) -> str:
+    sections = [
+        "# rocm.toml, for `rocwheel jax bazelrc --output rocm.bazelrc`:",
+        made.settings_text,
+        "# The commands:" if made.commands else "# No commands: the old command line only configured.",
+        commands if made.commands else "",
+    ]
+    sections += [*_noted("What says the same", made.kept), *_noted("Dropped", made.dropped)]
+    return "\n".join([*sections, *_noted("Silently wrong before", made.wrong)])
+
+
+def _noted(title: str, notes: tuple[Note, ...]) -> list[str]:
+    lines = "".join(f"#   {note.option}: {note.text}\n" for note in notes)
+    return [f"# {title}:\n{lines}"] if notes else []

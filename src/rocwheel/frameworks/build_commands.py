@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING, Literal
 
@@ -14,60 +15,76 @@ if TYPE_CHECKING:
 
     from rocwheel.frameworks.bazel_settings import BazelSettings
 
-__all__ = ["COMMIT", "Command", "CommandForm", "spell_commands", "wheel_commands"]
+__all__ = ["BuildOptions", "Command", "CommandForm", "commit_of", "spell_commands", "wheel_commands"]
 
 CommandForm = Literal["shell", "makefile", "ci"]
 """``ci``: steps of a workflow file, YAML."""
 
-COMMIT = "\0commit\0"
-"""Stands in a word for the commit that is checked out, which is looked up when the commands run."""
-
-_COMMIT_LOOKUP = "git rev-parse HEAD"
+_LOOKUP = re.compile("\0([^\0]*)\0")
+_MAIN_REPOSITORY = "ROCm/rocm-jax"
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A command with the name of its step; words are literal, but for `COMMIT`."""
+    """A command with the name of its step. Words are literal, but for what `commit_of` returns."""
 
     title: str
     words: tuple[str, ...]
 
 
-def wheel_commands(
-    settings: BazelSettings,
-    *,
-    version: str,
-    sdk: str = "",
-    repository: str = "ROCm/rocm-jax",
-    dest_dir: str = "dist",
-    source: str = "bazel-bin",
-) -> list[Command]:
-    """Return the commands that build and assemble the PJRT wheel, and the plugin's wheel for each Python.
+class BuildOptions(msgspec.Struct, frozen=True):
+    """What commands are asked for, beside the build's settings."""
 
-    ``sdk`` is the folder of the packages that the wheels run beside; ``source`` where Bazel leaves its outputs.
-    """
-    commands = [_bazel("Build the PJRT plugin", settings.python_versions[0], settings.pjrt_targets)]
-    options: tuple[str, ...] = ("--version", version, "--rocm", settings.rocm_version)
-    options += tuple(word for path in (source, *settings.wheel_sources) for word in ("--src", path))
-    options += ("--commit", f"{repository}={COMMIT}", *(("--with", sdk) if sdk else ()), "--dest-dir", dest_dir)
-    commands = [
-        _bazel("Build the PJRT plugin", settings.python_versions[0], settings.pjrt_targets),
-        _assembly("Assemble its wheel", "pjrt", settings.pjrt_spec, options),
-    ]
-    for python in settings.python_versions:
-        words = ("--python", python, *options)
+    version: str
+    """The wheels' version."""
+    sdk: str = ""
+    """The folder of the packages that the wheels run beside; empty: their known layout is what counts."""
+    dest_dir: str = "dist"
+    kinds: tuple[str, ...] = ("pjrt", "plugin")
+    commits: dict[str, str] = {}
+    """Repository to a commit, literal or from `commit_of`; none: the one that is checked out."""
+    config: str = "rocm_build"
+    bazel: tuple[str, ...] = ("bazel",)
+    """The program and its startup options."""
+    bazel_options: tuple[str, ...] = ()
+    """Further options, behind the configs, so that they win."""
+
+
+def commit_of(checkout: str = "") -> str:
+    """Return a part of a word that stands for the commit of a checkout, looked up when the command runs."""
+    return f"\0git {'-C ' + shlex.quote(checkout) + ' ' if checkout else ''}rev-parse HEAD\0"
+
+
+def wheel_commands(settings: BazelSettings, options: BuildOptions) -> list[Command]:
+    """Return the commands that build and assemble the PJRT wheel, and the plugin's wheel for each Python."""
+    commands = []
+    if "pjrt" in options.kinds:
         commands += [
-            _bazel(f"Build the extension modules for Python {python}", python, settings.plugin_targets),
-            _assembly(f"Assemble their wheel for Python {python}", "plugin", settings.plugin_spec, words),
+            _bazel("Build the PJRT plugin", settings.python_versions[0], settings.pjrt_targets, options),
+            _assembly("Assemble its wheel", ("pjrt",), settings, options),
+        ]
+    for python in settings.python_versions if "plugin" in options.kinds else ():
+        title = f"Build the extension modules for Python {python}"
+        commands += [
+            _bazel(title, python, settings.plugin_targets, options),
+            _assembly(f"Assemble their wheel for Python {python}", ("plugin", "--python", python), settings, options),
         ]
     return commands
 
 
-def _assembly(title: str, kind: str, spec: str, options: Sequence[str]) -> Command:
-    return Command(title, ("rocwheel", "jax", "wheel", kind, *(("--spec", spec) if spec else ()), *options))
+def _bazel(title: str, python: str, targets: Sequence[str], options: BuildOptions) -> Command:
+    configs = (f"--config={options.config}", f"--config={python_config(python)}")
+    return Command(title, (*options.bazel, "build", *configs, *options.bazel_options, *targets))
 
 
-def _bazel(title: str, python: str, targets: Sequence[str]) -> Command:
-    return Command(title, ("bazel", "build", "--config=rocm_build", f"--config={python_config(python)}", *targets))
+def _assembly(title: str, kind: tuple[str, ...], settings: BazelSettings, options: BuildOptions) -> Command:
+    spec = settings.pjrt_spec if kind[0] == "pjrt" else settings.plugin_spec
+    words = ["rocwheel", "jax", "wheel", *kind, *(("--spec", spec) if spec else ())]
+    words += ["--version", options.version, "--rocm", settings.rocm_version]
+    words += [word for path in ("bazel-bin", *settings.wheel_sources) for word in ("--src", path)]
+    commits = {_MAIN_REPOSITORY: commit_of(), **options.commits}
+    words += [word for name, commit in sorted(commits.items()) for word in ("--commit", f"{name}={commit}")]
+    words += ["--with", options.sdk] if options.sdk else []
+    return Command(title, (*words, "--dest-dir", options.dest_dir))
 
 
 def spell_commands(commands: Sequence[Command], form: CommandForm) -> str:
@@ -75,44 +92,45 @@ def spell_commands(commands: Sequence[Command], form: CommandForm) -> str:
     return _FORMS[form](commands)
 
 
-def spell_shell_word(word: str, commit: str = "$commit") -> str:
-    """Quote a word for a POSIX shell, `COMMIT` in it as the variable ``commit``."""
-    before, found, after = word.partition(COMMIT)
-    if not found:
+def _shell_line(command: Command) -> str:
+    return " ".join(map(_shell_word, command.words))
+
+
+def _shell_word(word: str) -> str:
+    """Quote a word for a POSIX shell; a commit is looked up by a command substitution."""
+    literals, lookups = _LOOKUP.split(word)[::2], _LOOKUP.findall(word)
+    if not lookups:
         return shlex.quote(word)
-    return (shlex.quote(before) if before else "") + f'"{commit}"' + (shlex.quote(after) if after else "")
+    parts = [shlex.quote(literals[0]) if literals[0] else ""]
+    for lookup, literal in zip(lookups, literals[1:], strict=True):
+        parts += [f'"$({lookup})"', shlex.quote(literal) if literal else ""]
+    return "".join(parts)
 
 
 def _shell(commands: Sequence[Command]) -> str:
-    lines = ["#!/bin/sh", "set -eu", f"commit=$({_COMMIT_LOOKUP})"]
+    lines = ["#!/bin/sh", "set -eu"]
     for command in commands:
-        lines += ["", f"# {command.title}.", " ".join(map(spell_shell_word, command.words))]
+        lines += ["", f"# {command.title}.", _shell_line(command)]
     return "\n".join([*lines, ""])
 
 
 def _makefile(commands: Sequence[Command]) -> str:
-    lines = [f"commit := $(shell {_COMMIT_LOOKUP})", "", ".PHONY: wheels", "wheels:"]
+    lines = [".PHONY: wheels", "wheels:"]
     for command in commands:
-        words = " ".join(_make_word(word) for word in command.words)
-        lines += [f"\t# {command.title}.", f"\t{words}"]
+        # make expands $ before it gives a line to the shell.
+        lines += [f"\t# {command.title}.", "\t" + _shell_line(command).replace("$", "$$")]
     return "\n".join([*lines, ""])
-
-
-def _make_word(word: str) -> str:
-    """Quote a word for the shell, then for make, which expands ``$`` before."""
-    before, found, after = word.partition(COMMIT)
-    parts = [shlex.quote(part).replace("$", "$$") if part else "" for part in (before, after)]
-    return f"{parts[0]}$(commit){parts[1]}" if found else shlex.quote(word).replace("$", "$$")
 
 
 def _ci(commands: Sequence[Command]) -> str:
-    lines = []
-    for command in commands:
-        words = " ".join(map(spell_shell_word, command.words))
-        lines += [f"- name: {command.title}", "  run: |"]
-        lines += [f"    commit=$({_COMMIT_LOOKUP})"] if '"$commit"' in words else []
-        lines += [f"    {words}"]
+    lines = [line for command in commands for line in _ci_step(command)]
     return "\n".join([*lines, ""])
+
+
+def _ci_step(command: Command) -> list[str]:
+    # A workflow's own expressions begin with ${{, wherever they stand.
+    line = _shell_line(command).replace("${{", "$'{{'")
+    return [f"- name: {command.title}", "  run: |", f"    {line}"]
 
 
 _FORMS: dict[CommandForm, Callable[[Sequence[Command]], str]] = {"shell": _shell, "makefile": _makefile, "ci": _ci}

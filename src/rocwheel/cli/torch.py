@@ -1,0 +1,124 @@
+"""``rocwheel torch``: what a build of PyTorch takes to use the SDK's packages."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rocwheel.audit.reading import read_tree
+from rocwheel.audit.spellings import TOOLS, spell_run_path
+from rocwheel.cli._app import app
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
+from rocwheel.frameworks.sdk_layout import sdk_search_folders
+from rocwheel.frameworks.torch import (
+    cmake_arguments,
+    initializer,
+    initializer_for,
+    requirements_variable,
+    run_path_entries,
+    torch_folder,
+)
+from rocwheel.packages.recipe import load_recipe
+from rocwheel.targets.target_set import parse_target_set
+
+__all__ = ["init", "requirements", "runpath", "torch_app"]
+
+torch_app = typer.Typer(
+    name="torch", help="PyTorch for ROCm: initialiser, requirements, run path.", no_args_is_help=True
+)
+app.add_typer(torch_app)
+
+SdkVersionOption = Annotated[str, typer.Option("--sdk-version", metavar="V", help="The version of the SDK's packages.")]
+
+
+class Lock(str, Enum):
+    """How closely the version is locked."""
+
+    EXACT = "exact"
+    MINOR = "minor"
+
+
+LockOption = Annotated[Lock, typer.Option("--lock", help="This version alone, or any of its major and minor version.")]
+
+
+@torch_app.callback()
+def torch() -> None:
+    """Hold the commands about PyTorch."""
+
+
+def _show(kind: str, text: str, *, json: bool) -> None:
+    if json:
+        print_json(kind, 1, {"text": text})
+    else:
+        typer.echo(text, nl=False)
+
+
+@torch_app.command()
+def init(
+    sdk_version: SdkVersionOption,
+    paths: Annotated[
+        list[Path] | None, typer.Argument(metavar="[PATH...]", help="Wheels or folders: load what their files need.")
+    ] = None,
+    lock: LockOption = Lock.EXACT,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print _rocm_init.py, by which a package has the SDK's libraries loaded before its own.
+
+    Example: rocwheel torch init --sdk-version 7.14.0 > torch/_rocm_init.py
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    if paths:
+        text = initializer_for(read_tree(paths).loadable, sdk_version, lock.value)
+    else:
+        text = initializer(sdk_version, lock.value)
+    _show("torch.init", text, json=json)
+
+
+@torch_app.command()
+def requirements(
+    sdk_version: SdkVersionOption,
+    targets: Annotated[
+        list[str] | None, typer.Argument(metavar="[TARGETS...]", help="GPU targets; by default the machine's own.")
+    ] = None,
+    lock: LockOption = Lock.EXACT,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print the setting of PYTORCH_EXTRA_INSTALL_REQUIREMENTS: the packages that the wheel requires.
+
+    Example: eval "export $(rocwheel torch requirements --sdk-version 7.14.0 gfx942)"
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    chosen = parse_target_set(targets, source="TARGETS") if targets else None
+    _show("torch.requirements", requirements_variable(sdk_version, lock.value, chosen), json=json)
+
+
+@torch_app.command()
+def runpath(
+    folder: Annotated[
+        str, typer.Option("--folder", metavar="FOLDER", help="Where the libraries stand, relative to site-packages.")
+    ] = torch_folder(),
+    family: Annotated[
+        str, typer.Option("--family", help="The target family of an SDK with one libraries package for each.")
+    ] = "",
+    spell: Annotated[
+        str, typer.Option("--spell", metavar="TOOL", help=f"Instead of CMake arguments: one of {', '.join(TOOLS)}.")
+    ] = "",
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print the CMake arguments that set the run path when linking, to the SDK's packages.
+
+    Example: CMAKE_ARGS=$(rocwheel torch runpath) python -m build --wheel
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    entries = run_path_entries(sdk_search_folders(load_recipe(), family), folder)
+    text = f"{spell_run_path(entries, spell)}\n" if spell else cmake_arguments(entries)
+    _show("torch.runpath", text, json=json)

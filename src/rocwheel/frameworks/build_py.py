@@ -1,0 +1,112 @@
+"""Command lines of rocm-jax's ``build/build.py``, read as its argparse reads them."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib.resources
+import re
+from typing import TYPE_CHECKING, Literal, NoReturn
+
+import msgspec
+
+from rocwheel.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Fate", "OldCommand", "option_fates", "parse_build_py", "variable_fates"]
+
+_FILE = "build_py_options.toml"
+_COMMAND = "command line"
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_SUBCOMMANDS = ("build", "requirements_update")
+
+
+class Fate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What becomes of an option: ``now`` says the same, or it is ``dropped`` for a reason; ``wrong`` is what it did."""
+
+    kind: Literal["value", "flag", "append"] = "value"
+    now: str = ""
+    dropped: str = ""
+    wrong: str = ""
+
+
+class OldCommand(msgspec.Struct, frozen=True):
+    """A command line taken apart; options that were not given are absent."""
+
+    subcommand: str
+    options: dict[str, str | bool | list[str]]
+    variables: dict[str, str]
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return the value of an option that takes one."""
+        value = self.options.get(name, default)
+        return value if isinstance(value, str) else default
+
+    def texts(self, name: str) -> list[str]:
+        """Return the values of an option that may be given several times."""
+        value = self.options.get(name, [])
+        return value if isinstance(value, list) else []
+
+    def has(self, name: str) -> bool:
+        """Tell whether an option was given."""
+        return name in self.options
+
+
+class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    options: dict[str, Fate]
+    variables: dict[str, Fate]
+
+
+@functools.cache
+def _data() -> _Data:
+    text = importlib.resources.files(__package__).joinpath(_FILE).read_bytes()
+    return msgspec.toml.decode(text, type=_Data)
+
+
+def option_fates() -> dict[str, Fate]:
+    """Return what becomes of each option, by its name without dashes."""
+    return _data().options
+
+
+def variable_fates() -> dict[str, Fate]:
+    """Return what becomes of each environment variable that the old wheel scripts read."""
+    return _data().variables
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        remedy = "Give the whole old command line after --."
+        raise InputError(_COMMAND, message, expected="one that build/build.py takes", remedy=remedy)
+
+
+def parse_build_py(words: Sequence[str]) -> OldCommand:
+    """Take apart ``[NAME=VALUE ...] [python] build/build.py build|requirements_update OPTIONS``.
+
+    Options may be abbreviated, as the old tool's argparse allowed. Raises `InputError` for any other command line.
+    """
+    variables: dict[str, str] = {}
+    rest = list(words)
+    while rest and (match := _ASSIGNMENT.fullmatch(rest[0])):
+        variables[match[1]] = match[2]
+        rest.pop(0)
+    start = next((index for index, word in enumerate(rest) if word.endswith("build.py")), None)
+    arguments = rest[start + 1 :] if start is not None else rest
+    given = vars(_parser().parse_args(arguments))
+    subcommand = given.pop("subcommand")
+    options = {name: value for name, value in given.items() if value is not None}
+    return OldCommand(subcommand, options, variables)
+
+
+def _parser() -> argparse.ArgumentParser:
+    # Options may stand before or behind the subcommand, whichever the old tool wanted.
+    parser = _Parser(prog="build.py", add_help=False, argument_default=None)
+    parser.add_argument("subcommand", choices=_SUBCOMMANDS)
+    for name, fate in option_fates().items():
+        flags = [f"--{name}", *([f"--{name.replace('_', '-')}"] if "_" in name else [])]
+        if fate.kind == "flag":
+            parser.add_argument(*flags, dest=name, action="store_const", const=True)
+        else:
+            parser.add_argument(*flags, dest=name, action="append" if fate.kind == "append" else "store")
+    return parser

@@ -1,0 +1,106 @@
+"""What a build of PyTorch takes to use the SDK's packages: initialiser, requirements, run path."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import shlex
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+
+from rocwheel.audit.initializer import preload_names, render_initializer
+from rocwheel.audit.run_paths import origin_relative
+from rocwheel.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rocwheel.audit.tree import InstalledFile
+    from rocwheel.targets.target_set import TargetSet
+
+__all__ = [
+    "VersionLock",
+    "cmake_arguments",
+    "initializer",
+    "initializer_for",
+    "requirements_variable",
+    "run_path_entries",
+    "torch_folder",
+]
+
+VersionLock = Literal["exact", "minor"]
+"""``exact``: this version of the SDK alone. ``minor``: any of its major and minor version."""
+
+_OPTION = "--sdk-version"
+_VARIABLE = "PYTORCH_EXTRA_INSTALL_REQUIREMENTS"
+
+
+class _Torch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    preload: tuple[str, ...]
+    folder: str
+
+
+@functools.cache
+def _torch() -> _Torch:
+    text = importlib.resources.files(__package__).joinpath("torch.toml").read_bytes()
+    return msgspec.toml.decode(text, type=_Torch)
+
+
+def torch_folder() -> str:
+    """Return where PyTorch's libraries stand, relative to site-packages."""
+    return _torch().folder
+
+
+def initializer(sdk_version: str, lock: VersionLock) -> str:
+    """Return ``torch/_rocm_init.py``, which loads every library that PyTorch is known to need."""
+    return render_initializer(_torch().preload, _locked(sdk_version, lock))
+
+
+def initializer_for(files: Sequence[InstalledFile], sdk_version: str, lock: VersionLock) -> str:
+    """Return the initialiser that loads what ``files`` need, no more and no less."""
+    names, _ = preload_names(files)
+    if not names:
+        found = "needs none of the SDK's public libraries"
+        source = files[0].source if files else "the given files"
+        raise InputError(source, found, remedy="Name the libraries that use ROCm.")
+    return render_initializer(names, _locked(sdk_version, lock))
+
+
+def requirements_variable(sdk_version: str, lock: VersionLock, targets: TargetSet | None = None) -> str:
+    """Return the setting of the variable that PyTorch's ``setup.py`` takes requirements from.
+
+    Without ``targets`` the selector chooses the device packages when it is installed, by the machine's GPUs.
+    """
+    devices = [f"device-{processor}" for processor in targets.processors] if targets else ["device"]
+    requirement = f"rocm[{','.join(['libraries', *devices])}]=={_locked(sdk_version, lock)}"
+    return f"{_VARIABLE}={shlex.quote(requirement)}\n"
+
+
+def run_path_entries(search: Sequence[str], folder: str = "") -> tuple[str, ...]:
+    """Return the run path entries of a library in ``folder``: its own, then the SDK's."""
+    own = folder or torch_folder()
+    return tuple(origin_relative(place, own) for place in (own, *search))
+
+
+def cmake_arguments(entries: Sequence[str]) -> str:
+    """Return the run path as arguments of CMake, quoted for a shell.
+
+    The run path of the build is that of the installation, so that no file is linked twice and no path of the build
+    machine gets into a wheel.
+    """
+    settings = {
+        "CMAKE_INSTALL_RPATH": ";".join(entries),
+        "CMAKE_INSTALL_RPATH_USE_LINK_PATH": "OFF",
+        "CMAKE_BUILD_WITH_INSTALL_RPATH": "ON",
+    }
+    return shlex.join(f"-D{name}={value}" for name, value in settings.items()) + "\n"
+
+
+def _locked(sdk_version: str, lock: VersionLock) -> str:
+    try:
+        version = Version(sdk_version)
+    except InvalidVersion as e:
+        raise InputError(_OPTION, f"is {sdk_version!r}", expected="a version such as 7.14.0 (PEP 440)") from e
+    return sdk_version if lock == "exact" else f"{version.major}.{version.minor}.*"

@@ -1,0 +1,120 @@
+"""Commands whose words have to arrive as they are, through a shell, make and a workflow's shell."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.frameworks.bazel_settings import BazelSettings
+from rocwheel.frameworks.build_commands import BuildOptions, Command, commit_of, spell_commands, wheel_commands
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rocwheel.frameworks.build_commands import CommandForm
+
+WORDS = [
+    "plain",
+    "with blank",
+    "$ORIGIN/../lib",
+    "$$",
+    "it's",
+    'say "x"',
+    "back\\slash",
+    "`date`",
+    "$(date)",
+    "#hash",
+    "*",
+    "~",
+    "",
+    "a;b&c|d",
+    "${{ secrets.X }}",
+    "%",
+    "!x",
+    "=a=",
+]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Return a folder with a commit in it and a program that prints its arguments."""
+    if shutil.which("git") is None:
+        pytest.skip("no git")
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@localhost"]
+    subprocess.run([*git, "init", "-q", tmp_path], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], cwd=tmp_path, check=True)
+    program = tmp_path / "show"
+    program.write_text(f"#!{sys.executable}\nimport json, sys\nprint('ARGUMENTS', json.dumps(sys.argv[1:]))\n")
+    program.chmod(0o755)
+    return tmp_path
+
+
+def run_text(text: str, form: CommandForm, folder: Path) -> list[list[str]]:
+    """Run the text as its tool does and return the arguments that arrived."""
+    if form == "makefile":
+        if shutil.which("make") is None:
+            pytest.skip("no make")
+        (folder / "Makefile").write_text(text)
+        command = ["make", "-s", "wheels"]
+    elif form == "shell":
+        (folder / "run.sh").write_text(text)
+        command = ["sh", "run.sh"]
+    else:
+        lines = text.splitlines()
+        starts = [index for index, line in enumerate(lines) if line == "  run: |"]
+        assert all(lines[index - 1].startswith("- name: ") for index in starts)
+        assert "${{" not in text
+        (folder / "step.sh").write_text("".join(lines[index + 1].removeprefix("    ") + "\n" for index in starts))
+        command = ["bash", "-e", "step.sh"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    shown = [line for line in done.stdout.splitlines() if line.startswith("ARGUMENTS ")]
+    return [json.loads(line.removeprefix("ARGUMENTS ")) for line in shown]
+
+
+@pytest.mark.parametrize("form", ["shell", "makefile", "ci"])
+def test_every_word_arrives_as_it_is(form: CommandForm, checkout: Path) -> None:
+    commands = [Command("Show", ("./show", *WORDS)), Command("Show again", ("./show", "x"))]
+    assert run_text(spell_commands(commands, form), form, checkout) == [WORDS, ["x"]]
+
+
+@pytest.mark.parametrize("form", ["shell", "makefile", "ci"])
+def test_commits_are_looked_up_when_the_commands_run(form: CommandForm, checkout: Path) -> None:
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True, check=True)
+    other = checkout / "with blank"
+    other.symlink_to(checkout)
+    words = ("./show", f"ROCm/jax={commit_of()}", f"ROCm/xla={commit_of(str(other))}:x")
+    arrived = run_text(spell_commands([Command("Show", words)], form), form, checkout)
+    commit = head.stdout.strip()
+    assert arrived == [[f"ROCm/jax={commit}", f"ROCm/xla={commit}:x"]]
+
+
+def test_both_wheels_are_built_for_each_python() -> None:
+    settings = BazelSettings(1, "gcc", ("3.11", "3.12"), ("gfx90a",))
+    titles = [command.title for command in wheel_commands(settings, BuildOptions("0.12.0"))]
+    assert titles == [
+        "Build the PJRT plugin",
+        "Assemble its wheel",
+        "Build the extension modules for Python 3.11",
+        "Assemble their wheel for Python 3.11",
+        "Build the extension modules for Python 3.12",
+        "Assemble their wheel for Python 3.12",
+    ]
+
+
+def test_the_commands_name_configs_sources_and_the_sdk() -> None:
+    settings = BazelSettings(1, "gcc", ("3.12",), (), wheel_sources=("LICENSE",), plugin_spec="plugin.toml")
+    commands = wheel_commands(settings, BuildOptions("0.12.0", sdk="sdk dist", kinds=("plugin",)))
+    assert spell_commands(commands, "shell").splitlines()[-4:] == [
+        "bazel build --config=rocm_build --config=python312 //jaxlib_ext/tools:build_gpu_kernels_wheel",
+        "",
+        "# Assemble their wheel for Python 3.12.",
+        (
+            "rocwheel jax wheel plugin --python 3.12 --spec plugin.toml --version 0.12.0 --rocm 7 --src bazel-bin "
+            "--src LICENSE --commit ROCm/rocm-jax=\"$(git rev-parse HEAD)\" --with 'sdk dist' --dest-dir dist"
+        ),
+    ]
