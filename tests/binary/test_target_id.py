@@ -90,17 +90,3 @@ def test_text_that_is_no_entry_id_is_refused(text: str) -> None:
     )
     with pytest.raises(InputError, match=re.escape(message)):
         BundleEntryId.parse(text, source="libx.so")
-
-
-@pytest.mark.parametrize(
-    ("agent", "code", "runs"),
-    [
-        ("gfx90a:sramecc+:xnack-", "gfx90a", True),
-        ("gfx90a:sramecc+:xnack-", "gfx90a:xnack-", True),
-        ("gfx90a:sramecc+:xnack-", "gfx90a:xnack+", False),
-        ("gfx90a", "gfx90a:xnack+", False),
-        ("gfx1031", "gfx1030", False),
-    ],
-)
-def test_agent_runs_code_of_its_processor_whose_features_agree(agent: str, code: str, runs: bool) -> None:
-    assert parse_target_id(agent).runs(parse_target_id(code)) is runs

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.target_id import TargetId, parse_target_id
+from rocwheel.binary.target_id import FEATURES, TargetId, parse_target_id
 from rocwheel.targets.catalog import load_catalog
-from rocwheel.targets.compatibility import Choice, Fit, Runtime, choose, covers, explain, fit
+from rocwheel.targets.compatibility import Choice, Fit, Runtime, choose, covers, explain, fit, settings_of
 
 SPECIFIC = st.sampled_from([target.name for target in load_catalog().targets])
 SETTING = st.sampled_from([None, True, False])
@@ -41,11 +41,6 @@ def test_an_extended_runtime_takes_all_that_a_stock_one_takes(code: TargetId, ag
 
 
 @given(_targets(), _targets())
-def test_the_stock_rule_is_that_of_the_target_id_but_for_generic_code(code: TargetId, agent: TargetId) -> None:
-    assert agent.runs(code) == (fit(code, agent) in {Fit.EXACT, Fit.OPEN})
-
-
-@given(_targets(), _targets())
 def test_setting_a_feature_of_code_never_makes_it_run_on_more(code: TargetId, agent: TargetId) -> None:
     wider = TargetId(code.processor)
     if fit(code, agent) is not Fit.NONE:
@@ -64,9 +59,18 @@ def test_code_that_leaves_features_open_covers_every_setting(target: TargetId) -
     assert covers([TargetId(target.processor)], target)
 
 
-@given(_targets(), st.lists(_targets(), max_size=4))
-def test_more_code_never_covers_less(target: TargetId, others: list[TargetId]) -> None:
-    assert covers([*others, target], target)
+@given(st.lists(_targets(), max_size=4), st.lists(_targets(), max_size=4), _targets())
+def test_more_code_never_covers_less(codes: list[TargetId], more: list[TargetId], wanted: TargetId) -> None:
+    assert covers([*codes, *more], wanted) or not covers(codes, wanted)
+
+
+@given(_targets(), st.integers(0, 3))
+def test_a_target_is_covered_by_all_of_its_settings_and_by_no_fewer(target: TargetId, left_out: int) -> None:
+    settings = settings_of(target, FEATURES)
+    assert covers(settings, target)
+    if left_out < len(settings):
+        fewer = settings[:left_out] + settings[left_out + 1 :]
+        assert not covers(fewer, target)
 
 
 @pytest.mark.parametrize(
@@ -158,3 +162,37 @@ def test_a_refusal_says_why(code: str, agent: str, expected: str) -> None:
 )
 def test_what_a_set_of_code_covers(codes: str, wanted: str, expected: bool) -> None:
     assert covers(_ids(codes), _id(wanted)) is expected
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        pytest.param("amdgcnspirv", Fit.SPIRV, id="SPIR-V alone"),
+        pytest.param("amdgcnspirv gfx9-4-generic", Fit.GENERIC, id="generic before SPIR-V"),
+        pytest.param("amdgcnspirv gfx9-4-generic gfx942", Fit.OPEN, id="native before both"),
+    ],
+)
+def test_spirv_is_the_last_resort(codes: str, expected: Fit) -> None:
+    choice = choose(_ids(codes), _id("gfx942:sramecc+:xnack-"))
+    assert choice is not None
+    assert choice.fit is expected
+
+
+def test_spirv_covers_every_gpu_and_no_gpu_covers_it() -> None:
+    assert covers(_ids("amdgcnspirv"), _id("gfx1201"))
+    assert not covers(_ids("gfx1200 gfx1201"), _id("amdgcnspirv"))
+
+
+def test_a_processor_that_the_catalogue_does_not_know_suits_itself_alone() -> None:
+    assert fit(_id("gfx1999"), _id("gfx1999")) is Fit.EXACT
+    assert covers(_ids("gfx1999"), _id("gfx1999:xnack+"))
+    assert not covers(_ids("gfx1999"), _id("gfx1201"))
+    assert not covers(_ids("gfx1201"), _id("gfx1999"))
+
+
+def test_settings_are_those_of_the_named_features_that_the_processor_has() -> None:
+    assert [str(target) for target in settings_of(_id("gfx90a:sramecc+"), ["sramecc", "xnack"])] == [
+        "gfx90a:sramecc+:xnack+",
+        "gfx90a:sramecc+:xnack-",
+    ]
+    assert settings_of(_id("gfx1030"), ["xnack"]) == [_id("gfx1030")]

@@ -45,17 +45,6 @@ class TargetId(msgspec.Struct, frozen=True, order=True):
     def __str__(self) -> str:
         return self.processor + "".join(f":{name}{'+' if setting else '-'}" for name, setting in self.features.items())
 
-    def runs(self, code: TargetId) -> bool:
-        """Tell whether an agent of this target loads ``code`` by the rule of every unmodified runtime.
-
-        The processors are equal and each feature is the agent's, or open in the code.
-        """
-        return (
-            self.processor == code.processor
-            and code.sramecc in {None, self.sramecc}
-            and code.xnack in {None, self.xnack}
-        )
-
 
 def parse_target_id(text: str, *, source: str = "target id") -> TargetId:
     """Parse ``gfx90a:sramecc+:xnack-``; features may come in any order, each once.

@@ -11,7 +11,21 @@ from rocwheel.binary.machine import Machine, machine_of
 from rocwheel.tables import read_table
 from rocwheel.targets.errors import UnknownTargetError
 
-__all__ = ["Catalog", "Extension", "Family", "Generic", "Packager", "Release", "Target", "load_catalog", "sort_key"]
+__all__ = [
+    "SPIRV",
+    "Catalog",
+    "Extension",
+    "Family",
+    "Generic",
+    "Packager",
+    "Release",
+    "Target",
+    "load_catalog",
+    "sort_key",
+]
+
+SPIRV = "amdgcnspirv"
+"""The target of code that the runtime compiles for the GPU when it is loaded; no processor, so not in the catalogue."""
 
 _GENERIC = re.compile(r"gfx(\d+)(?:-(\d+))?-generic")
 _SPECIFIC = re.compile(r"gfx(\d+)(\d)([0-9a-f])(?:-.*)?")

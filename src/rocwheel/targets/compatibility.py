@@ -1,8 +1,10 @@
 """Which code runs on which GPU: the rule of unmodified runtimes, and of those that distributions extended.
 
 An unmodified runtime (clang, comgr, CLR and ROCr agree) takes code for the same processor, or for a generic one that
-covers it, whose every feature is open or set as the GPU has it. Extended ones also take code for certain similar
-processors, which the catalogue lists.
+covers it, whose every feature is open or set as the GPU has it; for want of both, it compiles SPIR-V. Extended ones
+also take code for certain similar processors, which the catalogue lists.
+
+A processor that the catalogue doesn't know, as of code from a newer compiler, suits itself alone.
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.target_id import TargetId
-from rocwheel.targets.catalog import load_catalog
+from rocwheel.binary.target_id import FEATURES, TargetId
+from rocwheel.targets.catalog import SPIRV, Generic, load_catalog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
-__all__ = ["Choice", "Fit", "Runtime", "choose", "covers", "explain", "fit"]
+__all__ = ["Choice", "Fit", "Runtime", "choose", "covers", "explain", "fit", "settings_of"]
 
 
 class Runtime(str, Enum):
@@ -33,6 +35,7 @@ class Fit(str, Enum):
     """How code suits a GPU, from the worst to the best."""
 
     NONE = "none"
+    SPIRV = "spirv"
     GENERIC = "generic"
     SIMILAR = "similar"
     OPEN = "open"
@@ -45,6 +48,7 @@ class Fit(str, Enum):
 
 
 _REASONS = {
+    Fit.SPIRV: "SPIR-V, which the runtime compiles for the GPU",
     Fit.GENERIC: "generic code that covers the GPU",
     Fit.SIMILAR: "code for a similar GPU, which only an extended runtime takes",
     Fit.OPEN: "the same processor, its features left open",
@@ -63,6 +67,8 @@ def fit(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Fi
         return Fit.GENERIC
     if runtime is Runtime.EXTENDED and _is_similar(code.processor, agent.processor):
         return Fit.SIMILAR
+    if code.processor == SPIRV:
+        return Fit.SPIRV
     return Fit.NONE
 
 
@@ -103,8 +109,9 @@ class Choice(msgspec.Struct, frozen=True):
 def choose(codes: Sequence[TargetId], agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Choice | None:
     """Return which of ``codes``, in the order of their bundle, is loaded on ``agent``, or ``None``.
 
-    An unmodified runtime takes the first for the processor, however well its features fit, then a generic one.
-    An extended one scores them: exact, then features open (of these one that sets XNACK, then SRAMECC), then similar.
+    An unmodified runtime takes the first for the processor, however well its features fit, then a generic one, then
+    SPIR-V. An extended one scores them: exact, then features open (of these one that sets XNACK, then SRAMECC), then
+    similar, generic, SPIR-V.
     """
     fits = [(index, code, fit(code, agent, runtime)) for index, code in enumerate(codes)]
     usable = [(index, code, how) for index, code, how in fits if how is not Fit.NONE]
@@ -116,7 +123,7 @@ def choose(codes: Sequence[TargetId], agent: TargetId, runtime: Runtime = Runtim
 
 
 def _score_stock(_code: TargetId, how: Fit) -> int:
-    return 0 if how is Fit.GENERIC else 1
+    return min(how.rank, Fit.OPEN.rank)
 
 
 def _score_extended(code: TargetId, how: Fit) -> int:
@@ -136,17 +143,20 @@ def covers(codes: Iterable[TargetId], wanted: TargetId) -> bool:
 
 
 def _settings_of(target: TargetId) -> list[TargetId]:
-    processor = load_catalog().processor(target.processor)
-    names = [name for name in processor.features if name not in target.features]
-    if not names:
-        return []
+    return [setting for setting in settings_of(target, FEATURES) if setting != target]
+
+
+def _members_of(target: TargetId) -> list[TargetId]:
+    row = load_catalog().processors.get(target.processor)
+    members = row.members if isinstance(row, Generic) else ()
+    return [TargetId(member, **target.features) for member in members]
+
+
+def settings_of(target: TargetId, features: Collection[str]) -> list[TargetId]:
+    """Return ``target`` with every setting of those of ``features`` that its processor has and it leaves open."""
+    row = load_catalog().processors.get(target.processor)
+    names = [name for name in (row.features if row else ()) if name in features and name not in target.features]
     return [
         TargetId(target.processor, **target.features, **dict(zip(names, settings, strict=True)))
         for settings in product((True, False), repeat=len(names))
     ]
-
-
-def _members_of(target: TargetId) -> list[TargetId]:
-    catalog = load_catalog()
-    members = next((generic.members for generic in catalog.generics if generic.name == target.processor), ())
-    return [TargetId(member, **target.features) for member in members]

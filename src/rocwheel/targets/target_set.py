@@ -2,7 +2,7 @@
 
 The words of a set are separated by ``;``, ``,`` or white space, and may each be led by ``--offload-arch=``:
 
-* a target id, ``gfx90a:xnack+``, or a generic processor, ``gfx9-4-generic``;
+* a target id, ``gfx90a:xnack+``, a generic processor, ``gfx9-4-generic``, or SPIR-V, ``amdgcnspirv``;
 * a family, ``gfx94X-dcgpu``, with or without features for all of its targets;
 * ``official@7.1``, ``unofficial@7.1``, ``supported@7.1`` (both): what a ROCm version supports;
 * ``list@jax``: what a packager builds for;
@@ -21,7 +21,7 @@ import msgspec
 
 from rocwheel.binary.target_id import TargetId, parse_target_id
 from rocwheel.errors import InputError
-from rocwheel.targets.catalog import load_catalog, sort_key
+from rocwheel.targets.catalog import SPIRV, load_catalog, sort_key
 from rocwheel.targets.errors import (
     ConflictError,
     EmptySetError,
@@ -87,15 +87,15 @@ def id_sort_key(target: TargetId) -> tuple[tuple[int, int, int, str], str]:
 
 
 def parse_known_target(text: str, *, source: str = "GPU target") -> TargetId:
-    """Parse a target id whose processor the catalogue knows and has each named feature.
+    """Parse a target id whose processor the catalogue knows (or SPIR-V's) and has each named feature.
 
     Raises `UnknownTargetError`, `IllegalFeatureError`, or the `InputError` of malformed text, led by ``source``.
     """
     target = parse_target_id(text, source=source)
-    processor = load_catalog().processor(target.processor, source=source)
+    allowed = () if target.processor == SPIRV else load_catalog().processor(target.processor, source=source).features
     for feature in target.features:
-        if feature not in processor.features:
-            raise IllegalFeatureError(text, feature, processor.features, source=source)
+        if feature not in allowed:
+            raise IllegalFeatureError(text, feature, allowed, source=source)
     return target
 
 
@@ -141,7 +141,7 @@ def _expand_word(word: str, *, source: str, native: Callable[[], Sequence[str]] 
     name, colon, features = word.partition(":")
     if is_family(name):
         return [target + colon + features for target in targets_of(name)]
-    if not is_target(name) and re.fullmatch(r"[\w-]+", name):
+    if not (is_target(name) or name == SPIRV) and re.fullmatch(r"[\w-]+", name):
         raise UnknownTargetError(name, _known_words(), source=source, what="GPU target, family or policy")
     return [word]
 
@@ -163,4 +163,4 @@ def _known_words() -> list[str]:
     catalog = load_catalog()
     lists = [f"list@{packager.name}" for packager in catalog.packagers]
     policies = [f"{policy}@{row.since}" for policy in ("official", "supported") for row in catalog.releases]
-    return [*catalog.processors, *catalog.family_targets, *lists, *policies, "all"]
+    return [*catalog.processors, *catalog.family_targets, *lists, *policies, SPIRV, "all"]
