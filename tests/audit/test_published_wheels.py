@@ -1,0 +1,151 @@
+"""Published wheels with known faults: found for the right reasons, and repaired so that they load. Good ones: no alarm.
+
+They are downloaded by ``scripts/fetch_wheel_corpus.sh``.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rocwheel.audit.auditing import audit
+from rocwheel.audit.configuration import Configuration
+from rocwheel.audit.finding import Finding, Severity
+from rocwheel.audit.reading import read_tree
+from tests.audit.libraries import needs_compiler
+from tests.audit.stub_sdk import make_stub_sdk
+
+pytestmark = [pytest.mark.corpus, needs_compiler]
+
+WHEELS = Path(__file__).parents[2] / ".cache/wheels"
+PJRT_7, PJRT_60 = "jax_rocm7_pjrt-0.12.0", "jax_rocm60_pjrt-0.5.0"
+PLUGIN_7, PLUGIN_60 = "jax_rocm7_plugin-0.10.2", "jax_rocm60_plugin-0.5.0"
+
+
+def wheel(stem: str) -> Path:
+    found = sorted(WHEELS.glob(f"{stem}-*.whl"))
+    if not found:
+        pytest.skip(f"needs {stem}: run scripts/fetch_wheel_corpus.sh")
+    return found[0]
+
+
+def findings(path: Path, *beside: Path) -> list[Finding]:
+    return list(audit(read_tree([path], beside), Configuration()).findings)
+
+
+def counted(found: list[Finding]) -> dict[str, int]:
+    return dict(Counter(finding.rule for finding in found if finding.severity is not Severity.NOTE))
+
+
+def test_three_libraries_of_the_sdks_own_dependencies_do_not_resolve() -> None:
+    found = findings(wheel(PJRT_7))
+    lost = [finding.found.partition(",")[0] for finding in found if finding.rule == "unreachable-library"]
+    assert lost == [
+        "needs librocm_sysdeps_drm.so.2",
+        "needs librocm_sysdeps_drm_amdgpu.so.1",
+        "needs librocm_sysdeps_numa.so.1",
+    ]
+    assert counted(found) == {
+        "elf-in-purelib": 1,
+        "license-missing": 1,
+        "run-path-absolute": 1,
+        "run-path-dead": 1,
+        "run-path-wrong-depth": 1,
+        "undeclared-requirement": 2,
+        "unreachable-library": 3,
+    }
+
+
+def test_folders_of_the_build_lead_the_run_paths_and_the_licence_is_lost() -> None:
+    found = findings(wheel(PLUGIN_7))
+    assert counted(found) == {
+        "license-missing": 1,
+        "run-path-absolute": 8,
+        "run-path-build-folder": 8,
+        "run-path-wrong-depth": 8,
+        "undeclared-requirement": 2,
+    }
+    assert all("_solib_x86_64" in finding.found for finding in found if finding.rule == "run-path-build-folder")
+
+
+def test_a_relative_entry_loads_from_the_working_folder() -> None:
+    found = findings(wheel(PLUGIN_60))
+    (relative,) = [finding for finding in found if finding.rule == "run-path-relative"]
+    assert relative.file.endswith("!jax_rocm60_plugin/_rnn.so")
+    assert relative.found == "searches 'local_config_rocm/rocm/rocm_dis/lib' in whatever folder the process was started"
+
+
+def test_an_old_rpath_and_machine_code_in_a_pure_wheel_are_found(tmp_path: Path) -> None:
+    path = wheel(PJRT_60)
+    found = counted(findings(path, *make_stub_sdk(path, tmp_path)))
+    assert found == {
+        "elf-in-purelib": 1,
+        "license-missing": 1,
+        "rpath-into-others": 1,
+        "run-path-dead": 1,
+        "unreachable-library": 10,
+    }
+
+
+@pytest.mark.parametrize("stem", [PLUGIN_7, PLUGIN_60, PJRT_7, PJRT_60])
+def test_repaired_wheels_load_in_an_empty_environment(tmp_path: Path, stem: str) -> None:
+    published = wheel(stem)
+    sdk = make_stub_sdk(published, tmp_path / "sdk")
+    before = install(tmp_path / "before", published, *sdk)
+    # Of the 81 entries of one of them, two are right.
+    assert any("cannot open shared object file" in load(path) for path in libraries(before)) is (stem != PLUGIN_7)
+    beside = [argument for path in sdk for argument in ("--with", str(path))]
+    output = ["--dest-dir", str(tmp_path / "out"), "--quiet"]
+    command = [sys.executable, "-m", "rocwheel", "repair", str(published), *output, *beside]
+    subprocess.run(command, check=True)
+    (repaired,) = (tmp_path / "out").glob("*.whl")
+    # The stand-ins may define a symbol twice, where it can't be told which library has it.
+    assert counted(findings(repaired, *sdk)) | {"symbol-collision": 0} == {"license-missing": 1, "symbol-collision": 0}
+    after = install(tmp_path / "after", repaired, *sdk)
+    failed = {path.name: error for path in libraries(after) if (error := load(path))}
+    assert set(failed) == UNDERLINKED.get(stem, set())
+    assert all(": undefined symbol: " in error for error in failed.values())
+
+
+# These use HIP or MIOpen without naming them as NEEDED, and so load only where something else has made those global.
+UNDERLINKED = {PLUGIN_60: {"_hybrid.so", "_prng.so", "_rnn.so", "_triton.so"}}
+
+
+def install(target: Path, *wheels: Path) -> Path:
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--ignore-requires-python"]
+    platforms = ["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux_2_27_x86_64"]
+    subprocess.run([*pip, *platforms, "--platform", "manylinux_2_5_x86_64", "--target", target, *wheels], check=True)
+    return target
+
+
+def libraries(site: Path) -> list[Path]:
+    return sorted(path for path in site.rglob("*.so") if "_rocm_sdk" not in str(path))
+
+
+def load(path: Path) -> str:
+    """Return what the loader says, nothing when all is well, with nothing in the environment."""
+    code = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], env={}, cwd="/", capture_output=True, text=True, check=False
+    )
+    return "" if done.returncode == 0 else done.stderr.splitlines()[-1]
+
+
+GOOD: dict[str, dict[str, int]] = {
+    "numpy-2.4.6": {},
+    "lxml-6.1.3": {},
+    "pillow-13.0.0": {},
+    # One library of each names /usr/local/lib64, or a folder of the build, and has RUNPATH among RPATHs; scipy also
+    # brings two copies of libgfortran and libquadmath into one process.
+    "shapely-2.2.0": {"run-path-absolute": 1, "run-path-mixed": 1},
+    "scipy-1.17.1": {"inherited-run-path": 1, "run-path-build-folder": 1, "run-path-mixed": 1, "symbol-collision": 2},
+}
+
+
+@pytest.mark.parametrize("stem", GOOD)
+def test_good_wheels_raise_no_false_alarm(stem: str) -> None:
+    assert counted(findings(wheel(stem))) == GOOD[stem]

@@ -1,0 +1,238 @@
+"""``rocwheel audit`` and ``rocwheel runpath for`` as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from rocwheel.cli import main
+from rocwheel.demo import SAMPLE_SDK
+from rocwheel.packages.job import BuildJob, PlanJob
+from tests.audit.libraries import Lib, build_tree, needs_compiler
+from tests.audit.wheels import make_wheel
+
+pytestmark = needs_compiler
+
+
+class Finished(NamedTuple):
+    """How a command ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Finished]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str | Path) -> Finished:
+        monkeypatch.setattr(sys, "argv", ["rocwheel", *map(str, arguments)])
+        try:
+            main()
+            status = 0
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        output = capsys.readouterr()
+        return Finished(status, output.out, output.err)
+
+    return run
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """Return a wheel with a relative run path entry."""
+    tree = build_tree(tmp_path / "tree", Lib("a.so", (), "rocm_dis/lib"))
+    tag = "py3-none-manylinux_2_5_x86_64"
+    return make_wheel(tmp_path / "dist", "demo", {"demo/a.so": tree / "a.so"}, tag=tag)
+
+
+FOUND = "searches 'rocm_dis/lib' in whatever folder the process was started"
+
+
+def test_a_table_comes_first_and_each_finding_with_its_remedy_after(run: Run, wheel: Path) -> None:
+    finished = run("audit", wheel)
+    assert finished.status == 1
+    lines = [line.strip() for line in finished.stdout.splitlines() if line.strip()]
+    assert lines[0].split() == ["severity", "rule", "findings", "demand"]
+    assert lines[2].split()[:3] == ["error", "run-path-relative", "1"]
+    assert lines[3:] == [
+        f"error run-path-relative {wheel}!demo/a.so",
+        FOUND,
+        "-> Link with the list that 'rocwheel runpath for' prints, or run rocwheel repair.",
+        "5 files, 1 of them programs and libraries; 49 rules: 1 errors, 0 warnings, 0 notes",
+    ]
+
+
+def test_machines_get_every_finding(run: Run, wheel: Path) -> None:
+    document = json.loads(run("audit", wheel, "--json").stdout)
+    assert document["schema"] == "rocwheel.audit/1"
+    assert document["errors"] == 1
+    assert document["findings"] == [
+        {
+            "rule": "run-path-relative",
+            "severity": "error",
+            "file": f"{wheel}!demo/a.so",
+            "found": FOUND,
+            "remedy": "Link with the list that 'rocwheel runpath for' prints, or run rocwheel repair.",
+        }
+    ]
+
+
+def test_code_scanning_gets_sarif(run: Run, wheel: Path, tmp_path: Path) -> None:
+    run("audit", wheel, "--sarif", tmp_path / "audit.sarif", "--quiet")
+    document = json.loads((tmp_path / "audit.sarif").read_text())
+    (scan,) = document["runs"]
+    (result,) = scan["results"]
+    assert document["version"] == "2.1.0"
+    assert scan["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"] == "run-path-relative"
+    assert result["level"] == "error"
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == str(wheel)
+    assert result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "demo/a.so"
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        (["--ignore", "run-path-relative"], 0),
+        (["--select", "tag-*"], 0),
+        (["--select", "run-path-*"], 1),
+        (["--expect-runpath", "rocm_dis/lib", "--select", "run-path-unexpected"], 0),
+        (["--expect-runpath", "$ORIGIN", "--select", "run-path-unexpected"], 1),
+        (["--expect-tag", "rpath", "--select", "run-path-tag"], 1),
+        (["--expect-tag", "runpath", "--select", "run-path-tag"], 0),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_options_choose_what_is_checked(run: Run, wheel: Path, options: list[str], status: int) -> None:
+    assert run("audit", wheel, *options).status == status
+
+
+def test_known_findings_do_not_fail_wherever_the_wheel_lies(run: Run, wheel: Path, tmp_path: Path) -> None:
+    assert run("audit", wheel, "--baseline", tmp_path / "known.json", "--update-baseline").status == 0
+    moved = wheel.rename(tmp_path / wheel.name)
+    finished = run("audit", moved, "--baseline", tmp_path / "known.json")
+    assert finished.status == 0
+    assert finished.stdout.endswith("0 errors, 0 warnings, 0 notes, 1 known\n")
+
+
+def test_a_project_may_settle_things_in_its_pyproject(run: Run, wheel: Path, tmp_path: Path) -> None:
+    settings = '[tool.rocwheel.audit.per-file-ignore]\n"demo/*.so" = ["run-path-*"]\n'
+    (tmp_path / "pyproject.toml").write_text(settings)
+    assert run("audit", wheel).status == 0
+
+
+def test_a_recipe_may_say_what_is_opened_by_name(run: Run, wheel: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text('[audit]\nselect = ["unresolved-dlopen"]\n[audit.dlopen]\n"demo/*.so" = ["libfoo.so.1"]\n')
+    finished = run("audit", wheel, "--config", recipe)
+    assert finished.status == 1
+    assert "opens libfoo.so.1 at run time, which its run path doesn't lead to" in finished.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("[tool.rocwheel.audit]\nselct = []\n", "Object contains unknown field `selct` - at `$.tool.rocwheel.audit`"),
+        ("[tool.rocwheel.audit]\nclosed = 1\n", "Expected `bool`, got `int` - at `$.tool.rocwheel.audit.closed`"),
+    ],
+    ids=["misspelled", "wrong type"],
+)
+def test_settings_that_are_wrong_are_named(run: Run, wheel: Path, tmp_path: Path, text: str, found: str) -> None:
+    (tmp_path / "settings.toml").write_text(text)
+    finished = run("audit", wheel, "--config", tmp_path / "settings.toml")
+    expected = "settings under [tool.rocwheel.audit] as the documentation has them"
+    assert finished == (2, "", f"error: {tmp_path / 'settings.toml'}: {found}; expected {expected}\n")
+
+
+def test_a_pattern_that_fits_no_rule_is_refused(run: Run, wheel: Path) -> None:
+    finished = run("audit", wheel, "--ignore", "runpath-*")
+    assert finished.status == 2
+    assert finished.stderr.startswith(
+        "error: audit rules: 'runpath-*' fits no rule; expected one of unresolved-library,"
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (Path.exists, "does not exist; expected a wheel or a folder"),
+        (Path.mkdir, "an empty folder; expected wheels, an environment, artifacts or files"),
+        (lambda path: path.write_text("x"), "no wheel; expected a wheel, or a folder. See rocwheel inspect for files."),
+    ],
+    ids=["absent", "empty", "another file"],
+)
+def test_what_can_not_be_audited_is_refused(
+    run: Run, tmp_path: Path, make: Callable[[Path], object], message: str
+) -> None:
+    make(tmp_path / "it")
+    assert run("audit", tmp_path / "it") == (2, "", f"error: {tmp_path / 'it'}: {message}\n")
+
+
+def test_a_file_that_only_looks_like_a_wheel_is_refused(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "demo-1.0-py3-none-any.whl"
+    path.write_text("no archive")
+    finished = run("audit", path)
+    assert finished == (
+        2,
+        "",
+        f"error: {path}: a damaged archive (File is not a zip file). Build or download it again.\n",
+    )
+
+
+def test_the_rules_can_be_listed(run: Run) -> None:
+    lines = run("audit", "--rules").stdout.splitlines()
+    assert sum(" error " in line or " warning " in line or " note " in line for line in lines) == 49
+
+
+def test_packages_made_of_the_sample_sdk_have_no_findings(run: Run, tmp_path: Path) -> None:
+    BuildJob(PlanJob(SAMPLE_SDK), tmp_path / "made").run()
+    finished = run("audit", tmp_path / "made/dist")
+    assert finished.status == 0
+    assert finished.stdout.endswith("49 rules: 0 errors, 0 warnings, 0 notes\n")
+
+
+def test_the_artifacts_of_the_sample_sdk_have_no_findings(run: Run) -> None:
+    finished = run("audit", SAMPLE_SDK)
+    assert finished.stdout.endswith("49 rules: 0 errors, 0 warnings, 0 notes\n")
+
+
+def test_runpath_for_prints_the_entries_and_what_they_are_for(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7", "libhipblas.so.3")))
+    options = ["--at", "site-packages/demo/", "--with", "rocm-sdk-core", "--with", "rocm-sdk-libraries"]
+    lines = [line.split() for line in run("runpath", "for", tree / "a.so", *options).stdout.splitlines()]
+    assert [line for line in lines if line and line[0].startswith("$ORIGIN")] == [
+        ["$ORIGIN/../_rocm_sdk_core/lib", "libamdhip64.so.7"],
+        ["$ORIGIN/../_rocm_sdk_libraries/lib", "libhipblas.so.3"],
+    ]
+    plain = run("runpath", "for", tree / "a.so", *options, "--spell", "plain").stdout
+    assert plain == "$ORIGIN/../_rocm_sdk_core/lib:$ORIGIN/../_rocm_sdk_libraries/lib\n"
+
+
+def test_runpath_for_fails_where_a_library_is_nowhere(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libfoo.so.1",)))
+    finished = run("runpath", "for", tree / "a.so", "--at", "demo/", "--json")
+    assert finished.status == 1
+    assert json.loads(finished.stdout) == {
+        "schema": "rocwheel.runpath.for/1",
+        "entries": [],
+        "system": [],
+        "missing": ["libfoo.so.1"],
+        "spellings": {},
+    }
+    assert finished.stderr == "libfoo.so.1: neither in the packages nor on every system\n"
+
+
+def test_runpath_for_names_packages_that_it_does_not_know(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so"))
+    finished = run("runpath", "for", tree / "a.so", "--at", "demo/", "--with", "rocm-sdk-cor")
+    expected = "a wheel, a folder, or one of rocm-sdk-core, rocm-sdk-libraries"
+    assert finished == (2, "", f"error: --with rocm-sdk-cor: does not exist; expected {expected}\n")
