@@ -30,6 +30,10 @@ class Fate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     now: str = ""
     dropped: str = ""
     wrong: str = ""
+    pattern: str = ""
+    """A regular expression for the values that the old tool took; empty for any."""
+    expected: str = ""
+    """The same in words."""
 
 
 class OldCommand(msgspec.Struct, frozen=True):
@@ -96,6 +100,11 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
     given = vars(_parser().parse_args(arguments))
     subcommand = given.pop("subcommand")
     options = {name: value for name, value in given.items() if value is not None}
+    for name, fate in option_fates().items():
+        value = options.get(name)
+        if fate.pattern and value is not None and not re.fullmatch(fate.pattern, value):
+            option = f"--{name}"
+            raise InputError(option, f"is {value!r}", expected=fate.expected)
     return OldCommand(subcommand, options, variables)
 
 

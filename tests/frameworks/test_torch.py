@@ -1,0 +1,144 @@
+"""What PyTorch takes: the initialiser against the installed SDK, the run path against CMake."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from packaging.requirements import Requirement
+
+from rocwheel.audit.reading import read_tree
+from rocwheel.errors import InputError
+from rocwheel.frameworks.torch import (
+    cmake_arguments,
+    initializer,
+    initializer_for,
+    requirements_variable,
+    run_path_entries,
+    torch_folder,
+)
+from rocwheel.targets.target_set import parse_target_set
+
+if TYPE_CHECKING:
+    from rocwheel.frameworks.torch import VersionLock
+    from tests.frameworks.conftest import Compile
+
+ROOT = Path(__file__).parent.parent.parent
+needs_x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the sample SDK is for x86-64")
+
+
+@pytest.fixture(scope="module")
+def site(sdk_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that the sample SDK is installed in."""
+    folder = tmp_path_factory.mktemp("site")
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--find-links", str(sdk_dist)]
+    command = [*pip, "--no-build-isolation", "--target", str(folder), "rocm[libraries]"]
+    subprocess.run(command, check=True, env={**os.environ, "PIP_CONFIG_FILE": os.devnull})
+    return folder
+
+
+def use(text: str, site: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    (folder / "_rocm_init.py").write_text(text)
+    program = (
+        "import _rocm_init; _rocm_init.initialize()\n"
+        "print(*sorted({line.split('/')[-1].strip() for line in open('/proc/self/maps') if '_rocm_sdk' in line}))"
+    )
+    variables = {"PYTHONPATH": f"{site}:{folder}"}
+    return subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=False)
+
+
+@needs_x86_64
+def test_the_initialiser_loads_what_the_files_need(
+    site: Path, sdk_dist: Path, tmp_path: Path, compile_library: Compile
+) -> None:
+    source = "int hipGetDeviceCount(int *); int use(void) { int n; return hipGetDeviceCount(&n); }"
+    compile_library(tmp_path / "own/_C.so", source, str(site / "_rocm_sdk_core/lib/libamdhip64.so.7"))
+    text = initializer_for(read_tree([tmp_path / "own"]).loadable, "7.0.0", "exact")
+    assert '        preload_shortnames=[\n            "amdhip64",\n        ],\n' in text
+    done = use(text, site, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "libamdhip64.so.7" in done.stdout
+
+
+@needs_x86_64
+@pytest.mark.parametrize(("version", "lock"), [("7.0.0", "exact"), ("7.0.9", "minor")])
+def test_the_version_of_the_sdk_is_locked(site: Path, tmp_path: Path, version: str, lock: VersionLock) -> None:
+    text = initializer(version, lock)
+    checked = "\n".join(line for line in text.splitlines() if not line.startswith('            "'))
+    assert use(checked, site, tmp_path).returncode == 0
+
+
+@needs_x86_64
+def test_another_version_of_the_sdk_is_refused_at_the_start(site: Path, tmp_path: Path) -> None:
+    text = initializer("7.1.0", "minor")
+    checked = "\n".join(line for line in text.splitlines() if not line.startswith('            "'))
+    done = use(checked, site, tmp_path)
+    assert done.returncode == 1
+    assert "7.1.*" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("lock", "targets", "text"),
+    [
+        ("exact", "", "PYTORCH_EXTRA_INSTALL_REQUIREMENTS='rocm[libraries,device]==7.14.0'\n"),
+        ("minor", "", "PYTORCH_EXTRA_INSTALL_REQUIREMENTS='rocm[libraries,device]==7.14.*'\n"),
+        (
+            "exact",
+            "gfx90a:xnack+;gfx942;gfx90a:xnack-",
+            "PYTORCH_EXTRA_INSTALL_REQUIREMENTS='rocm[libraries,device-gfx90a,device-gfx942]==7.14.0'\n",
+        ),
+    ],
+)
+def test_the_requirements_name_the_packages_and_the_version(lock: VersionLock, targets: str, text: str) -> None:
+    chosen = parse_target_set(targets) if targets else None
+    assert requirements_variable("7.14.0", lock, chosen) == text
+
+
+def test_the_requirement_is_one_that_installers_read() -> None:
+    value = subprocess.run(
+        ["sh", "-c", f"{requirements_variable('7.14.0', 'minor').strip()}; echo $PYTORCH_EXTRA_INSTALL_REQUIREMENTS"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    assert "7.14.3" in Requirement(value).specifier
+
+
+def test_a_version_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        requirements_variable("newest", "exact")
+    assert str(caught.value) == "--sdk-version: is 'newest'; expected a version such as 7.14.0 (PEP 440)"
+
+
+def test_files_that_need_nothing_of_the_sdk_are_refused(tmp_path: Path, compile_library: Compile) -> None:
+    compile_library(tmp_path / "own/_C.so", "int nothing;")
+    with pytest.raises(InputError, match="needs none of the SDK's public libraries"):
+        initializer_for(read_tree([tmp_path / "own"]).loadable, "7.0.0", "exact")
+
+
+def test_the_run_path_leads_from_torchs_folder_to_the_sdk() -> None:
+    assert run_path_entries(["_rocm_sdk_core/lib"]) == ("$ORIGIN", "$ORIGIN/../../_rocm_sdk_core/lib")
+    assert run_path_entries(["_rocm_sdk_core/lib"], "ext") == ("$ORIGIN", "$ORIGIN/../_rocm_sdk_core/lib")
+    assert torch_folder() == "torch/lib"
+
+
+def test_cmake_links_with_the_run_path_and_leaves_it_at_that(tmp_path: Path) -> None:
+    if not shutil.which("cmake") or not shutil.which("g++"):
+        pytest.skip("needs cmake and g++")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.18)\nproject(x LANGUAGES CXX)\nadd_library(x SHARED x.cpp)\n"
+        "install(TARGETS x DESTINATION .)\n"
+    )
+    (tmp_path / "x.cpp").write_text("int x;\n")
+    arguments = cmake_arguments(run_path_entries(["_rocm_sdk_core/lib"])).strip()
+    script = f"cmake -S . -B build {arguments} && cmake --build build && cmake --install build --prefix out"
+    subprocess.run(["sh", "-ec", script], cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "build/libx.so").read_bytes() == (tmp_path / "out/libx.so").read_bytes()
+    (file,) = read_tree([tmp_path / "out"]).loadable
+    assert file.run_path == "$ORIGIN:$ORIGIN/../../_rocm_sdk_core/lib"

@@ -1,0 +1,248 @@
+"""Command lines of rocm-jax's build.py, each option of it."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from rocwheel.errors import InputError
+from rocwheel.frameworks.bazel_settings import BazelSettings, read_settings
+from rocwheel.frameworks.build_commands import spell_commands
+from rocwheel.frameworks.build_py import option_fates, variable_fates
+from rocwheel.frameworks.translation import Translation, translate
+
+BUILD = ("python", "build/build.py", "build", "--wheels=jax-rocm-plugin,jax-rocm-pjrt")
+PJRT = ("python", "build/build.py", "build", "--wheels=jax-rocm-pjrt")
+
+
+def bazel_words(made: Translation) -> tuple[str, ...]:
+    return made.commands[0].words
+
+
+def assembly_words(made: Translation) -> tuple[str, ...]:
+    return made.commands[1].words
+
+
+def wrong(made: Translation) -> dict[str, str]:
+    return {note.option: note.text for note in made.wrong}
+
+
+def test_the_plain_command_line_builds_both_wheels_with_the_old_defaults() -> None:
+    made = translate([*BUILD, "--rocm_path=/opt/rocm"], version="0.12.0")
+    assert made.settings_text == (
+        "schema = 1\n"
+        'compiler = "/usr/lib/llvm-18/bin/clang"\n'
+        'rocm-path = "/opt/rocm"\n'
+        'rocm-version = "7"\n'
+        'targets = ["gfx908", "gfx90a", "gfx9-4-generic", "gfx10-3-generic", "gfx11-generic", "gfx12-generic"]\n'
+        'python-versions = ["3.12"]\n'
+        'cpu-features = "release"\n'
+        'configs = ["rocm_base", "rocm", "clang", "mkl_open_source_only"]\n'
+        'options = ["--verbose_failures"]\n'
+        'wheel-sources = ["jaxlib_ext/tools/LICENSE.txt", "jax_plugins/rocm/__init__.py"]\n'
+    )
+    sources = "--src bazel-bin --src jaxlib_ext/tools/LICENSE.txt --src jax_plugins/rocm/__init__.py"
+    options = f'{sources} --commit ROCm/rocm-jax="$(git rev-parse HEAD)" --dest-dir dist'
+    lines = [line for line in spell_commands(made.commands, "shell").splitlines() if line and line[0] in "br"]
+    assert lines == [
+        "bazel build --config=rocm_build --config=python312 //pjrt:pjrt_c_api_gpu_plugin.so",
+        f"rocwheel jax wheel pjrt --version 0.12.0 --rocm 7 {options}",
+        "bazel build --config=rocm_build --config=python312 //jaxlib_ext/tools:build_gpu_kernels_wheel",
+        f"rocwheel jax wheel plugin --python 3.12 --version 0.12.0 --rocm 7 {options}",
+    ]
+
+
+def test_the_settings_are_what_bazelrc_reads(tmp_path_factory: pytest.TempPathFactory) -> None:
+    made = translate([*BUILD, "--rbe", "--rocm_path=/path with blank", "--target_cpu=aarch64"])
+    path = tmp_path_factory.mktemp("settings") / "rocm.toml"
+    path.write_text(made.settings_text)
+    assert read_settings(path) == made.settings
+
+
+@pytest.mark.parametrize(
+    ("option", "field", "value"),
+    [
+        ("--python_version=3.13-ft", "python_versions", ("3.13-ft",)),
+        ("--rocm_version=7.2", "rocm_version", "7"),
+        ("--rocm_amdgpu_targets=gfx90a,gfx942", "targets", ("gfx90a", "gfx942")),
+        ("--rocm_path=/opt/rocm-7", "rocm_path", "/opt/rocm-7"),
+        ("--clang_path=/usr/bin/clang-15", "configs", ("rocm_base", "rocm", "mkl_open_source_only")),
+        ("--clang_path=/usr/bin/clang-19", "compiler", "/usr/bin/clang-19"),
+        ("--use_clang=false", "compiler", "/usr/bin/gcc"),
+        ("--disable_mkl_dnn", "configs", ("rocm_base", "rocm", "clang")),
+        ("--target_cpu_features=native", "cpu_features", "native"),
+        ("--target_cpu=aarch64", "configs", ("rocm_base", "rocm", "clang", "mkl_aarch64_threadpool")),
+        ("--target_cpu=aarch64", "options", ("--verbose_failures", "--cpu=aarch64")),
+        ("--rbe", "remote_execution", "rbe.bazelrc"),
+    ],
+)
+def test_an_option_becomes_a_setting(option: str, field: str, value: object) -> None:
+    assert msgspec.structs.asdict(translate([*PJRT, option]).settings)[field] == value
+
+
+@pytest.mark.parametrize(
+    ("option", "start"),
+    [
+        ("--bazel_path=/opt/bazel", ("/opt/bazel", "build", "--config=rocm_build")),
+        ("--bazel_startup_options=--host_jvm_args=-Xmx4g", ("bazel", "--host_jvm_args=-Xmx4g", "build")),
+        ("--rbe", ("bazel", "build", "--config=rocm_build_remote", "--config=python312")),
+    ],
+)
+def test_an_option_changes_how_bazel_is_called(option: str, start: tuple[str, ...]) -> None:
+    assert bazel_words(translate([*PJRT, option]))[: len(start)] == start
+
+
+def test_bazel_options_come_last_so_that_they_win() -> None:
+    options = ("--bazel_options=--jobs=4", "--bazel_options=--copt=-O1", "--detailed_timestamped_log")
+    words = bazel_words(translate([*PJRT, *options]))
+    assert words[3:] == (
+        "--config=python312",
+        "--show_timestamps",
+        "--jobs=4",
+        "--copt=-O1",
+        "//pjrt:pjrt_c_api_gpu_plugin.so",
+    )
+
+
+def test_the_output_goes_where_it_went() -> None:
+    assert assembly_words(translate([*PJRT, "--output_path=/wheel house"]))[-2:] == ("--dest-dir", "/wheel house")
+
+
+def test_a_local_xla_is_overridden_and_its_own_commit_stamped() -> None:
+    made = translate([*PJRT, "--local_xla_path=/src/xla"])
+    assert "--override_repository=xla=/src/xla" in bazel_words(made)
+    text = spell_commands(made.commands, "shell")
+    assert '--commit ROCm/xla="$(git -C /src/xla rev-parse HEAD)"' in text
+    assert "commit_info.py recorded the pinned one" in wrong(made)["--local_xla_path"]
+
+
+def test_an_overridden_jax_is_stamped_too() -> None:
+    made = translate([*PJRT, "--bazel_options=--override_repository=jax=/src/jax"])
+    assert '--commit jax="$(git -C /src/jax rev-parse HEAD)"' in spell_commands(made.commands, "shell")
+
+
+def test_only_configuring_leaves_no_commands() -> None:
+    assert translate([*PJRT, "--configure_only"]).commands == ()
+
+
+def test_variables_make_the_version() -> None:
+    variables = ("WHEEL_POST_RELEASE=2", "ROCM_VERSION_EXTRA=7.2", "JAX_RELEASE=1", "ROCM_JAX_COMMIT=abcdef0")
+    made = translate([*variables, *PJRT], version="0.12.0")
+    words = assembly_words(made)
+    assert words[words.index("--version") + 1] == "0.12.0.post2+rocm7.2"
+    assert "ROCm/rocm-jax=abcdef0" in words
+    assert "X.postN does not satisfy" in wrong(made)["WHEEL_POST_RELEASE"]
+
+
+def test_an_origin_that_a_shell_would_have_eaten_arrives_and_is_reported() -> None:
+    option = "--repo_env=ROCM_WHEEL_RPATH=$ORIGIN/../rocm/lib"
+    made = translate([*PJRT, f"--bazel_options={option}"])
+    assert option in bazel_words(made)
+    assert wrong(made)[option] == (
+        "went through a second shell, which expanded $ORIGIN; here it arrives as it is written"
+    )
+
+
+def test_an_origin_that_a_shell_has_eaten_already_is_reported() -> None:
+    made = translate([*PJRT, "--bazel_options=--repo_env=ROCM_WHEEL_RPATH=/../rocm/lib"])
+    assert wrong(made)["--repo_env=ROCM_WHEEL_RPATH=/../rocm/lib"] == (
+        "holds /.., so a shell has expanded $ORIGIN already; write the option in single quotes"
+    )
+
+
+def test_a_run_path_of_the_linker_that_patchelf_replaced_is_reported() -> None:
+    made = translate([*PJRT, "--bazel_options=--linkopt=-Wl,-rpath,/opt/rocm/lib"])
+    assert wrong(made)["--linkopt=-Wl,-rpath,/opt/rocm/lib"].startswith("patchelf replaced every run path")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option", "text"),
+    [
+        (PJRT, ".jax_configure.bazelrc", "flags were applied twice"),
+        (PJRT, "jax-rocm*-pjrt", "its version.py was never stamped"),
+        ((*PJRT, "--dry_run"), "--dry_run", "wrote .jax_configure.bazelrc all the same"),
+        ((*PJRT, "--target_cpu=x86_64"), "--target_cpu=x86_64", "ended with a KeyError"),
+        (("build.py", "requirements_update"), "requirements_update", "ended with an AttributeError"),
+    ],
+)
+def test_what_was_silently_wrong_is_told(arguments: tuple[str, ...], option: str, text: str) -> None:
+    assert text in wrong(translate(arguments))[option]
+
+
+def test_requirements_are_pinned_by_bazel_itself() -> None:
+    made = translate(["build.py", "requirements_update", "--python_version=3.11"])
+    assert [command.words for command in made.commands] == [
+        ("bazel", "run", "--config=python311", "//build:requirements.update")
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(option_fates()))
+def test_every_option_of_the_old_tool_is_accounted_for(name: str) -> None:
+    fate = option_fates()[name]
+    assert bool(fate.now) != bool(fate.dropped)
+    given = [f"--{name}"] if fate.kind == "flag" else [f"--{name}", "jax-rocm-pjrt" if name == "wheels" else "7"]
+    if name in {"python_version", "target_cpu_features"}:
+        given[1] = {"python_version": "3.11", "target_cpu_features": "native"}[name]
+    made = translate(["build.py", "build", "--wheels=jax-rocm-pjrt", *given])
+    told = {note.option for note in (*made.kept, *made.dropped)}
+    assert f"--{name}" in told
+
+
+@pytest.mark.parametrize("name", sorted(variable_fates()))
+def test_every_variable_of_the_old_tool_is_accounted_for(name: str) -> None:
+    made = translate([f"{name}=1234567", *PJRT])
+    assert name in {note.option for note in (*made.kept, *made.dropped)}
+
+
+def test_options_may_be_abbreviated_as_before() -> None:
+    assert translate([*PJRT, "--rocm_amd", "gfx942"]).settings.targets == ("gfx942",)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (
+            ["build.py", "build"],
+            (
+                "--wheels: names none, which stood for jaxlib and was refused; expected one of jax-rocm-plugin and "
+                "jax-rocm-pjrt"
+            ),
+        ),
+        (
+            ["build.py", "build", "--wheels=jaxlib"],
+            "--wheels: names jaxlib; expected one of jax-rocm-plugin and jax-rocm-pjrt",
+        ),
+        (
+            [*PJRT, "--nonsense"],
+            (
+                "command line: unrecognized arguments: --nonsense; expected one that build/build.py takes. "
+                "Give the whole old command line after --."
+            ),
+        ),
+        (
+            [*PJRT, "--target_cpu_features=fast"],
+            "--target_cpu_features: is 'fast'; expected release, native or default",
+        ),
+        ([*PJRT, "--python_version=312"], "--python_version: is '312'; expected such as 3.12 or 3.13-ft"),
+    ],
+)
+def test_what_the_old_tool_refused_is_refused(words: list[str], text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        translate(words)
+    assert str(caught.value) == text
+
+
+def test_other_wheels_are_dropped_with_a_reason() -> None:
+    made = translate(["build.py", "build", "--wheels=jaxlib,jax-rocm-pjrt"])
+    assert {note.option: note.text for note in made.dropped}["--wheels=jaxlib"] == (
+        "this workspace builds the wheels for ROCm alone"
+    )
+
+
+def test_no_text_of_a_setting_is_a_default_left_to_chance() -> None:
+    made = translate(PJRT)
+    named = set(re.findall(r"^([a-z-]+) =", made.settings_text, re.MULTILINE))
+    assert {"compiler", "targets", "python-versions"} <= named
+    assert isinstance(made.settings, BazelSettings)
