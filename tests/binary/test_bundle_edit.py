@@ -22,9 +22,9 @@ from rocwheel.binary.device_code import DeviceCode, read_device_code
 from rocwheel.binary.device_error import DeviceCodeError
 from rocwheel.binary.fat_binary import read_fat_binary
 from rocwheel.binary.offload_bundle import BundlePart
-from rocwheel.binary.prune import Prune
 from rocwheel.binary.target_id import parse_target_id
 from rocwheel.errors import InputError
+from rocwheel.targets.pruning import Prune
 
 if TYPE_CHECKING:
     from rocwheel.binary.bundle_edit import BundleEdit

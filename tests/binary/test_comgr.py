@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundle_edit import Storage, device_patch
 from rocwheel.binary.bundle_sequence import iter_bundles
-from rocwheel.binary.prune import Prune
 from rocwheel.binary.target_id import parse_target_id
+from rocwheel.targets.pruning import Prune
 from tests.binary.comgr import load_comgr
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.bundle_edit import Storage, device_patch
 from rocwheel.binary.device_facts import DeviceFacts, read_device_facts, summarize_targets
-from rocwheel.binary.prune import Prune
 from rocwheel.binary.target_id import TargetId
 from rocwheel.errors import InputError
+from rocwheel.targets.pruning import Prune
 
 FIXTURES = Path(__file__).parent / "fixtures"
 NAMES = ["v22/libtwo.plain.so", "v22/libtwo.rdcccob.so", "v19/vadd.plain.o", "v23/saxpy.rdc.o", "v22/saxpy.ccob.hipfb"]

@@ -10,9 +10,9 @@ import pytest
 from rocwheel.binary.bundle_edit import Storage, bundle_parts
 from rocwheel.binary.bundle_sequence import iter_bundles
 from rocwheel.binary.device_rewrite import rewrite_device_code
-from rocwheel.binary.prune import Prune
 from rocwheel.binary.retarget import Retarget, TargetPair
 from rocwheel.binary.target_id import parse_target_id
+from rocwheel.targets.pruning import Prune
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,9 +11,9 @@ import pytest
 from rocwheel.binary.bundle_edit import Storage, bundle_parts
 from rocwheel.binary.bundle_sequence import iter_bundles
 from rocwheel.binary.device_code import device_targets
-from rocwheel.binary.prune import Prune
 from rocwheel.binary.target_id import parse_target_id
 from rocwheel.errors import InputError
+from rocwheel.targets.pruning import Prune
 from rocwheel.targets.tree_pruning import TreePruning, prune_tree
 
 FIXTURES = Path(__file__).parents[1] / "binary" / "fixtures"

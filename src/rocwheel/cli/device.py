@@ -13,7 +13,6 @@ from rocwheel.binary.bundle_edit import BundleEdit, Storage
 from rocwheel.binary.bundle_readers import reader_of
 from rocwheel.binary.device_facts import DeviceFacts, read_device_facts
 from rocwheel.binary.device_rewrite import RewriteReport, rewrite_device_code
-from rocwheel.binary.prune import Prune
 from rocwheel.binary.retarget import Retarget
 from rocwheel.binary.target_id import parse_target_id
 from rocwheel.cli._app import app
@@ -32,6 +31,7 @@ from rocwheel.errors import InputError
 from rocwheel.files import FileRange
 from rocwheel.targets.compatible_code import parse_pairs
 from rocwheel.targets.extraction import MatchRule, extract_code
+from rocwheel.targets.pruning import Prune
 from rocwheel.targets.tree_pruning import TreePruning, prune_tree
 
 __all__ = ["device_app"]

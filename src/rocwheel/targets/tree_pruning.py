@@ -11,16 +11,17 @@ import msgspec
 
 from rocwheel.binary.device_code import DeviceCode, read_device_code
 from rocwheel.binary.device_rewrite import RewriteReport, rewrite_device_code
-from rocwheel.binary.prune import Prune, is_kept
 from rocwheel.errors import InputError, WorkError
 from rocwheel.files import FileRange
 from rocwheel.progress import SILENT, Progress
 from rocwheel.targets.named_files import targets_in_path
+from rocwheel.targets.pruning import Prune, serves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.binary.bundle_edit import Storage
+    from rocwheel.binary.target_id import TargetId
 
 __all__ = ["TreePruning", "prune_tree"]
 
@@ -82,9 +83,12 @@ class _Pruner:
         self.dropped += self._drop_dangling_links()
         return TreePruning(dropped=tuple(self.dropped), edited=tuple(self.edited), copied=self.copied)
 
+    def _is_kept(self, target: TargetId) -> bool:
+        return any(serves(target, wanted) for wanted in self.edit.keep)
+
     def _is_for_others(self, place: Path) -> bool:
         targets = targets_in_path(str(place))
-        return bool(targets) and not any(is_kept(target, self.edit.keep) for target in targets)
+        return bool(targets) and not any(self._is_kept(target) for target in targets)
 
     def _link(self, path: Path, place: Path) -> None:
         if self._is_for_others(place):
@@ -110,7 +114,7 @@ class _Pruner:
 
     def _is_foreign(self, code: DeviceCode | None) -> bool:
         target = code.code_object.target if code and code.code_object else None
-        return target is not None and not is_kept(target, self.edit.keep)
+        return target is not None and not self._is_kept(target)
 
     def _drop_dangling_links(self) -> Iterator[str]:
         for path in sorted(self.made.rglob("*")):
