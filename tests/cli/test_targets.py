@@ -240,6 +240,28 @@ def test_coherent_reduces_to_the_largest_set(run: Run, tmp_path: Path) -> None:
     assert run("coherent", *wheels, "--quiet") == (0, "", "")
 
 
+def test_wheels_without_device_code_are_coherent(run: Run, tmp_path: Path) -> None:
+    for name in ("compiler", "headers"):
+        with ZipFile(tmp_path / f"{name}-1.0-py3-none-any.whl", "w") as archive:
+            archive.writestr(f"{name}-1.0.dist-info/METADATA", f"Metadata-Version: 2.4\nName: {name}\nVersion: 1.0\n")
+    expected = "compiler: no device code\nheaders: no device code\ncoherent; no package has device code\n"
+    assert run("coherent", tmp_path) == (0, expected, "")
+
+
+def test_code_that_the_catalogue_does_not_know_is_compared_by_name(run: Run, tmp_path: Path) -> None:
+    _wheel(tmp_path, "blas", "gfx1100", "gfx1999")
+    _wheel(tmp_path, "torch", "gfx1100", "gfx1999", "amdgcnspirv", requires="blas")
+    finished = run("coherent", tmp_path, "--quiet")
+    assert finished == (1, "blas lacks amdgcnspirv, which torch asks for; it carries gfx1100, gfx1999\n", "")
+
+
+def test_a_reduced_set_can_be_given_to_require(run: Run, tmp_path: Path) -> None:
+    wheels = [_wheel(tmp_path, "a", "gfx90a:xnack+"), _wheel(tmp_path, "b", "gfx90a:sramecc+", "gfx90a:sramecc-")]
+    reduced = run("coherent", *wheels, "--reduce").stdout
+    assert reduced == "gfx90a:xnack+\n"
+    assert run("coherent", *wheels, "--require", reduced, "--quiet") == (0, "", "")
+
+
 def test_coherent_refuses_what_is_no_wheel(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "x.whl"
     path.write_bytes(b"no zip")

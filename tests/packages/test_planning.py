@@ -205,6 +205,13 @@ def test_wheels_declare_the_targets_of_their_files() -> None:
         if wheel.declaration
     }
     assert declared == {"rocm-sdk-device-gfx906": ("gfx906",), "rocm-sdk-libraries": ("gfx906", "gfx1030")}
+
+
+def test_code_of_a_newer_compiler_is_declared_as_it_is() -> None:
+    facts = make_facts(ELVES, targets={BLAS: ("amdgcnspirv", "gfx1999", "gfx1030")})
+    made = make_plan(make_catalog(*COMMON), load_recipe(), facts, PlanOptions())
+    declaration = wheel_of(made, "rocm-sdk-libraries").declaration
+    assert decode_declaration(declaration.encode(), source="test").rocm_targets == ("gfx1030", "gfx1999", "amdgcnspirv")
     assert made.gaps == ()
 
 

@@ -12,6 +12,8 @@ from rocwheel.binary.target_id import TargetId, parse_target_id
 from rocwheel.errors import InputError
 from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.coherence import Carrier, Gap, check_coherence, largest_coherent_set
+from rocwheel.targets.compatibility import covers
+from rocwheel.targets.target_set import TargetSet
 
 
 def _carrier(name: str, targets: str = "", requires: str = "", part_of: str = "") -> Carrier:
@@ -50,6 +52,19 @@ def test_packages_without_a_common_target_are_not_coherent() -> None:
 def test_a_package_without_device_code_limits_nothing() -> None:
     carriers = [_carrier("compiler"), _carrier("blas", "gfx906", "compiler")]
     assert check_coherence(carriers, [TargetId("gfx906")]).coherent
+
+
+def test_packages_without_any_device_code_are_coherent() -> None:
+    report = check_coherence([_carrier("compiler"), _carrier("headers", "", "compiler")])
+    assert (report.gaps, report.common, report.coherent) == ((), (), True)
+
+
+def test_code_of_newer_compilers_is_compared_by_name() -> None:
+    report = check_coherence([_carrier("blas", "amdgcnspirv gfx1999"), _carrier("fft", "gfx1999 gfx1100", "blas")])
+    assert report.gaps == ()
+    assert report.common == (TargetId("gfx1100"), TargetId("gfx1999"))
+    other = check_coherence([_carrier("blas", "gfx1100"), _carrier("fft", "gfx1999", "blas")])
+    assert [str(gap) for gap in other.gaps] == ["blas lacks gfx1999, which fft asks for; it carries gfx1100"]
 
 
 def test_a_dependency_that_is_not_given_is_not_looked_at() -> None:
@@ -96,15 +111,37 @@ def test_the_largest_coherent_set_keeps_what_all_serve() -> None:
     assert str(largest_coherent_set(carriers)) == "gfx906;gfx90a:xnack+;gfx1100"
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        pytest.param("gfx90a:xnack+ gfx90a:xnack-", "gfx90a:sramecc+ gfx90a:sramecc-", "gfx90a", id="both are whole"),
+        pytest.param("gfx90a:xnack+", "gfx90a:sramecc+", "gfx90a:sramecc+:xnack+", id="what both settings allow"),
+        pytest.param("gfx90a:xnack+", "gfx90a:xnack-", "", id="nothing in common"),
+        pytest.param("gfx1999:xnack+", "gfx1999:xnack+", "gfx1999:xnack+", id="a processor that is not known"),
+        pytest.param("gfx9-4-generic:xnack+", "gfx942", "gfx942:xnack+", id="generic with a feature"),
+    ],
+)
+def test_the_largest_coherent_set_intersects_settings(one: str, other: str, expected: str) -> None:
+    reduced = largest_coherent_set([_carrier("blas", one), _carrier("fft", other)])
+    assert str(reduced) == expected
+    assert TargetSet.of(reduced) == reduced
+
+
 def test_the_largest_coherent_set_names_an_open_target_rather_than_its_settings() -> None:
     carriers = [_carrier("blas", "gfx90a"), _carrier("fft", "gfx90a:xnack+ gfx90a:xnack-")]
     assert str(largest_coherent_set(carriers)) == "gfx90a"
 
 
-PROCESSORS = st.sampled_from(sorted(load_catalog().processors))
+@st.composite
+def _targets(draw: st.DrawFn) -> str:
+    name = draw(st.sampled_from(["gfx906", "gfx90a", "gfx942", "gfx9-4-generic", "gfx1100", "gfx1999", "amdgcnspirv"]))
+    row = load_catalog().processors.get(name)
+    features = row.features if row else ()
+    setting = st.sampled_from([None, True, False])
+    return str(TargetId(name, **{feature: draw(setting) for feature in features}))
 
 
-LISTS = st.lists(st.sets(PROCESSORS, min_size=1, max_size=5), min_size=1, max_size=4)
+LISTS = st.lists(st.sets(_targets(), min_size=1, max_size=5), min_size=1, max_size=4)
 
 
 @given(LISTS)
@@ -114,8 +151,14 @@ def test_every_package_serves_the_largest_coherent_set(lists: list[set[str]]) ->
 
 
 @given(LISTS)
-def test_no_target_outside_the_largest_coherent_set_is_served_by_every_package(lists: list[set[str]]) -> None:
+def test_a_carried_target_that_every_package_serves_is_in_the_largest_coherent_set(lists: list[set[str]]) -> None:
     carriers = [_carrier(f"p{number}", " ".join(names)) for number, names in enumerate(lists)]
-    kept = set(largest_coherent_set(carriers))
-    others = {target for carrier in carriers for target in carrier.targets} - kept
-    assert all(check_coherence(carriers, [other]).gaps for other in others)
+    kept = largest_coherent_set(carriers)
+    others = {target for carrier in carriers for target in carrier.targets}
+    assert all(covers(kept, other) or check_coherence(carriers, [other]).gaps for other in others)
+
+
+@given(LISTS)
+def test_the_largest_coherent_set_can_be_given_as_a_set(lists: list[set[str]]) -> None:
+    kept = largest_coherent_set([_carrier(f"p{number}", " ".join(names)) for number, names in enumerate(lists)])
+    assert TargetSet.of(kept) == kept

@@ -33,6 +33,11 @@ def test_a_declaration_reads_back() -> None:
     assert decode_declaration(encode_declaration(targets), source="x").targets == targets
 
 
+def test_targets_of_newer_compilers_are_declared_as_they_are() -> None:
+    targets = (TargetId("gfx1999", xnack=True), TargetId("amdgcnspirv"))
+    assert decode_declaration(encode_declaration(targets), source="x").targets == targets
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

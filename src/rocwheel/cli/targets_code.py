@@ -56,13 +56,14 @@ def _coherence_json(report: CoherenceReport) -> dict[str, Any]:
 
 def _coherence_lines(report: CoherenceReport, carriers: list[Carrier], *, quiet: bool) -> list[str]:
     lines = [str(gap) for gap in report.gaps]
-    if not report.common:
+    if report.divided:
         lines.append("no target is served by every package with device code")
     if quiet:
         return lines
     carried = [f"{carrier.name}: {', '.join(_words(carrier.targets)) or 'no device code'}" for carrier in carriers]
     verdict = "coherent" if report.coherent else "not coherent"
-    return [*carried, *lines, f"{verdict}; served by all: {', '.join(_words(report.common)) or 'nothing'}"]
+    served = f"served by all: {', '.join(_words(report.common)) or 'nothing'}"
+    return [*carried, *lines, f"{verdict}; {served if report.has_device_code else 'no package has device code'}"]
 
 
 @targets_app.command("runs-on")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.binary.target_id import parse_target_id
 from rocwheel.targets.coherence import CoherenceReport, check_coherence
 from rocwheel.targets.declaration import encode_declaration
-from rocwheel.targets.target_set import parse_known_target
 from rocwheel.targets.wheels import WheelFacts, carriers_of
 
 if TYPE_CHECKING:
@@ -36,6 +36,6 @@ def _facts(wheel: PlannedWheel) -> WheelFacts:
         wheel.name.file_name,
         canonicalize_name(wheel.name.distribution),
         wheel.metadata.requires,
-        tuple(parse_known_target(text, source=wheel.name.file_name) for text in wheel.targets),
+        tuple(parse_target_id(text, source=wheel.name.file_name) for text in wheel.targets),
         frozenset(member.path.partition("/")[0] for member in wheel.members),
     )

@@ -2,7 +2,7 @@
 
 The rule that Gentoo's rocm.eclass states with ``ROCM_REQUIRED_USE`` and ``ROCM_USEDEP``: at least one target is
 enabled, and whatever target a package carries, each of its dependencies carries it too. A dependency without any
-device code (a compiler, a header package) limits nothing.
+device code (a compiler, a header package) limits nothing; packages that all have none are coherent.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.target_id import TargetId
+from rocwheel.binary.target_id import FEATURES, TargetId
 from rocwheel.errors import InputError
-from rocwheel.targets.compatibility import covers
+from rocwheel.targets.compatibility import covers, settings_of
 from rocwheel.targets.target_set import TargetSet, id_sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 __all__ = ["Carrier", "CoherenceReport", "Gap", "check_coherence", "largest_coherent_set"]
+
+_FEATURE_CHOICES = ((), *((feature,) for feature in FEATURES), FEATURES)
 
 
 class Carrier(msgspec.Struct, frozen=True):
@@ -46,17 +48,24 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class CoherenceReport(msgspec.Struct, frozen=True):
-    """What `check_coherence` found; coherent when there is no gap and some target is carried everywhere."""
+    """What `check_coherence` found."""
 
     packages: tuple[str, ...]
     common: tuple[TargetId, ...]
     """The targets that every package with device code serves."""
     gaps: tuple[Gap, ...]
+    has_device_code: bool
+    """Whether any of the packages has some."""
+
+    @property
+    def divided(self) -> bool:
+        """Whether no target is served by every package with device code, though there are such packages."""
+        return self.has_device_code and not self.common
 
     @property
     def coherent(self) -> bool:
-        """Whether every package can rely on its dependencies for its own targets."""
-        return not self.gaps and bool(self.common)
+        """Whether every package can rely on its dependencies for its own targets, and some target is served by all."""
+        return not self.gaps and not self.divided
 
 
 def check_coherence(carriers: Sequence[Carrier], required: Iterable[TargetId] = ()) -> CoherenceReport:
@@ -71,21 +80,29 @@ def check_coherence(carriers: Sequence[Carrier], required: Iterable[TargetId] = 
         needed = [whole[name] for name in carrier.requires if name in whole]
         gaps += [gap for package in needed for gap in _gaps(package, carrier.targets, carrier.name)]
         gaps += _gaps(carrier, wanted, "the list of required targets")
-    return CoherenceReport(tuple(whole), largest_coherent_set(carriers).ids, tuple(gaps))
+    loaded = any(carrier.targets for carrier in whole.values())
+    return CoherenceReport(tuple(whole), largest_coherent_set(carriers).ids, tuple(gaps), loaded)
 
 
 def largest_coherent_set(carriers: Sequence[Carrier]) -> TargetSet:
-    """Return the targets that every package with device code serves: what all could be reduced to."""
+    """Return the targets that every package with device code serves: what all could be reduced to.
+
+    A set names the same features in each id of a processor: settings that only some packages tell apart are split.
+    """
     loaded = [carrier.targets for carrier in _merge_parts(carriers).values() if carrier.targets]
-    candidates = {target for targets in loaded for target in targets}
-    kept = [target for target in candidates if all(covers(targets, target) for targets in loaded)]
-    # No set may name a target both with features and without: the wider one says it all.
-    widest = [target for target in kept if not any(_is_wider(other, target) for other in kept)]
-    return TargetSet(tuple(sorted(widest, key=id_sort_key)))
+    processors = {target.processor for targets in loaded for target in targets}
+    return TargetSet.of(target for processor in processors for target in _common_settings(TargetId(processor), loaded))
 
 
-def _is_wider(one: TargetId, other: TargetId) -> bool:
-    return one != other and one.processor == other.processor and covers([one], other)
+def _common_settings(processor: TargetId, loaded: Sequence[Sequence[TargetId]]) -> list[TargetId]:
+    """Return what every one of ``loaded`` serves of a processor, told apart by as few features as say it all."""
+    finest = _served(settings_of(processor, FEATURES), loaded)
+    choices = (_served(settings_of(processor, features), loaded) for features in _FEATURE_CHOICES)
+    return next(choice for choice in choices if all(covers(choice, target) for target in finest))
+
+
+def _served(targets: Iterable[TargetId], loaded: Sequence[Sequence[TargetId]]) -> list[TargetId]:
+    return [target for target in targets if all(covers(carried, target) for carried in loaded)]
 
 
 def _gaps(package: Carrier, wanted: Iterable[TargetId], wanted_by: str) -> list[Gap]:

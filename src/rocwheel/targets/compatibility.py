@@ -153,9 +153,13 @@ def _members_of(target: TargetId) -> list[TargetId]:
 
 
 def settings_of(target: TargetId, features: Collection[str]) -> list[TargetId]:
-    """Return ``target`` with every setting of those of ``features`` that its processor has and it leaves open."""
+    """Return ``target`` with every setting of those of ``features`` that its processor has and it leaves open.
+
+    A processor that the catalogue doesn't know may have each of them.
+    """
     row = load_catalog().processors.get(target.processor)
-    names = [name for name in (row.features if row else ()) if name in features and name not in target.features]
+    possible = row.features if row else FEATURES
+    names = [name for name in possible if name in features and name not in target.features]
     return [
         TargetId(target.processor, **target.features, **dict(zip(names, settings, strict=True)))
         for settings in product((True, False), repeat=len(names))

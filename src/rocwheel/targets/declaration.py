@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.target_id import parse_target_id
 from rocwheel.errors import InputError
-from rocwheel.targets.target_set import id_sort_key, parse_known_target
+from rocwheel.targets.target_set import id_sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,8 +43,8 @@ class Declaration(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def targets(self) -> tuple[TargetId, ...]:
-        """The declared target ids; raises `InputError` for one that is not known."""
-        return tuple(parse_known_target(text, source=DECLARATION_NAME) for text in self.rocm_targets)
+        """The declared target ids, of newer compilers too; raises `InputError` for a malformed one."""
+        return tuple(parse_target_id(text, source=DECLARATION_NAME) for text in self.rocm_targets)
 
 
 def encode_declaration(targets: Iterable[TargetId], report: CoherenceReport | None = None) -> bytes:
