@@ -452,6 +452,12 @@ def test_a_target_may_be_carried_as_its_variant_or_by_a_files_name() -> None:
     assert find(one(data("lib/blas_lib_gfx90a.kpack"), owner=owner)) == []
 
 
+def test_declared_targets_have_to_be_there_with_their_settings() -> None:
+    owner = package(targets=("gfx906", "gfx90a:xnack+"))
+    found = find(one(library("lib/a.so", device=code(("gfx906", "gfx90a:xnack-"))), owner=owner))
+    assert [finding.found for finding in found] == ["promises code for gfx90a:xnack+, and has none"]
+
+
 def test_a_device_package_may_add_to_the_folder_of_what_it_requires() -> None:
     libraries = package("libs")
     device = package("device", requires=("libs",))

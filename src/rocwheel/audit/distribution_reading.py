@@ -11,11 +11,16 @@ from packaging.metadata import parse_email
 from packaging.utils import canonicalize_name
 
 from rocwheel.audit.tree import Distribution, RecordEntry
+from rocwheel.errors import InputError
+from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["parse_record", "read_distribution"]
+__all__ = ["INFO_FILES", "parse_record", "read_distribution"]
+
+INFO_FILES = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME)
+"""The files of ``.dist-info`` that are read."""
 
 
 def read_distribution(
@@ -25,6 +30,7 @@ def read_distribution(
     problems = [f"{dist_info} has no {name}" for name in ("METADATA", "WHEEL", "RECORD") if name not in texts]
     fields, unknown = parse_email(texts.get("METADATA", b""))
     problems += [f"METADATA: {field} can't be read" for field in unknown if field.lower() in _JUDGED]
+    targets, malformed = _read_targets(texts.get(DECLARATION_NAME))
     wheel = BytesParser().parsebytes(texts.get("WHEEL", b""))
     classifiers = [text for text in fields.get("classifiers", ()) if text.startswith("License ::")]
     return Distribution(
@@ -41,8 +47,18 @@ def read_distribution(
         record=parse_record(texts.get("RECORD", b"")),
         is_wheel=is_wheel,
         is_context=is_context,
-        problems=tuple(problems),
+        targets=targets,
+        problems=(*problems, *malformed),
     )
+
+
+def _read_targets(text: bytes | None) -> tuple[tuple[str, ...], list[str]]:
+    if text is None:
+        return (), []
+    try:
+        return decode_declaration(text, source=DECLARATION_NAME).rocm_targets, []
+    except InputError as e:
+        return (), [str(e)]
 
 
 _JUDGED = {"name", "version", "requires-dist", "license-file", "license-expression", "provides-extra"}

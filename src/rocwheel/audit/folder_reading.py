@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.discovery import find_artifacts
-from rocwheel.audit.distribution_reading import read_distribution
+from rocwheel.audit.distribution_reading import INFO_FILES, read_distribution
 from rocwheel.audit.file_reading import is_binary, with_binary_facts
 from rocwheel.audit.tree import Distribution, InstalledFile
 from rocwheel.errors import InputError
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["find_site_packages", "is_artifact_folder", "read_artifact_folder", "read_folder"]
 
-_TEXTS = ("METADATA", "WHEEL", "RECORD")
 _SKIPPED = {"__pycache__"}
 
 
@@ -55,7 +54,7 @@ def read_folder(folder: Path, *, context: bool = False) -> tuple[list[Distributi
 
 
 def _installed(path: Path, *, context: bool) -> Distribution:
-    texts = {name: (path / name).read_bytes() for name in _TEXTS if (path / name).is_file()}
+    texts = {name: (path / name).read_bytes() for name in INFO_FILES if (path / name).is_file()}
     return read_distribution(texts, source=str(path), dist_info=path.name, is_wheel=False, is_context=context)
 
 

@@ -40,6 +40,8 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     is_wheel: bool = False
     is_context: bool = False
     """Whether it is only there for others to be installed beside it, and not audited itself."""
+    targets: tuple[str, ...] = ()
+    """The GPU targets that it declares to have code for (``rocm_targets.json``)."""
     problems: tuple[str, ...] = ()
     """What could not be read of its metadata."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.audit.distribution_reading import read_distribution
+from rocwheel.audit.distribution_reading import INFO_FILES, read_distribution
 from rocwheel.audit.file_reading import is_binary, with_binary_facts
 from rocwheel.audit.tree import Distribution, InstalledFile
 from rocwheel.distributions.zip_reader import (
@@ -36,7 +36,6 @@ _SCHEMES = {
     "data": "../../../",
     "headers": "../../../include/",
 }
-_TEXTS = ("METADATA", "WHEEL", "RECORD")
 
 
 def read_wheels(paths: Sequence[Path], *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
@@ -56,7 +55,7 @@ def read_wheel(path: Path, executor: Executor, *, context: bool = False) -> tupl
     members = read_directory(path)
     dist_info = find_dist_info(path, members)
     by_name = {member.name: member for member in members}
-    texts = {name: read_member(by_name[found]) for name in _TEXTS if (found := f"{dist_info}/{name}") in by_name}
+    texts = {name: read_member(by_name[found]) for name in INFO_FILES if (found := f"{dist_info}/{name}") in by_name}
     distribution = read_distribution(texts, source=str(path), dist_info=dist_info, is_wheel=True, is_context=context)
     return distribution, list(executor.map(partial(_read_file, str(path)), members))
 

@@ -36,21 +36,19 @@ def _missing_targets(subject: Subject) -> Iterator[Evidence]:
 
 def _promised(owner: Distribution) -> set[str]:
     match = _DEVICE_NAME.fullmatch(owner.name)
-    return {match["target"]} if match else set()
+    return {*owner.targets, match["target"]} if match else set(owner.targets)
 
 
 def _absent_targets(subject: Subject) -> Iterator[Evidence]:
     for owner in subject.tree.audited_distributions:
         files = [file for file in subject.tree.audited if file.distribution == owner.source]
-        carried = {_processor(target) for file in files if file.device for target in file.device.targets}
+        found = {target for file in files if file.device for target in file.device.targets}
+        carried = found | {target.partition(":")[0] for target in found}
+        # Kernel archives and databases carry code that only their names tell of.
         named = {file.name for file in files}
         for target in sorted(_promised(owner)):
             if target not in carried and not any(target in name for name in named):
                 yield Evidence(owner.label, f"promises code for {target}, and has none")
-
-
-def _processor(target: str) -> str:
-    return str(target).partition(":")[0]
 
 
 def _mixed_versions(subject: Subject) -> Iterator[Evidence]:
