@@ -32,6 +32,16 @@ def test_a_kpack_file_names_its_target(make_wheel: MakeWheel) -> None:
     assert read_wheel_facts(make_wheel("x", members)).targets == (TargetId("gfx90a", xnack=True),)
 
 
+def test_a_kpack_file_for_a_gpu_newer_than_the_catalogue_names_it(make_wheel: MakeWheel) -> None:
+    assert read_wheel_facts(make_wheel("x", {"x/blas_lib_gfx1999.kpack": b""})).targets == (TargetId("gfx1999"),)
+
+
+def test_a_kpack_file_that_names_no_gpu_is_refused(make_wheel: MakeWheel) -> None:
+    wheel = make_wheel("x", {"x/blas_lib_generic.kpack": b""})
+    with pytest.raises(InputError, match=re.escape(f"{wheel}!x/blas_lib_generic.kpack: 'generic' is no known GPU")):
+        read_wheel_facts(wheel)
+
+
 def test_a_declaration_that_agrees_is_fine(make_wheel: MakeWheel, make_bundle: MakeBundle) -> None:
     wheel = make_wheel("x", {"x/a.co": make_bundle("gfx906")}, declaration=encode_declaration([GFX906]))
     assert read_wheel_facts(wheel).targets == (GFX906,)

@@ -14,12 +14,14 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from rocwheel.binary.device_code import device_targets
-from rocwheel.binary.target_id import TargetId
+from rocwheel.binary.target_id import TargetId, parse_target_id
 from rocwheel.errors import InputError
 from rocwheel.files import FileRange
+from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.coherence import Carrier
 from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
-from rocwheel.targets.target_set import id_sort_key, parse_known_target
+from rocwheel.targets.errors import UnknownTargetError
+from rocwheel.targets.target_set import id_sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -85,9 +87,12 @@ def _member_targets(path: Path, archive: ZipFile, name: str) -> tuple[TargetId, 
 def kpack_target(name: str, *, source: str) -> TargetId:
     """Return the one target that a kpack file holds the code of, which its name ends with.
 
-    Raises `InputError`, led by ``source``, when that is no known target.
+    Raises `InputError`, led by ``source``, when that is no target of a GPU; it may be newer than the catalogue.
     """
-    return parse_known_target(name.removesuffix(".kpack").rpartition("_")[2], source=source)
+    target = parse_target_id(name.removesuffix(".kpack").rpartition("_")[2], source=source)
+    if not target.processor.startswith("gfx"):
+        raise UnknownTargetError(target.processor, load_catalog().processors, source=source)
+    return target
 
 
 def _targets_of_stream(head: bytes, member: IO[bytes], name: str) -> tuple[TargetId, ...]:
