@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-import importlib.resources
 import posixpath
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from rocwheel.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -30,8 +31,7 @@ class _Layout(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields
 
 @functools.cache
 def _layout() -> _Layout:
-    text = importlib.resources.files(__package__).joinpath("sdk_layout.toml").read_bytes()
-    return msgspec.toml.decode(text, type=_Layout)
+    return read_table(__package__, "sdk_layout.toml", _Layout)
 
 
 def sdk_folders() -> tuple[SdkFolder, ...]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from packaging.version import InvalidVersion, Version
+
 from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.binary.bundle_readers import reader_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +20,8 @@ __all__ = ["RULES"]
 
 _SHOWN = 3
 _WORTH_COMPRESSING = 1 << 20
+_COMMON_VERSION = 2
+_RECENT = Version("7.0")
 _AMD_CLANG = re.compile(r"AMD clang version \S+(?: \((?P<origin>[^)]*)\))?")
 _DEVICE_NAME = re.compile(r".*-device-(?P<target>gfx[0-9a-f]+)")
 
@@ -59,12 +64,24 @@ def _mixed_versions(subject: Subject) -> Iterator[Evidence]:
 
 
 def _plain_bundles(subject: Subject) -> Iterator[Evidence]:
+    since = reader_of(_COMMON_VERSION).since
+    if _release_of_sdk(subject) < Version(since):
+        return
     for file in subject.tree.audited:
         plain = [bundle for bundle in file.device.bundles if not bundle.is_compressed] if file.device else []
         size = sum(bundle.size for bundle in plain)
         if size >= _WORTH_COMPRESSING:
-            found = f"{len(plain)} bundles of {size / 1e6:.1f} MB are not compressed, though the runtime reads such"
-            yield Evidence(file.source, found)
+            found = f"{len(plain)} bundles of {size / 1e6:.1f} MB are not compressed"
+            yield Evidence(file.source, f"{found}, though ROCm {since} and later reads such")
+
+
+def _release_of_sdk(subject: Subject) -> Version:
+    """Return the release of the SDK at hand; a recent one where there is none."""
+    versions = [owner.version for owner in subject.tree.distributions if owner.name.startswith("rocm-sdk-")]
+    try:
+        return min(map(Version, versions), default=_RECENT)
+    except InvalidVersion:
+        return _RECENT
 
 
 def _faults(subject: Subject) -> Iterator[Evidence]:
