@@ -303,6 +303,27 @@ def test_runs_on_is_fine_when_a_stock_runtime_finds_code_everywhere(run: Run, tm
     }
 
 
+def test_runs_on_judges_each_setting_of_a_gpu_whose_setting_is_not_known(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.hipfb"
+    path.write_bytes(_bundle("gfx90a:xnack+", "gfx90a:xnack-"))
+    finished = run("runs-on", "gfx90a", path, "--json")
+    assert finished.status == 0
+    assert {verdict["gpu"] for verdict in json.loads(finished.stdout)["verdicts"]} == {"gfx90a:xnack+", "gfx90a:xnack-"}
+
+
+def test_runs_on_names_files_without_device_code(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.hipfb").write_bytes(_bundle("gfx906"))
+    (tmp_path / "b.txt").write_text("")
+    assert run("runs-on", "gfx906", tmp_path / "b.txt", tmp_path / "a.hipfb").stdout.endswith(
+        f"{tmp_path}/b.txt: no device code\n"
+    )
+    assert run("runs-on", "gfx906", tmp_path / "b.txt") == (
+        2,
+        "",
+        f"error: {tmp_path}/b.txt: no device code; expected a fat binary or a file of bundles\n",
+    )
+
+
 def test_runs_on_refuses_a_damaged_file(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.hipfb"
     path.write_bytes(_bundle("gfx906")[:50])

@@ -9,6 +9,7 @@ import typer
 
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
 from rocwheel.cli.targets import print_target_set, read_targets, targets_app
+from rocwheel.errors import InputError
 from rocwheel.targets.coherence import Carrier, CoherenceReport, check_coherence, largest_coherent_set
 from rocwheel.targets.compatibility import Runtime
 from rocwheel.targets.errors import convert_all
@@ -77,32 +78,34 @@ def runs_on(
 ) -> None:
     """Tell which code object of each binary a GPU would use, and why, by stock and extended runtimes' rules.
 
+    Where that depends on a feature that GPU leaves open, each setting is judged.
     Exits with 1 when a stock runtime finds nothing to run somewhere.
     Example: rocwheel targets runs-on gfx1031 lib/librocsparse.so.1
     """
     setup_logging(quiet=quiet, verbose=verbose)
     files = _expand(paths, "*")
-    verdicts = [
-        (str(agent), verdict)
-        for agent in read_targets([gpu])
-        for runtime in Runtime
-        for verdict in judge_files(files, agent, runtime)
-    ]
+    verdicts = judge_files(files, read_targets([gpu]))
+    judged = {verdict.path for verdict in verdicts}
+    without_code = [str(path) for path in paths if path.is_file() and str(path) not in judged]
+    if not verdicts:
+        raise InputError(", ".join(map(str, paths)), "no device code", expected="a fat binary or a file of bundles")
     if as_json:
-        print_json("runs-on", 1, {"verdicts": [_verdict_json(agent, verdict) for agent, verdict in verdicts]})
-    for agent, verdict in [] if as_json else verdicts:
-        for line in _verdict_lines(agent, verdict, quiet=quiet):
-            typer.echo(line)
-    raise typer.Exit(0 if all(verdict.runs for _, verdict in verdicts if verdict.runtime is Runtime.STOCK) else 1)
+        rows = [_verdict_json(verdict) for verdict in verdicts]
+        print_json("runs-on", 1, {"verdicts": rows, "without_code": without_code})
+    lines = [line for verdict in verdicts for line in _verdict_lines(verdict, quiet=quiet)]
+    lines += [] if quiet else [f"{path}: no device code" for path in without_code]
+    for line in [] if as_json else lines:
+        typer.echo(line)
+    raise typer.Exit(0 if all(verdict.runs for verdict in verdicts if verdict.runtime is Runtime.STOCK) else 1)
 
 
-def _verdict_json(agent: str, verdict: FileVerdict) -> dict[str, Any]:
+def _verdict_json(verdict: FileVerdict) -> dict[str, Any]:
     uses = [
         {"code": str(use.code) if use.code else None, "fit": use.fit.value, "why": use.reason, "bundles": use.bundles}
         for use in verdict.uses
     ]
     return {
-        "gpu": agent,
+        "gpu": str(verdict.gpu),
         "path": verdict.path,
         "runtime": verdict.runtime.value,
         "runs": verdict.runs,
@@ -111,8 +114,10 @@ def _verdict_json(agent: str, verdict: FileVerdict) -> dict[str, Any]:
     }
 
 
-def _verdict_lines(agent: str, verdict: FileVerdict, *, quiet: bool) -> list[str]:
-    lead = f"{verdict.path}: {agent} on {'a stock' if verdict.runtime is Runtime.STOCK else 'an extended'} runtime"
+def _verdict_lines(verdict: FileVerdict, *, quiet: bool) -> list[str]:
+    lead = (
+        f"{verdict.path}: {verdict.gpu} on {'a stock' if verdict.runtime is Runtime.STOCK else 'an extended'} runtime"
+    )
     if verdict.kpacked:
         return [] if quiet else [f"{lead}: its code is in kpack files"]
     return [

@@ -10,7 +10,7 @@ import msgspec
 from rocwheel.binary.device_code import read_device_code
 from rocwheel.binary.target_id import TargetId
 from rocwheel.files import FileRange
-from rocwheel.targets.compatibility import Fit, Runtime, choose, explain
+from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit, settings_of
 from rocwheel.targets.errors import convert_all
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class FileVerdict(msgspec.Struct, frozen=True):
     """What one file offers a GPU under the rules of one runtime."""
 
     path: str
+    gpu: TargetId
+    """The GPU, with a setting of each feature that the file's code for it depends on."""
     runtime: Runtime
     uses: tuple[Use, ...]
     kpacked: bool = False
@@ -46,28 +48,34 @@ class FileVerdict(msgspec.Struct, frozen=True):
         return all(use.code is not None for use in self.uses)
 
 
-def judge_file(path: Path, agent: TargetId, runtime: Runtime) -> FileVerdict | None:
-    """Tell what of the file a GPU would use; ``None`` for a file without device code.
+def judge_file(path: Path, agent: TargetId) -> tuple[FileVerdict, ...]:
+    """Tell what of the file a GPU would use, by each runtime's rules; nothing for a file without device code.
 
-    Raises `InputError` for a file that can't be read or is damaged.
+    There are verdicts for every setting of a feature that ``agent`` leaves open and code for it sets, as it is one of
+    them that the GPU has. Raises `InputError` for a file that can't be read or is damaged.
     """
     source = FileRange.whole(path)
     with source.map() as data:
         code = read_device_code(data, name=str(path))
         if code is None:
-            return None
-        uses = judge_targets(_bundles(code, data), agent, runtime)
+            return ()
+        bundles = list(_bundles(code, data))
     kpacked = code.fat_binary is not None and code.fat_binary.is_kpacked
-    return FileVerdict(str(path), runtime, uses, kpacked)
+    return tuple(
+        FileVerdict(str(path), gpu, runtime, judge_targets(bundles, gpu, runtime), kpacked)
+        for gpu in settings_of(agent, _features_that_matter(bundles, agent))
+        for runtime in Runtime
+    )
 
 
-def judge_files(paths: Iterable[Path], agent: TargetId, runtime: Runtime) -> list[FileVerdict]:
-    """Judge every file that holds device code; damaged and unreadable ones are reported together."""
-    verdicts = convert_all("binaries", lambda path: judge_file(path, agent, runtime), paths)
-    return [verdict for verdict in verdicts if verdict is not None]
+def judge_files(paths: Iterable[Path], agents: Iterable[TargetId]) -> list[FileVerdict]:
+    """Judge every file that holds device code for each GPU; damaged and unreadable ones are reported together."""
+    gpus = tuple(agents)
+    groups = convert_all("binaries", lambda path: [v for gpu in gpus for v in judge_file(path, gpu)], paths)
+    return [verdict for verdicts in groups for verdict in verdicts]
 
 
-def judge_targets(bundles: Iterator[Sequence[TargetId]], agent: TargetId, runtime: Runtime) -> tuple[Use, ...]:
+def judge_targets(bundles: Iterable[Sequence[TargetId]], agent: TargetId, runtime: Runtime) -> tuple[Use, ...]:
     """Tell which code is taken from ``bundles``, each given by its targets in order; like ones are counted together."""
     counts = Counter(_use(targets, agent, runtime) for targets in bundles)
     return tuple(msgspec.structs.replace(use, bundles=count) for use, count in counts.items())
@@ -79,6 +87,12 @@ def _bundles(code: DeviceCode, data: memoryview) -> Iterator[Sequence[TargetId]]
         return
     for bundle in code.iter_bundles(data):
         yield bundle.targets
+
+
+def _features_that_matter(bundles: Iterable[Sequence[TargetId]], agent: TargetId) -> set[str]:
+    codes = {code for targets in bundles for code in targets if code.features}
+    suiting = [code for code in codes if fit(TargetId(code.processor), agent, Runtime.EXTENDED) is not Fit.NONE]
+    return {name for code in suiting for name in code.features}
 
 
 def _use(targets: Sequence[TargetId], agent: TargetId, runtime: Runtime) -> Use:
