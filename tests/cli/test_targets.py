@@ -171,6 +171,11 @@ def test_flags_for_gentoo_take_optional_targets(run: Run) -> None:
     )
 
 
+def test_optional_targets_are_refused_for_tools_that_know_none(run: Run) -> None:
+    message = "error: --optional: cmake knows no optional targets; expected --for gentoo\n"
+    assert run("flags", "--for", "cmake", "gfx1100", "--optional", "gfx1031") == (2, "", message)
+
+
 def test_detect_prints_a_line_for_each_gpu(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx1100,gfx1036,gfx1100")
     assert run("detect") == (0, "gfx1100  desktop\ngfx1036  integrated\ngfx1100  desktop\n", "")

@@ -1,4 +1,4 @@
-"""What distributions declare, Gentoo's held against the loop of rocm.eclass itself."""
+"""What distributions declare; Gentoo's is held against a loop that sets what rocm.eclass documents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rocwheel.targets.errors import NoFlagError
 from rocwheel.targets.releases import release_for
 from rocwheel.targets.target_set import TargetSet, parse_target_set
 
-ECLASS = r"""
+LOOP = r"""
 official=($1); unofficial=($2)
 for gpu_target in "${official[@]}"; do iuse_flags+=("+amdgpu_targets_${gpu_target}"); done
 for gpu_target in "${unofficial[@]}"; do iuse_flags+=("amdgpu_targets_${gpu_target}"); done
@@ -32,10 +32,10 @@ def _variables(text: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("version", ["5.1", "6.3.2", "6.4.3", "7.1"])
-def test_gentoo_variables_mean_what_rocm_eclass_sets(version: str) -> None:
+def test_gentoo_variables_mean_what_a_loop_in_bash_makes_of_the_lists(version: str) -> None:
     release = release_for(version)
     arguments = [" ".join(release.official), " ".join(release.unofficial)]
-    result = subprocess.run(["bash", "-c", ECLASS, "eclass", *arguments], capture_output=True, text=True, check=True)
+    result = subprocess.run(["bash", "-c", LOOP, "loop", *arguments], capture_output=True, text=True, check=True)
     expected = dict(line.split("=", 1) for line in result.stdout.splitlines())
     ours = _variables(gentoo_variables(parse_target_set(f"official@{version}"), release.unofficial))
     for name in ("IUSE", "ROCM_REQUIRED_USE", "ROCM_USEDEP"):
@@ -51,10 +51,18 @@ def test_gentoo_variables_are_assignments_to_paste() -> None:
     )
 
 
-def test_gentoo_has_no_flag_for_generic_processors() -> None:
-    message = "GPU targets: there is no USE flag for gfx11-generic; expected specific processors, such as gfx1100"
+@pytest.mark.parametrize(
+    ("targets", "optional", "named"),
+    [
+        pytest.param("gfx11-generic", [], "gfx11-generic", id="on by default"),
+        pytest.param("gfx1100", ["gfx11-generic"], "gfx11-generic", id="optional"),
+        pytest.param("amdgcnspirv gfx1100", ["gfx11-generic"], "amdgcnspirv, gfx11-generic", id="SPIR-V"),
+    ],
+)
+def test_gentoo_has_flags_for_specific_processors_alone(targets: str, optional: list[str], named: str) -> None:
+    message = f"GPU targets: there is no USE flag for {named}; expected specific processors, such as gfx1100"
     with pytest.raises(NoFlagError, match=f"^{re.escape(message)}$"):
-        gentoo_variables(parse_target_set("gfx11-generic"))
+        gentoo_variables(parse_target_set(targets), optional)
 
 
 def test_two_settings_of_a_processor_are_one_flag() -> None:

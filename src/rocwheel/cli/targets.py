@@ -10,6 +10,7 @@ import typer
 
 from rocwheel.cli._app import app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
+from rocwheel.errors import InputError
 from rocwheel.targets.detection import native_targets
 from rocwheel.targets.flags import Tool, flags_for
 from rocwheel.targets.folding import fold_to_families, fold_to_generics
@@ -163,6 +164,9 @@ def flags(
     setup_logging(quiet=quiet, verbose=verbose)
     targets = read_targets(words)
     others = read_targets(optional or [], required=False)
+    if optional and tool is not Tool.GENTOO:
+        source, found = "--optional", f"{tool.value} knows no optional targets"
+        raise InputError(source, found, expected="--for gentoo")
     text = flags_for(tool, targets, others)
     if as_json:
         print_json("target-flags", 1, {"for": tool.value, "targets": targets.words, "text": text})

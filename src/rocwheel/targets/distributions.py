@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocwheel.targets.catalog import SPIRV
 from rocwheel.targets.errors import NoFlagError
 from rocwheel.targets.spellings import spell_cmake, spell_spaces
 
@@ -22,11 +23,12 @@ def gentoo_variables(targets: TargetSet, optional: Sequence[str] = ()) -> str:
     """Return ``AMDGPU_TARGETS`` for make.conf and the variables that rocm.eclass sets, as shell assignments.
 
     ``targets`` are on by default and ``optional`` processors off. Flags know no features: only processors are named.
-    Raises `NoFlagError` for generic processors, which Gentoo has no flags for.
+    Raises `NoFlagError` for generic processors and SPIR-V, which Gentoo has no flags for.
     """
-    generic = [name for name in targets.processors if name.endswith("-generic")]
-    if generic:
-        raise NoFlagError(generic)
+    named = (*targets.processors, *optional)
+    without_flag = [name for name in dict.fromkeys(named) if name == SPIRV or name.endswith("-generic")]
+    if without_flag:
+        raise NoFlagError(without_flag)
     flags = [f"amdgpu_targets_{name}" for name in targets.processors]
     others = [f"amdgpu_targets_{name}" for name in optional if name not in targets.processors]
     # || ( ): at least one. x(-)?: what is on here is on in the dependency, where a missing flag counts as off.

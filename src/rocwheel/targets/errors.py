@@ -97,7 +97,7 @@ class EmptySetError(InputError):
 
 
 class NoFlagError(InputError):
-    """Generic processors, where a distribution only knows specific ones."""
+    """Generic processors or SPIR-V, where a distribution only knows specific ones."""
 
     def __init__(self, processors: Sequence[str], *, source: str = "GPU targets") -> None:
         self.processors = tuple(processors)
