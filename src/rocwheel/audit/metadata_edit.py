@@ -17,6 +17,8 @@ _PURELIB = re.compile(rb"^Root-Is-Purelib:[^\r\n]*", re.MULTILINE | re.IGNORECAS
 
 def add_requirements(metadata: bytes, requirements: Sequence[str]) -> bytes:
     """Add ``Requires-Dist`` lines behind the last one, else at the end of the headers."""
+    if not requirements:
+        return metadata
     end = _headers_end(metadata)
     newline = b"\r\n" if b"\r\n" in metadata[:end] else b"\n"
     last = max((match.end() for match in _REQUIRES.finditer(metadata, 0, end)), default=end)

@@ -1,0 +1,172 @@
+"""Reading packages as they lie once installed: wheels, environments, artifacts, folders."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rocwheel.audit.auditing import audit
+from rocwheel.audit.configuration import Configuration
+from rocwheel.audit.device_report import read_device_report
+from rocwheel.audit.disks import SITE, TreeDisk
+from rocwheel.audit.reading import read_tree
+from rocwheel.audit.systems import AllowedLibraries, read_loader_cache, system_library_patterns
+from rocwheel.audit.wheel_reading import installed_path
+from rocwheel.binary.elf import read_elf
+from rocwheel.demo import SAMPLE_SDK
+from rocwheel.errors import InputError
+from tests.audit.libraries import Lib, build_tree, needs_compiler
+from tests.audit.wheels import make_wheel
+
+FIXTURES = Path(__file__).parents[1] / "binary/fixtures"
+
+
+@pytest.mark.parametrize(
+    ("member", "path"),
+    [
+        ("demo/a.so", "demo/a.so"),
+        ("demo-1.0.data/purelib/demo/a.py", "demo/a.py"),
+        ("demo-1.0.data/platlib/demo/a.so", "demo/a.so"),
+        ("demo-1.0.data/scripts/tool", "../../../bin/tool"),
+        ("demo-1.0.data/data/share/x", "../../../share/x"),
+        ("demo.database/x", "demo.database/x"),
+    ],
+)
+def test_members_go_where_installers_put_them(member: str, path: str) -> None:
+    assert installed_path(member) == path
+
+
+@needs_compiler
+def test_a_wheel_and_the_same_wheel_installed_read_alike(tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libb.so",), "$ORIGIN"), Lib("libb.so"))
+    files = {f"demo/{name}": tree / name for name in ("a.so", "libb.so")}
+    wheel = make_wheel(tmp_path / "dist", "demo", files, requires=("rocm-sdk-core",))
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    packed, installed = read_tree([wheel]), read_tree([tmp_path / "site"])
+    facts = [(file.path, file.size, file.sha256, file.elf, file.traits) for file in packed.files]
+    assert sorted(facts, key=str) == sorted(
+        [(file.path, file.size, file.sha256, file.elf, file.traits) for file in installed.files], key=str
+    )
+    (one,), (other,) = packed.distributions, installed.distributions
+    same = {"source": "", "is_wheel": False}
+    assert msgspec.structs.replace(one, **same) == msgspec.structs.replace(other, **same)
+    assert one.requires == ("rocm-sdk-core",)
+
+
+@needs_compiler
+def test_a_virtual_environment_is_read_by_its_site_packages(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""})
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "env/lib/python3.11/site-packages")
+    assert "demo/__init__.py" in {file.path for file in read_tree([tmp_path / "env"]).files}
+
+
+def test_a_folder_of_wheels_is_all_of_them(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        make_wheel(tmp_path, name, {f"{name}/__init__.py": b""})
+    assert [owner.name for owner in read_tree([tmp_path]).distributions] == ["one", "two"]
+
+
+def test_artifacts_are_one_prefix_with_its_links() -> None:
+    tree = read_tree([SAMPLE_SDK])
+    assert tree.is_prefix
+    assert any(file.link is not None for file in tree.files)
+    assert any(file.elf is not None and file.elf.soname == "libamdhip64.so.7" for file in tree.files)
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["a.py"], "no .dist-info folder; expected a wheel, which has one"),
+        (["a.dist-info/WHEEL", "b.dist-info/WHEEL"], "several .dist-info folders: a.dist-info, b.dist-info; expected"),
+    ],
+    ids=["none", "several"],
+)
+def test_a_wheel_has_one_metadata_folder(tmp_path: Path, names: list[str], found: str) -> None:
+    path = tmp_path / "a-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            archive.writestr(name, b"")
+    with pytest.raises(InputError) as error:
+        read_tree([path])
+    assert str(error.value).startswith(f"{path}: {found}")
+
+
+def test_a_damaged_library_is_a_finding_and_no_end(tmp_path: Path) -> None:
+    whole = (FIXTURES / "elf/libplain.so").read_bytes()
+    wheel = make_wheel(tmp_path, "demo", {"demo/a.so": whole[:300]}, tag="py3-none-manylinux_2_5_x86_64")
+    (finding,) = audit(read_tree([wheel]), Configuration()).findings
+    assert finding.rule == "unreadable-binary"
+    assert "but the file ends at 0x12c" in finding.found
+
+
+def test_metadata_that_is_absent_is_a_finding(tmp_path: Path) -> None:
+    path = tmp_path / "demo-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("demo-1.0.dist-info/LICENSE", b"")
+    found = [finding.found for finding in audit(read_tree([path]), Configuration()).findings]
+    assert found == [f"demo-1.0.dist-info has no {name}" for name in ("METADATA", "RECORD", "WHEEL")]
+
+
+def test_bundles_are_told_apart_with_their_targets() -> None:
+    data = (FIXTURES / "edge/two.plain.fatbin").read_bytes()
+    report = read_device_report(memoryview(data), name="two")
+    assert report is not None
+    assert len(report.bundles) == 2
+    assert not any(bundle.is_compressed for bundle in report.bundles)
+    packed = read_device_report(memoryview((FIXTURES / "edge/two.ccob.fatbin").read_bytes()), name="two")
+    assert packed is not None
+    assert [bundle.is_compressed for bundle in packed.bundles] == [True, True]
+    assert packed.targets == report.targets
+
+
+def test_a_file_without_device_code_has_no_report() -> None:
+    assert read_device_report(memoryview((FIXTURES / "elf/libplain.so").read_bytes()), name="x") is None
+
+
+def test_links_and_parents_are_followed_as_a_kernel_does() -> None:
+    elf = read_elf((FIXTURES / "elf/libplain.so").read_bytes(), name="x")
+    disk = TreeDisk({"a/lib/x.so": elf}, {"a/link": "lib", "a/y.so": "lib/x.so", "a/loop": "loop"})
+    for path in ("a/lib/x.so", "a/link/x.so", "a/y.so", "a/lib/../lib/x.so", "a//./lib/x.so"):
+        assert disk.resolve(f"{SITE}/{path}") == f"{SITE}/a/lib/x.so"
+    for path in ("a/absent/../lib/x.so", "a/loop/x.so", "a/lib/x.so/more", "b/x.so"):
+        assert disk.resolve(f"{SITE}/{path}") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("libc.so.6", True), ("libstdc++.so.6", True), ("libpython3.12.so.1.0", True), ("libnss_dns.so.2", True),
+        ("libnuma.so.1", False), ("libamdhip64.so.7", False), ("libcrypt.so.1", False),
+    ],
+)  # fmt: skip
+def test_the_policy_allows_what_every_system_has(name: str, allowed: bool) -> None:
+    assert (AllowedLibraries(system_library_patterns()).find(name, 62) is not None) is allowed
+
+
+def test_the_loaders_cache_gives_the_first_path_of_a_name() -> None:
+    cache = Path("/etc/ld.so.cache")
+    if not cache.exists():
+        pytest.skip("needs glibc's loader cache")
+    found = read_loader_cache(cache, {"x86_64": 62, "aarch64": 183}[__import__("platform").machine()])
+    assert Path(found["libc.so.6"]).exists()
+
+
+def test_a_machine_without_a_cache_has_an_empty_one(tmp_path: Path) -> None:
+    assert read_loader_cache(tmp_path / "absent", 62) == {}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [(b"short", "a truncated loader cache. Run ldconfig."), (b"x" * 48, "a truncated loader cache. Run ldconfig.")],
+    ids=["short", "of another kind"],
+)
+def test_a_cache_of_another_kind_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
+    (tmp_path / "cache").write_bytes(data)
+    with pytest.raises(InputError) as error:
+        read_loader_cache(tmp_path / "cache", 62)
+    assert str(error.value) == f"{tmp_path}/cache: {message}"
