@@ -15,6 +15,7 @@ from rocwheel.binary.bundle_edit import (
     bundle_parts,
     device_patch,
     edit_bundle,
+    iter_changes,
     list_slots,
 )
 from rocwheel.binary.compressed_bundle import Method, decompress_bundle
@@ -160,6 +161,67 @@ def test_workers_make_the_same_patch(fixture: Fixture) -> None:
     with ThreadPoolExecutor(2) as executor:
         patch = device_patch(data, name="libx.so", storage=COMPRESSED, executor=executor)
     assert patch == device_patch(data, name="libx.so", storage=COMPRESSED)
+
+
+@pytest.mark.parametrize(
+    ("name", "storage", "version"),
+    [
+        ("v22/libtwo.ccob.so", Storage(compress=True, rocm="6.2"), 2),
+        ("v22/libtwo.ccob.so", Storage(compress=True, rocm="7.1"), 3),
+        ("v22/libtwo.ccob.so", Storage(compress=True, version=2), 2),
+        ("v22/libtwo.ccob.so", Storage(rocm="6.4"), 2),
+        ("v18/libtwo.ccob.so", Storage(compress=True), 2),
+        ("v18/libtwo.ccob.so", Storage(), 2),
+    ],
+    ids=["3 for 6.2", "3 for 7.1", "insisted on 2", "without compression", "1", "1 without compression"],
+)
+@pytest.mark.parametrize("edit", [None, prune(*TWO), prune("gfx906")], ids=["compress", "keep all", "prune"])
+def test_every_compressed_bundle_is_left_in_a_version_that_the_runtime_reads(
+    fixture: Fixture, name: str, storage: Storage, version: int, edit: BundleEdit | None
+) -> None:
+    new = rewrite(fixture(name), edit, storage)
+    assert [bundle.compressed and bundle.compressed.version for bundle in bundles_of(new)] == [version] * 2
+    if edit is None:
+        assert [raw_bundle(new, n) for n in (0, 1)] == [raw_bundle(fixture(name), n) for n in (0, 1)]
+
+
+def test_compressed_bundle_that_no_version_makes_readable_is_refused(fixture: Fixture) -> None:
+    message = "compressed bundles of version 2, which ROCm 6.1 doesn't read; expected ROCm 6.2 or later."
+    with pytest.raises(InputError, match=re.escape(message)):
+        rewrite(fixture("v22/libtwo.ccob.so"), None, Storage(compress=True, rocm="6.1"))
+
+
+def test_plain_bundles_are_compressed_even_where_nothing_goes(fixture: Fixture) -> None:
+    new = rewrite(fixture("v22/libtwo.plain.so"), prune(*TWO), COMPRESSED)
+    assert [bundle.compressed and bundle.compressed.version for bundle in bundles_of(new)] == [2, 2]
+
+
+def test_plain_result_is_made_of_the_old_files_bytes(fixture: Fixture) -> None:
+    data = fixture("v22/libtwo.plain.so")
+    patch = device_patch(data, name="x", edit=prune("gfx906"), storage=Storage())
+    assert patch is not None
+    kept = [r.data for r in patch.replacements if len(r.data) > 3000 and any(r.data)]
+    assert [isinstance(code, memoryview) and code.obj is data.obj for code in kept] == [True, True]
+
+
+class CountingExecutor(ThreadPoolExecutor):
+    """Counts what it was given."""
+
+    given = 0
+
+    def submit(self, fn, /, *args, **kwargs):  # type: ignore[no-untyped-def]
+        """Count, then do as asked."""
+        self.given += 1
+        return super().submit(fn, *args, **kwargs)
+
+
+def test_workers_are_given_a_few_bundles_ahead_of_the_one_that_is_taken(fixture: Fixture) -> None:
+    data = memoryview(bytes(fixture("v22/saxpy.hipfb")).ljust(24576, b"\0") * 9)
+    code = read(data)
+    with CountingExecutor(2) as executor:
+        changes = iter_changes(data, code, list_slots(data, code), None, COMPRESSED, executor=executor, jobs=2)
+        given = [executor.given for _ in changes]
+    assert given == [2, 3, 4, 5, 6, 7, 8, 9, 9]
 
 
 def test_file_without_device_code_needs_no_patch(fixture: Fixture) -> None:

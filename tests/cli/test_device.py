@@ -109,6 +109,18 @@ def test_note_names_the_release_that_reads_the_version_written(run: Run, tmp_pat
     assert err.endswith("note: ROCm 7.1 and later read the result\n")
 
 
+def test_note_is_about_all_bundles_of_the_result(run: Run, tmp_path: Path) -> None:
+    mixed, output = tmp_path / "mixed.hipfb", tmp_path / "out.hipfb"
+    plain, newer = ((FIXTURES / name).read_bytes() for name in ("v22/saxpy.hipfb", "v22/saxpy.ccob.hipfb"))
+    mixed.write_bytes(plain.ljust(24576, b"\0") + newer)
+    _, out, err = run("device", "compress", mixed, "-o", output)
+    assert "1 of 2 bundles changed" in out
+    assert err.endswith("note: ROCm 7.1 and later read the result\n")
+    _, out, err = run("device", "compress", mixed, "-o", output, "--rocm", "6.4")
+    assert "2 of 2 bundles changed" in out
+    assert err.endswith("note: ROCm 6.2 and later read the result\n")
+
+
 def test_all_known_targets_are_added_on_request(run: Run, tmp_path: Path) -> None:
     output = tmp_path / "out.hipfb"
     assert run("device", "retarget", "gfx1030=extended", FIXTURES / "v22/saxpy.hipfb", "-o", output)[0] == 0

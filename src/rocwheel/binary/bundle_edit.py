@@ -5,12 +5,13 @@ Addresses, section sizes and relocations stay as they are; what a bundle gives b
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from rocwheel.binary.bundle_readers import choose_version
+from rocwheel.binary.bundle_readers import choose_version, is_read_by
 from rocwheel.binary.bundle_sequence import Bundle
 from rocwheel.binary.compressed_bundle import (
     RAW_SIZE_LIMIT,
@@ -18,6 +19,7 @@ from rocwheel.binary.compressed_bundle import (
     Method,
     compress_bundle,
     decompress_bundle,
+    header_version,
 )
 from rocwheel.binary.device_code import DeviceCode, read_device_code
 from rocwheel.binary.device_error import DeviceCodeError
@@ -25,19 +27,20 @@ from rocwheel.binary.file_patch import FilePatch, Replacement
 from rocwheel.binary.offload_bundle import RUNTIME_HEADER_LIMIT, BundlePart, write_offload_bundle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from concurrent.futures import Executor
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Executor, Future
 
     from rocwheel.binary.device_error import Place
 
 __all__ = [
+    "BundleChange",
     "BundleEdit",
     "BundleSlot",
     "Storage",
     "bundle_parts",
     "device_patch",
     "edit_bundle",
-    "iter_replacements",
+    "iter_changes",
     "list_slots",
     "patched_size",
 ]
@@ -66,6 +69,12 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = RAW_SIZE_LIMIT
     """The largest plain bundle to hold in memory, in bytes."""
 
+    def accepts(self, version: int) -> bool:
+        """Tell whether a bundle that is compressed in header ``version`` may stay so."""
+        if self.version is not None:
+            return version == self.version
+        return is_read_by(version, self.rocm)
+
 
 class BundleSlot(msgspec.Struct, frozen=True):
     """A bundle and the place it may take: up to ``stop`` among the bytes it was found in; none if there is no end."""
@@ -90,33 +99,54 @@ def bundle_parts(view: memoryview, bundle: Bundle, *, limit: int = RAW_SIZE_LIMI
 
     Raises `DeviceCodeError` for a damaged payload, and for one larger than ``limit``.
     """
-    if bundle.compressed is None:
-        raw = view[bundle.start : bundle.stop]
-    else:
-        raw, _ = decompress_bundle(view[bundle.start :], bundle.compressed, place=bundle.place, limit=limit)
+    raw = _raw_bundle(view, bundle, limit)
     return tuple(
         BundlePart(entry.spelling, (raw[entry.offset : entry.stop],) if entry.size else ())
         for entry in bundle.plain.entries
     )
 
 
-def edit_bundle(view: memoryview, slot: BundleSlot, edit: BundleEdit | None, storage: Storage) -> Replacement | None:
-    """Return the new bytes for a slot, relative to ``view``; none when nothing changes.
+def _raw_bundle(view: memoryview, bundle: Bundle, limit: int) -> memoryview:
+    if bundle.compressed is None:
+        return view[bundle.start : bundle.stop]
+    return decompress_bundle(view[bundle.start :], bundle.compressed, place=bundle.place, limit=limit)[0]
 
-    Without an ``edit``, a plain bundle is only compressed, byte for byte as it is.
+
+class BundleChange(msgspec.Struct, frozen=True):
+    """What becomes of a bundle: its new size in bytes, and the replacements in its file, in rising order."""
+
+    bundle: Bundle
+    size: int
+    replacements: tuple[Replacement, ...]
+
+    @property
+    def version(self) -> int | None:
+        """The header version of the compressed bundle that was written; none for a plain one."""
+        return header_version(bytes(self.replacements[0].data[:8]))
+
+
+def edit_bundle(view: memoryview, slot: BundleSlot, edit: BundleEdit | None, storage: Storage) -> BundleChange | None:
+    """Return the change of the bundle in ``slot``, whose section is ``view``; none when it stays as it is.
+
+    Without an ``edit``, a plain bundle is only compressed, byte for byte as it is. A compressed one that the runtimes
+    which have to read it don't read is compressed anew.
     Raises `DeviceCodeError` when the bundle is damaged, ambiguous, or outgrows its place.
     """
-    bundle = slot.bundle
-    if edit is None:
-        if bundle.compressed is not None or not storage.compress:
-            return None
-        return _fit(slot, [view[bundle.start : bundle.stop]], storage)
+    raw = _edited(view, slot.bundle, edit, storage) if edit else None
+    if raw is None and not _is_stored_well(slot.bundle, storage):
+        raw = [_raw_bundle(view, slot.bundle, storage.limit)]
+    return None if raw is None else _fit(slot, raw, storage)
+
+
+def _edited(view: memoryview, bundle: Bundle, edit: BundleEdit, storage: Storage) -> list[memoryview] | None:
     _refuse_ambiguous(bundle)
     parts = bundle_parts(view, bundle, limit=storage.limit)
     edited = edit(parts, place=bundle.place)
-    if edited is parts:
-        return None
-    return _fit(slot, list(write_offload_bundle(edited)), storage)
+    return None if edited is parts else list(write_offload_bundle(edited))
+
+
+def _is_stored_well(bundle: Bundle, storage: Storage) -> bool:
+    return not storage.compress if bundle.compressed is None else storage.accepts(bundle.compressed.version)
 
 
 def _refuse_ambiguous(bundle: Bundle) -> None:
@@ -131,7 +161,7 @@ def _refuse_ambiguous(bundle: Bundle) -> None:
             )
 
 
-def _fit(slot: BundleSlot, raw: list[memoryview], storage: Storage) -> Replacement:
+def _fit(slot: BundleSlot, raw: list[memoryview], storage: Storage) -> BundleChange:
     bundle = slot.bundle
     is_plain = bundle.compressed is None and not storage.compress
     if is_plain and len(raw[0]) > RUNTIME_HEADER_LIMIT:
@@ -142,28 +172,37 @@ def _fit(slot: BundleSlot, raw: list[memoryview], storage: Storage) -> Replaceme
             remedy="Compress the device code.",
         )
     room = None if slot.stop is None else slot.stop - bundle.start
-    for new in [b"".join(raw)] if is_plain else _compressions(raw, bundle, storage):
-        if room is None or len(new) <= room:
-            return Replacement(bundle.start, bundle.start + (room or len(new)), new)
+    for new in [raw] if is_plain else _compressions(raw, bundle, storage):
+        size = sum(map(len, new))
+        if room is None or size <= room:
+            return BundleChange(bundle, size, tuple(_replace(bundle.place.offset, new, room or size)))
     remedy = "Compress the device code to make room." if is_plain else "Leave out other targets to make room."
-    raise DeviceCodeError(bundle.place, f"needs {len(new)} bytes", expected=f"at most {room}", remedy=remedy)
+    raise DeviceCodeError(bundle.place, f"needs {size} bytes", expected=f"at most {room}", remedy=remedy)
 
 
-def _compressions(raw: list[memoryview], bundle: Bundle, storage: Storage) -> Iterable[bytes]:
+def _replace(offset: int, buffers: list[memoryview], room: int) -> Iterator[Replacement]:
+    """Give each buffer as it is, so that a plain bundle is never copied together, and the rest as zeros."""
+    stop = offset + room
+    for buffer in buffers:
+        yield Replacement(offset, offset + len(buffer), buffer)
+        offset += len(buffer)
+    if offset < stop:
+        yield Replacement(offset, stop, b"")
+
+
+def _compressions(raw: list[memoryview], bundle: Bundle, storage: Storage) -> Iterator[list[memoryview]]:
     version, method = _format_of(bundle.compressed, sum(map(len, raw)), storage, str(bundle.place))
     for level in (storage.level, *(level for level in _STRONGER_LEVELS if level > storage.level)):
-        yield compress_bundle(raw, version=version, level=level, method=method)
+        yield [memoryview(compress_bundle(raw, version=version, level=level, method=method))]
 
 
 def _format_of(old: CompressedBundle | None, raw_size: int, storage: Storage, source: str) -> tuple[int, Method]:
-    if old is None or storage.version is not None or old.version == 1:
-        wanted, method = storage.version, Method.ZSTD
-    else:
-        wanted, method = old.version, old.method
-    return choose_version(raw_size, rocm=storage.rocm, wanted=wanted, source=source), method
+    method = Method.ZSTD if old is None or old.version == 1 else old.method
+    kept = old.version if old and storage.accepts(old.version) else storage.version
+    return choose_version(raw_size, rocm=storage.rocm, wanted=kept, source=source), method
 
 
-def iter_replacements(
+def iter_changes(
     data: memoryview,
     code: DeviceCode,
     slots: Sequence[BundleSlot],
@@ -171,19 +210,33 @@ def iter_replacements(
     storage: Storage,
     *,
     executor: Executor | None = None,
-) -> Iterator[Replacement]:
+    jobs: int = 1,
+) -> Iterator[BundleChange]:
     """Give the changes of the whole file ``data``, in rising order, as they are made.
 
-    Each takes as much memory as its bundle needs. Raises `DeviceCodeError` as `edit_bundle` does.
+    The ``executor`` works on ``jobs`` bundles at a time, and memory holds no more of them than that and one; of those
+    that were plain and stay so, only the headers. Raises `DeviceCodeError` as `edit_bundle` does.
     """
-    view, base = code.view(data), code.section[0]
-    work = partial(edit_bundle, view, edit=edit, storage=storage)
-    for replacement in (executor.map if executor else map)(work, slots):
-        if replacement is not None:
-            yield Replacement(base + replacement.start, base + replacement.stop, replacement.data)
+    work = partial(edit_bundle, code.view(data), edit=edit, storage=storage)
+    for change in map(work, slots) if executor is None else _in_window(executor, work, slots, jobs):
+        if change is not None:
+            yield change
 
 
-def patched_size(data: memoryview, code: DeviceCode, slots: Sequence[BundleSlot], last: Replacement | None) -> int:
+def _in_window(
+    executor: Executor, work: Callable[[BundleSlot], BundleChange | None], slots: Iterable[BundleSlot], jobs: int
+) -> Iterator[BundleChange | None]:
+    """Do what ``executor.map`` does, without letting results pile up while the first is waited for."""
+    waiting: deque[Future[BundleChange | None]] = deque()
+    for slot in slots:
+        if len(waiting) == jobs:
+            yield waiting.popleft().result()
+        waiting.append(executor.submit(work, slot))
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def patched_size(data: memoryview, code: DeviceCode, slots: Sequence[BundleSlot], last: BundleChange | None) -> int:
     """Return the size of the file after its ``last`` change.
 
     A file of bundles and nothing else ends with its last bundle then: many readers refuse bytes after it.
@@ -191,7 +244,7 @@ def patched_size(data: memoryview, code: DeviceCode, slots: Sequence[BundleSlot]
     if code.fat_binary or last is None:
         return len(data)
     bundle = slots[-1].bundle
-    return last.stop if last.start == bundle.start else bundle.stop
+    return bundle.start + last.size if last.bundle == bundle else bundle.stop
 
 
 def device_patch(
@@ -204,12 +257,15 @@ def device_patch(
 ) -> FilePatch | None:
     """Return all changes of the file ``data`` at once; none when it has no bundles or none changes.
 
-    The patch holds the new bundles in memory: with compression, about a tenth of the device code. Use
-    `iter_replacements` to have one at a time. Raises `InputError` as `read_device_code` and `edit_bundle` do.
+    The patch holds the new bundles in memory: with compression, about a tenth of the device code. Use `iter_changes`
+    to have one at a time. Raises `InputError` as `read_device_code` and `edit_bundle` do.
     """
     code = read_device_code(data, name=name)
     if code is None:
         return None
     slots = list_slots(data, code)
-    changes = tuple(iter_replacements(data, code, slots, edit, storage, executor=executor))
-    return FilePatch(patched_size(data, code, slots, changes[-1]), changes) if changes else None
+    changes = tuple(iter_changes(data, code, slots, edit, storage, executor=executor, jobs=len(slots)))
+    if not changes:
+        return None
+    replacements = tuple(replacement for change in changes for replacement in change.replacements)
+    return FilePatch(patched_size(data, code, slots, changes[-1]), replacements)

@@ -10,7 +10,7 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.errors import InputError
 from rocwheel.tables import read_table
 
-__all__ = ["BundleReader", "choose_version", "reader_of"]
+__all__ = ["BundleReader", "choose_version", "is_read_by", "reader_of"]
 
 _VERSION_2_LIMIT = 1 << 32
 
@@ -49,8 +49,8 @@ def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, 
         raise InputError(source, f"header version {version}", expected="2 or 3; ROCm doesn't read version 1")
     if version < least:
         raise InputError(source, f"a bundle of {raw_size} bytes", expected="less than 4 GiB for header version 2")
-    since = reader_of(version).since
-    if rocm and _parse_rocm(rocm) < Version(since):
+    if not is_read_by(version, rocm):
+        since = reader_of(version).since
         raise InputError(
             source,
             f"compressed bundles of version {version}, which ROCm {rocm} doesn't read",
@@ -58,6 +58,12 @@ def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, 
             remedy="Leave the device code uncompressed for that release.",
         )
     return version
+
+
+def is_read_by(version: int, rocm: str) -> bool:
+    """Tell whether ROCm ``rocm`` and later read header ``version``; any release at all, when it is empty."""
+    since = reader_of(version).since
+    return bool(since) and (not rocm or _parse_rocm(rocm) >= Version(since))
 
 
 def _parse_rocm(text: str) -> Version:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundle_edit import Storage, iter_replacements, list_slots, patched_size
-from rocwheel.binary.compressed_bundle import header_version
+from rocwheel.binary.bundle_edit import Storage, iter_changes, list_slots, patched_size
 from rocwheel.binary.device_code import read_device_code
 from rocwheel.binary.fat_trim import plan_fat_trim, write_trimmed
 from rocwheel.binary.file_patch import write_patched
@@ -21,8 +20,7 @@ from rocwheel.progress import SILENT, Progress
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rocwheel.binary.bundle_edit import BundleEdit, BundleSlot
-    from rocwheel.binary.device_code import DeviceCode
+    from rocwheel.binary.bundle_edit import BundleChange, BundleEdit, BundleSlot
     from rocwheel.binary.file_patch import Replacement
 
 __all__ = ["RewriteReport", "rewrite_device_code", "trim_fat_binary"]
@@ -37,7 +35,7 @@ class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
     size_before: int
     size_after: int
     versions: tuple[int, ...] = ()
-    """The header versions of the compressed bundles that were written."""
+    """The header versions of the compressed bundles in the result, whether they changed or not."""
     trimmed: int = 0
     """By how many bytes the file became smaller; 0 unless it was to be trimmed."""
 
@@ -55,7 +53,8 @@ def rewrite_device_code(
     """Write ``source`` to ``output`` with each bundle edited and stored as ``storage`` says.
 
     The output takes its name only when it is whole. Freed space is a hole in it; with ``trim``, which is for shared
-    libraries only, it is taken out. Memory holds a few bundles at a time.
+    libraries only, it is taken out. Memory holds no more than ``jobs`` bundles and one, and of plain ones that stay so
+    next to nothing.
     Raises `InputError` when there are no bundles, and as `edit_bundle` and `plan_fat_trim` do; `WorkError` when writing
     fails.
     """
@@ -84,52 +83,51 @@ def _rewrite(
         if code is None or not slots:
             raise InputError(source, "no bundles of device code", expected="a fat binary or a file of bundles")
         with atomic_file(output, mode=_mode(source)) as target, ThreadPoolExecutor(jobs) as executor:
-            replacements = iter_replacements(data, code, slots, edit, storage, executor=executor)
-            progress.begin(f"Rewriting {source.name}", sum(slot.bundle.size for slot in slots))
-            sizes = {code.section[0] + slot.bundle.start: slot.bundle.size for slot in slots}
-            changed: dict[int, int] = {}
-            versions: set[int] = set()
+            changes = iter_changes(data, code, slots, edit, storage, executor=executor, jobs=jobs)
+            tally = _Tally(source, slots, progress)
             try:
-                _write(target.file, data, code, slots, _note(replacements, changed, versions, sizes, progress))
+                write_patched(target.file, data, tally.note(changes))
+                target.file.truncate(patched_size(data, code, slots, tally.last))
             except OSError as e:
                 raise _write_error(output, e) from e
             finally:
                 progress.end()
-    return RewriteReport(
-        path=str(source),
-        bundles=len(slots),
-        changed=len(changed),
-        size_before=sum(sizes.values()),
-        size_after=sum((sizes | changed).values()),
-        versions=tuple(sorted(versions)),
-    )
+    return tally.report()
 
 
-def _write(
-    file: IO[bytes],
-    data: memoryview,
-    code: DeviceCode,
-    slots: tuple[BundleSlot, ...],
-    replacements: Iterable[Replacement],
-) -> None:
-    last = write_patched(file, data, replacements)
-    file.truncate(patched_size(data, code, slots, last))
+class _Tally:
+    """Counts changes as they pass through."""
 
+    def __init__(self, source: Path, slots: Iterable[BundleSlot], progress: Progress) -> None:
+        self.source, self.progress = source, progress
+        self.bundles = [slot.bundle for slot in slots]
+        self.sizes = {bundle.start: bundle.size for bundle in self.bundles}
+        self.versions = {bundle.start: bundle.compressed.version for bundle in self.bundles if bundle.compressed}
+        self.changed = 0
+        self.last: BundleChange | None = None
+        progress.begin(f"Rewriting {source.name}", sum(self.sizes.values()))
 
-def _note(
-    replacements: Iterable[Replacement],
-    changed: dict[int, int],
-    versions: set[int],
-    sizes: dict[int, int],
-    progress: Progress,
-) -> Iterator[Replacement]:
-    """Pass replacements through, noting the new size of each bundle and the versions of headers."""
-    for replacement in replacements:
-        if (version := header_version(replacement.data)) is not None:
-            versions.add(version)
-        progress.advance(sizes[replacement.start])
-        changed[replacement.start] = len(replacement.data)
-        yield replacement
+    def note(self, changes: Iterable[BundleChange]) -> Iterator[Replacement]:
+        """Give the replacements of changes."""
+        for change in changes:
+            self.progress.advance(change.bundle.size)
+            self.sizes[change.bundle.start] = change.size
+            if change.version is not None:
+                self.versions[change.bundle.start] = change.version
+            self.changed += 1
+            self.last = change
+            yield from change.replacements
+
+    def report(self) -> RewriteReport:
+        """Sum up."""
+        return RewriteReport(
+            path=str(self.source),
+            bundles=len(self.bundles),
+            changed=self.changed,
+            size_before=sum(bundle.size for bundle in self.bundles),
+            size_after=sum(self.sizes.values()),
+            versions=tuple(sorted(set(self.versions.values()))),
+        )
 
 
 def trim_fat_binary(source: Path, output: Path, *, name: str = "") -> int:

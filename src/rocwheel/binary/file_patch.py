@@ -24,7 +24,7 @@ class Replacement(msgspec.Struct, frozen=True, order=True):
 
     start: int
     stop: int
-    data: bytes
+    data: bytes | memoryview
 
 
 class FilePatch(msgspec.Struct, frozen=True):
@@ -78,16 +78,15 @@ def _zeros(size: int) -> list[memoryview]:
     return [_ZEROS] * (size // len(_ZEROS)) + ([_ZEROS[: size % len(_ZEROS)]] if size % len(_ZEROS) else [])
 
 
-def write_patched(file: IO[bytes], data: memoryview, replacements: Iterable[Replacement]) -> Replacement | None:
+def write_patched(file: IO[bytes], data: memoryview, replacements: Iterable[Replacement]) -> None:
     """Write ``data`` with ``replacements``, in rising order, where ``file`` stands; what becomes zero is left a hole.
 
-    Each replacement is let go of once written. Returns the last one.
+    Each replacement is let go of once written.
     """
-    position, last = 0, None
+    position = 0
     for replacement in replacements:
         file.write(data[position : replacement.start])
         file.write(replacement.data)
         file.seek(replacement.stop - replacement.start - len(replacement.data), os.SEEK_CUR)
-        position, last = replacement.stop, replacement
+        position = replacement.stop
     file.write(data[position:])
-    return last
