@@ -13,13 +13,17 @@ if TYPE_CHECKING:
 
 GPU = "simd_count 416\ngfx_target_version {version}\ndrm_render_minor 128\n"
 DIAGNOSE = """
-import json, pathlib
+import json, os, pathlib
+os.chdir("/usr/lib")
 from rocm_sdk._access import find_gpus
 from rocm_sdk._doctor import diagnose
 from rocm_sdk._system import System
 system = System(pathlib.Path({root!r}), {environ!r}, "linux")
 print(json.dumps(diagnose(system, find_gpus(system)[0])))
 """
+REMOVE_SECOND = (
+    "If it is not wanted, remove what installed it: dpkg --search /opt/rocm-6.4 || rpm --query --file /opt/rocm-6.4"
+)
 Make = Callable[..., Any]
 
 
@@ -89,6 +93,26 @@ def test_libraries_that_shadow_those_of_the_packages_are_told(environment: Any, 
     ]
 
 
+@pytest.mark.parametrize(
+    ("value", "library", "folder"),
+    [
+        pytest.param("old", "/usr/lib/old/libamdhip64.so.5", "/usr/lib/old", id="relative"),
+        pytest.param("../old", "/usr/old/libamdhip64.so.5", "/usr/old", id="relative, upwards"),
+        pytest.param("/nowhere:", "/usr/lib/libamdhip64.so.5", "/usr/lib", id="empty entry"),
+    ],
+)
+def test_relative_folders_start_from_the_working_directory(
+    environment: Any, diagnose: Make, value: str, library: str, folder: str
+) -> None:
+    text = f"LD_LIBRARY_PATH puts {folder} first, which has libamdhip64.so.5"
+    findings = diagnose(environment, 90006, files=(library,), LD_LIBRARY_PATH=value)
+    assert findings == [["warning", text, "unset LD_LIBRARY_PATH"]]
+
+
+def test_an_empty_library_path_names_no_folder(environment: Any, diagnose: Make) -> None:
+    assert diagnose(environment, 90006, files=("/usr/lib/libamdhip64.so.5",), LD_LIBRARY_PATH="") == []
+
+
 def test_a_second_rocm_is_told(environment: Any, diagnose: Make) -> None:
     findings = diagnose(
         environment,
@@ -98,7 +122,11 @@ def test_a_second_rocm_is_told(environment: Any, diagnose: Make) -> None:
         ROCM_PATH="/opt/rocm-6.4",
     )
     assert findings == [
-        ["note", "there is a second ROCm in /opt/rocm-6.4, which these packages do not use", ""],
+        [
+            "note",
+            "there is a second ROCm in /opt/rocm-6.4, which these packages do not use",
+            REMOVE_SECOND,
+        ],
         [
             "warning",
             "ROCM_PATH=/opt/rocm-6.4 sends compilers and frameworks to a second ROCm",
@@ -137,7 +165,7 @@ def test_without_a_gpu_the_command_says_so_and_is_fine_unless_one_is_required(en
     assert "no AMD GPU was found" in done.stdout
     required = environment.run("rocm-sdk", "doctor", "--require-gpu", check=False, **variables)
     assert required.returncode == 1
-    assert "error: a GPU is required, and none was found\n" in required.stdout
+    assert "error: a GPU is required, and none was found\n  lspci -d 1002: lists those of AMD\n" in required.stdout
 
 
 def test_the_findings_as_json(environment: Any) -> None:

@@ -30,7 +30,7 @@ def run_doctor(*, require_gpu: bool, as_json: bool) -> int:
     gpus, unclear = find_gpus(system)
     findings = unclear + diagnose(system, gpus, look_for_gpus=not unclear)
     if require_gpu and not gpus:
-        findings.append(Finding(ERROR, "a GPU is required, and none was found", ""))
+        findings.append(Finding(ERROR, "a GPU is required, and none was found", "lspci -d 1002: lists those of AMD"))
     sys.stdout.write(_as_json(gpus, findings) if as_json else _as_text(gpus, findings))
     return int(any(finding.level == ERROR for finding in findings))
 
@@ -76,8 +76,11 @@ def _check_library_path(system: System) -> list[Finding]:
         root / entry["directory"] for entry in _build_info.LIBRARIES.values() if (root := find_root(entry["package"]))
     }
     findings = []
-    for folder in dict.fromkeys(system.variable("LD_LIBRARY_PATH").split(":")):
-        names = _public_libraries(system, folder) if folder and Path(folder) not in own else []
+    value = system.variable("LD_LIBRARY_PATH")
+    # To the loader, an empty entry among others is the working directory, which relative ones start from.
+    folders = dict.fromkeys(map(system.absolute, value.split(":"))) if value else ()
+    for folder in folders:
+        names = _public_libraries(system, folder) if Path(folder) not in own else []
         if names:
             text = f"LD_LIBRARY_PATH puts {folder} first, which has {', '.join(names)}"
             findings.append(Finding(WARNING, text, "unset LD_LIBRARY_PATH"))
@@ -87,7 +90,11 @@ def _check_library_path(system: System) -> list[Finding]:
 def _check_other_rocm(system: System) -> list[Finding]:
     places = [f"/opt/{name}" for name in system.list_names("/opt") if name.startswith("rocm")]
     findings = [
-        Finding(NOTE, f"there is a second ROCm in {place}, which these packages do not use", "")
+        Finding(
+            NOTE,
+            f"there is a second ROCm in {place}, which these packages do not use",
+            f"If it is not wanted, remove what installed it: dpkg --search {place} || rpm --query --file {place}",
+        )
         for place in places
         if _public_libraries(system, f"{place}/lib")
     ]

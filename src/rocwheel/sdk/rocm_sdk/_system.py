@@ -53,6 +53,10 @@ class System:
             return errno.errorcode.get(e.errno or 0, str(e))
         return ""
 
+    def absolute(self, path: str) -> str:
+        """Return a path with what it leaves open taken from the working directory; an empty one is that directory."""
+        return os.path.abspath(path)  # noqa: PTH100 (no Path: the empty one is the working directory)
+
     def exists(self, path: str) -> bool:
         """Tell whether a file, folder or device of this path exists, and may be looked at."""
         try:
