@@ -68,6 +68,12 @@ def test_every_source_of_a_row_is_explained() -> None:
     assert cited == set(CATALOG.sources)
 
 
+def test_products_come_from_a_source_that_names_some() -> None:
+    naming = {"llvm-doc", "therock"}
+    assert [row.name for row in CATALOG.targets if row.products and not naming & set(row.sources)] == []
+    assert {row.name for row in CATALOG.targets if "therock" in row.sources and not row.products} == set()
+
+
 def test_every_row_has_a_source() -> None:
     tables = (CATALOG.targets, CATALOG.generics, CATALOG.families, CATALOG.releases, CATALOG.packagers)
     assert [row for table in (*tables, CATALOG.extensions) for row in table if not row.sources] == []
