@@ -45,7 +45,8 @@ docs: setup      ## the documentation site, into site/
 bench: setup     ## the benchmarks; prints tables
 	$(BIN)/python -m benchmarks
 
-corpus: setup    ## the long run: every ELF file of this machine and of LLVM 15
+corpus: setup    ## the long run: every ELF file of this machine and of LLVM 15, and published wheels
+	bash scripts/fetch_wheel_corpus.sh
 	bash scripts/install-debian-packages.sh
 	$(BIN)/python -m pytest -n 2 -m corpus
 
