@@ -25,7 +25,7 @@ def expected(patch: FilePatch) -> bytes:
     data = bytearray(DATA)
     for replacement in patch.replacements:
         size = replacement.stop - replacement.start
-        data[replacement.start : replacement.stop] = replacement.data.ljust(size, b"\0")
+        data[replacement.start : replacement.stop] = bytes(replacement.data).ljust(size, b"\0")
     return bytes(data)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -99,13 +100,69 @@ def test_damaged_files_are_reported_after_the_sound_ones(run: Run, tmp_path: Pat
     assert "but the file ends at 0x2328; expected a whole ELF file" in err
 
 
+def _damage_stream(data: bytearray, info: zipfile.ZipInfo) -> None:
+    data[info.header_offset + 30 + len(info.filename)] = 0xFF
+
+
+def _encrypt(data: bytearray, _: zipfile.ZipInfo) -> None:
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+
+
+def _promise_less(data: bytearray, _: zipfile.ZipInfo) -> None:
+    start = data.index(b"PK\x01\x02") + 24
+    data[start : start + 4] = (1000).to_bytes(4, "little")
+
+
+def _promise_more_than_fits(data: bytearray, _: zipfile.ZipInfo) -> None:
+    start = data.index(b"PK\x01\x02") + 16
+    data[start : start + 4] = bytes(4)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (_damage_stream, "!x/libtwo.so: cannot be unpacked ("),
+        (_encrypt, "!x/libtwo.so: encrypted; expected a stored or deflated member, as installers read"),
+        (_promise_less, "!x/libtwo.so: "),
+        (_promise_more_than_fits, "!x/libtwo.so: "),
+    ],
+    ids=["deflate", "encrypted", "larger", "checksum"],
+)
+def test_damaged_member_is_one_error_and_other_files_are_told(
+    run: Run, tmp_path: Path, damage: Callable[[bytearray, zipfile.ZipInfo], None], message: str
+) -> None:
+    wheel = tmp_path / "x-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(LIBRARY, "x/libtwo.so")
+        archive.write(LIBRARY, "x/other.so")
+    data = bytearray(wheel.read_bytes())
+    damage(data, archive.infolist()[0])
+    wheel.write_bytes(data)
+    status, out, err = run(wheel, LIBRARY)
+    assert status == 2
+    assert err.startswith(f"error: {wheel}{message}")
+    assert f"{LIBRARY}: 46.6 kB" in out
+
+
+def test_deflated_members_are_not_held_in_memory(run: Run, tmp_path: Path) -> None:
+    wheel = tmp_path / "x-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x/libtwo.so", LIBRARY.read_bytes() + bytes(64 << 20))
+    tracemalloc.start()
+    try:
+        assert run(wheel)[0] == 0
+        assert tracemalloc.get_traced_memory()[1] < 24 << 20
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"text", "no binary; expected an ELF file, an archive, a bundle, a folder or a wheel"),
         (b"", "no binary; expected an ELF file, an archive, a bundle, a folder or a wheel"),
         (None, "cannot be read (No such file or directory)"),
-        (b"PK\x05\x06" + bytes(10) + b"\xff\xff" + bytes(6), "a damaged wheel ("),
+        (b"PK\x05\x06" + bytes(10) + b"\xff\xff" + bytes(6), "a damaged archive ("),
     ],
     ids=["text", "empty", "absent", "zip"],
 )

@@ -273,7 +273,7 @@ def test_coherent_refuses_what_is_no_wheel(run: Run, tmp_path: Path) -> None:
     assert run("coherent", path) == (
         2,
         "",
-        f"error: {path}: cannot be read as a wheel (File is not a zip file)\n",
+        f"error: {path}: a damaged archive (File is not a zip file). Build or download it again.\n",
     )
 
 

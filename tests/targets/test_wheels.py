@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from rocwheel.binary.target_id import TargetId
+from rocwheel.distributions.wheel_targets import read_wheel_facts
 from rocwheel.errors import InputError
 from rocwheel.targets.declaration import encode_declaration
-from rocwheel.targets.wheels import carriers_of, read_wheel_facts
+from rocwheel.targets.wheels import carriers_of
 
 MakeWheel = Callable[..., Path]
 MakeBundle = Callable[..., bytes]
@@ -87,7 +88,7 @@ def test_a_wheel_that_lies_in_the_folders_of_one_it_needs_completes_it(make_whee
 @pytest.mark.parametrize(
     ("data", "found"),
     [
-        pytest.param(b"", "cannot be read as a wheel (File is not a zip file)", id="empty"),
+        pytest.param(b"", "a damaged archive (File is not a zip file). Build or download it again.", id="empty"),
         pytest.param(b"PK\x05\x06" + bytes(18), "has no .dist-info/METADATA; expected a wheel", id="other archive"),
     ],
 )

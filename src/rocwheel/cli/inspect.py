@@ -52,7 +52,7 @@ def inspect(
     files = []
     for facts in inspect_paths(paths, deep=deep):
         files.append(facts)
-        if not as_json:
+        if not as_json and not facts.error:
             _print_file(facts, verbose=verbose)
     if as_json:
         print_json("inspect", 1, {"files": [_to_json(facts) for facts in files]})

@@ -9,12 +9,13 @@ import typer
 
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
 from rocwheel.cli.targets import print_target_set, read_targets, targets_app
+from rocwheel.distributions.wheel_targets import read_wheel_facts
 from rocwheel.errors import InputError
 from rocwheel.targets.coherence import Carrier, CoherenceReport, check_coherence, largest_coherent_set
 from rocwheel.targets.compatibility import Runtime
 from rocwheel.targets.errors import convert_all
 from rocwheel.targets.runs_on import FileVerdict, judge_files
-from rocwheel.targets.wheels import carriers_of, read_wheel_facts
+from rocwheel.targets.wheels import carriers_of
 
 __all__: list[str] = []
 

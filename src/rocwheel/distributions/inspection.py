@@ -1,4 +1,4 @@
-"""Facts about binaries wherever they are: a file, a folder, or a wheel, whose members are never unpacked to disk."""
+"""Facts about binaries wherever they are: a file, a folder, or a wheel, whose members are unpacked one at a time."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rocwheel.binary.ar_archive import is_ar_archive
 from rocwheel.binary.bundle_sequence import is_bundle
 from rocwheel.binary.device_facts import DeviceFacts, read_device_facts
 from rocwheel.binary.elf import ElfKind, is_elf, read_elf
+from rocwheel.distributions.zip_reader import member_head, open_unpacked, read_directory
 from rocwheel.errors import InputError
 from rocwheel.files import FileRange
 
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["ElfFacts", "FileFacts", "inspect_paths"]
+    from rocwheel.distributions.zip_reader import ZipMember
 
-_MEMBER_LIMIT = 1 << 33
-_MAGIC_SIZE = 64
+__all__ = ["ElfFacts", "FileFacts", "inspect_paths"]
 
 
 class ElfFacts(msgspec.Struct, frozen=True):
@@ -98,32 +98,19 @@ def _read_elf_facts(data: memoryview, name: str) -> ElfFacts | None:
 
 def _inspect_wheel(path: Path, *, deep: bool) -> Iterator[FileFacts]:
     try:
-        with zipfile.ZipFile(path) as archive:
-            for info in archive.infolist():
-                yield from _inspect_member(archive, info, path, deep=deep)
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError) as e:
-        raise InputError(path, f"a damaged wheel ({e})", remedy="Build or download it again.") from e
+        members = read_directory(path)
+    except InputError as e:
+        yield FileFacts(str(path), path.stat().st_size, error=e)
+        return
+    facts = (_inspect_member(member, deep=deep) for member in members)
+    yield from (found for found in facts if found)
 
 
-def _inspect_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, *, deep: bool) -> Iterator[FileFacts]:
-    with archive.open(info) as member:
-        head = member.read(_MAGIC_SIZE)
-        if not _is_binary(memoryview(head)):
-            return
-        name = f"{path}!{info.filename}"
-        if info.file_size > _MEMBER_LIMIT:
-            raise InputError(name, f"{info.file_size} bytes", expected=f"at most {_MEMBER_LIMIT} in a wheel")
-        if info.compress_type == zipfile.ZIP_STORED:
-            with _stored_range(path, info).map() as data:
-                yield _read_facts(data, name, deep=deep)
-        else:
-            yield _read_facts(memoryview(head + member.read()), name, deep=deep)
-
-
-def _stored_range(path: Path, info: zipfile.ZipInfo) -> FileRange:
-    """Find the bytes of a stored member: they follow a local header of 30 bytes, the name and extra fields."""
-    with path.open("rb") as file:
-        file.seek(info.header_offset + 26)
-        sizes = file.read(4)
-    start = info.header_offset + 30 + int.from_bytes(sizes[:2], "little") + int.from_bytes(sizes[2:], "little")
-    return FileRange(str(path), start, info.file_size)
+def _inspect_member(member: ZipMember, *, deep: bool) -> FileFacts | None:
+    try:
+        if not _is_binary(memoryview(member_head(member))):
+            return None
+        with open_unpacked(member) as (unpacked, _), unpacked.map() as data:
+            return _read_facts(data, member.source, deep=deep)
+    except InputError as e:
+        return FileFacts(member.source, member.size, error=e)

@@ -6,7 +6,7 @@ import hashlib
 import os
 import tempfile
 import zipfile
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
 import msgspec
@@ -18,16 +18,18 @@ from rocwheel.errors import InputError, WorkError
 from rocwheel.files import FileRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
 
-__all__ = ["ZipMember", "digest_member", "iter_member", "open_unpacked", "read_directory", "read_member"]
+__all__ = ["ZipMember", "digest_member", "iter_member", "member_head", "open_unpacked", "read_directory", "read_member"]
 
 _LOCAL_SIZE = 30
 _NAME_SIZES = 26
 _DAMAGE = cast("type[Exception]", zlib_ng.error)
 _PIECE = 1 << 20
 _MOST_TEXT = 64 << 20
+_MOST_UNPACKED = 8 << 30
+_HEAD_SIZE = 64
 
 
 class ZipMember(msgspec.Struct, frozen=True):
@@ -79,13 +81,12 @@ def _member(path: Path, info: zipfile.ZipInfo, descriptor: int) -> ZipMember:
 def iter_member(member: ZipMember) -> Iterator[bytes | memoryview]:
     """Give the unpacked bytes piece by piece; raises `InputError` when they are not what the directory promises."""
     size = crc32 = 0
-    with member.packed.map() as packed:
-        for piece in _unpacked(member, packed):
-            size += len(piece)
-            crc32 = zlib_ng.crc32(piece, crc32)
-            if size > member.size:
-                break
-            yield piece
+    for piece in _pieces(member):
+        size += len(piece)
+        crc32 = zlib_ng.crc32(piece, crc32)
+        if size > member.size:
+            break
+        yield piece
     if (size, crc32) != (member.size, member.crc32):
         found = f"{size} bytes with checksum {crc32:08x}"
         raise InputError(member.source, found, expected=f"{member.size} with {member.crc32:08x}", remedy=_AGAIN)
@@ -126,16 +127,30 @@ def read_member(member: ZipMember) -> bytes:
     return b"".join(iter_member(member))
 
 
+def member_head(member: ZipMember) -> bytes:
+    """Return the first bytes of a member, enough for any magic; raises `InputError` when it is damaged there."""
+    with closing(_pieces(member)) as pieces:
+        return bytes(next(pieces, b"")[:_HEAD_SIZE])
+
+
+def _pieces(member: ZipMember) -> Generator[bytes | memoryview, None, None]:
+    with member.packed.map() as packed:
+        yield from _unpacked(member, packed)
+
+
 @contextmanager
 def open_unpacked(member: ZipMember) -> Iterator[tuple[FileRange, Digest]]:
     """Give the unpacked bytes as a range, with their digest.
 
     A stored member is a range of the archive. A deflated one is unpacked into a nameless temporary file, which ends
-    with the block: a library of half a gigabyte takes no memory. Raises `WorkError` when that file can't be written.
+    with the block: a library of half a gigabyte takes no memory. Raises `InputError` for a damaged member, and for one
+    of more than 8 GiB; `WorkError` when that file can't be written.
     """
     if member.method == STORED:
         yield member.packed, digest_member(member)
         return
+    if member.size > _MOST_UNPACKED:
+        raise InputError(member.source, f"{member.size} bytes", expected=f"at most {_MOST_UNPACKED} in a wheel")
     sha256 = hashlib.sha256()
     with _open_spool() as spool:
         for piece in iter_member(member):

@@ -1,35 +1,23 @@
-"""What wheels say and hold about GPU targets: read from their binaries, and compared with their declaration."""
+"""What wheels say and hold about GPU targets, and which of them complete which."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from pathlib import Path
-from typing import IO, TYPE_CHECKING
-from zipfile import BadZipFile, ZipFile
+from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.metadata import parse_email
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from rocwheel.binary.device_code import device_targets
 from rocwheel.binary.target_id import TargetId, parse_target_id
 from rocwheel.errors import InputError
-from rocwheel.files import FileRange
 from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.coherence import Carrier
-from rocwheel.targets.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.targets.errors import UnknownTargetError
-from rocwheel.targets.target_set import id_sort_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-__all__ = ["WheelFacts", "carriers_of", "kpack_target", "read_wheel_facts"]
-
-_PIECE = 1 << 20
-_MAGICS = (b"\x7fELF", b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
+__all__ = ["WheelFacts", "carriers_of", "kpack_target"]
 
 
 class WheelFacts(msgspec.Struct, frozen=True):
@@ -44,46 +32,6 @@ class WheelFacts(msgspec.Struct, frozen=True):
     """Its top-level directories, without ``.dist-info`` and ``.data``."""
 
 
-def read_wheel_facts(path: Path) -> WheelFacts:
-    """Read a wheel's requirements and the targets of every binary in it.
-
-    Raises `InputError` for what is no wheel, and for a declaration that differs from what the binaries hold.
-    """
-    try:
-        with ZipFile(path) as archive:
-            return _read_facts(path, archive)
-    except (BadZipFile, OSError, EOFError) as e:
-        raise InputError(path, f"cannot be read as a wheel ({e})") from e
-
-
-def _read_facts(path: Path, archive: ZipFile) -> WheelFacts:
-    names = archive.namelist()
-    info = next((name for name in names if name.endswith(".dist-info/METADATA") and name.count("/") == 1), None)
-    if info is None:
-        raise InputError(path, "has no .dist-info/METADATA", expected="a wheel")
-    metadata, _ = parse_email(archive.read(info))
-    targets = {target for name in names for target in _member_targets(path, archive, name)}
-    _check_declaration(path, archive, info.replace("METADATA", DECLARATION_NAME), targets)
-    roots = {name.partition("/")[0] for name in names if "/" in name}
-    return WheelFacts(
-        str(path),
-        canonicalize_name(metadata.get("name", "")),
-        tuple(metadata.get("requires_dist", ())),
-        tuple(sorted(targets, key=id_sort_key)),
-        frozenset(root for root in roots if not root.endswith((".dist-info", ".data"))),
-    )
-
-
-def _member_targets(path: Path, archive: ZipFile, name: str) -> tuple[TargetId, ...]:
-    if name.endswith(".kpack"):
-        return (kpack_target(name, source=f"{path}!{name}"),)
-    with archive.open(name) as member:
-        head = member.read(len(max(_MAGICS, key=len)))
-        if not head.startswith(_MAGICS):
-            return ()
-        return _targets_of_stream(head, member, f"{path}!{name}")
-
-
 def kpack_target(name: str, *, source: str) -> TargetId:
     """Return the one target that a kpack file holds the code of, which its name ends with.
 
@@ -93,29 +41,6 @@ def kpack_target(name: str, *, source: str) -> TargetId:
     if not target.processor.startswith("gfx"):
         raise UnknownTargetError(target.processor, load_catalog().processors, source=source)
     return target
-
-
-def _targets_of_stream(head: bytes, member: IO[bytes], name: str) -> tuple[TargetId, ...]:
-    """Unpack a member into a temporary file, so that a huge library is never held in memory."""
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(head)
-        shutil.copyfileobj(member, file, _PIECE)
-        file.flush()
-        with FileRange.whole(Path(file.name)).map() as data:
-            return device_targets(data, name=name)
-
-
-def _check_declaration(path: Path, archive: ZipFile, name: str, targets: set[TargetId]) -> None:
-    if name not in archive.namelist():
-        return
-    declared = set(decode_declaration(archive.read(name), source=f"{path}!{name}").targets)
-    if declared != targets:
-        found = f"declares {_words(declared)}, but its binaries carry {_words(targets)}"
-        raise InputError(path, found, remedy="Build it anew: the declaration has to be read back from the binaries.")
-
-
-def _words(targets: Iterable[TargetId]) -> str:
-    return ", ".join(map(str, sorted(targets, key=id_sort_key))) or "no target"
 
 
 def carriers_of(wheels: Sequence[WheelFacts]) -> list[Carrier]:
