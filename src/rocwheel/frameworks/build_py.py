@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import functools
-import importlib.resources
 import re
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 import msgspec
 
 from rocwheel.errors import InputError
+from rocwheel.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,8 +65,7 @@ class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def _data() -> _Data:
-    text = importlib.resources.files(__package__).joinpath(_FILE).read_bytes()
-    return msgspec.toml.decode(text, type=_Data)
+    return read_table(__package__, _FILE, _Data)
 
 
 def option_fates() -> dict[str, Fate]:

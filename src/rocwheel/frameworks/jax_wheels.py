@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.resources
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from rocwheel.frameworks.wheel_spec import read_spec_data
+from rocwheel.tables import read_table
 
 __all__ = ["JaxWheel", "jax_wheel_description"]
 
@@ -17,5 +16,4 @@ _FILE = "jax_wheels.toml"
 
 def jax_wheel_description(wheel: JaxWheel) -> dict[str, Any]:
     """Return the description of a wheel; ``{rocm}`` and the version are its placeholders without a value."""
-    data = importlib.resources.files(__package__).joinpath(_FILE).read_bytes()
-    return cast("dict[str, Any]", read_spec_data(data, source=_FILE)[wheel])
+    return read_table(__package__, _FILE, dict[str, dict[str, Any]])[wheel]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.resources
 import shlex
 from typing import TYPE_CHECKING, Literal
 
@@ -13,6 +12,7 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.audit.initializer import preload_names, render_initializer
 from rocwheel.audit.run_paths import origin_relative
 from rocwheel.errors import InputError
+from rocwheel.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,8 +44,7 @@ class _Torch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def _torch() -> _Torch:
-    text = importlib.resources.files(__package__).joinpath("torch.toml").read_bytes()
-    return msgspec.toml.decode(text, type=_Torch)
+    return read_table(__package__, "torch.toml", _Torch)
 
 
 def torch_folder() -> str:
