@@ -64,7 +64,7 @@ def test_processors_are_known_to_the_llvm_versions_that_the_catalogue_says(versi
 
 def test_every_source_of_a_row_is_explained() -> None:
     tables = (CATALOG.targets, CATALOG.generics, CATALOG.families, CATALOG.releases, CATALOG.packagers)
-    cited = {source for table in (*tables, CATALOG.extensions) for row in table for source in row.sources}
+    cited = {source for table in tables for row in table for source in row.sources}
     assert cited == set(CATALOG.sources)
 
 
@@ -76,13 +76,12 @@ def test_products_come_from_a_source_that_names_some() -> None:
 
 def test_every_row_has_a_source() -> None:
     tables = (CATALOG.targets, CATALOG.generics, CATALOG.families, CATALOG.releases, CATALOG.packagers)
-    assert [row for table in (*tables, CATALOG.extensions) for row in table if not row.sources] == []
+    assert [row for table in tables for row in table if not row.sources] == []
 
 
 def test_every_name_that_a_row_refers_to_is_a_known_processor() -> None:
     lists = [row.members for row in CATALOG.generics] + [row.targets for row in CATALOG.families]
     lists += [targets for row in CATALOG.releases for targets in (row.official, row.unofficial)]
-    lists += [targets for row in CATALOG.extensions for targets in (row.code, row.agents)]
     assert {name for names in lists for name in names} <= set(CATALOG.processors)
 
 

@@ -15,10 +15,16 @@ from rocwheel.binary.machine import machine_of
 from rocwheel.binary.retarget import TargetPair, same_code
 from rocwheel.binary.target_id import parse_target_id
 from rocwheel.errors import InputError
-from rocwheel.targets.compatible_code import extended_pairs, find_rule, load_rules, parse_pairs
+from rocwheel.targets.code_rules import find_relabelling, load_rules, loads_when_patched, relabelled_agents
+from rocwheel.targets.compatible_code import extended_pairs, parse_pairs
 
 if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Sequence
+
     from rocwheel.binary.offload_bundle import BundlePart
+
+    Run = Callable[[Sequence[str]], subprocess.CompletedProcess[str]]
 
 FIXTURES = Path(__file__).parents[1] / "binary" / "fixtures" / "hip"
 
@@ -38,11 +44,31 @@ def test_compiler_makes_the_same_code_for_every_pair_of_a_rule(name: str) -> Non
         assert same_code(parts[code], parts[agent], place=Place(f"{code}={agent}"))
 
 
+def _features(run_clang: Run, processor: str) -> set[str]:
+    text = run_clang([f"--offload-arch={processor}", "-S", "-emit-llvm", "-o", "-"]).stdout
+    (features,) = set(re.findall(r'"target-features"="([^"]*)"', text))
+    return set(features.split(","))
+
+
+def test_every_feature_that_clang_uses_for_code_exists_where_a_rule_offers_it(run_clang: Run) -> None:
+    processors = {name for rule in load_rules() if rule.relabels for name in rule.code + rule.agents}
+    features = {name: _features(run_clang, name) for name in processors}
+    missing = {(code, a): features[code] - features[a] for code in features for a in relabelled_agents(code)}
+    assert len(missing) > 50
+    assert {pair: lacking for pair, lacking in missing.items() if lacking} == {}
+
+
 def test_rules_are_about_known_processors_and_say_why() -> None:
     for rule in load_rules():
         assert all(machine_of(processor) for processor in rule.code + rule.agents)
+        assert rule.loads or rule.relabels
         assert rule.source
         assert rule.measured
+
+
+def test_code_that_runtimes_load_but_compilers_make_otherwise_is_not_relabelled() -> None:
+    assert loads_when_patched("gfx900", "gfx906")
+    assert find_relabelling("gfx900", "gfx906") is None
 
 
 @pytest.mark.parametrize(
@@ -61,7 +87,7 @@ def test_rules_are_about_known_processors_and_say_why() -> None:
     ],
 )
 def test_pair_is_allowed_by_a_rule_alone(code: str, agent: str, *, allowed: bool) -> None:
-    assert (find_rule(TargetPair(parse_target_id(code), parse_target_id(agent))) is not None) is allowed
+    assert (find_relabelling(code, agent) is not None) is allowed
 
 
 def test_pairs_are_parsed() -> None:

@@ -81,6 +81,19 @@ def test_supported_means_official_and_unofficial() -> None:
     assert set(parse_target_set("supported@7.1")) == both
 
 
+@pytest.mark.parametrize(
+    ("version", "added"),
+    [
+        pytest.param("5.1", "gfx1031;gfx1032;gfx1033;gfx1034;gfx1035;gfx1036", id="siblings of gfx1030"),
+        pytest.param("10.0", "", id="all siblings are official"),
+    ],
+)
+def test_extended_adds_what_runs_official_code_under_another_name(version: str, added: str) -> None:
+    extended = set(parse_target_set(f"extended@{version}"))
+    assert str(TargetSet.of(extended - set(parse_target_set(f"official@{version}")))) == added
+    assert extended >= set(parse_target_set(f"official@{version}"))
+
+
 def test_all_means_every_specific_processor() -> None:
     assert len(parse_target_set("all")) == len(load_catalog().targets)
 

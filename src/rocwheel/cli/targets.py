@@ -28,8 +28,8 @@ Words = Annotated[
     list[str],
     typer.Argument(
         metavar="TARGETS...",
-        help="Target ids, generic processors, families, official@VERSION, supported@VERSION, list@PACKAGER, all, "
-        "native; in any spelling.",
+        help="Target ids, generic processors, families, official@VERSION, supported@VERSION, extended@VERSION, "
+        "list@PACKAGER, all, native; in any spelling.",
     ),
 ]
 

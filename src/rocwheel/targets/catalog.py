@@ -14,7 +14,6 @@ from rocwheel.targets.errors import UnknownTargetError
 __all__ = [
     "SPIRV",
     "Catalog",
-    "Extension",
     "Family",
     "Generic",
     "Packager",
@@ -101,13 +100,6 @@ class Packager(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
     targets: tuple[str, ...]
 
 
-class Extension(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Extended runtimes load code for any of ``code`` on any of ``agents``."""
-
-    code: tuple[str, ...]
-    agents: tuple[str, ...]
-
-
 class Catalog(
     msgspec.Struct,
     frozen=True,
@@ -119,7 +111,6 @@ class Catalog(
         "families": "family",
         "releases": "release",
         "packagers": "packager",
-        "extensions": "extension",
     },
 ):
     """All of it, in the order of the file."""
@@ -130,7 +121,6 @@ class Catalog(
     families: tuple[Family, ...]
     releases: tuple[Release, ...]
     packagers: tuple[Packager, ...]
-    extensions: tuple[Extension, ...]
 
     @cached_property
     def processors(self) -> dict[str, Target | Generic]:

@@ -2,7 +2,7 @@
 
 An unmodified runtime (clang, comgr, CLR and ROCr agree) takes code for the same processor, or for a generic one that
 covers it, whose every feature is open or set as the GPU has it; for want of both, it compiles SPIR-V. Extended ones
-also take code for certain similar processors, which the catalogue lists.
+also take code for certain similar processors, which ``compatible_code.toml`` lists.
 
 A processor that the catalogue doesn't know, as of code from a newer compiler, suits itself alone.
 """
@@ -17,6 +17,7 @@ import msgspec
 
 from rocwheel.binary.target_id import FEATURES, TargetId
 from rocwheel.targets.catalog import SPIRV, Generic, load_catalog
+from rocwheel.targets.code_rules import loads_when_patched
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -65,15 +66,11 @@ def fit(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Fi
         return Fit.EXACT if code == agent else Fit.OPEN
     if code.processor in load_catalog().generics_of(agent.processor):
         return Fit.GENERIC
-    if runtime is Runtime.EXTENDED and _is_similar(code.processor, agent.processor):
+    if runtime is Runtime.EXTENDED and loads_when_patched(code.processor, agent.processor):
         return Fit.SIMILAR
     if code.processor == SPIRV:
         return Fit.SPIRV
     return Fit.NONE
-
-
-def _is_similar(code: str, agent: str) -> bool:
-    return any(code in extension.code and agent in extension.agents for extension in load_catalog().extensions)
 
 
 def explain(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> str:
@@ -82,7 +79,7 @@ def explain(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -
     if how is not Fit.NONE:
         return _REASONS[how]
     if not _processor_suits(code.processor, agent.processor):
-        similar = _is_similar(code.processor, agent.processor)
+        similar = loads_when_patched(code.processor, agent.processor)
         return _REASONS[Fit.SIMILAR] if similar else "code for another processor"
     bound = [
         f"needs {name} {'on' if setting else 'off'}, the GPU has it {_WORDS[agent.features.get(name)]}"

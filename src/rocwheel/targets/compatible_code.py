@@ -1,52 +1,18 @@
-"""Which code may pass for another target's, from ``compatible_code.toml``: what ``extended`` packages offer."""
+"""Pairs of targets of which code for the one may pass for the other's: what ``extended`` packages offer."""
 
 from __future__ import annotations
 
-from functools import cache
-
-import msgspec
-
 from rocwheel.binary.retarget import TargetPair
-from rocwheel.binary.target_id import parse_target_id
+from rocwheel.binary.target_id import TargetId, parse_target_id
 from rocwheel.errors import InputError
-from rocwheel.tables import read_table
+from rocwheel.targets.code_rules import find_relabelling, relabelled_agents
 
-__all__ = ["CompatibleCodeRule", "extended_pairs", "find_rule", "load_rules", "parse_pairs"]
-
-
-class CompatibleCodeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Code for each of ``code`` runs on each of ``agents``; who says so, and what was compared."""
-
-    code: tuple[str, ...]
-    agents: tuple[str, ...]
-    source: str
-    measured: str
-    note: str = ""
-
-
-class _Table(msgspec.Struct, frozen=True):
-    rule: tuple[CompatibleCodeRule, ...]
-
-
-@cache
-def load_rules() -> tuple[CompatibleCodeRule, ...]:
-    """Return all rules."""
-    return read_table("rocwheel.targets", "compatible_code.toml", _Table).rule
-
-
-def find_rule(pair: TargetPair) -> CompatibleCodeRule | None:
-    """Return the rule that allows ``pair``; features play no part in it."""
-    for rule in load_rules():
-        if pair.code.processor in rule.code and pair.agent.processor in rule.agents:
-            return rule
-    return None
+__all__ = ["extended_pairs", "parse_pairs"]
 
 
 def extended_pairs(processor: str) -> tuple[TargetPair, ...]:
-    """Return all pairs that let code for ``processor`` pass for another target's."""
-    agents = dict.fromkeys(agent for rule in load_rules() if processor in rule.code for agent in rule.agents)
-    code = parse_target_id(processor)
-    return tuple(TargetPair(code, parse_target_id(agent)) for agent in agents if agent != processor)
+    """Return all pairs that let code for ``processor`` pass for another target's; features play no part in it."""
+    return tuple(TargetPair(TargetId(processor), TargetId(agent)) for agent in relabelled_agents(processor))
 
 
 def parse_pairs(text: str, *, force: bool = False, source: str = "FROM=TO") -> tuple[TargetPair, ...]:
@@ -62,7 +28,7 @@ def parse_pairs(text: str, *, force: bool = False, source: str = "FROM=TO") -> t
         return _require_some(extended_pairs(code.processor), code_text, source)
     pairs = tuple(TargetPair(code, parse_target_id(agent, source=source)) for agent in agents_text.split(","))
     for pair in pairs:
-        if find_rule(pair) is None and not force:
+        if find_relabelling(pair.code.processor, pair.agent.processor) is None and not force:
             raise InputError(
                 source,
                 f"no rule says that code for {pair.code} runs on {pair.agent}",

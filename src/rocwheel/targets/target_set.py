@@ -5,6 +5,7 @@ The words of a set are separated by ``;``, ``,`` or white space, and may each be
 * a target id, ``gfx90a:xnack+``, a generic processor, ``gfx9-4-generic``, or SPIR-V, ``amdgcnspirv``;
 * a family, ``gfx94X-dcgpu``, with or without features for all of its targets;
 * ``official@7.1``, ``unofficial@7.1``, ``supported@7.1`` (both): what a ROCm version supports;
+* ``extended@7.1``: the official ones, and those that run their code under another name;
 * ``list@jax``: what a packager builds for;
 * ``all``: every specific processor;
 * ``native``: the GPUs of this machine.
@@ -22,6 +23,7 @@ import msgspec
 from rocwheel.binary.target_id import TargetId, parse_target_id
 from rocwheel.errors import InputError
 from rocwheel.targets.catalog import SPIRV, load_catalog, sort_key
+from rocwheel.targets.code_rules import relabelled_agents
 from rocwheel.targets.errors import (
     ConflictError,
     EmptySetError,
@@ -34,6 +36,8 @@ from rocwheel.targets.releases import release_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from rocwheel.targets.catalog import Release
 
 __all__ = ["NATIVE", "TargetSet", "id_sort_key", "parse_known_target", "parse_target_set"]
 
@@ -152,15 +156,25 @@ def _policy_targets(policy: str, argument: str, word: str, source: str) -> Seque
         if argument not in lists:
             raise UnknownTargetError(argument, lists, source=source, what="packager's list")
         return lists[argument]
-    if policy not in {"official", "unofficial", "supported"}:
+    if policy not in _POLICIES:
         raise UnknownTargetError(word, _known_words(), source=source, what="policy")
-    release = release_for(argument, source=source)
-    official = release.official if policy != "unofficial" else ()
-    return [*official, *(release.unofficial if policy != "official" else ())]
+    return _POLICIES[policy](release_for(argument, source=source))
+
+
+def _extended(release: Release) -> tuple[str, ...]:
+    return (*release.official, *(agent for code in release.official for agent in relabelled_agents(code)))
+
+
+_POLICIES: dict[str, Callable[[Release], tuple[str, ...]]] = {
+    "official": lambda release: release.official,
+    "unofficial": lambda release: release.unofficial,
+    "supported": lambda release: release.official + release.unofficial,
+    "extended": _extended,
+}
 
 
 def _known_words() -> list[str]:
     catalog = load_catalog()
     lists = [f"list@{packager.name}" for packager in catalog.packagers]
-    policies = [f"{policy}@{row.since}" for policy in ("official", "supported") for row in catalog.releases]
+    policies = [f"{policy}@{row.since}" for policy in _POLICIES for row in catalog.releases]
     return [*catalog.processors, *catalog.family_targets, *lists, *policies, SPIRV, "all"]
