@@ -15,7 +15,6 @@ from rocwheel.targets.families import (
     is_family,
     is_target,
     targets_of,
-    wheel_name_part,
 )
 
 
@@ -91,17 +90,3 @@ def test_names_are_told_apart(name: str, family: bool, target: bool) -> None:
 
 def test_a_target_is_a_family_by_itself() -> None:
     assert targets_of("gfx1201") == ("gfx1201",)
-
-
-@pytest.mark.parametrize(
-    ("target", "expected"),
-    [
-        pytest.param("gfx1100", "gfx1100", id="target"),
-        pytest.param("gfx90a:xnack+", "gfx90a_xnack_on", id="feature on"),
-        pytest.param("gfx90a:sramecc-:xnack-", "gfx90a_sramecc_off_xnack_off", id="features off"),
-        pytest.param("gfx9-4-generic", "gfx9_4_generic", id="generic"),
-        pytest.param("gfx94X-dcgpu", "gfx94X_dcgpu", id="family"),
-    ],
-)
-def test_spelling_in_the_name_of_a_wheel(target: str, expected: str) -> None:
-    assert wheel_name_part(target) == expected

@@ -11,7 +11,7 @@ from rocwheel.targets.errors import UnknownTargetError, convert_all
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["base_target", "expand_families", "families_of", "is_family", "is_target", "targets_of", "wheel_name_part"]
+__all__ = ["base_target", "expand_families", "families_of", "is_family", "is_target", "targets_of"]
 
 
 def base_target(target: str) -> str:
@@ -58,13 +58,3 @@ def families_of(target: str) -> tuple[str, ...]:
     processor = base_target(target)
     holding = [family for family in load_catalog().families if processor in family.targets]
     return (processor, *(family.name for family in sorted(holding, key=lambda f: (len(f.targets), f.name))))
-
-
-def wheel_name_part(target: str) -> str:
-    """Return the target as part of a distribution's name: features are spelled out and dashes become underscores.
-
-    ``gfx90a:xnack+`` is ``gfx90a_xnack_on``; ``gfx9-4-generic`` is ``gfx9_4_generic``.
-    """
-    processor, *features = target.split(":")
-    settings = [f"{feature[:-1]}_{'on' if feature.endswith('+') else 'off'}" for feature in features]
-    return "_".join([processor.replace("-", "_"), *settings])

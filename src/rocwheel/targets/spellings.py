@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.targets.target_set import parse_known_target
-
 if TYPE_CHECKING:
     from rocwheel.binary.target_id import TargetId
     from rocwheel.targets.target_set import TargetSet
 
 __all__ = [
     "file_name_spelling",
-    "parse_file_name_spelling",
     "spell_cmake",
     "spell_commas",
     "spell_lines",
@@ -49,10 +46,3 @@ def spell_lines(targets: TargetSet) -> str:
 def file_name_spelling(target: TargetId) -> str:
     """Return a target as the libraries' kernel files spell it, without the colon: ``gfx90a-xnack+``."""
     return str(target).replace(":", "-")
-
-
-def parse_file_name_spelling(text: str, *, source: str = "file name") -> TargetId:
-    """Parse what `file_name_spelling` gives; raises `InputError`, led by ``source``."""
-    for feature in ("sramecc", "xnack"):
-        text = text.replace(f"-{feature}", f":{feature}")
-    return parse_known_target(text, source=source)
