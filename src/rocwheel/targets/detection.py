@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.errors import InputError
-from rocwheel.sdk.rocm_sdk._detect import detect_gpus
+from rocwheel.sdk.rocm_sdk._detect import DetectionError, detect_gpus
 from rocwheel.sdk.rocm_sdk._system import System
 from rocwheel.targets.catalog import Target, load_catalog
 from rocwheel.targets.families import base_target
@@ -42,9 +42,8 @@ def find_gpus(system: System | None = None) -> list[DetectedGpu]:
     """
     try:
         return [_describe(gpu) for gpu in detect_gpus(system or System())]
-    except ValueError as e:
-        source, _, found = str(e).partition(": ")
-        raise InputError(source, found) from e
+    except DetectionError as e:
+        raise InputError(e.source, e.found) from e
 
 
 def native_targets(system: System | None = None) -> Sequence[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ._detect import NOT_OURS, TOPOLOGY, detect_gpus, is_wsl, list_nodes
+from ._detect import NOT_OURS, TOPOLOGY, DetectionError, detect_gpus, is_wsl, list_nodes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def find_gpus(system: System) -> tuple[list[Gpu], list[Finding]]:
     """Return the GPUs, and what made it impossible to tell."""
     try:
         return detect_gpus(system), []
-    except ValueError as e:
+    except DetectionError as e:
         return [], [Finding(ERROR, str(e), "Correct or unset the variable, or see `dmesg | grep -i kfd`.")]
 
 

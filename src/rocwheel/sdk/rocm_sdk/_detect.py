@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._system import System
 
-__all__ = ["Gpu", "base_target", "detect_gpus", "is_wsl", "list_nodes", "target_name"]
+__all__ = ["DetectionError", "Gpu", "base_target", "detect_gpus", "is_wsl", "list_nodes", "target_name"]
 
 TOPOLOGY = "/sys/class/kfd/kfd/topology/nodes"
 """Folder with one numbered folder a node, CPUs included."""
@@ -24,6 +24,15 @@ NOT_OURS = ("EPERM", "EACCES")
 
 TARGET = re.compile(r"gfx[0-9a-z-]+(:[a-z]+[+-])*")
 """A target id: processor, then features, as in LLVM's AMDGPUUsage."""
+
+
+class DetectionError(ValueError):
+    """A variable or a file of the topology that can't be understood: which one, and what is wrong with it."""
+
+    def __init__(self, source: str, found: str) -> None:
+        self.source = source
+        self.found = found
+        super().__init__(f"{source}: {found}")
 
 
 class Gpu(NamedTuple):
@@ -56,8 +65,8 @@ def detect_gpus(system: System) -> list[Gpu]:
     4. The KFD topology, with ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<node>``) in place of what a node tells.
     5. In the Windows Subsystem for Linux, which has no topology, that variable alone.
 
-    Nodes that a container hides are left out, as the runtime leaves them out. Raises `ValueError` when one of the
-    variables or the topology can't be understood.
+    Nodes that a container hides are left out, as the runtime leaves them out. Raises `DetectionError` when one of
+    the variables or the topology can't be understood.
     """
     if system.variable("ROCM_BOOTSTRAP_DISABLE_DETECTION") == "1":
         return []
@@ -101,17 +110,17 @@ def _number(source: str, names: list[str]) -> list[Gpu]:
     targets = [name.strip() for name in names if name.strip()]
     for target in targets:
         if not TARGET.fullmatch(target):
-            msg = f"{source}: {target!r} is no GPU target; expected names such as gfx90a or gfx90a:xnack-"
-            raise ValueError(msg)
+            found = f"{target!r} is no GPU target; expected names such as gfx90a or gfx90a:xnack-"
+            raise DetectionError(source, found)
     return [Gpu(number, target) for number, target in enumerate(targets)]
 
 
 def _read_target_list(system: System, path: str) -> list[Gpu]:
+    source = f"ROCM_TARGET_LST={path}"
     text = system.read_text(path)
     if text is None:
-        msg = f"ROCM_TARGET_LST={path}: the file cannot be read; correct the variable or unset it"
-        raise ValueError(msg)
-    return [gpu for gpu in _number(f"ROCM_TARGET_LST={path}", text.split()) if gpu.target != "gfx000"]
+        raise DetectionError(source, "the file cannot be read; correct the variable or unset it")
+    return [gpu for gpu in _number(source, text.split()) if gpu.target != "gfx000"]
 
 
 def _properties_path(node: int) -> str:
@@ -126,11 +135,11 @@ def _read_node(system: System, node: int) -> list[Gpu]:
         return []
     target = _read_override(system, node)
     if not target and not version:
-        msg = (
-            f"{path}: a GPU without gfx_target_version, which Linux has told since 5.13; "
+        found = (
+            "a GPU without gfx_target_version, which Linux has told since 5.13; "
             "set HSA_OVERRIDE_GFX_VERSION to its version, such as 9.0.6"
         )
-        raise ValueError(msg)
+        raise DetectionError(path, found)
     return [
         Gpu(
             node,
@@ -146,14 +155,12 @@ def _read_properties(system: System, path: str) -> dict[str, int]:
     """Return those of the numbers that detection uses, 0 for one that isn't there."""
     text = system.read_text(path)
     if text is None:
-        msg = f"{path}: cannot be read ({system.refusal(path)})"
-        raise ValueError(msg)
+        raise DetectionError(path, f"cannot be read ({system.refusal(path)})")
     properties = dict.fromkeys(PROPERTIES, 0)
     for line in text.splitlines():
         name, _, value = line.partition(" ")
         if name in properties and not value.strip().isdigit():
-            msg = f"{path}: {line!r} is no property; expected {name!r} and a number"
-            raise ValueError(msg)
+            raise DetectionError(path, f"{line!r} is no property; expected {name!r} and a number")
         if name in properties:
             properties[name] = int(value)
     return properties
@@ -169,7 +176,7 @@ def _read_override(system: System, node: int) -> str:
         return ""
     match = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", value)
     if not match:
-        msg = f"{name}={value}: expected major.minor.stepping, such as 10.3.0"
-        raise ValueError(msg)
+        source = f"{name}={value}"
+        raise DetectionError(source, "expected major.minor.stepping, such as 10.3.0")
     major, minor, stepping = map(int, match.groups())
     return target_name(major * 10000 + minor * 100 + stepping)
