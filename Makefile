@@ -6,7 +6,7 @@ CACHE := .cache
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
-.PHONY: help setup demo test lint typecheck contracts docs bench corpus debian clean
+.PHONY: help setup demo test lint typecheck contracts docs bench corpus debian bazel extension clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile
@@ -52,6 +52,13 @@ corpus: setup    ## the long run: every ELF file of this machine and of LLVM 15,
 
 debian: setup    ## Debian's real ROCm packages become wheels, installed and used
 	bash examples/debian/run.sh
+
+bazel: setup     ## the example for JAX: Bazel builds, rocwheel assembles, JAX discovers the plugin
+	$(BIN)/rocwheel build --artifact-dir src/rocwheel/sample --dest-dir $(CACHE)/bazel-sdk --quiet
+	bash examples/bazel/run.sh $(CACHE)/bazel-sdk/dist
+
+extension: setup ## a HIP extension built against the packages that make debian left
+	bash examples/hip-extension/run.sh
 
 clean:           ## remove what the other targets made, but not downloads
 	rm -rf $(VENV) demo site build dist

@@ -1,0 +1,26 @@
+"""The HIP extension of examples/, built against Debian's ROCm as Python packages; the long run of that example."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGES = ROOT / ".cache/debian-run/away/packages/dist"
+NEEDED = ("cmake", "g++", "unzip")
+MISSING = [tool for tool in NEEDED if shutil.which(tool) is None]
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+@pytest.mark.skipif(not PACKAGES.is_dir(), reason="Debian's ROCm is not made into packages yet: make debian")
+def test_the_extension_passes_the_audit_with_nothing_mended_and_loads(tmp_path: Path) -> None:
+    command = ["bash", str(ROOT / "examples/hip-extension/run.sh"), str(PACKAGES), str(tmp_path / "run")]
+    finished = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert finished.returncode == 0, finished.stdout[-5000:]
+    assert "0 errors, 0 warnings, 0 notes" in finished.stdout
+    assert "RUNPATH   $ORIGIN/../_rocm_sdk_core/lib " in finished.stdout
+    assert finished.stdout.splitlines()[-1] in {"HIP says: hipErrorInvalidDevice", "[12.0, 24.0]"}
