@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.bundle_sequence import iter_bundles, iter_entry
+from rocwheel.binary.bundle_sequence import iter_bundles, iter_entries, iter_entry
 from rocwheel.binary.compressed_bundle import compress_bundle
 from rocwheel.binary.device_error import DeviceCodeError
 from rocwheel.binary.offload_bundle import BundlePart, write_offload_bundle
@@ -51,6 +51,14 @@ def test_known_starts_are_used_after_long_padding() -> None:
 def test_payload_of_an_entry_is_given(data: bytes) -> None:
     [bundle] = iter_bundles(memoryview(data), name="x")
     assert b"".join(iter_entry(memoryview(data), bundle, bundle.plain.entries[0])) == b"code"
+
+
+def test_entries_are_given_in_one_pass_over_their_bundle(fixture: Fixture) -> None:
+    data = fixture("edge/two.ccob.fatbin")
+    bundle = next(iter_bundles(data, name="x"))
+    entries = bundle.plain.device_entries
+    pieces = [(entry.spelling, len(piece)) for entry, piece in iter_entries(data, bundle, entries)]
+    assert pieces == [(entry.spelling, entry.size) for entry in entries]
 
 
 def test_bytes_between_bundles_that_are_no_bundle_are_refused_with_their_place() -> None:

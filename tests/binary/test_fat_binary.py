@@ -93,3 +93,15 @@ def test_wrapper_that_points_to_no_bundle_is_refused(fixture: Fixture) -> None:
     message = "libx.so: offset 0x1040: a wrapper points here; expected the start of a bundle"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         list(read(memoryview(data)).iter_bundles(memoryview(data)))
+
+
+def test_wrapper_that_points_out_of_the_section_is_refused(fixture: Fixture) -> None:
+    data = bytearray(fixture("v22/libtwo.plain.so"))
+    wrapper = read(memoryview(data)).wrappers[1]
+    assert wrapper.pointer.stored_at is not None
+    data[wrapper.pointer.stored_at : wrapper.pointer.stored_at + 8] = (0x77777).to_bytes(8, "little")
+    message = (
+        f"libx.so: offset {wrapper.offset:#x}: a wrapper that points to address 0x77777; expected one in .hip_fatbin"
+    )
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        list(read(memoryview(data)).iter_bundles(memoryview(data)))

@@ -54,11 +54,31 @@ def test_code_is_extracted_for_each_target_of_each_bundle(run: Run, tmp_path: Pa
     status, out, _ = run(
         "device", "extract", FIXTURES / "v22/libtwo.ccob.so", "-t", "gfx90a:xnack+", "-t", "gfx906", "-d", tmp_path
     )
-    names = [f"libtwo.ccob.so.{number}.{target}.co" for number in (0, 1) for target in ("gfx90a-xnack+", "gfx906")]
+    names = [f"libtwo.ccob.so.{number}.{target}.co" for number in (0, 1) for target in ("gfx906", "gfx90a-xnack+")]
     assert status == 0
     assert out.splitlines() == [str(tmp_path / name) for name in names]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
-    assert (tmp_path / names[0]).read_bytes()[:4] == b"\x7fELF"
+    assert all((tmp_path / name).read_bytes()[:4] == b"\x7fELF" for name in names)
+
+
+def test_targets_to_extract_may_be_a_family(run: Run, tmp_path: Path) -> None:
+    arguments = ("-t", "gfx103X-all;gfx906", "--allow-missing", "-d", tmp_path)
+    status, out, err = run("device", "extract", FIXTURES / "v22/libtwo.plain.so", *arguments)
+    assert (status, err) == (0, "")
+    assert [Path(line).name.split(".")[-2] for line in out.splitlines()] == ["gfx906", "gfx1030"] * 2
+
+
+def test_bundle_that_declares_more_than_the_limit_is_not_extracted(run: Run, tmp_path: Path) -> None:
+    bomb, output = tmp_path / "bomb.ccob", tmp_path / "code"
+    data = bytearray((FIXTURES / "v22/saxpy.ccob.hipfb").read_bytes())
+    data[16:24] = (5 << 30).to_bytes(8, "little")
+    bomb.write_bytes(data)
+    status, _, err = run("device", "extract", bomb, "-d", output)
+    message = "holds a bundle of 5368709120 bytes; expected at most 4294967296, the limit set here. Set a higher limit"
+    assert (status, err.count(message), output.exists()) == (2, 1, False)
+    status, _, err = run("device", "extract", bomb, "-d", output, "--limit", "5")
+    assert (status, "bytes; expected 5368709120, as its header declares" in err) == (2, True)
+    assert list(output.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -133,6 +153,16 @@ def test_all_known_targets_are_added_on_request(run: Run, tmp_path: Path) -> Non
         "gfx1035",
         "gfx1036",
     ]
+
+
+def test_folder_is_not_trimmed(run: Run, tmp_path: Path) -> None:
+    status, _, err = run("device", "prune", tmp_path, "-k", "gfx906", "--trim", "-o", tmp_path / "out")
+    assert (status, err) == (2, f"error: {tmp_path}: a folder; expected one shared library for --trim\n")
+
+
+def test_quiet_list_tells_no_warnings(run: Run) -> None:
+    assert run("device", "list", FIXTURES / "edge/dup.hipfb")[2] != ""
+    assert run("device", "list", FIXTURES / "edge/dup.hipfb", "--quiet")[2] == ""
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_other_pair_is_accepted_by_force_only() -> None:
         ("gfx1030", "FROM=TO: 'gfx1030'; expected FROM=TO[,TO...], such as gfx1030=gfx1031,gfx1032"),
         ("gfx1030=", "FROM=TO: 'gfx1030='; expected FROM=TO[,TO...], such as gfx1030=gfx1031,gfx1032"),
         ("gfx942=extended", "FROM=TO: no rule says that code for gfx942 runs on any other GPU"),
-        ("gfx1030=gfx1031,GFX", "FROM=TO: 'GFX' is no target id because of the processor 'GFX'"),
+        ("gfx1030=gfx1031,GFX", "FROM=TO: 'GFX' is no known GPU target, family or policy"),
     ],
 )
 def test_text_that_is_no_pair_is_refused(text: str, message: str) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.target_id import TargetId
 
-__all__ = ["Bundle", "is_bundle", "iter_bundles", "iter_entry", "read_bundle"]
+__all__ = ["Bundle", "is_bundle", "iter_bundles", "iter_entries", "iter_entry", "read_bundle"]
 
 _BLOCK = 1 << 20
 _ZEROS = bytes(_BLOCK)
@@ -117,17 +117,28 @@ def _skip_zeros(data: memoryview, position: int, stop: int) -> int:
     return stop
 
 
-def iter_entry(data: memoryview, bundle: Bundle, entry: BundleEntry) -> Iterator[bytes | memoryview]:
-    """Give the payload of ``entry``, decompressing block by block and keeping nothing else.
+def iter_entries(
+    data: memoryview, bundle: Bundle, entries: Sequence[BundleEntry]
+) -> Iterator[tuple[BundleEntry, bytes | memoryview]]:
+    """Give the payloads of ``entries`` piece by piece, each with its entry, in one pass over the bundle.
 
-    ``data`` is what ``bundle`` was found in. Raises `DeviceCodeError` for a damaged payload.
+    ``data`` is what ``bundle`` was found in. A compressed one is decompressed block by block, and nothing else is kept.
+    Raises `DeviceCodeError` for a damaged payload.
     """
     if bundle.compressed is None:
-        yield data[bundle.start + entry.offset : bundle.start + entry.stop]
+        for entry in entries:
+            yield entry, data[bundle.start + entry.offset : bundle.start + entry.stop]
         return
     begin = 0
     for block in iter_decompressed(data[bundle.start :], bundle.compressed, place=bundle.place):
         end = begin + len(block)
-        if begin < entry.stop and entry.offset < end:
-            yield memoryview(block)[max(entry.offset - begin, 0) : entry.stop - begin]
+        for entry in entries:
+            if begin < entry.stop and entry.offset < end:
+                yield entry, memoryview(block)[max(entry.offset - begin, 0) : entry.stop - begin]
         begin = end
+
+
+def iter_entry(data: memoryview, bundle: Bundle, entry: BundleEntry) -> Iterator[bytes | memoryview]:
+    """Give the payload of one entry, as `iter_entries` does."""
+    for _, piece in iter_entries(data, bundle, [entry]):
+        yield piece

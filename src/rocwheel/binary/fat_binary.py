@@ -57,16 +57,21 @@ class FatBinary(msgspec.Struct, frozen=True):
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """Where wrappers point to, counted from the section's start, in rising order."""
-        return tuple(
-            sorted(
-                {
-                    start
-                    for wrapper in self.wrappers
-                    if 0 <= (start := wrapper.pointer.target - self.section.address) < self.section.size
-                }
+        """Where wrappers point to, counted from the section's start, in rising order.
+
+        Raises `DeviceCodeError` for a wrapper that points elsewhere.
+        """
+        return tuple(sorted({self._start_of(wrapper) for wrapper in self.wrappers}))
+
+    def _start_of(self, wrapper: Wrapper) -> int:
+        start = wrapper.pointer.target - self.section.address
+        if not 0 <= start < self.section.size:
+            raise DeviceCodeError(
+                Place(self.name, wrapper.offset),
+                f"a wrapper that points to address {wrapper.pointer.target:#x}",
+                expected=f"one in .hip_fatbin, {self.section.size} bytes from {self.section.address:#x}",
             )
-        )
+        return start
 
     def view(self, data: memoryview) -> memoryview:
         """Return the section's bytes out of the file's."""
@@ -79,8 +84,9 @@ class FatBinary(msgspec.Struct, frozen=True):
         """
         if self.is_kpacked:
             return
-        missing = dict.fromkeys(self.starts)
-        for bundle in iter_bundles(self.view(data), name=self.name, base=self.section.offset, starts=self.starts):
+        starts = self.starts
+        missing = dict.fromkeys(starts)
+        for bundle in iter_bundles(self.view(data), name=self.name, base=self.section.offset, starts=starts):
             missing.pop(bundle.start, None)
             yield bundle
         if missing:

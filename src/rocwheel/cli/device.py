@@ -14,7 +14,6 @@ from rocwheel.binary.bundle_readers import reader_of
 from rocwheel.binary.device_facts import DeviceFacts, read_device_facts
 from rocwheel.binary.device_rewrite import RewriteReport, rewrite_device_code
 from rocwheel.binary.retarget import Retarget
-from rocwheel.binary.target_id import parse_target_id
 from rocwheel.cli._app import app
 from rocwheel.cli.inspect import describe_bundle
 from rocwheel.cli.output import (
@@ -30,6 +29,7 @@ from rocwheel.cli.targets import read_targets
 from rocwheel.errors import InputError
 from rocwheel.files import FileRange
 from rocwheel.targets.compatible_code import parse_pairs
+from rocwheel.targets.detection import native_targets
 from rocwheel.targets.extraction import MatchRule, extract_code
 from rocwheel.targets.pruning import Prune
 from rocwheel.targets.tree_pruning import TreePruning, prune_tree
@@ -49,6 +49,9 @@ RocmOption = Annotated[
     str, typer.Option("--rocm", metavar="VERSION", help="The oldest ROCm release whose runtime has to read the result.")
 ]
 LevelOption = Annotated[int, typer.Option("--level", min=1, max=22, help="How hard zstd tries.")]
+LimitOption = Annotated[
+    int, typer.Option("--limit", metavar="GIB", min=1, help="The largest bundle to decompress, in GiB.")
+]
 JobsOption = Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many bundles to work on at a time.")]
 
 TrimOption = Annotated[
@@ -56,6 +59,7 @@ TrimOption = Annotated[
 ]
 
 _JOBS = os.cpu_count() or 1
+_GIB = 1 << 30
 
 
 @device_app.callback()
@@ -90,7 +94,7 @@ def _print_entries(facts: DeviceFacts, *, quiet: bool) -> None:
             typer.echo(f"  {entry.size:>12}  {entry.id}")
     for entry in facts.entries:
         typer.echo(f"  {entry.size:>12}  {entry.id} {entry.target}")
-    for problem in facts.problems:
+    for problem in () if quiet else facts.problems:
         messages.print(f"warning: {problem}", markup=False)
 
 
@@ -98,13 +102,15 @@ def _print_entries(facts: DeviceFacts, *, quiet: bool) -> None:
 def extract(
     file: FileArgument,
     target: Annotated[
-        list[str] | None, typer.Option("--target", "-t", help="A target id; all if none is given.")
+        list[str] | None,
+        typer.Option("--target", "-t", metavar="TARGETS", help="Targets in any spelling; all if none is given."),
     ] = None,
     *,
     rule: Annotated[MatchRule, typer.Option(help="Which code is the one for a target.")] = MatchRule.EXACT,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Pass over bundles without such code.")
     ] = False,
+    limit: LimitOption = 4,
     dest_dir: Annotated[Path, typer.Option("--dest-dir", "-d", metavar="DIR", help="Where to write.")] = Path(),
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -115,8 +121,8 @@ def extract(
     Example: rocwheel device extract librocsparse.so --target gfx90a:xnack- --dest-dir code
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    targets = [parse_target_id(text, source="--target") for text in target or []]
-    extracted = extract_code(file, dest_dir, targets, rule=rule, allow_missing=allow_missing)
+    targets = read_targets(target).ids if target else ()
+    extracted = extract_code(file, dest_dir, targets, rule=rule, allow_missing=allow_missing, limit=limit * _GIB)
     if as_json:
         print_json("device-extract", 1, {"files": extracted})
     elif not quiet:
@@ -134,6 +140,7 @@ def compress(
         int | None, typer.Option(help="Insist on a header version, 2 or 3. [default: what most ROCm releases read]")
     ] = None,
     level: LevelOption = 9,
+    limit: LimitOption = 4,
     trim: TrimOption = False,
     jobs: JobsOption = _JOBS,
     as_json: JsonOption = False,
@@ -148,7 +155,7 @@ def compress(
     Example: rocwheel device compress librocsparse.so -o small/librocsparse.so --rocm 6.4
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    storage = Storage(compress=True, version=header_version, rocm=rocm, level=level)
+    storage = Storage(compress=True, version=header_version, rocm=rocm, level=level, limit=limit * _GIB)
     _rewrite(file, output, None, storage, trim=trim, jobs=jobs, as_json=as_json, quiet=quiet)
 
 
@@ -168,6 +175,7 @@ def prune(
     ] = False,
     rocm: RocmOption = "",
     level: LevelOption = 9,
+    limit: LimitOption = 4,
     trim: TrimOption = False,
     jobs: JobsOption = _JOBS,
     as_json: JsonOption = False,
@@ -182,7 +190,9 @@ def prune(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     edit = Prune(tuple(read_targets(keep)), allow_empty)
-    storage = Storage(compress=compressed, rocm=rocm, level=level)
+    storage = Storage(compress=compressed, rocm=rocm, level=level, limit=limit * _GIB)
+    if trim and path.is_dir():
+        raise InputError(path, "a folder", expected="one shared library for --trim")
     if not path.is_dir():
         _rewrite(path, output, edit, storage, trim=trim, jobs=jobs, as_json=as_json, quiet=quiet)
         return
@@ -206,7 +216,12 @@ def _print_pruning(report: TreePruning, output: Path, *, verbose: bool) -> None:
 
 @device_app.command()
 def retarget(
-    pair: Annotated[str, typer.Argument(metavar="FROM=TO[,TO...]", help="TO may be 'extended': all that are known.")],
+    pair: Annotated[
+        str,
+        typer.Argument(
+            metavar="FROM=TO[,TO...]", help="Targets in any spelling; TO may be 'extended': all that are known."
+        ),
+    ],
     file: FileArgument,
     output: OutputOption,
     *,
@@ -217,6 +232,7 @@ def retarget(
     compressed: Annotated[bool, typer.Option("--compress", help="Compress plain bundles, too: makes room.")] = False,
     rocm: RocmOption = "",
     level: LevelOption = 9,
+    limit: LimitOption = 4,
     trim: TrimOption = False,
     jobs: JobsOption = _JOBS,
     as_json: JsonOption = False,
@@ -228,8 +244,8 @@ def retarget(
     Example: rocwheel device retarget gfx1030=gfx1031,gfx1032 librocsparse.so --compress -o more/librocsparse.so
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    edit = Retarget(parse_pairs(pair, force=force), verify)
-    storage = Storage(compress=compressed, rocm=rocm, level=level)
+    edit = Retarget(parse_pairs(pair, force=force, native=native_targets), verify)
+    storage = Storage(compress=compressed, rocm=rocm, level=level, limit=limit * _GIB)
     report = _rewrite(file, output, edit, storage, trim=trim, jobs=jobs, as_json=as_json, quiet=quiet)
     if not report.changed and not quiet:
         messages.print(f"note: nothing to do for {pair} in {file}", markup=False)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rocwheel.binary.retarget import TargetPair
-from rocwheel.binary.target_id import TargetId, parse_target_id
+from rocwheel.binary.target_id import TargetId
 from rocwheel.errors import InputError
 from rocwheel.targets.code_rules import find_relabelling, relabelled_agents
+from rocwheel.targets.target_set import parse_known_target, parse_target_set
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 __all__ = ["extended_pairs", "parse_pairs"]
 
@@ -15,18 +21,22 @@ def extended_pairs(processor: str) -> tuple[TargetPair, ...]:
     return tuple(TargetPair(TargetId(processor), TargetId(agent)) for agent in relabelled_agents(processor))
 
 
-def parse_pairs(text: str, *, force: bool = False, source: str = "FROM=TO") -> tuple[TargetPair, ...]:
-    """Parse ``gfx1030=gfx1031,gfx1032``; ``gfx1030=extended`` stands for every target that a rule names.
+def parse_pairs(
+    text: str, *, force: bool = False, source: str = "FROM=TO", native: Callable[[], Sequence[str]] | None = None
+) -> tuple[TargetPair, ...]:
+    """Parse ``gfx1030=gfx1031,gfx1032``, either side in the grammar of `parse_target_set`.
 
+    ``gfx1030=extended`` stands for every target that a rule names; code for GPUs of its own target needs no pair.
     Raises `InputError`, led by ``source``, for text of another form, and for pairs without a rule unless ``force``.
     """
     code_text, equals, agents_text = text.partition("=")
     if not equals or not agents_text:
         raise InputError(source, f"{text!r}", expected="FROM=TO[,TO...], such as gfx1030=gfx1031,gfx1032")
-    code = parse_target_id(code_text, source=source)
+    code = parse_known_target(code_text, source=source)
     if agents_text == "extended":
         return _require_some(extended_pairs(code.processor), code_text, source)
-    pairs = tuple(TargetPair(code, parse_target_id(agent, source=source)) for agent in agents_text.split(","))
+    agents = parse_target_set(agents_text, source=source, native=native)
+    pairs = tuple(TargetPair(code, agent) for agent in agents if agent != code)
     for pair in pairs:
         if find_relabelling(pair.code.processor, pair.agent.processor) is None and not force:
             raise InputError(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundle_sequence import Bundle, iter_entry
+from rocwheel.binary.bundle_sequence import Bundle, iter_entries
+from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT
 from rocwheel.binary.device_code import read_device_code
 from rocwheel.binary.device_error import DeviceCodeError
 from rocwheel.errors import InputError, ProblemsError
@@ -62,12 +64,14 @@ def extract_code(
     *,
     rule: MatchRule = MatchRule.EXACT,
     allow_missing: bool = False,
+    limit: int = RAW_SIZE_LIMIT,
 ) -> tuple[ExtractedCode, ...]:
     """Write the code of ``source`` for each of ``targets`` (for all, if there are none) to ``dest_dir``.
 
     Files are named after the source, the number of the bundle and the target of the entry. Compressed bundles are
-    streamed, whatever their size. Raises `InputError` when the file has no bundles or is damaged, and `ProblemsError`
-    for bundles without code for a target, unless ``allow_missing``; nothing is written then.
+    streamed, each once. Raises `InputError` when the file has no bundles or is damaged, when a bundle decompresses to
+    more than ``limit`` bytes, and `ProblemsError` for bundles without code for a target, unless ``allow_missing``;
+    nothing is written then.
     """
     with FileRange.whole(source).map() as data:
         code = read_device_code(data, name=str(source))
@@ -75,23 +79,38 @@ def extract_code(
         if code is None or not bundles:
             raise InputError(source, "no bundles of device code", expected="a fat binary or a file of bundles")
         chosen = _choose_all(source, bundles, targets, rule, allow_missing=allow_missing)
+        for bundle, _ in chosen:
+            _require_size(bundle, limit)
         view = code.view(data)
-        return tuple(_write_entry(view, bundle, entry, source, dest_dir) for bundle, entry in chosen)
+        return tuple(
+            written for bundle, entries in chosen for written in _write_bundle(view, bundle, entries, source, dest_dir)
+        )
+
+
+def _require_size(bundle: Bundle, limit: int) -> None:
+    if bundle.raw_size > limit:
+        raise DeviceCodeError(
+            bundle.place,
+            f"holds a bundle of {bundle.raw_size} bytes",
+            expected=f"at most {limit}, the limit set here",
+            remedy="Set a higher limit if you trust the file.",
+        )
 
 
 def _choose_all(
     source: Path, bundles: Sequence[Bundle], targets: Sequence[TargetId], rule: MatchRule, *, allow_missing: bool
-) -> list[tuple[Bundle, BundleEntry]]:
-    chosen: dict[tuple[int, int], tuple[Bundle, BundleEntry]] = {}
+) -> list[tuple[Bundle, list[BundleEntry]]]:
+    chosen: list[tuple[Bundle, list[BundleEntry]]] = []
     problems = []
     for bundle in bundles:
         found = {target: choose_entry(bundle, target, rule) for target in targets}
         entries = found.values() if targets else [entry for entry in bundle.plain.device_entries if entry.size]
-        chosen |= {(bundle.start, entry.offset): (bundle, entry) for entry in entries if entry}
+        each_once = {entry.offset: entry for entry in entries if entry}
+        chosen += [(bundle, list(each_once.values()))] if each_once else []
         problems += [_missing(bundle, target, rule) for target, entry in found.items() if entry is None]
     if problems and not (allow_missing and chosen):
         raise problems[0] if len(problems) == 1 else ProblemsError(str(source), problems)
-    return list(chosen.values())
+    return chosen
 
 
 def _missing(bundle: Bundle, target: TargetId, rule: MatchRule) -> DeviceCodeError:
@@ -102,11 +121,19 @@ def _missing(bundle: Bundle, target: TargetId, rule: MatchRule) -> DeviceCodeErr
     )
 
 
-def _write_entry(view: memoryview, bundle: Bundle, entry: BundleEntry, source: Path, dest_dir: Path) -> ExtractedCode:
-    assert entry.target is not None
+def _write_bundle(
+    view: memoryview, bundle: Bundle, entries: Sequence[BundleEntry], source: Path, dest_dir: Path
+) -> list[ExtractedCode]:
+    """Write all ``entries`` in one pass over the bundle; their files appear only when all are whole."""
     number = bundle.place.bundle or 0
-    path = dest_dir / f"{source.name}.{number}.{file_name_spelling(entry.target)}.co"
-    with atomic_file(path) as file:
-        for piece in iter_entry(view, bundle, entry):
-            file.write(piece)
-    return ExtractedCode(str(path), number, str(entry.target), entry.size)
+    paths = {entry.offset: dest_dir / f"{source.name}.{number}.{_file_name(entry)}.co" for entry in entries}
+    with ExitStack() as stack:
+        files = {offset: stack.enter_context(atomic_file(path)) for offset, path in paths.items()}
+        for entry, piece in iter_entries(view, bundle, entries):
+            files[entry.offset].write(piece)
+    return [ExtractedCode(str(paths[entry.offset]), number, str(entry.target), entry.size) for entry in entries]
+
+
+def _file_name(entry: BundleEntry) -> str:
+    assert entry.target is not None
+    return file_name_spelling(entry.target)
