@@ -231,6 +231,16 @@ def test_a_folder_that_is_a_file_is_a_failure(tmp_path: Path) -> None:
         AtomicFile(path)
 
 
+def test_a_device_or_pipe_under_the_final_name_is_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    expected = f"{pipe}: is no regular file, which could be replaced. Name another output."
+    with pytest.raises(WorkError, match=re.escape(expected)):
+        AtomicFile(pipe)
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
 def test_a_folder_under_the_final_name_is_a_failure_that_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "file.whl"
     path.mkdir()

@@ -6,7 +6,7 @@ import mmap
 import os
 import tempfile
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -43,10 +43,11 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
         return FileRange(self.path, self.offset + start, stop - start)
 
     @contextmanager
-    def map(self) -> Iterator[memoryview]:
+    def map(self, *, touched: int | None = None) -> Iterator[memoryview]:
         """Map the range read-only; pages are read when touched and leave with the block.
 
-        Raises `InputError` when the file can't be opened or has become shorter than the range.
+        ``touched`` is how many bytes the block will look at, if not all of them. Raises `InputError` when the file
+        can't be opened or has become shorter than the range.
         """
         if self.size == 0:
             yield memoryview(b"")
@@ -57,7 +58,7 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
         except OSError as e:
             raise _read_error(self.path, e) from e
         # Not closed by hand: the mapping ends with its last view, wherever that one is still held.
-        with _releasing_pages(mapping):
+        with _releasing_pages(mapping) if _is_large(touched, self.size) else nullcontext():
             yield memoryview(mapping)[self.offset - start :]
 
 
@@ -68,15 +69,16 @@ def _mapped(path: Path, start: int, stop: int) -> mmap.mmap:
         return mmap.mmap(file.fileno(), stop - start, access=mmap.ACCESS_READ, offset=start)
 
 
+def _is_large(touched: int | None, size: int) -> bool:
+    return (size if touched is None else touched) >= _RELEASED_FROM
+
+
 @contextmanager
 def _releasing_pages(mapping: mmap.mmap) -> Iterator[None]:
     """Keep letting go of the pages of a large mapping while a codec or a hash passes over it.
 
     Touched pages of a mapped file count as resident memory; let go of, they are a soft fault away in the page cache.
     """
-    if len(mapping) < _RELEASED_FROM:
-        yield
-        return
     done = threading.Event()
 
     def release() -> None:
@@ -113,6 +115,9 @@ class AtomicFile:
         self.path = path
         self._mode = mode
         with self._reporting():
+            if path.exists() and not (path.is_file() or path.is_dir()):
+                # Taking the name of a device or a pipe would replace it: as root, even /dev/null.
+                raise WorkError(path, "is no regular file, which could be replaced", remedy="Name another output.")
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, self._temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
