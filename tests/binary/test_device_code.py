@@ -11,7 +11,10 @@ from rocwheel.binary.device_error import Place
 from rocwheel.binary.offload_bundle import read_offload_bundle
 
 if TYPE_CHECKING:
-    from tests.binary.conftest import Fixture
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.binary.conftest import Fixture, Run
 
 TWO = ["gfx1030", "gfx906", "gfx90a:xnack+"]
 
@@ -25,7 +28,8 @@ TWO = ["gfx1030", "gfx906", "gfx90a:xnack+"]
         ("edge/two.v18.ccob.fatbin", TWO),
         ("edge/big.22.ccob", ["gfx1030"]),
         ("edge/hostonly.hipfb", []),
-        ("v19/saxpy.rdc.o", []),
+        ("v19/saxpy.rdc.o", TWO),
+        ("v23/saxpy.rdc.o", TWO),
         ("mach/flags.22", []),
     ],
 )
@@ -37,3 +41,11 @@ def test_target_of_a_code_object_by_itself_is_named(fixture: Fixture) -> None:
     data = fixture("v22/saxpy.hipfb")
     entry = read_offload_bundle(data, place=Place("x")).device_entries[3]
     assert [str(target) for target in device_targets(data[entry.offset : entry.stop], name="x.co")] == ["gfx90a:xnack+"]
+
+
+def test_targets_of_a_static_library_are_those_of_its_members(
+    fixture_path: Callable[[str], Path], run_tool: Run, tmp_path: Path
+) -> None:
+    archive, members = tmp_path / "libx.a", ["v19/vadd.plain.o", "v23/saxpy.rdc.o", "mach/flags.22"]
+    run_tool(["ar", "rcs", str(archive), *(str(fixture_path(name)) for name in members)])
+    assert [str(target) for target in device_targets(memoryview(archive.read_bytes()), name="libx.a")] == TWO

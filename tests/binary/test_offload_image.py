@@ -71,6 +71,19 @@ def test_members_of_a_static_library_are_found(
     assert facts is not None
     assert facts.container == "archive"
     assert facts.entries[0].id == "an_object_file_with_a_long_name.o:hip-amdgcn-amd-amdhsa"
+    [bundle] = facts.bundles
+    assert bytes(data[bundle.offset : bundle.offset + 24]) == b"__CLANG_OFFLOAD_BUNDLE__"
+    assert [entry.target for entry in bundle.entries] == ["gfx1030", "gfx906", "gfx90a:xnack+"]
+
+
+def test_image_for_another_makers_processor_is_told_as_it_is_spelled(fixture: Fixture) -> None:
+    data = bytearray(fixture("v23/saxpy.rdc.o"))
+    triple, arch = data.index(b"amdgcn-amd-amdhsa\0"), data.index(b"gfx906\0")
+    data[triple : triple + 18] = b"nvptx64-nv-cuda\0\0\0"
+    data[arch : arch + 7] = b"sm_80\0\0"
+    facts = read_device_facts(memoryview(data), name="x.o")
+    assert facts is not None
+    assert "sm_80" in [entry.target for entry in facts.entries]
 
 
 def test_damaged_static_library_is_refused() -> None:

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.ar_archive import is_ar_archive, iter_ar_members
 from rocwheel.binary.bundle_sequence import Bundle, is_bundle, iter_bundles
 from rocwheel.binary.code_object import CodeObject, is_code_object, read_code_object
 from rocwheel.binary.device_error import Place
 from rocwheel.binary.fat_binary import FatBinary, read_fat_binary
+from rocwheel.binary.offload_image import read_offload_images
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,11 +64,22 @@ def read_device_code(data: memoryview, *, name: str) -> DeviceCode | None:
 def device_targets(data: memoryview, *, name: str) -> tuple[TargetId, ...]:
     """Return every target that the file ``name`` has code for, each once, in order of appearance.
 
-    Of compressed bundles only the head is decompressed. Raises `InputError` for damaged files.
+    In object files the images of both offload drivers count, in archives those of every member. Of compressed bundles
+    only the head is decompressed. Raises `InputError` for damaged files.
     """
+    return tuple(dict.fromkeys(_iter_targets(data, name)))
+
+
+def _iter_targets(data: memoryview, name: str) -> Iterator[TargetId]:
+    if is_ar_archive(data):
+        for member in iter_ar_members(data, name=name):
+            yield from _iter_targets(data[member.offset : member.offset + member.size], f"{name}({member.name})")
+        return
     code = read_device_code(data, name=name)
     if code is None:
-        return ()
-    if code.code_object is not None:
-        return (code.code_object.target,) if code.code_object.target else ()
-    return tuple(dict.fromkeys(target for bundle in code.iter_bundles(data) for target in bundle.targets))
+        yield from (image.target for image in read_offload_images(data, name=name) if image.target)
+    elif code.code_object is not None:
+        yield from (code.code_object.target,) if code.code_object.target else ()
+    else:
+        for bundle in code.iter_bundles(data):
+            yield from bundle.targets

@@ -17,13 +17,11 @@ from rocwheel.binary.offload_image import read_offload_images
 from rocwheel.files import release_pages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from rocwheel.binary.bundle_sequence import Bundle
 
 __all__ = ["BundleFacts", "DeviceFacts", "EntryFacts", "TargetFacts", "read_device_facts", "summarize_targets"]
-
-_ELF64 = b"\x7fELF\x02\x01"
 
 
 class EntryFacts(msgspec.Struct, frozen=True):
@@ -88,6 +86,8 @@ def read_device_facts(data: memoryview, *, name: str, deep: bool = False) -> Dev
     With ``deep``, compressed bundles are decompressed, to check their hashes and to count their kernels.
     Raises `InputError` for damaged files.
     """
+    if is_ar_archive(data):
+        return _read_archive(data, name, deep=deep)
     code = read_device_code(data, name=name)
     if code is None:
         return _read_images(data, name)
@@ -98,23 +98,36 @@ def read_device_facts(data: memoryview, *, name: str, deep: bool = False) -> Dev
     return _read_bundles(data, code, deep=deep)
 
 
-def _read_images(data: memoryview, name: str) -> DeviceFacts | None:
-    entries = [
-        EntryFacts(f"{member}{image.kind}-{image.triple}", str(image.target or "unknown"), image.size, image.size)
-        for member, content in _object_files(data, name)
-        if bytes(content[: len(_ELF64)]) == _ELF64
-        for image in read_offload_images(content, name=f"{name}({member.rstrip(':')})" if member else name)
-    ]
-    container = "archive" if is_ar_archive(data) else "object file"
-    return DeviceFacts(container=container, entries=tuple(entries)) if entries else None
-
-
-def _object_files(data: memoryview, name: str) -> Iterator[tuple[str, memoryview]]:
-    if not is_ar_archive(data):
-        yield "", data
-        return
+def _read_archive(data: memoryview, name: str, *, deep: bool) -> DeviceFacts | None:
+    """Gather what all members hold; bundles are numbered through, and placed in the archive."""
+    bundles: list[BundleFacts] = []
+    entries: list[EntryFacts] = []
+    problems: list[str] = []
+    wrappers = 0
     for member in iter_ar_members(data, name=name):
-        yield f"{member.name}:", data[member.offset : member.offset + member.size]
+        content = data[member.offset : member.offset + member.size]
+        facts = read_device_facts(content, name=f"{name}({member.name})", deep=deep)
+        if facts is None:
+            continue
+        for bundle in facts.bundles:
+            place = {"number": len(bundles), "offset": bundle.offset + member.offset}
+            bundles.append(msgspec.structs.replace(bundle, **place))
+        entries += [msgspec.structs.replace(entry, id=f"{member.name}:{entry.id}") for entry in facts.entries]
+        problems += facts.problems
+        wrappers += facts.wrappers
+    if not bundles and not entries:
+        return None
+    return DeviceFacts(
+        container="archive", wrappers=wrappers, bundles=tuple(bundles), entries=tuple(entries), problems=tuple(problems)
+    )
+
+
+def _read_images(data: memoryview, name: str) -> DeviceFacts | None:
+    entries = tuple(
+        EntryFacts(f"{image.kind}-{image.triple}", image.arch or "unknown", image.size, image.size)
+        for image in read_offload_images(data, name=name)
+    )
+    return DeviceFacts(container="object file", entries=entries) if entries else None
 
 
 def _read_bundles(data: memoryview, code: DeviceCode, *, deep: bool) -> DeviceFacts:
@@ -179,7 +192,7 @@ def _count(payload: memoryview, place: Place) -> int | None:
 
 def summarize_targets(facts: DeviceFacts) -> tuple[TargetFacts, ...]:
     """Sum up the code for each target, sorted by name; targets with code in all bundles miss none."""
-    groups = [bundle.entries for bundle in facts.bundles] or [facts.entries]
+    groups = [bundle.entries for bundle in facts.bundles] + ([facts.entries] if facts.entries else [])
     by_target: dict[str, list[tuple[int, EntryFacts]]] = defaultdict(list)
     for number, entries in enumerate(groups):
         for entry in entries:

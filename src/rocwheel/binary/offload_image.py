@@ -40,6 +40,8 @@ _ENTRY = struct.Struct("<HHIQQQQ")
 _STRING_SIZES = {1: 16, 2: 24}
 _KINDS = {1: "openmp", 2: "cuda", 4: "hip", 8: "sycl"}
 _STRING_LIMIT = 64
+_ELF64 = b"\x7fELF\x02\x01"
+_AMD = frozenset({"", "amdgcn", "spirv64"})
 
 
 class OffloadImage(msgspec.Struct, frozen=True):
@@ -47,26 +49,39 @@ class OffloadImage(msgspec.Struct, frozen=True):
 
     kind: str
     triple: str
+    arch: str
+    """The processor as it is spelled, which may be another maker's: ``sm_80``."""
     target: TargetId | None
     offset: int
     size: int
 
 
 def read_offload_images(data: memoryview, *, name: str) -> tuple[OffloadImage, ...]:
-    """Return every image in the 64-bit ELF object file ``data``; empty when it has none.
+    """Return every image in the 64-bit ELF object file ``data``; empty when it has none, and for any other file.
 
     Raises `ElfError` for damaged files and `DeviceCodeError` for damaged offload binaries.
     """
     images: list[OffloadImage] = []
+    if bytes(data[: len(_ELF64)]) != _ELF64:
+        return ()
     for section in read_sections(data, name=name):
         if section.name == _SECTION:
             images += _read_binaries(data, section, name)
         elif section.name.startswith(_SECTION_PREFIX):
-            place = Place(name, section.offset)
-            entry = BundleEntryId.parse(section.name.removeprefix(_SECTION_PREFIX), source=str(place))
-            if not entry.is_host:
-                images.append(OffloadImage(entry.kind, entry.triple, entry.target, section.offset, section.size))
+            images += _read_section(section, Place(name, section.offset))
     return tuple(images)
+
+
+def _read_section(section: Section, place: Place) -> Iterator[OffloadImage]:
+    text = section.name.removeprefix(_SECTION_PREFIX)
+    kind, _, rest = text.partition("-")
+    fields = rest.split("-", 4)
+    if kind != "host" and len(fields) == 5 and fields[0] not in _AMD:
+        yield OffloadImage(kind, "-".join(fields[:4]), fields[4], None, section.offset, section.size)
+        return
+    entry = BundleEntryId.parse(text, source=str(place))
+    if not entry.is_host:
+        yield OffloadImage(entry.kind, entry.triple, str(entry.target), entry.target, section.offset, section.size)
 
 
 def _read_binaries(data: memoryview, section: Section, name: str) -> Iterator[OffloadImage]:
@@ -102,9 +117,10 @@ def _read_entry(binary: memoryview, position: int, version: int, place: Place) -
         _require(row + _STRING_SIZES[version] <= len(binary), place, "a table of strings")
         key, value = struct.unpack_from("<QQ", binary, row)
         texts[_read_string(binary, key, place)] = _read_string(binary, value, place)
-    arch = texts.get("arch", "")
-    target = parse_target_id(arch, source=str(place)) if arch else None
-    return OffloadImage(_KINDS.get(kind, str(kind)), texts.get("triple", ""), target, place.offset + offset, size)
+    arch, triple = texts.get("arch", ""), texts.get("triple", "")
+    is_amd = triple.partition("-")[0] in _AMD
+    target = parse_target_id(arch, source=str(place)) if arch and is_amd else None
+    return OffloadImage(_KINDS.get(kind, str(kind)), triple, arch, target, place.offset + offset, size)
 
 
 def _read_string(binary: memoryview, offset: int, place: Place) -> str:
