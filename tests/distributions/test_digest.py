@@ -32,7 +32,8 @@ def test_a_digest_is_that_of_the_joined_bytes(parts: list[bytes]) -> None:
     for part in parts:
         hasher.update(part)
     assert hasher.digest() == digest_of(b"".join(parts))
-    assert digest_content(SequenceContent(tuple(map(BytesContent, parts)))) == digest_of(b"".join(parts))
+    sequence = SequenceContent(tuple(map(BytesContent, parts)))
+    assert digest_content(SequenceContent((sequence, BytesContent(b"tail")))) == digest_of(b"".join([*parts, b"tail"]))
 
 
 def test_a_digest_of_many_steps_is_that_of_the_whole() -> None:

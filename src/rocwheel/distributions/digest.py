@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from zlib_ng import zlib_ng
 
+from rocwheel.distributions.content import SequenceContent
 from rocwheel.files import release_pages
 
 if TYPE_CHECKING:
@@ -50,8 +51,17 @@ class Hasher:
 def digest_content(content: Content) -> Digest:
     """Hash a content step by step, whatever its size."""
     hasher = Hasher()
+    _feed(hasher, content)
+    return hasher.digest()
+
+
+def _feed(hasher: Hasher, content: Content) -> None:
+    if isinstance(content, SequenceContent):
+        # Part by part: a range of several parts would be copied.
+        for part in content.parts:
+            _feed(hasher, part)
+        return
     for start in range(0, content.size, _STEP):
         with content.open(start, min(start + _STEP, content.size)) as buffers:
             for buffer in buffers:
                 hasher.update(buffer)
-    return hasher.digest()

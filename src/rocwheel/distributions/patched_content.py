@@ -31,5 +31,5 @@ class PatchedContent(msgspec.Struct, frozen=True):
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
         """Map the file and give the patched range."""
-        with self.source.map() as data:
+        with self.source.map(touched=stop - start) as data:
             yield self.patch.apply(data, start, stop)
