@@ -113,9 +113,12 @@ def test_the_same_outputs_elsewhere_make_the_same_bytes(
 def test_pip_installs_the_pair_beside_the_sdk_and_the_plugin_loads(
     outputs: Path, sdk_dist: Path, tmp_path: Path
 ) -> None:
+    this, any_python = f"3.{sys.version_info.minor}", {"requires-python": ""}
     wheels = [
-        run_job("pjrt", outputs, tmp_path / "dist", sdk_dist).path,
-        run_job("plugin", outputs, tmp_path / "dist", sdk_dist, python=f"3.{sys.version_info.minor}").path,
+        run_job("pjrt", outputs, tmp_path / "dist", sdk_dist, description=changed("pjrt", **any_python)).path,
+        run_job(
+            "plugin", outputs, tmp_path / "dist", sdk_dist, description=changed("plugin", **any_python), python=this
+        ).path,
     ]
     site = tmp_path / "site"
     pip = [
