@@ -153,3 +153,13 @@ def test_header_beyond_what_the_runtime_reads_is_told() -> None:
 def test_damaged_bundle_is_refused_with_its_place(data: bytes, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(f"libx.so: bundle 3 at offset 0x1000: {message}")):
         read(data)
+
+
+def test_targets_of_which_one_leaves_open_what_another_names_are_told() -> None:
+    parts = [
+        BundlePart(f"hipv4-amdgcn-amd-amdhsa--{target}", (memoryview(b"x"),))
+        for target in ("gfx90a", "gfx90a:xnack+", "gfx906")
+    ]
+    data = memoryview(b"".join(write_offload_bundle(parts)))
+    problem = "the targets gfx90a and gfx90a:xnack+ are ambiguous: one names features that the other leaves open"
+    assert read_offload_bundle(data, place=Place("x")).find_problems() == (problem,)

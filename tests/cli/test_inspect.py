@@ -90,6 +90,34 @@ def test_doubtful_device_code_is_a_warning_and_exit_status_1(run: Run) -> None:
     assert (status, err) == (1, f"warning: {path}: bundle 0 at offset 0x0: {hashes}\n")
 
 
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (
+            (FIXTURES / "edge/v3.pad1.ccob").read_bytes(),
+            "1 bytes follow the compressed bundle, which LLVM's bundler refuses",
+        ),
+        (
+            (FIXTURES / "v22/saxpy.hipfb").read_bytes().replace(b"--gfx906", b"--gfx908", 1),
+            "bundle 0 at offset 0x0: the entry 'hipv4-amdgcn-amd-amdhsa--gfx908' holds code for gfx906",
+        ),
+    ],
+    ids=["trailing byte", "other processor"],
+)
+def test_what_readers_refuse_or_mistake_is_told(run: Run, tmp_path: Path, content: bytes, problem: str) -> None:
+    path = tmp_path / "x.hipfb"
+    path.write_bytes(content)
+    status, _, err = run(path)
+    assert (status, err.splitlines()[0]) == (1, f"warning: {path}: {problem}")
+
+
+def test_bundle_too_large_to_check_is_told(run: Run) -> None:
+    path = FIXTURES / "edge/big.22.ccob"
+    status, _, err = run(path, "--deep")
+    found = "it holds 4613738496 bytes, which are not read: at most 4294967296 are"
+    assert (status, err) == (1, f"warning: {path}: bundle 0 at offset 0x0: {found}\n")
+
+
 def test_damaged_files_are_reported_after_the_sound_ones(run: Run, tmp_path: Path) -> None:
     shutil.copy(LIBRARY, tmp_path / "b.so")
     (tmp_path / "a.so").write_bytes(LIBRARY.read_bytes()[:9000])

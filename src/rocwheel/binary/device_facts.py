@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocwheel.binary.bundle_sequence import Bundle
+    from rocwheel.binary.offload_bundle import BundleEntry
 
 __all__ = ["BundleFacts", "DeviceFacts", "EntryFacts", "TargetFacts", "read_device_facts", "summarize_targets"]
+
+_FEATURES_TOLD_FROM = 4
+"""The code object version whose ``e_flags`` tell features that are off from those that are left open."""
 
 
 class EntryFacts(msgspec.Struct, frozen=True):
@@ -136,12 +140,16 @@ def _read_bundles(data: memoryview, code: DeviceCode, *, deep: bool) -> DeviceFa
     problems: list[str] = []
     for bundle in code.iter_bundles(data):
         problems += bundle.find_problems()
-        facts, warning = _bundle_facts(view, bundle, deep=deep)
+        facts, found = _bundle_facts(view, bundle, deep=deep)
         bundles.append(facts)
-        problems += [warning] if warning else []
+        problems += found
         release_pages(data)
     fat = code.fat_binary
     if fat is None:
+        last = bundles[-1]
+        rest = len(data) - last.offset - last.size
+        if rest and last.version:
+            problems.append(f"{code.name}: {rest} bytes follow the compressed bundle, which LLVM's bundler refuses")
         return DeviceFacts(container="bundles", bundles=tuple(bundles), problems=tuple(problems))
     container = "kpacked fat binary" if fat.is_kpacked else "fat binary"
     return DeviceFacts(
@@ -149,28 +157,17 @@ def _read_bundles(data: memoryview, code: DeviceCode, *, deep: bool) -> DeviceFa
     )
 
 
-def _bundle_facts(view: memoryview, bundle: Bundle, *, deep: bool) -> tuple[BundleFacts, str | None]:
-    raw, warning = None, None
-    stored: list[int] | None = [entry.size for entry in bundle.plain.entries]
-    if bundle.compressed is None:
-        raw = view[bundle.start : bundle.stop]
-    elif deep and bundle.raw_size <= RAW_SIZE_LIMIT:
-        rest = view[bundle.start :]
-        raw, warning = decompress_bundle(rest, bundle.compressed, place=bundle.place)
-        stored = measure_entries(rest, bundle.compressed, bundle.plain, place=bundle.place)
-    else:
-        stored = None
-    entries = tuple(
-        EntryFacts(
-            entry.spelling,
-            str(entry.target),
-            entry.size,
-            stored[number] if stored else None,
-            None if raw is None else _count(raw[entry.offset : entry.stop], bundle.place),
-        )
-        for number, entry in enumerate(bundle.plain.entries)
-        if not entry.id.is_host
-    )
+def _bundle_facts(view: memoryview, bundle: Bundle, *, deep: bool) -> tuple[BundleFacts, list[str]]:
+    raw, stored, problems = _decompressed(view, bundle, deep=deep)
+    entries = []
+    for number, entry in enumerate(bundle.plain.entries):
+        if entry.id.is_host:
+            continue
+        payload = None if raw is None else raw[entry.offset : entry.stop]
+        kernels, problem = (None, None) if payload is None else _read_payload(payload, entry, bundle.place)
+        size = stored[number] if stored else None
+        entries.append(EntryFacts(entry.spelling, str(entry.target), entry.size, size, kernels))
+        problems += [problem] if problem else []
     facts = BundleFacts(
         number=bundle.place.bundle or 0,
         offset=bundle.place.offset,
@@ -178,16 +175,37 @@ def _bundle_facts(view: memoryview, bundle: Bundle, *, deep: bool) -> tuple[Bund
         raw_size=bundle.raw_size,
         version=bundle.compressed.version if bundle.compressed else 0,
         method=bundle.compressed.method.name.lower() if bundle.compressed else "",
-        entries=entries,
+        entries=tuple(entries),
     )
-    return facts, warning
+    return facts, problems
 
 
-def _count(payload: memoryview, place: Place) -> int | None:
-    """Count the kernels of a payload; none when it is bitcode or SPIR-V."""
+def _decompressed(
+    view: memoryview, bundle: Bundle, *, deep: bool
+) -> tuple[memoryview | None, list[int] | None, list[str]]:
+    """Return the plain bundle and what each entry takes in the file, as far as they are to be known, and problems."""
+    if bundle.compressed is None:
+        return view[bundle.start : bundle.stop], [entry.size for entry in bundle.plain.entries], []
+    if not deep:
+        return None, None, []
+    if bundle.raw_size > RAW_SIZE_LIMIT:
+        found = f"it holds {bundle.raw_size} bytes, which are not read: at most {RAW_SIZE_LIMIT} are"
+        return None, None, [f"{bundle.place}: {found}"]
+    rest = view[bundle.start :]
+    raw, warning = decompress_bundle(rest, bundle.compressed, place=bundle.place)
+    stored = measure_entries(rest, bundle.compressed, bundle.plain, place=bundle.place)
+    return raw, stored, [warning] if warning else []
+
+
+def _read_payload(payload: memoryview, entry: BundleEntry, place: Place) -> tuple[int | None, str | None]:
+    """Count the kernels of a payload, none when it is bitcode or SPIR-V, and tell whether it is for another target."""
     if not is_code_object(payload):
-        return None
-    return count_kernels(payload, read_code_object(payload, place=place), place=place)
+        return None, None
+    code = read_code_object(payload, place=place)
+    problem = None
+    if code.version >= _FEATURES_TOLD_FROM and code.target not in {None, entry.target}:
+        problem = f"{place}: the entry {entry.spelling!r} holds code for {code.target}"
+    return count_kernels(payload, code, place=place), problem
 
 
 def summarize_targets(facts: DeviceFacts) -> tuple[TargetFacts, ...]:

@@ -107,7 +107,7 @@ class _Layout:
             position += -(-bundle.size // _PAGE) * _PAGE
 
     def plan(self) -> FatTrim | None:
-        if self.shift <= 0:
+        if self.shift <= 0 or not self.moves:
             return None
         edits = sorted([*self._pointers(), *self._headers()])
         return FatTrim(self.moves, tuple(edits), self.cut_start, self.cut_stop)
@@ -126,8 +126,8 @@ class _Layout:
         if wrapper.pointer.stored_at is None:
             raise DeviceCodeError(
                 Place(self.fat.name, wrapper.offset),
-                "a wrapper that a symbol points to its bundle",
-                expected="an address",
+                "a wrapper whose relocation names its bundle by a symbol",
+                expected="one by an address, as linkers make for shared libraries",
             )
         content = new.to_bytes(8, "little")
         yield wrapper.pointer.stored_at, content

@@ -96,6 +96,10 @@ class OffloadBundle(msgspec.Struct, frozen=True):
             problems.append("it has no device code")
         problems += [f"the entry {s!r} occurs more than once" for s in _repeated(e.spelling for e in self.entries)]
         problems += [f"the entry {e.spelling!r} is empty" for e in self.device_entries if e.size == 0]
+        problems += [
+            f"the targets {one} and {other} are ambiguous: one names features that the other leaves open"
+            for one, other in _ambiguous(self.targets)
+        ]
         if self.header_size > RUNTIME_HEADER_LIMIT:
             problems.append(
                 f"its header takes {self.header_size} bytes; the runtime reads {RUNTIME_HEADER_LIMIT} of a plain bundle"
@@ -111,6 +115,15 @@ def _repeated(spellings: Iterable[str]) -> list[str]:
             repeated[spelling] = None
         seen.add(spelling)
     return list(repeated)
+
+
+def _ambiguous(targets: Sequence[TargetId]) -> Iterator[tuple[TargetId, TargetId]]:
+    """Give pairs of the kind that LLVM's bundler refuses; a processor's first target stands for those before it."""
+    first: dict[str, TargetId] = {}
+    for target in targets:
+        one = first.setdefault(target.processor, target)
+        if one.features.keys() != target.features.keys():
+            yield one, target
 
 
 def read_offload_bundle(head: memoryview, *, place: Place, available: int | None = None) -> OffloadBundle:
