@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
+import tracemalloc
 import zlib
 from typing import TYPE_CHECKING
 
@@ -200,3 +201,16 @@ def test_payload_that_is_no_bundle_is_refused_when_its_head_is_read() -> None:
     bundle = read_compressed_bundle(data, place=PLACE)
     with pytest.raises(DeviceCodeError, match=re.escape(f"{WHERE}starts with b'no bundle at all, though")):
         read_compressed_head(data, bundle, place=PLACE)
+
+
+def test_search_for_the_end_of_a_header_is_bounded() -> None:
+    raw = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", 1 << 32) + bytes(8 << 20)
+    data = memoryview(compress_bundle([memoryview(raw)], version=3, level=3))
+    bundle = read_compressed_bundle(data, place=PLACE)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DeviceCodeError, match=f"{WHERE}4294967296 entries declared in a header of"):
+            read_compressed_head(data, bundle, place=PLACE)
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()

@@ -118,6 +118,20 @@ def test_bundle_too_large_to_check_is_told(run: Run) -> None:
     assert (status, err) == (1, f"warning: {path}: bundle 0 at offset 0x0: {found}\n")
 
 
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("v22/saxpy.hipfb", "  1 bundle, 37.4 kB"),
+        ("edge/two.plain.fatbin", "  2 bundles, 33.8 kB"),
+        ("v22/libtwo.rdc.so", "  fat binary, 1 bundle, 2 wrappers, 25.8 kB"),
+        ("v22/libtwo.plain.so", "  fat binary, 2 bundles, 33.8 kB"),
+        ("v19/saxpy.rdc.o", "  object file, 12.4 kB"),
+    ],
+)
+def test_containers_are_told_in_a_line(run: Run, name: str, line: str) -> None:
+    assert line in run(FIXTURES / name)[1].splitlines()
+
+
 def test_damaged_files_are_reported_after_the_sound_ones(run: Run, tmp_path: Path) -> None:
     shutil.copy(LIBRARY, tmp_path / "b.so")
     (tmp_path / "a.so").write_bytes(LIBRARY.read_bytes()[:9000])

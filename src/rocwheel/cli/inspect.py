@@ -92,12 +92,14 @@ def _print_elf(elf: ElfFacts, *, verbose: bool) -> None:
 
 
 def _print_device(device: DeviceFacts, *, verbose: bool) -> None:
-    counts = f", {len(device.bundles)} bundles" if device.bundles else ""
-    wrappers = f", {device.wrappers} wrappers" if device.wrappers != len(device.bundles) else ""
+    number = len(device.bundles)
+    count = f"{number} bundle{'' if number == 1 else 's'}"
+    lead = count if device.container == "bundles" else device.container + (f", {count}" if number else "")
+    wrappers = f", {device.wrappers} wrappers" if device.wrappers not in {0, number} else ""
     sizes = f", {decimal(device.size)}" + (
         f" ({decimal(device.raw_size)} decompressed)" if device.raw_size != device.size else ""
     )
-    results.print(f"  {device.container}{counts}{wrappers}{sizes}", markup=False)
+    results.print(f"  {lead}{wrappers}{sizes}", markup=False)
     if verbose:
         for bundle in device.bundles:
             results.print(f"    {describe_bundle(bundle)}", markup=False)
