@@ -39,9 +39,9 @@ LINK = ["-nostdlib", "-Wl,--build-id=sha1", "-Wl,-z,relro,-z,now,-z,max-page-siz
 
 
 def run_llvm(tool: str, *arguments: str | Path) -> None:
-    """Run a tool of LLVM; leave when it fails."""
+    """Run a tool of LLVM in the folder of the sources; leave when it fails."""
     command = [str(LLVM / tool), *map(str, arguments)]
-    if subprocess.run(command, check=False).returncode:
+    if subprocess.run(command, cwd=HERE, check=False).returncode:
         sys.exit(f"failed: {' '.join(command)}")
 
 
@@ -172,7 +172,9 @@ class Builder:
     def compile_for_device(self, source: Path, target: str, output: Path, *options: str) -> None:
         """Compile device code alone, to a code object unless ``options`` ask for less."""
         device_only = ["--offload-device-only", "--no-gpu-bundle-output"]
-        run_llvm("clang", *DEVICE, "-Os", f"--offload-arch={target}", *device_only, *options, source, "-o", output)
+        # Bitcode keeps the name that its source was given by: a relative one is the same wherever this is built.
+        name = source.relative_to(HERE)
+        run_llvm("clang", *DEVICE, "-Os", f"--offload-arch={target}", *device_only, *options, name, "-o", output)
 
     def bundle(self, code_object: Path, target: str, output: Path) -> None:
         """Write an uncompressed offload bundle of the host and one target."""

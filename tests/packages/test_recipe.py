@@ -107,3 +107,8 @@ def test_text_that_is_no_recipe_tells_what_and_where(tmp_path: Path, text: str, 
 def test_a_missing_recipe_is_named(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=re.escape("none.toml: cannot be read (No such file or directory)")):
         load_recipe(tmp_path / "none.toml")
+
+
+def test_a_folder_or_device_is_no_recipe(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=re.escape(f"{tmp_path}: is no regular file. Check --recipe.")):
+        load_recipe(tmp_path)

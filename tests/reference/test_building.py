@@ -70,7 +70,7 @@ def test_artifacts_that_may_only_be_read_are_built(dist: Path, sample: Path, tmp
     command = [*as_user(), sys.executable, "-m", "rocwheel", "build", *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     subprocess.run(["chmod", "-R", "u+w", str(sample)], check=True)
-    assert (done.returncode, done.stderr) == (0, "version" in done.stderr and done.stderr)
+    assert (done.returncode, done.stderr) == (0, "")
     wheel = next(dist.glob("rocm_sdk_libraries-*.whl"))
     assert (tmp_path / "dist" / wheel.name).read_bytes() == wheel.read_bytes()
 

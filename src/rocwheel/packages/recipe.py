@@ -151,7 +151,7 @@ def load_recipe(path: Path | None = None) -> Recipe:
     """
     source = str(path) if path else "rocm.toml"
     try:
-        data = path.read_bytes() if path else _default_recipe()
+        data = _read_file(path) if path else _default_recipe()
         recipe = msgspec.toml.decode(data, type=Recipe)
     except OSError as e:
         raise RecipeError(source, f"cannot be read ({e.strerror})", remedy="Check --recipe.") from e
@@ -160,6 +160,12 @@ def load_recipe(path: Path | None = None) -> Recipe:
     if problems := list(_problems(source, recipe)):
         raise ProblemsError(source, problems)
     return recipe
+
+
+def _read_file(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise RecipeError(str(path), "is no regular file", remedy="Check --recipe.")
+    return path.read_bytes()
 
 
 def _default_recipe() -> bytes:
