@@ -89,7 +89,7 @@ def test_the_folder_that_the_recipe_searches_first_wins() -> None:
     assert edit == SetRunpath("$ORIGIN/rocm_sysdeps/lib", RunpathTag.RUNPATH)
 
 
-def test_libraries_are_found_under_their_soname_only() -> None:
-    places = library_places({"m/lib/libx.so.1": "libx.so.1", "m/lib/liby.so": "liby.so.2", "m/bin/tool": None})
-    assert places.providers == {"libx.so.1": frozenset({"m/lib"})}
-    assert places.folders == frozenset({"m/lib", "m/bin"})
+def test_a_needed_name_is_looked_for_as_a_file_name() -> None:
+    places = library_places(["m/lib/libx.so.1", "m/lib/liby.so"])
+    assert places.providers == {"libx.so.1": frozenset({"m/lib"}), "liby.so": frozenset({"m/lib"})}
+    assert places.folders == frozenset({"m/lib"})

@@ -71,14 +71,15 @@ def test_comgr_finds_the_retargeted_entry_in_a_plain_bundle(fixture: Fixture) ->
     data = fixture("v16/saxpy.hipfb")
     [bundle] = iter_bundles(data, name="x.hipfb")
     edit = Retarget((pair("gfx1030", "gfx1031"),))
-    replacement = edit_bundle(data, BundleSlot(bundle, None), edit, Storage())
-    assert replacement is not None
-    entries = {str(e.target): e for e in read_offload_bundle(memoryview(replacement.data), place=PLACE).device_entries}
+    change = edit_bundle(data, BundleSlot(bundle, None), edit, Storage())
+    assert change is not None
+    changed = b"".join(bytes(replacement.data) for replacement in change.replacements)
+    entries = {str(e.target): e for e in read_offload_bundle(memoryview(changed), place=PLACE).device_entries}
     comgr = load_comgr()
     for asked, entry in [("gfx1031", "gfx1031"), ("gfx1030", "gfx1030"), ("gfx90a:sramecc+:xnack-", "gfx90a:xnack-")]:
-        found = comgr.look_up(replacement.data, f"amdgcn-amd-amdhsa--{asked}")
+        found = comgr.look_up(changed, f"amdgcn-amd-amdhsa--{asked}")
         assert found == (entries[entry].offset, entries[entry].size)
-    assert comgr.look_up(replacement.data, "amdgcn-amd-amdhsa--gfx1032") == (0, 0)
+    assert comgr.look_up(changed, "amdgcn-amd-amdhsa--gfx1032") == (0, 0)
 
 
 def test_new_entries_of_a_sorted_bundle_are_sorted_in(fixture: Fixture) -> None:

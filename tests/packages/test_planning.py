@@ -317,5 +317,33 @@ def test_an_artifact_for_one_target_that_no_package_takes_is_reported() -> None:
     assert Dropped("", "rocwmma_lib_gfx1100", "no package takes this artifact") in made.dropped
 
 
+def test_a_library_that_is_needed_by_its_file_name_is_found() -> None:
+    plain, user = file_entry("lib/libz9.so", "blas_lib_generic"), file_entry("lib/libw.so.1", "blas_lib_generic")
+    facts = make_facts(ELVES | {plain: library(None), user: library("libw.so.1", "libz9.so", runpath="$ORIGIN")})
+    made = make_plan(make_catalog(*COMMON, plain, user), load_recipe(), facts, PlanOptions())
+    member = next(m for m in wheel_of(made, "rocm-sdk-libraries").members if m.path.endswith("libw.so.1"))
+    assert isinstance(member, FileMember)
+    assert member.run_path == SetRunpath("$ORIGIN", RunpathTag.RPATH)
+
+
+def test_a_file_where_another_needs_a_folder_stops_the_build() -> None:
+    inner = file_entry("lib/librocblas.so.5/y", "blas_lib_generic")
+    expected = "_rocm_sdk_libraries/lib/librocblas.so.5: is a file, and the folder of lib/librocblas.so.5/y"
+    with pytest.raises(ProblemsError, match=re.escape(expected)):
+        plan(*COMMON, inner)
+
+
+def test_xnack_variants_share_the_libraries_of_their_processor_in_a_layout_per_family() -> None:
+    kernels = [
+        file_entry(f"lib/{name}.co", f"blas_lib_{target}") for name, target in (("a", "gfx90a"), ("b", "gfx90a:xnack+"))
+    ]
+    made = plan(*COMMON, *kernels, kpack=False)
+    assert [wheel.name.distribution for wheel in made.wheels] == [
+        "rocm-sdk-core",
+        "rocm-sdk-devel",
+        "rocm-sdk-libraries-gfx90a",
+    ]
+
+
 def test_versions_are_normalised() -> None:
     assert plan(*COMMON, options=PlanOptions(version="7.2.0-rc.1")).version == "7.2.0rc1"

@@ -76,6 +76,14 @@ def test_a_minimal_recipe_loads(tmp_path: Path) -> None:
             ('summary = "Core"', 'summary = "Core"\nsearch = ["lib:x"]'),
             "packages.core names 'lib'; expected one of core",
         ),
+        (('"_my_core"', '"../evil"'), "packages.core: '../evil' is no module name"),
+        (
+            ('summary = "Core"', 'summary = "Core"\nconsole-scripts = { "../x" = { path = "bin/x" } }'),
+            "packages.core: '../x' is no name for a console script",
+        ),
+        (('summary = "Core"', 'summary = "Core"\nsearch = ["core:/etc"]'), "packages.core searches 'core:/etc'"),
+        (("schema = 1", 'schema = 1\nlicense = "Banana"'), "has an unusable field: "),
+        (("schema = 1", 'schema = 1\nrequires-python = "banana"'), "has an unusable field: "),
         (('"my"', '"my/sdk"'), "selector: 'my/sdk' is no valid distribution name"),
         (('kind = "runtime"', 'kind = "device"'), "packages.core is a device package without overlay"),
         (
@@ -83,7 +91,20 @@ def test_a_minimal_recipe_loads(tmp_path: Path) -> None:
             "libraries.x names 'other'; expected one of core",
         ),
     ],
-    ids=["name", "module", "requires", "search", "selector name", "overlay", "library"],
+    ids=[
+        "name",
+        "module",
+        "requires",
+        "search",
+        "module name",
+        "script name",
+        "search folder",
+        "license",
+        "requires-python",
+        "selector name",
+        "overlay",
+        "library",
+    ],
 )
 def test_a_reference_that_leads_nowhere_is_named(tmp_path: Path, change: tuple[str, str], expected: str) -> None:
     with pytest.raises(ProblemsError, match=re.escape(expected)):

@@ -75,6 +75,8 @@ def _member(entry: os.DirEntry[str], path: str) -> Member:
 
 def _read_manifest(folder: Path) -> bytes:
     path = folder / MANIFEST_NAME
+    if path.exists() and not path.is_file():
+        raise InputError(path, "is no regular file", expected="a list of stage folders")
     try:
         with path.open("rb") as file:
             data = file.read(MAX_MANIFEST_SIZE + 1)

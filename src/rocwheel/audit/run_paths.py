@@ -11,7 +11,7 @@ from rocwheel.audit.run_path_entries import resolve_entry, split_run_path
 from rocwheel.binary.runpath import RunpathTag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from rocwheel.binary.elf import Elf
 
@@ -29,7 +29,7 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
     """Where shared libraries stand, in folders relative to site-packages."""
 
     providers: dict[str, frozenset[str]]
-    """SONAME to the folders that hold a library of that name."""
+    """File name to the folders that hold a file of that name."""
     folders: frozenset[str]
     """Every folder that exists once the packages are installed."""
 
@@ -89,13 +89,15 @@ def _entries(elf: Elf) -> tuple[str, ...]:
     return split_run_path(elf.runpath if elf.runpath is not None else elf.rpath)
 
 
-def library_places(installed: Mapping[str, str | None]) -> LibraryPlaces:
-    """Index the installed files, by path relative to site-packages, with the SONAME of those that have one."""
+def library_places(installed: Iterable[str]) -> LibraryPlaces:
+    """Index the installed files, by path relative to site-packages.
+
+    The loader looks for a NEEDED name as a file name, whatever SONAME the file has, or whether it has one.
+    """
     providers: dict[str, set[str]] = {}
     folders: set[str] = set()
-    for path, soname in installed.items():
-        folder = posixpath.dirname(path)
+    for path in installed:
+        folder, name = posixpath.split(path)
         folders.add(folder)
-        if soname is not None and posixpath.basename(path) == soname:
-            providers.setdefault(soname, set()).add(folder)
+        providers.setdefault(name, set()).add(folder)
     return LibraryPlaces({name: frozenset(where) for name, where in providers.items()}, frozenset(folders))

@@ -55,6 +55,7 @@ def write_run_paths(paths: Sequence[Path], value: str, tag: RunpathTag, dest_dir
     `rocwheel.errors.WorkError` when a copy can't be written.
     """
     _check_names(paths)
+    _check_targets(paths, dest_dir)
     patches = _collect(paths, lambda path: _plan(path, value, tag))
     return tuple(_write(path, patch, dest_dir / path.name) for path, patch in zip(paths, patches, strict=True))
 
@@ -81,6 +82,16 @@ def _check_names(paths: Sequence[Path]) -> None:
         other = by_name.setdefault(path.name, path)
         if other is not path:
             raise InputError(path, f"the same name as {other}", expected="a name of its own for each copy")
+
+
+def _check_targets(paths: Sequence[Path], dest_dir: Path) -> None:
+    """Refuse to write a copy over the file that it is made from."""
+    for path in paths:
+        target = dest_dir / path.name
+        if target.exists() and target.samefile(path):
+            raise InputError(
+                path, "would be overwritten by its own copy", remedy="Name another folder with --dest-dir."
+            )
 
 
 def _read(path: Path) -> FileRunPath:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
 from rocwheel.cli import artifacts as artifacts  # importing a group registers its commands
@@ -23,19 +25,42 @@ from rocwheel.cli import torch as torch
 from rocwheel.cli import wheel as wheel
 from rocwheel.cli._app import app
 from rocwheel.cli.output import report_error
-from rocwheel.errors import RocwheelError
+from rocwheel.errors import RocwheelError, WorkError
 
 __all__ = ["app", "main"]
 
 
 def main() -> None:
     """Run the command line; every error that rocwheel raises on purpose becomes a message and an exit status."""
+    # Ended from outside, a command removes its temporary files like any that fails.
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))
     try:
-        app()
+        _run()
     except RocwheelError as e:
         report_error(e)
         sys.exit(e.exit_status)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
+        _drop_output()
         sys.exit(141)
+    except OSError as e:
+        if e.filename is not None:
+            raise
+        _drop_output()
+        report_error(WorkError("the output", f"cannot be written ({e.strerror})", remedy="Check where it goes."))
+        sys.exit(1)
+
+
+def _run() -> None:
+    try:
+        app()
+    finally:
+        # Written out here, where a failure can still be told.
+        sys.stdout.flush()
+
+
+def _drop_output() -> None:
+    """Point standard output to nowhere, so that Python's own last flush doesn't fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -29,7 +29,7 @@ def repair_run_paths(draft: WheelDraft, companions: Mapping[str, Elf], search: S
     ``search`` are folders in site-packages, in the order in which they are tried.
     """
     installed = {**companions, **{member.place: member.elf for member in draft.members if member.elf}}
-    places = library_places({place: elf.soname for place, elf in installed.items()})
+    places = library_places(installed)
     members = tuple(_mended(member, places, search) for member in draft.members)
     return msgspec.structs.replace(draft, members=members)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from rocwheel.errors import InputError, ProblemsError
@@ -24,6 +25,7 @@ def check_complete(
         *_missing_packages(root, recipe, layout, placed),
         *_missing_targets(root, placed, expected_targets),
         *_shared_places(placed),
+        *_files_above_files(placed),
     ]
     if problems:
         raise ProblemsError(root, problems)
@@ -65,3 +67,15 @@ def _shared_places(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
             if owner is not package:
                 found = f"would belong to both {owner.distribution} and {package.distribution}"
                 yield InputError(place, found, remedy="Exclude it from one of them in the recipe.")
+
+
+def _files_above_files(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
+    """Give a problem for each file whose place is also a folder, as where a SONAME is the name of a folder."""
+    for package in placed:
+        places = {*package.placement.files, *package.placement.stubs}
+        for path in sorted(places):
+            above = next((str(folder) for folder in PurePosixPath(path).parents if str(folder) in places), None)
+            if above is not None:
+                found = f"is a file, and the folder of {path}"
+                place = f"{package.platform_module}/{above}"
+                yield InputError(place, found, remedy="Rename one of them, or exclude it in the recipe.")

@@ -11,7 +11,7 @@ from rocwheel.audit.run_paths import LibraryPlaces, library_places, run_path_edi
 from rocwheel.binary.elf import ElfKind
 from rocwheel.binary.runpath import RunpathTag
 from rocwheel.packages.facts import Facts
-from rocwheel.packages.placement import PlacedFile, Placement
+from rocwheel.packages.placement import Placement
 from rocwheel.packages.plan import FileMember, StubMember
 
 if TYPE_CHECKING:
@@ -74,21 +74,13 @@ class MemberMaker(msgspec.Struct, frozen=True):
         return run_path_edit(elf, posixpath.dirname(path), self.search, self.places, self.tag)
 
 
-def installed_places(packages: Iterable[PlacedPackage], facts: Facts) -> LibraryPlaces:
-    """Index where the shared libraries of some packages stand once these are installed together."""
-    installed = {
-        posixpath.join(package.platform_module, file.path): _soname(file, facts)
-        for package in packages
-        for file in package.placement.files.values()
-    }
-    return library_places(installed)
+def installed_places(packages: Iterable[PlacedPackage]) -> LibraryPlaces:
+    """Index where the files of some packages stand once these are installed together."""
+    return library_places(
+        posixpath.join(package.platform_module, path) for package in packages for path in package.placement.files
+    )
 
 
 def plain_mode(mode: int) -> int:
     """Return 0o755 for anything executable, else 0o644: the build machine's umask must not show."""
     return 0o755 if mode & _ANY_EXECUTE else 0o644
-
-
-def _soname(file: PlacedFile, facts: Facts) -> str | None:
-    elf = facts.elf(file.entry)
-    return elf.soname if elf is not None and elf.kind is ElfKind.SHARED_OBJECT else None

@@ -56,7 +56,7 @@ def merge_prefixes(catalog: Catalog, recipe: Recipe, facts: Facts) -> Prefixes:
         raise InputError(catalog.root, found, expected=expected, remedy="Take the layout out of the recipe.")
     parts: dict[str, list[Entry]] = {"": []}
     for entry in catalog.entries:
-        parts.setdefault(_variant_of(entry, layout), []).append(entry)
+        parts.setdefault(_variant_of(entry), []).append(entry)
     variants = canonical_order(variant for variant in parts if variant)
     trees = {"": merge_entries(catalog.root, parts[""], facts, recipe.prefer)}
     for variant in variants:
@@ -82,8 +82,5 @@ def _layout_of(catalog: Catalog) -> Layout:
     return "per-family" if any(map(is_family, variants)) else "neutral"
 
 
-def _variant_of(entry: Entry, layout: Layout) -> str:
-    name = entry.artifact
-    if name.target == _GENERIC:
-        return ""
-    return name.base_target if layout == "neutral" else name.target
+def _variant_of(entry: Entry) -> str:
+    return "" if entry.artifact.target == _GENERIC else entry.artifact.base_target

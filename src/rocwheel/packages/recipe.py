@@ -7,9 +7,11 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from packaging.metadata import ExceptionGroup
 from packaging.utils import InvalidName, canonicalize_name
 
 from rocwheel.audit.configuration import Configuration
+from rocwheel.distributions.metadata import CoreMetadata, render_metadata
 from rocwheel.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
@@ -181,6 +183,7 @@ def _problems(source: str, recipe: Recipe) -> Iterator[RecipeError]:
     for short, library in recipe.libraries.items():
         yield from _unknown(source, f"libraries.{short}", (library.package,), recipe)
     yield from _name_problems(source, "selector", recipe.selector.distribution)
+    yield from _metadata_problems(source, recipe)
 
 
 def _package_problems(source: str, where: str, package: Package, recipe: Recipe) -> Iterator[RecipeError]:
@@ -189,10 +192,35 @@ def _package_problems(source: str, where: str, package: Package, recipe: Recipe)
     names = package.distribution.values() if isinstance(package.distribution, dict) else [package.distribution]
     for name in names:
         yield from _name_problems(source, where, name)
+    for name in filter(None, (package.module, package.platform_module)):
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            yield RecipeError(
+                source, f"{where}: {name!r} is no module name", expected="letters, digits and underscores"
+            )
+    for name in package.console_scripts:
+        if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name):
+            yield RecipeError(source, f"{where}: {name!r} is no name for a console script", expected="a file name")
+    for place in package.search:
+        if set(place.partition(":")[2].split("/")) & {"", ".", ".."}:
+            yield RecipeError(
+                source, f"{where} searches {place!r}", expected="a folder relative to the package's prefix"
+            )
     if package.kind == "device" and not package.overlay:
         yield RecipeError(source, f"{where} is a device package without overlay", expected="the package it goes into")
     if package.kind != "device" and not (package.module and package.platform_module):
         yield RecipeError(source, f"{where} lacks module or platform-module", expected="both for its kind")
+
+
+def _metadata_problems(source: str, recipe: Recipe) -> Iterator[RecipeError]:
+    """Give a problem for each field that no METADATA file may hold."""
+    summaries = [recipe.selector.summary, *(package.summary for package in recipe.packages.values())]
+    for summary in set(summaries):
+        metadata = CoreMetadata("x", "0", summary, recipe.requires_python, recipe.license)
+        try:
+            render_metadata(metadata)
+        except ExceptionGroup as group:
+            for error in group.exceptions:
+                yield RecipeError(source, f"has an unusable field: {error}")
 
 
 def _unknown(source: str, where: str, names: Iterable[str], recipe: Recipe) -> Iterator[RecipeError]:

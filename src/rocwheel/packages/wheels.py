@@ -50,7 +50,7 @@ class WheelPlanner:
         self._recipe = recipe
         self._facts = facts
         self._group = {package.key: package for package in group if recipe.packages[package.key].kind != "device"}
-        self._places = installed_places(group, facts)
+        self._places = installed_places(group)
         self._version = version
         self._options = options
         self._compress_for = compress_for
