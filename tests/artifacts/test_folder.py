@@ -93,6 +93,15 @@ def test_an_oversized_manifest_is_refused(make_artifact: MakeArtifact) -> None:
     assert str(caught.value) == f"{folder}/artifact_manifest.txt: is larger than 1048576 bytes; expected a few lines"
 
 
+def test_a_manifest_that_is_a_pipe_is_refused_instead_of_waited_for(make_artifact: MakeArtifact) -> None:
+    folder = make_artifact("blas_lib_generic", {"stage/x": b""}, manifest=None)
+    os.mkfifo(folder / "artifact_manifest.txt")
+    with pytest.raises(
+        InputError, match=r"artifact_manifest\.txt: is no regular file; expected a list of stage folders"
+    ):
+        read_folder(folder, BLAS)
+
+
 def test_a_manifest_that_is_a_folder_is_refused(make_artifact: MakeArtifact) -> None:
     folder = make_artifact("blas_lib_generic", {"artifact_manifest.txt": None}, manifest=None)
     with pytest.raises(InputError, match=r"artifact_manifest\.txt: cannot be read \(Is a directory\)"):

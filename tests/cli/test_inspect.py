@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import tracemalloc
@@ -80,6 +81,22 @@ def test_binaries_in_a_folder_are_found_and_other_files_passed_over(run: Run, tm
     shutil.copy(FIXTURES / "v22/saxpy.hipfb", tmp_path / "a.co")
     _, out, _ = run(tmp_path, "--json")
     assert [Path(file["path"]).name for file in json.loads(out)["files"]] == ["a.co", "b.so"]
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(run: Run, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    status, _, errors = run(pipe)
+    assert status == 2
+    assert f"{pipe}: is no regular file; expected a binary, a folder or a wheel" in errors
+
+
+def test_wheels_of_a_folder_are_looked_into(run: Run, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.write(LIBRARY, "x/libtwo.so")
+    status, output, _ = run(tmp_path)
+    assert status == 0
+    assert "x-1.0-py3-none-any.whl!x/libtwo.so: " in output
 
 
 def test_doubtful_device_code_is_a_warning_and_exit_status_1(run: Run) -> None:

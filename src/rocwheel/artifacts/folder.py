@@ -75,7 +75,7 @@ def _member(entry: os.DirEntry[str], path: str) -> Member:
 
 def _read_manifest(folder: Path) -> bytes:
     path = folder / MANIFEST_NAME
-    if path.exists() and not path.is_file():
+    if path.exists() and not (path.is_file() or path.is_dir()):
         raise InputError(path, "is no regular file", expected="a list of stage folders")
     try:
         with path.open("rb") as file:

@@ -56,7 +56,11 @@ def inspect_paths(paths: Iterable[Path], *, deep: bool = False) -> Iterator[File
         if path.is_dir():
             for file in sorted(path.rglob("*")):
                 if file.is_file() and not file.is_symlink():
-                    yield from _inspect_file(file, deep=deep)
+                    inspect = _inspect_wheel if file.suffix == ".whl" else _inspect_file
+                    yield from inspect(file, deep=deep)
+        elif path.exists() and not path.is_file():
+            # A pipe would be waited for, a device read without end.
+            raise InputError(path, "is no regular file", expected="a binary, a folder or a wheel")
         elif zipfile.is_zipfile(path):
             yield from _inspect_wheel(path, deep=deep)
         else:
