@@ -51,6 +51,15 @@ sys.addaudithook(count)
 get_devel_root()
 """
 
+INTERRUPTER = """
+import os, signal, sys
+sys.argv = ["rocm-sdk", "init"]
+def interrupt(event, arguments):
+    if event == "os.link":
+        os.kill(os.getpid(), signal.SIGINT)
+sys.addaudithook(interrupt)
+"""
+
 
 def describe(root: Path) -> dict[str, str]:
     """Tell what each path of a tree is, apart from what the expansion adds for itself."""
@@ -188,6 +197,23 @@ def test_kill_at_any_step_leaves_what_the_next_process_finishes(environment: Ins
     assert steps > 40
     assert stages == {(False, False), (False, True), (True, False)}
     assert describe(environment.root) == TREE
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param("from rocm_sdk._cli import main; main()", id="rocm-sdk init"),
+        pytest.param("from rocm_sdk_core._cli import hipcc; hipcc()", id="hipcc"),
+    ],
+)
+def test_interrupt_while_expanding_ends_without_a_word_and_leaves_no_half_tree(
+    environment: Installed, call: str
+) -> None:
+    command = [str(environment.python), "-c", INTERRUPTER + call]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    assert list(environment.site.glob("_rocm_sdk_devel*")) == []
+    assert environment.run("rocm-sdk", "path", "--root").stdout == f"{environment.root}\n"
 
 
 @pytest.mark.parametrize(

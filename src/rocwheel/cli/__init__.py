@@ -24,7 +24,7 @@ from rocwheel.cli import targets_machine as targets_machine
 from rocwheel.cli import torch as torch
 from rocwheel.cli import wheel as wheel
 from rocwheel.cli._app import app
-from rocwheel.cli.output import report_error
+from rocwheel.cli.output import prepare_streams, report_error
 from rocwheel.errors import RocwheelError, WorkError
 
 __all__ = ["app", "main"]
@@ -35,6 +35,7 @@ def main() -> None:
     # Ended from outside, a command removes its temporary files like any that fails.
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))
+    prepare_streams()
     try:
         _run()
     except RocwheelError as e:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import json
 import logging
+import os
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +30,7 @@ __all__ = [
     "VerboseOption",
     "make_progress",
     "messages",
+    "prepare_streams",
     "print_json",
     "print_table",
     "report_error",
@@ -46,10 +50,35 @@ results = Console(soft_wrap=True, highlight=False)
 _UNLIMITED = 100_000
 
 
+def prepare_streams() -> None:
+    """Make standard output take any text, and all of it or fail, whatever the environment says of it.
+
+    Characters that its encoding lacks, and bytes of file names that are no text, are written as escapes.
+    """
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        raw = sys.stdout.buffer
+        if isinstance(raw, io.RawIOBase):
+            # PYTHONUNBUFFERED: Python takes a write that a full disk cut short for a whole one.
+            buffered = io.BufferedWriter(raw)
+            sys.stdout = io.TextIOWrapper(buffered, encoding=sys.stdout.encoding, line_buffering=True)
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def print_json(kind: str, version: int, value: Any) -> None:
-    """Print ``value`` as one JSON object, led by its ``schema`` (such as ``rocwheel.plan/1``)."""
+    """Print ``value`` as one JSON object, led by its ``schema`` (such as ``rocwheel.plan/1``).
+
+    It is UTF-8, as JSON always is (:rfc:`8259`), or ASCII alone where a file name is no text: its bytes are then
+    spelled as escapes, as Python's ``surrogateescape`` has them.
+    """
     document = {"schema": f"rocwheel.{kind}/{version}", **msgspec.to_builtins(value)}
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
+    try:
+        data = msgspec.json.format(msgspec.json.encode(document))
+    except UnicodeEncodeError:
+        data = json.dumps(document, indent=2).encode()
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data + b"\n")
 
 
 def print_table(table: Table) -> None:

@@ -21,4 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if words == ["version"]:
         sys.stdout.write(f"{_build_info.VERSION}\n")
         sys.exit(0)
-    sys.exit(import_module(f"{__package__}._commands").run_command(words))
+    try:
+        sys.exit(import_module(f"{__package__}._commands").run_command(words))
+    except KeyboardInterrupt:
+        sys.exit(130)

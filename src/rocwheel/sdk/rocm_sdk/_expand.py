@@ -67,18 +67,24 @@ def _expand(place: DevelPlace, archive: Path, identity: str) -> None:
     place.partial.mkdir()
     tree = Tree(place)
     try:
+        _fill(tree, archive)
+    except BaseException:
+        shutil.rmtree(place.partial, ignore_errors=True)
+        raise
+    _complete(place, {"version": _build_info.VERSION, "archive": identity, "packages": tree.packages, "devices": {}})
+
+
+def _fill(tree: Tree, archive: Path) -> None:
+    try:
         with open_archive(archive) as tar:
             for member in tar:
                 tree.add(tar, member)
         tree.require_targets()
     except (DevelError, OSError):
-        shutil.rmtree(place.partial, ignore_errors=True)
         raise
     except Exception as e:  # each decompressor has errors of its own
-        shutil.rmtree(place.partial, ignore_errors=True)
         msg = f"{archive}: damaged ({e}). Reinstall rocm-sdk-devel."
         raise DevelError(msg) from e
-    _complete(place, {"version": _build_info.VERSION, "archive": identity, "packages": tree.packages, "devices": {}})
 
 
 def _complete(place: DevelPlace, state: dict[str, object]) -> None:

@@ -41,6 +41,8 @@ def _run(script: str) -> NoReturn:
         program = _find_program(info)
     except RuntimeError as e:
         sys.exit(f"{script}: {e}")
+    except KeyboardInterrupt:  # expanding the development tree takes a while
+        sys.exit(130)
     if program is None:
         sys.exit(f"{script}: {SITE / _build_info.PLATFORM_MODULE / info['path']} is missing. Reinstall the package.")
     for variable, folders in info.get("prepend", {}).items():

@@ -1,0 +1,109 @@
+"""How the command line begins and ends: interrupts, outputs that take only a part, encodings."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.demo import SAMPLE_SDK
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+INTERRUPT = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
+
+
+def rocwheel(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rocwheel", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environ})
+
+
+def test_interrupt_while_the_command_line_is_loaded_ends_it_without_a_word(tmp_path: Path) -> None:
+    # typer is imported by the command line alone.
+    (tmp_path / "typer.py").write_text(INTERRUPT)
+    done = rocwheel("--version", PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_interrupt_during_work_ends_with_status_130_and_leaves_nothing(tmp_path: Path) -> None:
+    dest = tmp_path / "dest"
+    code = (
+        "import sys, rocwheel.packages.build as build\n"
+        "def interrupt(*_, **__):\n import _thread, time\n _thread.interrupt_main()\n time.sleep(60)\n"
+        "build.write_sdist = interrupt\n"
+        f"sys.argv[1:] = ['build', '-q', '--artifact-dir', {str(SAMPLE_SDK)!r}, '--dest-dir', {str(dest)!r}]\n"
+        "from rocwheel.__main__ import main\nmain()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    assert [path for path in dest.rglob("*") if path.name.startswith(".")] == []
+
+
+def test_an_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nos._exit(7)\n")
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN);"
+        "import os; os.execv(sys.executable, [sys.executable, '-m', 'rocwheel', '--version'])"
+    )
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    assert subprocess.run([sys.executable, "-c", code], check=False, env=environ).returncode == 7
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_output_that_is_cut_short_is_told(tmp_path: Path, unbuffered: str) -> None:
+    # Given a file that takes 1000 bytes, as a full disk would
+    limit = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000));"
+    code = f"{limit} os.execv(sys.executable, [sys.executable, '-m', 'rocwheel', 'targets', 'list', '--json'])"
+    environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with (tmp_path / "out").open("wb") as out:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=out, stderr=subprocess.PIPE, text=True, check=False, env=environ
+        )
+    assert (tmp_path / "out").stat().st_size == 1000
+    assert done.stderr == "error: the output: cannot be written (File too large). Check where it goes.\n"
+    assert done.returncode == 1
+
+
+def test_a_closed_standard_output_is_no_error() -> None:
+    code = "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, '-m', 'rocwheel', '--version'])"
+    done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_table_shows_what_the_encoding_lacks_as_escapes(tmp_path: Path) -> None:
+    _make_artifact(tmp_path)
+    done = rocwheel("artifacts", "list", "--files", str(tmp_path), PYTHONIOENCODING="ascii")
+    assert (done.returncode, "lib/caf\\xe9.txt" in done.stdout) == (0, True)
+
+
+def test_json_is_utf_8_whatever_the_encoding(tmp_path: Path) -> None:
+    _make_artifact(tmp_path)
+    done = rocwheel("artifacts", "list", "--files", "--json", "-q", str(tmp_path), PYTHONIOENCODING="ascii")
+    paths = [entry["path"] for artifact in json.loads(done.stdout)["artifacts"] for entry in artifact["entries"]]
+    assert "lib/café.txt" in paths
+
+
+@pytest.mark.parametrize("environ", [{}, {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}], ids=str)
+@pytest.mark.parametrize("option", [[], ["--json"]], ids=["table", "json"])
+def test_a_folder_whose_name_is_no_text_is_shown_with_escapes(
+    tmp_path: Path, option: list[str], environ: dict[str, str]
+) -> None:
+    dest = tmp_path / os.fsdecode(b"caf\xe9")
+    command = ["build", "-q", "--artifact-dir", str(SAMPLE_SDK), "--dest-dir", str(dest), *option]
+    done = rocwheel(*command, **environ)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "caf\\udce9/dist/rocm-7.0.0.tar.gz" in done.stdout
+    assert (dest / "dist/rocm-7.0.0.tar.gz").exists()
+
+
+def _make_artifact(folder: Path) -> None:
+    artifact = folder / "core-hip_lib_generic"
+    (artifact / "stage/lib").mkdir(parents=True)
+    (artifact / "artifact_manifest.txt").write_text("stage\n")
+    (artifact / "stage/lib/café.txt").write_text("x")
