@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.file_patch import FilePatch, Replacement, write_patched
-from rocwheel.binary.runpath_patch import ElfPatch
 
 DATA = memoryview(bytes(range(1, 101)))
 
@@ -18,14 +17,20 @@ DATA = memoryview(bytes(range(1, 101)))
 def replacements(draw: st.DrawFn) -> tuple[Replacement, ...]:
     bounds = sorted(draw(st.sets(st.integers(0, 100), max_size=8)))
     pairs = zip(bounds[::2], bounds[1::2], strict=False)
-    return tuple(Replacement(start, stop, draw(st.binary(max_size=stop - start))) for start, stop in pairs)
+    return tuple(draw(_replacement(start, stop)) for start, stop in pairs)
+
+
+def _replacement(start: int, stop: int) -> st.SearchStrategy[Replacement]:
+    written = st.binary(max_size=stop - start).map(lambda new: Replacement(start, stop, new))
+    copied = st.integers(0, 100 - stop + start).map(lambda source: Replacement(start, stop, source=source))
+    return written | copied
 
 
 def expected(patch: FilePatch) -> bytes:
     data = bytearray(DATA)
     for replacement in patch.replacements:
         size = replacement.stop - replacement.start
-        data[replacement.start : replacement.stop] = bytes(replacement.data).ljust(size, b"\0")
+        data[replacement.start : replacement.stop] = bytes(replacement.content(DATA)).ljust(size, b"\0")
     return bytes(data)
 
 
@@ -54,9 +59,30 @@ def test_replacements_that_overlap_are_refused() -> None:
         FilePatch(100, (Replacement(0, 10, b""), Replacement(9, 20, b"")))
 
 
-def test_patch_of_the_run_path_is_joined_in() -> None:
-    device = FilePatch(100, (Replacement(10, 20, b"new"),))
-    run_path = ElfPatch(110, ((5, b"ab"), (30, b"c")), b"tail")
-    once = b"".join(device.apply(DATA, 0, 100))
-    both = b"".join(run_path.apply(memoryview(once)))
-    assert b"".join(device.join(run_path, old_size=100).apply(DATA, 0, 110)) == both
+def test_what_stands_between_the_old_end_and_a_replacement_is_zero() -> None:
+    patch = FilePatch(107, (Replacement.of(104, b"end"),))
+    assert b"".join(patch.apply(DATA, 98)) == b"cd\0\0\0\0end"
+
+
+@st.composite
+def patches(draw: st.DrawFn, *, sources: bool) -> FilePatch:
+    changes = draw(replacements().filter(lambda found: sources or all(change.source is None for change in found)))
+    size = draw(st.integers(0, 130))
+    grown = (Replacement.of(size, b"more"),) if draw(st.booleans()) and size > 100 else ()
+    kept = tuple(change for change in changes if change.stop <= size)
+    return FilePatch(size + 4 * len(grown), (*kept, *grown))
+
+
+@given(patches(sources=True), patches(sources=False))
+def test_two_patches_made_one_do_what_they_do_in_turn(first: FilePatch, second: FilePatch) -> None:
+    once = b"".join(first.apply(DATA))
+    assert len(once) == first.size
+    twice = b"".join(second.apply(memoryview(once)))
+    assert b"".join(first.then(second).apply(DATA)) == twice
+
+
+def test_patch_that_shrinks_a_file_is_written() -> None:
+    file = io.BytesIO()
+    patch = FilePatch(8, (Replacement(2, 4, source=50),))
+    write_patched(file, DATA, patch.replacements, size=patch.size)
+    assert file.getvalue() == bytes([1, 2, 51, 52, 5, 6, 7, 8])

@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.elf import ElfError, Segment, read_elf, read_sections
-from rocwheel.binary.runpath import ElfPatch, RunpathTag, plan_runpath
+from rocwheel.binary.file_patch import FilePatch, Replacement
+from rocwheel.binary.runpath import RunpathTag, plan_runpath
 
 FIXTURES = Path(__file__).parent / "fixtures/elf"
 RUNPATH, RPATH = RunpathTag.RUNPATH, RunpathTag.RPATH
@@ -66,7 +67,7 @@ def edit(data: bytes, value: str, tag: RunpathTag = RUNPATH) -> bytes:
     return apply(data, plan_runpath(data, value, tag, name="file"))
 
 
-def apply(data: bytes, patch: ElfPatch) -> bytes:
+def apply(data: bytes, patch: FilePatch) -> bytes:
     return b"".join(patch.apply(memoryview(data)))
 
 
@@ -105,18 +106,18 @@ def loaded(data: bytes, folder: Path) -> str:
 def test_a_run_path_that_fits_is_written_in_place() -> None:
     data = load("libanswer.so.1")
     patch = plan_runpath(data, "$ORIGIN", RUNPATH, name="file")
-    assert patch == ElfPatch(len(data), ((data.index(b"/opt/rocm/lib\0"), b"$ORIGIN\0\0\0\0\0\0\0"),))
+    assert patch == FilePatch(len(data), (Replacement.of(data.index(b"/opt/rocm/lib\0"), b"$ORIGIN\0\0\0\0\0\0\0"),))
 
 
 def test_a_run_path_that_is_right_gives_the_identity() -> None:
     patch = plan_runpath(load("libanswer.so.1"), "/opt/rocm/lib", RUNPATH, name="file")
     assert patch.is_identity
-    assert patch == ElfPatch(14240)
+    assert patch == FilePatch(14240)
 
 
 def test_only_the_tag_changes_when_the_string_stays() -> None:
     patch = plan_runpath(load("librpath.so"), "/opt/rocm/lib", RUNPATH, name="file")
-    assert [new[0] for _, new in patch.replacements] == [29]
+    assert [bytes(new.data)[0] for new in patch.replacements] == [29]
     assert run_paths(apply(load("librpath.so"), patch)) == (None, "/opt/rocm/lib")
 
 
@@ -124,7 +125,7 @@ def test_a_string_that_is_the_end_of_another_is_shared_with_it() -> None:
     data = load("libanswer.so.1")
     patch = plan_runpath(data, "rocm/lib", RUNPATH, name="file")
     assert patch.size == len(data)
-    assert [len(new) for _, new in patch.replacements] == [16]
+    assert [len(new.data) for new in patch.replacements] == [16]
     assert run_paths(apply(data, patch)) == (None, "rocm/lib")
 
 
@@ -328,7 +329,9 @@ def test_zeros_make_up_for_memory_that_is_longer_than_the_file() -> None:
     patch = plan_runpath(data, LONG, RUNPATH, name="file")
     changed = apply(data, patch)
     assert len(changed) > 300_000
-    assert not any(changed[len(data) : len(changed) - len(patch.tail)])
+    beyond = min(write.start for write in patch.replacements if write.start >= len(data))
+    assert beyond - len(data) > 290_000
+    assert not any(changed[len(data) : beyond])
 
 
 def test_a_file_of_more_than_four_gigabytes_is_changed_and_loads(tmp_path: Path) -> None:
@@ -344,10 +347,9 @@ def test_a_file_of_more_than_four_gigabytes_is_changed_and_loads(tmp_path: Path)
     with path.open("rb") as source, mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as view:
         patch = plan_runpath(view, LONG, RUNPATH, name="libhuge.so")
     with path.open("r+b") as target:
-        for offset, new in patch.replacements:
-            os.pwrite(target.fileno(), new, offset)
-        os.pwrite(target.fileno(), patch.tail, patch.size - len(patch.tail))
-    assert max(offset for offset, _ in patch.replacements) > size
+        for write in patch.replacements:
+            os.pwrite(target.fileno(), write.data, write.start)
+    assert max(write.start for write in patch.replacements) > size
     assert load_library(path) == LOADED
     listed = subprocess.run(["readelf", "-d", path], capture_output=True, check=True, text=True).stdout
     assert f"Library runpath: [{LONG}]" in listed
@@ -374,7 +376,7 @@ def test_unchanged_bytes_are_not_copied() -> None:
 
 
 def test_zeros_stand_between_the_old_file_and_the_tail() -> None:
-    patch = ElfPatch(12, ((1, b"XY"),), b"end")
+    patch = FilePatch(12, (Replacement.of(1, b"XY"), Replacement.of(9, b"end")))
     assert apply(b"abcdef", patch) == b"aXYdef\0\0\0end"
 
 

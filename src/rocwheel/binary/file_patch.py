@@ -10,83 +10,129 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rocwheel.binary.runpath_patch import ElfPatch
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["FilePatch", "Replacement", "write_patched"]
 
 _ZEROS = memoryview(bytes(1 << 20))
 
 
-class Replacement(msgspec.Struct, frozen=True, order=True):
-    """New bytes for the range from ``start`` to ``stop`` of a file: ``data``, and zeros for the rest of it."""
+class Replacement(msgspec.Struct, frozen=True):
+    """What stands from ``start`` to ``stop`` of the new file: ``data``, and zeros for the rest of it.
+
+    With ``source``, it is what stood there in the old file, instead.
+    """
 
     start: int
     stop: int
-    data: bytes | memoryview
+    data: bytes | memoryview = b""
+    source: int | None = None
+
+    @classmethod
+    def of(cls, start: int, data: bytes | memoryview) -> Replacement:
+        """Return the replacement that writes ``data`` at ``start``."""
+        return cls(start, start + len(data), data)
+
+    def content(self, old: memoryview) -> memoryview:
+        """Return the bytes before the zeros; ``old`` is the whole old file."""
+        if self.source is not None:
+            return old[self.source : self.source + self.stop - self.start]
+        return memoryview(self.data)
+
+    def part(self, start: int, stop: int) -> Replacement:
+        """Return what this one puts between two places inside it."""
+        skipped = start - self.start
+        if self.source is not None:
+            return Replacement(start, stop, source=self.source + skipped)
+        return Replacement(start, stop, self.data[skipped : stop - self.start])
 
 
 class FilePatch(msgspec.Struct, frozen=True):
     """What turns a file into another of ``size`` bytes; what no replacement covers stays as it is.
 
-    Replacements are in rising order and don't overlap.
+    Replacements are in rising order and don't overlap. Behind the old file's end, zeros stand between them.
     """
 
     size: int
-    replacements: tuple[Replacement, ...]
+    replacements: tuple[Replacement, ...] = ()
 
     def __post_init__(self) -> None:
         if any(before.stop > after.start for before, after in pairwise(self.replacements)):
             msg = "replacements overlap, or are out of order"
             raise ValueError(msg)
 
-    def apply(self, data: memoryview, start: int, stop: int) -> list[memoryview]:
-        """Return the new file's bytes from ``start`` to ``stop`` as buffers; ``data`` is the whole old file."""
+    @property
+    def is_identity(self) -> bool:
+        """Whether the new file is the old one, byte for byte; only growing or shrinking takes a replacement, too."""
+        return not self.replacements
+
+    def apply(self, data: memoryview, start: int = 0, stop: int | None = None) -> list[memoryview]:
+        """Return the new file's bytes from ``start`` to ``stop`` as buffers; ``data`` is the whole old file.
+
+        Nothing is copied, whatever the file's size.
+        """
+        stop = self.size if stop is None else min(stop, self.size)
         buffers: list[memoryview] = []
         position = start
         index = bisect_right(self.replacements, start, key=lambda replacement: replacement.stop)
         for replacement in self.replacements[index:]:
             if replacement.start >= stop:
                 break
-            buffers += _slice(data, position, replacement.start)
+            buffers += _old(data, position, replacement.start)
             position = max(position, replacement.start)
             end = min(replacement.stop, stop)
-            new = memoryview(replacement.data)[position - replacement.start : end - replacement.start]
+            new = replacement.part(position, end).content(data)
             buffers += [new] if len(new) else []
             buffers += _zeros(end - position - len(new))
             position = end
-        return buffers + _slice(data, position, stop)
+        return buffers + _old(data, position, stop)
 
-    def join(self, other: ElfPatch, *, old_size: int) -> FilePatch:
-        """Return the patch that makes these changes and those of ``other`` to a file of ``old_size`` bytes.
-
-        Raises `ValueError` when they overlap: a run path and device code lie in different sections.
-        """
-        changes = [Replacement(offset, offset + len(new), new) for offset, new in other.replacements]
-        if other.size > old_size:
-            tail = other.tail.rjust(other.size - old_size, b"\0")
-            changes.append(Replacement(old_size, other.size, tail))
-        return FilePatch(max(self.size, other.size), tuple(sorted([*self.replacements, *changes])))
+    def then(self, other: FilePatch) -> FilePatch:
+        """Return the patch that does what this one does and then what ``other`` does, which names no source."""
+        grown = [Replacement(self.size, other.size)] if self.size < other.size else []
+        before = [replacement for replacement in (*self.replacements, *grown) if replacement.start < other.size]
+        kept = [piece for replacement in before for piece in _around(replacement, other.replacements)]
+        merged = sorted([*kept, *other.replacements], key=lambda replacement: replacement.start)
+        return FilePatch(other.size, tuple(merged))
 
 
-def _slice(data: memoryview, start: int, stop: int) -> list[memoryview]:
-    return [data[start:stop]] if start < stop else []
+def _around(replacement: Replacement, holes: Sequence[Replacement]) -> Iterator[Replacement]:
+    """Give the parts of a replacement that none of the ``holes``, in rising order, covers."""
+    position = replacement.start
+    for hole in holes:
+        if hole.stop <= position or hole.start >= replacement.stop:
+            continue
+        if hole.start > position:
+            yield replacement.part(position, hole.start)
+        position = hole.stop
+    if position < replacement.stop:
+        yield replacement.part(position, replacement.stop)
+
+
+def _old(data: memoryview, start: int, stop: int) -> list[memoryview]:
+    """Return a range of the old file, with zeros behind its end."""
+    kept = data[start:stop] if start < stop else data[:0]
+    return [*([kept] if len(kept) else []), *_zeros(stop - max(start, len(data)))]
 
 
 def _zeros(size: int) -> list[memoryview]:
+    if size <= 0:
+        return []
     return [_ZEROS] * (size // len(_ZEROS)) + ([_ZEROS[: size % len(_ZEROS)]] if size % len(_ZEROS) else [])
 
 
-def write_patched(file: IO[bytes], data: memoryview, replacements: Iterable[Replacement]) -> None:
+def write_patched(
+    file: IO[bytes], data: memoryview, replacements: Iterable[Replacement], *, size: int | None = None
+) -> None:
     """Write ``data`` with ``replacements``, in rising order, where ``file`` stands; what becomes zero is left a hole.
 
-    Each replacement is let go of once written.
+    Each replacement is let go of once written. ``size`` is where to stop in ``data``, if not at its end.
     """
     position = 0
     for replacement in replacements:
         file.write(data[position : replacement.start])
-        file.write(replacement.data)
-        file.seek(replacement.stop - replacement.start - len(replacement.data), os.SEEK_CUR)
+        content = replacement.content(data)
+        file.write(content)
+        file.seek(replacement.stop - replacement.start - len(content), os.SEEK_CUR)
         position = replacement.stop
-    file.write(data[position:])
+    file.write(data[position:size])

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.elf_bytes import Buffer, ElfBytes, ElfError
 from rocwheel.binary.elf_dynamic import DT_RPATH, DT_RUNPATH
+from rocwheel.binary.file_patch import FilePatch
 from rocwheel.binary.runpath_image import Image, read_image
-from rocwheel.binary.runpath_patch import ElfPatch, PatchWriter
+from rocwheel.binary.runpath_patch import PatchWriter
 from rocwheel.binary.runpath_strings import place_string
 from rocwheel.binary.runpath_tables import choose_tables, write_string, write_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ElfPatch", "RunpathTag", "plan_runpath"]
+__all__ = ["RunpathTag", "plan_runpath"]
 
 
 class RunpathTag(enum.Enum):
@@ -30,7 +31,7 @@ class RunpathTag(enum.Enum):
 _TAGS = {RunpathTag.RPATH: DT_RPATH, RunpathTag.RUNPATH: DT_RUNPATH}
 
 
-def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> ElfPatch:
+def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> FilePatch:
     """Plan the change after which the file's run path is ``value``, under ``tag`` alone; empty removes it.
 
     The string is changed in place where it fits and no other string uses those bytes. Otherwise the string table moves
@@ -45,7 +46,7 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Elf
         source = ElfBytes(view, name)
         image = read_image(source)
         if _is_set(source, image, value, tag):
-            return ElfPatch(source.size)
+            return FilePatch(source.size)
         return _plan(source, image, text, tag)
 
 
@@ -67,7 +68,7 @@ def _is_set(source: ElfBytes, image: Image, value: str, tag: RunpathTag) -> bool
     return other == _TAGS[tag] and image.strings.string(source, offset, "the run path") == value
 
 
-def _plan(source: ElfBytes, image: Image, text: bytes, tag: RunpathTag) -> ElfPatch:
+def _plan(source: ElfBytes, image: Image, text: bytes, tag: RunpathTag) -> FilePatch:
     writer = PatchWriter(source)
     if not text:
         entries = _without_run_path(image.dynamic.entries)

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from rocwheel.binary.elf import ElfKind, read_elf
-from rocwheel.binary.runpath import ElfPatch, RunpathTag, plan_runpath
+from rocwheel.binary.runpath import RunpathTag, plan_runpath
 from rocwheel.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.files import FileRange, atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from rocwheel.binary.file_patch import FilePatch
 
 __all__ = ["ChangedFile", "FileRunPath", "read_run_paths", "write_run_paths"]
 
@@ -102,12 +104,12 @@ def _read(path: Path) -> FileRunPath:
     return FileRunPath(str(path), elf.kind, elf.soname, tag, run_path, elf.needed)
 
 
-def _plan(path: Path, value: str, tag: RunpathTag) -> ElfPatch:
+def _plan(path: Path, value: str, tag: RunpathTag) -> FilePatch:
     with FileRange.whole(path).map() as data:
         return plan_runpath(data, value, tag, name=str(path))
 
 
-def _write(path: Path, patch: ElfPatch, target: Path) -> ChangedFile:
+def _write(path: Path, patch: FilePatch, target: Path) -> ChangedFile:
     mode = stat.S_IMODE(path.stat().st_mode)
     with FileRange.whole(path).map() as data, atomic_file(target, mode=mode) as file:
         for buffer in patch.apply(data):

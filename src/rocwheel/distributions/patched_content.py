@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.file_patch import FilePatch
-from rocwheel.binary.runpath import ElfPatch
 from rocwheel.files import FileRange
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ class PatchedContent(msgspec.Struct, frozen=True):
     """A `rocwheel.distributions.content.Content`: a file with a patch applied on the fly."""
 
     source: FileRange
-    patch: ElfPatch | FilePatch
+    patch: FilePatch
 
     @property
     def size(self) -> int:

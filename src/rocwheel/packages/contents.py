@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from rocwheel.binary.file_patch import FilePatch
-    from rocwheel.binary.runpath import ElfPatch
     from rocwheel.packages.plan import TarEntry
 
 __all__ = ["member_content", "member_mode"]
@@ -56,7 +55,7 @@ def _file_content(member: FileMember, executor: Executor | None = None) -> Conte
     return PatchedContent(member.source, patch) if patch else FileContent(member.source)
 
 
-def _plan_patch(member: FileMember, data: memoryview, executor: Executor | None) -> ElfPatch | FilePatch | None:
+def _plan_patch(member: FileMember, data: memoryview, executor: Executor | None) -> FilePatch | None:
     """Return all changes of a file as one patch, none when it is as it should be."""
     name = f"{member.artifact}: {member.origin}"
     edit = member.run_path
@@ -65,7 +64,7 @@ def _plan_patch(member: FileMember, data: memoryview, executor: Executor | None)
         storage = Storage(compress=True, rocm=member.compress_for)
         device = device_patch(data, name=name, storage=storage, executor=executor)
         if device is not None:
-            return device.join(run_path, old_size=len(data)) if run_path else device
+            return device.then(run_path) if run_path else device
     return None if run_path is None or run_path.is_identity else run_path
 
 
