@@ -112,6 +112,62 @@ def test_metadata_that_is_absent_is_a_finding(tmp_path: Path) -> None:
     assert found == [f"demo-1.0.dist-info has no {name}" for name in ("METADATA", "RECORD", "WHEEL")]
 
 
+def write_wheel(path: Path, **texts: bytes) -> Path:
+    info = "demo-1.0.dist-info"
+    members = {"METADATA": METADATA, "WHEEL": WHEEL, "RECORD": b""} | texts
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(f"{info}/{name}", text)
+        archive.writestr(f"{info}/LICENSE", b"")
+    return path
+
+
+METADATA = b"Metadata-Version: 2.4\nName: demo\nVersion: 1.0\n"
+WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        ({}, []),
+        (
+            {"METADATA": b"\x00\xffgarbage\n"},
+            ["METADATA has no Metadata-Version", "METADATA has no Name", "METADATA has no Version"],
+        ),
+        ({"METADATA": METADATA.replace(b"demo", b"-demo-")}, ["METADATA: the name '-demo-' is none"]),
+        ({"METADATA": METADATA.replace(b"1.0", b"one")}, ["METADATA: 'one' is no version (PEP 440)"]),
+        (
+            {"METADATA": METADATA.replace(b"1.0", b"1.1")},
+            ["METADATA is of demo 1.1, which demo-1.0-py3-none-any.whl is not named by"],
+        ),
+        ({"WHEEL": b"garbage"}, ["WHEEL has no Root-Is-Purelib", "WHEEL has no Tag", "WHEEL has no Wheel-Version"]),
+    ],
+    ids=["whole", "garbage", "name", "version", "another version", "WHEEL"],
+)
+def test_metadata_that_says_too_little_is_a_finding(tmp_path: Path, texts: dict[str, bytes], found: list[str]) -> None:
+    path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", **texts)
+    report = audit(read_tree([path]), Configuration(select=("metadata-malformed",)))
+    assert [finding.found for finding in report.findings] == found
+
+
+@pytest.mark.parametrize(
+    ("file_name", "version"),
+    [("demo-1.0+rocm7-py3-none-any.whl", b"1.0+rocm7"), ("demo-1.0_rocm7-py3-none-any.whl", b"1.0+rocm7"),
+     ("demo-1.0.post1-py3-none-any.whl", b"1.0-1")],
+)  # fmt: skip
+def test_a_version_may_be_spelled_in_several_ways(tmp_path: Path, file_name: str, version: bytes) -> None:
+    path = write_wheel(tmp_path / file_name, METADATA=METADATA.replace(b"1.0", version))
+    assert audit(read_tree([path]), Configuration(select=("metadata-malformed",))).findings == ()
+
+
+def test_a_record_that_is_no_table_is_a_finding(tmp_path: Path) -> None:
+    path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", RECORD=b'demo/a.py,"' + b"x" * 200_000)
+    report = audit(read_tree([path]), Configuration(select=("metadata-malformed",)))
+    assert [finding.found for finding in report.findings] == [
+        "RECORD can't be read (field larger than field limit (131072))"
+    ]
+
+
 def test_bundles_are_told_apart_with_their_targets() -> None:
     data = (FIXTURES / "edge/two.plain.fatbin").read_bytes()
     report = read_device_report(memoryview(data), name="two")

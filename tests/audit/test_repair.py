@@ -8,13 +8,16 @@ import sys
 import zipfile
 from collections.abc import Callable
 from email import message_from_bytes
+from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from rocwheel.binary.elf import read_elf
 from rocwheel.cli import main
+from rocwheel.demo import SAMPLE_SDK
 from rocwheel.distributions.zip_reader import read_directory
+from rocwheel.packages.job import BuildJob, PlanJob
 from tests.audit.libraries import Lib, build_tree, needs_compiler
 from tests.audit.wheels import make_wheel, members
 
@@ -256,6 +259,86 @@ def test_a_wheel_with_a_symlink_is_refused_and_nothing_is_left(
     assert done.status == 2
     assert f"error: {plugin}!plugin/link.so: a symlink; expected files alone. Build the wheel without." in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_every_member_that_no_repair_mends_is_refused_and_named(run: Run, plugin: Path, tmp_path: Path) -> None:
+    library = members(plugin)["plugin/_right.so"]
+    with zipfile.ZipFile(plugin, "a") as archive:
+        archive.writestr("plugin/cut.so", library[: len(library) // 2])
+        archive.writestr("../evil.so", library)
+        archive.writestr("plugin/_right.so/x.py", b"")
+    done = run("repair", plugin, "--dest-dir", tmp_path / "out")
+    assert done.status == 2
+    (first, *problems) = done.stderr.splitlines()
+    assert first == "error: wheels that no repair mends: 3 problems"
+    assert problems[0].startswith(f"  {plugin}!plugin/cut.so: ")
+    assert problems[0].endswith("expected a whole ELF file. Build the wheel again.")
+    outside = "a path that leads out of the wheel; expected a place inside the environment"
+    clash = "plugin/_right.so is a file, and the folder of plugin/_right.so/x.py; expected one file at each path"
+    assert problems[1:] == [
+        f"  {plugin}!../evil.so: {outside}. Build the wheel again.",
+        f"  {plugin}!plugin/_right.so: {clash}. Build the wheel again.",
+    ]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("mode", ["--check", "--dry-run"])
+def test_what_is_refused_is_refused_without_writing_too(run: Run, plugin: Path, mode: str) -> None:
+    with zipfile.ZipFile(plugin, "a") as archive:
+        archive.writestr("../evil.so", b"")
+    assert run("repair", plugin, mode).status == 2
+
+
+def test_signatures_of_another_record_are_dropped_and_told(run: Run, plugin: Path, sdk: Path, tmp_path: Path) -> None:
+    info = "plugin-1.0.dist-info"
+    with zipfile.ZipFile(plugin, "a") as archive:
+        archive.writestr(f"{info}/RECORD.jws", b"{}")
+        archive.writestr(f"{info}/RECORD.p7s", b"signed")
+    done = run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "out")
+    assert done.stdout.splitlines()[-4:] == [
+        f"  {info}/RECORD.jws: dropped, since it signs another RECORD: sign the repaired wheel",
+        "    - a signature of RECORD",
+        f"  {info}/RECORD.p7s: dropped, since it signs another RECORD: sign the repaired wheel",
+        "    - a signature of RECORD",
+    ]
+    assert not {f"{info}/RECORD.jws", f"{info}/RECORD.p7s"} & members(repaired_plugin(tmp_path / "out")).keys()
+
+
+def test_signatures_of_a_wheel_that_is_right_stay(run: Run, plugin: Path, sdk: Path, tmp_path: Path) -> None:
+    run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "out")
+    repaired = repaired_plugin(tmp_path / "out")
+    with zipfile.ZipFile(repaired, "a") as archive:
+        archive.writestr("plugin-1.0.dist-info/RECORD.jws", b"{}")
+    run("repair", repaired, "--with", sdk, "--dest-dir", tmp_path / "again")
+    assert repaired_plugin(tmp_path / "again").read_bytes() == repaired.read_bytes()
+
+
+@pytest.mark.parametrize("tag", ["rpath", "runpath"])
+def test_packages_as_build_makes_them_need_no_repair(run: Run, tmp_path: Path, tag: str) -> None:
+    recipe = tmp_path / "recipe.toml"
+    text = (files("rocwheel.packages") / "rocm.toml").read_text()
+    recipe.write_text(text.replace('run-path-tag = "rpath"', f'run-path-tag = "{tag}"'))
+    BuildJob(PlanJob(SAMPLE_SDK, recipe=recipe), tmp_path / "made").run()
+    done = run("repair", *sorted((tmp_path / "made/dist").glob("*.whl")), "--check")
+    assert (done.status, {line.rpartition(": ")[2] for line in done.stdout.splitlines()}) == (0, {"no changes"})
+
+
+@pytest.mark.parametrize(
+    ("requires", "kept"), [("rocm-sdk-core==7.1.2", True), ("rocm-sdk-core", False)], ids=["one release", "others"]
+)
+def test_rpaths_stay_as_long_as_they_lead_into_packages_of_one_release(
+    run: Run, sdk: Path, tmp_path: Path, requires: str, kept: bool
+) -> None:
+    lib = Lib("a.so", ("libamdhip64.so.7",), "$ORIGIN/../_rocm_sdk_core/lib:/opt/rocm/lib", is_rpath=True)
+    tree = build_tree(tmp_path / "tree", lib)
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"}, requires=(requires,))
+    run("repair", wheel, "--with", sdk, "--dest-dir", tmp_path / "out")
+    (repaired,) = (tmp_path / "out").glob("*.whl")
+    elf = read_elf(members(repaired)["ext/a.so"], name="a")
+    to_core = "$ORIGIN/../_rocm_sdk_core/lib"
+    assert (elf.rpath, elf.runpath) == ((to_core, None) if kept else (None, to_core))
+    assert "rpath-into-others" not in run("audit", repaired, "--with", sdk).stdout
+    assert run("repair", repaired, "--with", sdk, "--check").status == 0
 
 
 def test_a_damaged_wheel_is_named_with_the_member(run: Run, plugin: Path, tmp_path: Path) -> None:

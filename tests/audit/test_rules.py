@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from rocwheel.audit.finding import Finding, Severity
+from rocwheel.audit.places import outside_reason
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.tree import Distribution, InstalledFile, RecordEntry, Tree
 from rocwheel.binary.elf import ElfKind
@@ -180,7 +181,13 @@ BREACHES: dict[str, tuple[Tree, str, str, dict[str, object]]] = {
     "path-collision": (
         tree((package("one"), [data("shared/x.py", sha256=b"1" * 32)]), (package("two"), [data("shared/x.py")])),
         "shared/x.py",
-        (f"shared/x.py is in one-1.0-{TAG}.whl and two-1.0-{TAG}.whl, with different content"),
+        f"2 files are installed at shared/x.py, with different content (in one-1.0-{TAG}.whl and two-1.0-{TAG}.whl)",
+        {},
+    ),
+    "path-outside": (
+        one(data("../evil.so")),
+        "../evil.so",
+        "has a path that leads out of the wheel: installers refuse it, or write outside of the environment",
         {},
     ),
     "tag-too-old": (
@@ -427,6 +434,35 @@ def test_build_folders_are_told_by_their_names(entry: str) -> None:
 )
 def test_modes_that_installers_should_not_see_are_found(mode: int, found: str) -> None:
     assert [finding.found for finding in find(one(data("demo/x", mode=mode)))] == [found]
+
+
+@pytest.mark.parametrize(
+    ("paths", "found"),
+    [
+        (["demo/a.py", "demo/a.py"], "2 files are installed at demo/a.py, with the same content"),
+        (["demo/a", "demo/a/b.py"], "demo/a is a file, and the folder of demo/a/b.py"),
+    ],
+    ids=["twice", "file and folder"],
+)
+def test_one_wheel_may_clash_with_itself(paths: list[str], found: str) -> None:
+    findings = find(one(*map(data, paths)), select=("path-collision",))
+    assert [finding.found for finding in findings] == [found]
+
+
+@pytest.mark.parametrize(
+    ("member", "reason"),
+    [
+        ("demo/../../evil.so", "a path that leads out of the wheel"),
+        ("/etc/evil.so", "an absolute path"),
+        ("C:/evil.dll", "an absolute path"),
+        ("demo\\evil.dll", "a name with a backslash, which some systems take for a folder's end"),
+        ("demo/./a.so", "a path that is not spelled plainly"),
+        ("demo//a.so", "a path that is not spelled plainly"),
+        ("demo/..a/b..so", ""),
+    ],
+)  # fmt: skip
+def test_names_that_lead_out_of_the_environment_are_told(member: str, reason: str) -> None:
+    assert outside_reason(member) == reason
 
 
 def test_packages_of_one_release_may_use_rpath_among_each_other() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.audit.distribution_reading import SIGNATURES
 from rocwheel.audit.initializer import INITIALIZER, initializer_folder, preload_names, render_initializer
+from rocwheel.audit.release import folders_beyond, release_folders
+from rocwheel.audit.repairability import check_repairable
 from rocwheel.audit.run_path_advice import advise_run_path, choose_folders, library_folders
 from rocwheel.audit.run_paths import LibraryPlaces, SetRunpath, run_path_edit
 from rocwheel.audit.sdk_layout import find_sdk_library, sdk_folders
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Change", "Pin", "RepairOptions", "RepairPlan", "plan_repair"]
 
+_VOID = "dropped, since it signs another RECORD: sign the repaired wheel"
+
 Pin = Literal["none", "minor", "exact"]
 """How requirements that are added name their version: not at all, as ``==1.2.*``, or as ``==1.2.3``."""
 
@@ -30,7 +36,8 @@ Pin = Literal["none", "minor", "exact"]
 class RepairOptions(msgspec.Struct, frozen=True):
     """What a repair is told. ``dlopen`` are libraries that every file of the wheel may open by name."""
 
-    tag: RunpathTag = RunpathTag.RUNPATH
+    tag: RunpathTag | None = None
+    """The tag of all run paths; none to go by what the wheel has (see `plan_repair`)."""
     pin: Pin = "none"
     dlopen: tuple[str, ...] = ()
     init: bool = False
@@ -60,13 +67,24 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
     is_platlib: bool
     """Whether WHEEL has to say that the wheel is no pure one."""
     added: dict[str, str]
+    dropped: tuple[str, ...]
+    """Members that no longer hold: signatures of RECORD."""
     changes: tuple[Change, ...]
     unmended: tuple[str, ...]
     """What is wrong and needs more than a repair."""
 
 
 def plan_repair(tree: Tree, owner: Distribution, options: RepairOptions) -> RepairPlan:
-    """Plan the repair of one wheel of ``tree``, whose other packages and the SDK are installed beside it."""
+    """Plan the repair of one wheel of ``tree``, whose other packages and the SDK are installed beside it.
+
+    Unless the options say otherwise, run paths are RUNPATHs. RPATHs stay where the wheel has no others and, as
+    repaired, they lead only into packages of its release: what ``rocwheel build`` makes, and what the audit's rule
+    ``rpath-into-others`` asks for.
+
+    Raises `InputError`, or `rocwheel.errors.ProblemsError` for several, for wheels that no repair makes installable:
+    damaged binaries, symlinks, members outside of the wheel, several files at one path.
+    """
+    check_repairable([file for file in tree.files if file.distribution == owner.source])
     return _Planner(tree, owner, options).plan()
 
 
@@ -81,14 +99,17 @@ class _Planner:
         self._system = AllowedLibraries(system_library_patterns())
         self._files = [file for file in tree.files if file.distribution == owner.source]
         self._loadable = [file for file in self._files if file.is_loadable]
+        self._tag = options.tag or (RunpathTag.RPATH if self._keeps_rpath() else RunpathTag.RUNPATH)
 
     def plan(self) -> RepairPlan:
-        edits = {_member(file): edit for file in self._loadable if (edit := self._edit(file)) is not None}
+        edits = {file.member: edit for file in self._loadable if (edit := self._edit(file, self._tag)) is not None}
         used = self._used_distributions()
         requires = tuple(self._requirement(name) for name in used)
         file_name, tags = self._tags()
         is_platlib = self._owner.is_purelib and bool(self._loadable)
         added = self._initializer()
+        changes = (*self._run_path_changes(edits), *self._metadata_changes(requires, tags, added, is_platlib))
+        dropped = self._signatures() if changes else ()
         return RepairPlan(
             wheel=self._owner.source,
             file_name=file_name,
@@ -97,17 +118,31 @@ class _Planner:
             tags=tags,
             is_platlib=is_platlib,
             added=added,
-            changes=(*self._run_path_changes(edits), *self._metadata_changes(requires, tags, added, is_platlib)),
+            dropped=dropped,
+            changes=(*changes, *(Change(name, _VOID, "a signature of RECORD", "") for name in dropped)),
             unmended=tuple(self._unmended()),
         )
 
-    def _edit(self, file: InstalledFile) -> SetRunpath | None:
+    def _signatures(self) -> tuple[str, ...]:
+        names = {f"{self._owner.dist_info}/{name}" for name in SIGNATURES}
+        return tuple(file.member for file in self._files if file.member in names)
+
+    def _keeps_rpath(self) -> bool:
+        searching = [file for file in self._loadable if file.run_path]
+        if not searching or any(file.elf and file.elf.runpath is not None for file in searching):
+            return False
+        release = release_folders(self._tree, self._owner)
+        edits = [(file, self._edit(file, RunpathTag.RPATH)) for file in self._loadable]
+        values = [(file.folder, file.run_path if edit is None else edit.value) for file, edit in edits]
+        return not any(folders_beyond(release, value, folder) for folder, value in values)
+
+    def _edit(self, file: InstalledFile, tag: RunpathTag) -> SetRunpath | None:
         assert file.elf is not None
         names = [*file.elf.needed, *self._options.dlopen]
         search = tuple(choose_folders(names, self._folders, file.folder))
-        return run_path_edit(file.elf, file.folder, search, self._places, self._options.tag)
+        return run_path_edit(file.elf, file.folder, search, self._places, tag)
 
-    @property
+    @cached_property
     def _places(self) -> LibraryPlaces:
         folders = {folder for found in self._folders.values() for folder in found}
         folders |= {file.folder for file in self._tree.files}
@@ -162,7 +197,7 @@ class _Planner:
         return self._requirement(name).partition("==")[2]
 
     def _run_path_changes(self, edits: dict[str, SetRunpath]) -> list[Change]:
-        files = {_member(file): file for file in self._loadable}
+        files = {file.member: file for file in self._loadable}
         return [
             Change(name, _tag_words(files[name], edit), files[name].run_path or "", edit.value)
             for name, edit in edits.items()
@@ -186,10 +221,6 @@ class _Planner:
             advice = advise_run_path(file.elf, file.path, self._folders, self._system, self._options.dlopen)
             found += [f"{file.path} needs {name}, which no package and no system has" for name in advice.missing]
         return found
-
-
-def _member(file: InstalledFile) -> str:
-    return file.source.partition("!")[2]
 
 
 def _tag_words(file: InstalledFile, edit: SetRunpath) -> str:

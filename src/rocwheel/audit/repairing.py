@@ -32,7 +32,6 @@ __all__ = ["write_repair"]
 
 _LEVEL = 6
 _COPY_STEP = 4 << 20
-_SYMLINK, _KIND = 0o120000, 0o170000
 _ANY_EXECUTE = 0o111
 
 
@@ -52,7 +51,7 @@ def write_repair(
 ) -> Path:
     """Write the repaired wheel to ``dest_dir`` and return its path; a wheel that is right is copied as it is.
 
-    The bytes depend on the wheel, the plan and the date alone. Raises `InputError` for wheels with symlinks, and
+    The bytes depend on the wheel, the plan and the date alone. Raises `InputError` for damaged members, and
     `rocwheel.errors.WorkError` when the folder can't be written: nothing is left there then.
     """
     target = dest_dir / plan.file_name
@@ -83,14 +82,13 @@ class _Rewriting:
         self._progress = progress
 
     def run(self) -> None:
-        metadata = {f"{self._dist_info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")}
-        self._refuse_symlinks()
+        left_out = {f"{self._dist_info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")} | {*self._plan.dropped}
         self._progress.begin(f"Repairing {Path(self._plan.wheel).name}", sum(m.size for m in self._members))
         # Unpacked libraries stay open until the packer has taken the last byte.
         with ExitStack() as stack:
             try:
                 for member in self._members:
-                    if member.name not in metadata:
+                    if member.name not in left_out:
                         self._add(member, stack)
                 for name, text in self._plan.added.items():
                     self._packer.add(self._writer, name, 0o644, BytesContent(text.encode()))
@@ -101,11 +99,6 @@ class _Rewriting:
                 self._writer.abort()
                 raise
         self._progress.end()
-
-    def _refuse_symlinks(self) -> None:
-        for member in self._members:
-            if member.mode & _KIND == _SYMLINK:
-                raise InputError(member.source, "a symlink", expected="files alone", remedy="Build the wheel without.")
 
     def _add(self, member: ZipMember, stack: ExitStack) -> None:
         edit = self._plan.edits.get(member.name)

@@ -81,6 +81,11 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
         return self.path.rpartition("/")[2]
 
     @property
+    def member(self) -> str:
+        """Its name inside the wheel that it is in."""
+        return self.source.removeprefix(f"{self.distribution}!")
+
+    @property
     def run_path(self) -> str | None:
         """The run path that counts: RUNPATH, else RPATH."""
         if self.elf is None:

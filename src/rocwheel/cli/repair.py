@@ -48,9 +48,10 @@ def repair(
     init: Annotated[bool, typer.Option("--init", help="Add _rocm_init.py, which has rocm_sdk load the libraries.")] = (
         False
     ),
-    rpath: Annotated[bool, typer.Option("--rpath", help="Set the old RPATH, which LD_LIBRARY_PATH can't override.")] = (
-        False
-    ),
+    rpath: Annotated[
+        bool | None,
+        typer.Option("--rpath/--runpath", help="The tag of all run paths; by default RPATHs within a release stay."),
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if anything would change.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; show the changes.")] = False,
     json: JsonOption = False,
@@ -69,7 +70,7 @@ def repair(
     if dest_dir is None and not (check or dry_run):
         message = "Missing option '--dest-dir' (or '--check', or '--dry-run')."
         raise typer.BadParameter(message)
-    tag = RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
+    tag = None if rpath is None else RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
     options = RepairOptions(tag=tag, pin=pin, dlopen=tuple(dlopen or ()), init=init)
     plans = _plan(wheels, beside or [], options)
     written = [] if check or dry_run or dest_dir is None else _write(plans, dest_dir, quiet=quiet)
@@ -106,7 +107,8 @@ def _show(plans: list[RepairPlan], *, quiet: bool) -> None:
                 results.print(f"  {escape(change.file)}: {change.what}")
                 if change.before:
                     results.print(f"    - {escape(_shortened(change.before))}")
-                results.print(f"    + {escape(_shortened(change.after))}")
+                if change.after:
+                    results.print(f"    + {escape(_shortened(change.after))}")
         for problem in plan.unmended:
             messages.print(f"[yellow]not mended[/] {escape(f'{name}: {problem}')}")
 

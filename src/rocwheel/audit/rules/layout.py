@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.audit.places import find_conflicts, outside_reason
 from rocwheel.binary.elf import ElfKind
 
 if TYPE_CHECKING:
@@ -79,15 +80,19 @@ def _clashes(subject: Subject) -> Iterator[Evidence]:
 def _collisions(subject: Subject) -> Iterator[Evidence]:
     if subject.tree.is_prefix:
         return
-    by_path: dict[str, list[InstalledFile]] = defaultdict(list)
-    for file in subject.tree.files:
-        by_path[file.path].append(file)
-    for path, files in sorted(by_path.items()):
-        owners = list(dict.fromkeys(file.distribution for file in files))
-        if len(owners) > 1:
-            labels = [subject.tree.owners[owner].label for owner in owners if owner in subject.tree.owners]
-            alike = "the same" if len({file.sha256 for file in files}) == 1 else "different"
-            yield Evidence(files[0].source, f"{path} is in {' and '.join(labels)}, with {alike} content")
+    owners = subject.tree.owners
+    for conflict in find_conflicts(subject.tree.files):
+        holders = dict.fromkeys(file.distribution for file in conflict.files if file.distribution in owners)
+        labels = [owners[holder].label for holder in holders]
+        among = f" (in {' and '.join(labels)})" if len(labels) > 1 else ""
+        yield Evidence(conflict.files[0].source, conflict.found + among)
+
+
+def _outside(subject: Subject) -> Iterator[Evidence]:
+    for file in subject.tree.audited:
+        owner = subject.tree.owners.get(file.distribution)
+        if owner is not None and owner.is_wheel and (reason := outside_reason(file.member)):
+            yield Evidence(file.source, f"has {reason}: installers refuse it, or write outside of the environment")
 
 
 def _unreadable(subject: Subject) -> Iterator[Evidence]:
@@ -119,8 +124,15 @@ RULES = (
     Rule(
         "path-collision",
         Severity.ERROR,
-        "No two packages install a file at one path.",
-        "Leave it to one of them: uninstalling either removes it for both.",
+        "One file is installed at each path, and no file where others have their folder.",
+        "Leave the path to one of them: uninstalling either removes it for both.",
         _collisions,
+    ),
+    Rule(
+        "path-outside",
+        Severity.ERROR,
+        "Every member of a wheel is installed inside the environment.",
+        "Build the wheel by a tool that names its members relative to site-packages.",
+        _outside,
     ),
 )

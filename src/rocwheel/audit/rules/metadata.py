@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from rocwheel.audit.distribution_reading import SIGNATURES
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.subject import parse_requirement, parse_requirements
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["RULES"]
 
 _LICENSE_WORDS = ("licen", "copying", "notice", "copyright")
-_UNHASHED = ("RECORD", "RECORD.jws", "RECORD.p7s")
+_UNHASHED = ("RECORD", *SIGNATURES)
 
 
 def _with_metadata(subject: Subject) -> Iterator[tuple[Distribution, list[InstalledFile]]]:
@@ -92,7 +93,7 @@ def _record(subject: Subject) -> Iterator[Evidence]:
         if not owner.is_wheel or not owner.record:
             continue
         rows = {entry.path: entry for entry in owner.record}
-        members = {file.source.partition("!")[2]: file for file in files}
+        members = {file.member: file for file in files}
         for path, count in Counter(entry.path for entry in owner.record).items():
             if count > 1:
                 yield Evidence(owner.label, f"RECORD lists {path} {count} times")

@@ -6,19 +6,17 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
-
 from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.audit.release import folders_beyond, release_folders
 from rocwheel.audit.run_path_entries import is_origin_relative, resolve_entry, split_run_path
 from rocwheel.audit.sdk_layout import sdk_folders
-from rocwheel.audit.subject import parse_requirements
 from rocwheel.binary.elf import ElfKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.audit.tree import Distribution, InstalledFile
+    from rocwheel.audit.tree import InstalledFile
 
 __all__ = ["RULES"]
 
@@ -143,28 +141,16 @@ def _mixed(subject: Subject) -> Iterator[Evidence]:
 
 
 def _into_others(subject: Subject) -> Iterator[Evidence]:
-    for file, entries in _entries(subject):
-        owner = subject.tree.owners.get(file.distribution)
-        if owner is None or not owner.dist_info or file.elf is None or file.elf.runpath is not None:
+    for owner in subject.tree.audited_distributions:
+        if not owner.dist_info:
             continue
-        own = _folders_of_release(subject, owner)
-        folders = [folder for entry in entries if (folder := resolve_entry(entry, file.folder)) is not None]
-        bad = list(dict.fromkeys(folder for folder in folders if folder.partition("/")[0] not in own))
-        if bad:
-            found = f"has a RPATH into {', '.join(bad[:_SHOWN])}, which LD_LIBRARY_PATH can't override"
-            yield Evidence(file.source, f"{found} and the libraries there inherit")
-
-
-def _folders_of_release(subject: Subject, owner: Distribution) -> set[str]:
-    """Return the top-level folders of a distribution and of those that it requires in one exact version."""
-    pinned = {
-        canonicalize_name(requirement.name)
-        for requirement in parse_requirements(owner)
-        if [specifier.operator for specifier in requirement.specifier] == ["=="]
-    }
-    release = {other.source for other in subject.tree.distributions if other is owner or other.name in pinned}
-    given = {file.path.partition("/")[0] for file in subject.tree.files if file.distribution in release}
-    return given | {f.folder.partition("/")[0] for f in sdk_folders() if f.distribution in pinned}
+        release = release_folders(subject.tree, owner)
+        for file in subject.tree.loadable:
+            if file.distribution != owner.source or file.elf is None or file.elf.runpath is not None:
+                continue
+            if bad := folders_beyond(release, file.elf.rpath, file.folder):
+                found = f"has a RPATH into {', '.join(bad[:_SHOWN])}, which LD_LIBRARY_PATH can't override"
+                yield Evidence(file.source, f"{found} and the libraries there inherit")
 
 
 def _expected(subject: Subject) -> Iterator[Evidence]:
