@@ -223,6 +223,19 @@ def test_overwriting_leaves_the_file_where_it_stood(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b"headtail!"
 
 
+def test_writeback_of_a_large_file_begins_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranges: list[tuple[int, int, int]] = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda _, start, size, advice: ranges.append((start, size, advice)))
+
+    with atomic_file(tmp_path / "out") as target:
+        for _ in range(5):
+            target.write(bytes(8 << 20))
+        target.overwrite(0, b"head")
+
+    assert ranges == [(0, 16 << 20, os.POSIX_FADV_DONTNEED), (16 << 20, 16 << 20, os.POSIX_FADV_DONTNEED)]
+    assert (tmp_path / "out").read_bytes() == b"head" + bytes((40 << 20) - 4)
+
+
 def test_a_folder_that_is_a_file_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "dist").touch()
     path = tmp_path / "dist" / "file.whl"
