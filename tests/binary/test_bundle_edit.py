@@ -113,6 +113,21 @@ def test_edited_bundle_stays_compressed_as_it_was(fixture: Fixture, name: str, v
     assert targets_of(new) == [["gfx1030", "gfx906"]]
 
 
+@pytest.mark.parametrize(
+    ("edit", "storage"), [(prune("gfx906"), Storage()), (None, Storage(compress=True, version=2))], ids=["edit", "anew"]
+)
+def test_bundle_whose_hash_is_wrong_gets_no_right_one_unless_told(
+    fixture: Fixture, caplog: pytest.LogCaptureFixture, edit: BundleEdit | None, storage: Storage
+) -> None:
+    data = fixture("edge/zlib.v3.badhash.ccob")
+    found = "its hash is 0000000000000000, that of its content ceddc72cae1760d9"
+    with pytest.raises(DeviceCodeError, match=f"libx.so: bundle 0 at offset 0x0: {found}. The device code may be"):
+        rewrite(data, edit, storage)
+    new = rewrite(data, edit, msgspec.structs.replace(storage, accept_wrong_hash=True))
+    assert caplog.messages == [f"libx.so: bundle 0 at offset 0x0: {found}"]
+    assert raw_bundle(new, 0)[:24] == b"__CLANG_OFFLOAD_BUNDLE__"
+
+
 @pytest.mark.parametrize("name", ["v19/libtwo.plain.so", "v22/libtwo.ccob.so", "edge/two.plain.fatbin"])
 def test_pruned_bundles_keep_host_entries_and_the_code_for_the_rest(fixture: Fixture, name: str) -> None:
     new = rewrite(fixture(name), prune("gfx90a", "gfx1030"), Storage())

@@ -5,6 +5,7 @@ Addresses, section sizes and relocations stay as they are; what a bundle gives b
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -47,6 +48,8 @@ __all__ = [
 
 _STRONGER_LEVELS = (15, 19)
 
+logger = logging.getLogger(__name__)
+
 
 class BundleEdit(Protocol):
     """A change of one bundle's entries; implementations are plain picklable values, so that workers can apply them."""
@@ -68,6 +71,8 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
     """The zstd level. When a bundle outgrows its place, higher ones are tried."""
     limit: int = RAW_SIZE_LIMIT
     """The largest plain bundle to hold in memory, in bytes."""
+    accept_wrong_hash: bool = False
+    """Whether a bundle whose hash is wrong is taken as it is, with a warning in the log, rather than refused."""
 
     def accepts(self, version: int) -> bool:
         """Tell whether a bundle that is compressed in header ``version`` may stay so."""
@@ -94,22 +99,31 @@ def list_slots(data: memoryview, code: DeviceCode) -> tuple[BundleSlot, ...]:
     return tuple(BundleSlot(bundle, stop) for bundle, stop in zip(bundles, stops, strict=False))
 
 
-def bundle_parts(view: memoryview, bundle: Bundle, *, limit: int = RAW_SIZE_LIMIT) -> tuple[BundlePart, ...]:
+def bundle_parts(
+    view: memoryview, bundle: Bundle, *, limit: int = RAW_SIZE_LIMIT, accept_wrong_hash: bool = False
+) -> tuple[BundlePart, ...]:
     """Return the entries of ``bundle`` with their payloads; ``view`` is what it was found in.
 
-    Raises `DeviceCodeError` for a damaged payload, and for one larger than ``limit``.
+    Raises `DeviceCodeError` for a damaged payload, for one larger than ``limit``, and for one of which the header has
+    another hash, unless ``accept_wrong_hash``.
     """
-    raw = _raw_bundle(view, bundle, limit)
+    raw = _raw_bundle(view, bundle, limit, accept_wrong_hash=accept_wrong_hash)
     return tuple(
         BundlePart(entry.spelling, (raw[entry.offset : entry.stop],) if entry.size else ())
         for entry in bundle.plain.entries
     )
 
 
-def _raw_bundle(view: memoryview, bundle: Bundle, limit: int) -> memoryview:
+def _raw_bundle(view: memoryview, bundle: Bundle, limit: int, *, accept_wrong_hash: bool) -> memoryview:
     if bundle.compressed is None:
         return view[bundle.start : bundle.stop]
-    return decompress_bundle(view[bundle.start :], bundle.compressed, place=bundle.place, limit=limit)[0]
+    rest = view[bundle.start :]
+    raw, wrong_hash = decompress_bundle(rest, bundle.compressed, place=bundle.place, limit=limit)
+    if wrong_hash and not accept_wrong_hash:
+        raise wrong_hash
+    if wrong_hash:
+        logger.warning("%s: %s", bundle.place, wrong_hash.found)
+    return raw
 
 
 class BundleChange(msgspec.Struct, frozen=True):
@@ -124,6 +138,12 @@ class BundleChange(msgspec.Struct, frozen=True):
         """The header version of the compressed bundle that was written; none for a plain one."""
         return header_version(bytes(self.replacements[0].data[:8]))
 
+    def placed(self, start: int) -> tuple[Replacement, ...]:
+        """Return the replacements that put the new bundle, without zeros behind it, at ``start`` instead."""
+        by = start - self.replacements[0].start
+        written = (change for change in self.replacements if len(change.data))
+        return tuple(Replacement.of(change.start + by, change.data) for change in written)
+
 
 def edit_bundle(view: memoryview, slot: BundleSlot, edit: BundleEdit | None, storage: Storage) -> BundleChange | None:
     """Return the change of the bundle in ``slot``, whose section is ``view``; none when it stays as it is.
@@ -134,13 +154,13 @@ def edit_bundle(view: memoryview, slot: BundleSlot, edit: BundleEdit | None, sto
     """
     raw = _edited(view, slot.bundle, edit, storage) if edit else None
     if raw is None and not _is_stored_well(slot.bundle, storage):
-        raw = [_raw_bundle(view, slot.bundle, storage.limit)]
+        raw = [_raw_bundle(view, slot.bundle, storage.limit, accept_wrong_hash=storage.accept_wrong_hash)]
     return None if raw is None else _fit(slot, raw, storage)
 
 
 def _edited(view: memoryview, bundle: Bundle, edit: BundleEdit, storage: Storage) -> list[memoryview] | None:
     _refuse_ambiguous(bundle)
-    parts = bundle_parts(view, bundle, limit=storage.limit)
+    parts = bundle_parts(view, bundle, limit=storage.limit, accept_wrong_hash=storage.accept_wrong_hash)
     edited = edit(parts, place=bundle.place)
     return None if edited is parts else list(write_offload_bundle(edited))
 

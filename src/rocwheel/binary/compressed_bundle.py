@@ -40,6 +40,7 @@ __all__ = [
     "RAW_SIZE_LIMIT",
     "CompressedBundle",
     "Method",
+    "WrongHashError",
     "compress_bundle",
     "decompress_bundle",
     "header_version",
@@ -58,6 +59,18 @@ _LAYOUTS = {1: struct.Struct("<I8s"), 2: struct.Struct("<II8s"), 3: struct.Struc
 _BLOCK = 1 << 20
 _HEAD_BLOCK = 1 << 14
 _HEAD_LIMIT = 1 << 20
+_DIGEST_SIZE = 8
+
+
+class WrongHashError(DeviceCodeError):
+    """A bundle whose content isn't that which its header has the hash of."""
+
+    def __init__(self, place: Place, stored: bytes, actual: bytes) -> None:
+        super().__init__(
+            place,
+            f"its hash is {stored.hex()}, that of its content {actual.hex()}",
+            remedy="The device code may be damaged: get the file anew, or use --force to take it as it is.",
+        )
 
 
 class CompressedBundle(msgspec.Struct, frozen=True):
@@ -169,9 +182,15 @@ def iter_decompressed(data: memoryview, bundle: CompressedBundle, *, place: Plac
     """Give the plain bundle inside in blocks of at most 1 MiB, whatever its size.
 
     Raises `DeviceCodeError` when the payload is damaged, or doesn't end where the header says: with its input, and
-    after ``raw_size`` bytes of output (a decompression bomb is cut off there).
+    after ``raw_size`` bytes of output (a decompression bomb is cut off there). Raises `WrongHashError` once all is
+    given: what came before is as the payload has it.
     """
-    return _iter_checked(data, bundle, place, block=_BLOCK)
+    md5 = hashlib.md5(usedforsecurity=False)
+    for block in _iter_checked(data, bundle, place, block=_BLOCK):
+        md5.update(block)
+        yield block
+    if (digest := md5.digest()[:_DIGEST_SIZE]) != bundle.digest:
+        raise WrongHashError(place, bundle.digest, digest)
 
 
 def _iter_checked(data: memoryview, bundle: CompressedBundle, place: Place, *, block: int) -> Iterator[bytes]:
@@ -211,8 +230,8 @@ def _too_large(place: Place, raw_size: int) -> DeviceCodeError:
 
 def decompress_bundle(
     data: memoryview, bundle: CompressedBundle, *, place: Place, limit: int = RAW_SIZE_LIMIT
-) -> tuple[memoryview, str | None]:
-    """Return the plain bundle inside and, if the hash in the header isn't that of it, a warning.
+) -> tuple[memoryview, WrongHashError | None]:
+    """Return the plain bundle inside and, if the hash in the header isn't that of it, the error to raise or to tell.
 
     Raises `DeviceCodeError` for a raw size above ``limit``, and as `iter_decompressed` does.
     """
@@ -222,21 +241,21 @@ def decompress_bundle(
         )
     raw = bytearray(bundle.raw_size)
     position = 0
-    for block in iter_decompressed(data, bundle, place=place):
-        raw[position : position + len(block)] = block
-        position += len(block)
-    view = memoryview(raw).toreadonly()
-    digest = _digest([view])
-    if digest == bundle.digest:
-        return view, None
-    return view, f"{place}: its hash is {bundle.digest.hex()}, that of its content {digest.hex()}"
+    wrong_hash: WrongHashError | None = None
+    try:
+        for block in iter_decompressed(data, bundle, place=place):
+            raw[position : position + len(block)] = block
+            position += len(block)
+    except WrongHashError as e:
+        wrong_hash = e
+    return memoryview(raw).toreadonly(), wrong_hash
 
 
 def _digest(buffers: Iterable[memoryview]) -> bytes:
     md5 = hashlib.md5(usedforsecurity=False)
     for buffer in buffers:
         md5.update(buffer)
-    return md5.digest()[:8]
+    return md5.digest()[:_DIGEST_SIZE]
 
 
 def measure_entries(data: memoryview, bundle: CompressedBundle, plain: OffloadBundle, *, place: Place) -> list[int]:

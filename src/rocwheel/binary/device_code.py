@@ -1,4 +1,7 @@
-"""Whatever holds device code: a fat binary, a file of bundles, a code object; told apart by bytes, not by name."""
+"""Whatever holds device code, told apart by bytes, not by name.
+
+Fat binaries, files of bundles, code objects by themselves, object files that aren't linked yet, static libraries.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,18 @@ from rocwheel.binary.bundle_sequence import Bundle, is_bundle, iter_bundles
 from rocwheel.binary.code_object import CodeObject, is_code_object, read_code_object
 from rocwheel.binary.device_error import Place
 from rocwheel.binary.fat_binary import FatBinary, read_fat_binary
+from rocwheel.binary.offload_bundle import BundleEntry, OffloadBundle
 from rocwheel.binary.offload_image import read_offload_images
+from rocwheel.binary.target_id import BundleEntryId
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.binary.target_id import TargetId
 
-__all__ = ["DeviceCode", "device_targets", "read_device_code"]
+__all__ = ["CodeSource", "DeviceCode", "device_targets", "iter_code_sources", "read_device_code"]
+
+_TRIPLE = "amdgcn-amd-amdhsa"
 
 
 class DeviceCode(msgspec.Struct, frozen=True):
@@ -61,25 +68,59 @@ def read_device_code(data: memoryview, *, name: str) -> DeviceCode | None:
     return DeviceCode(name, (fat_binary.section.offset, size), fat_binary)
 
 
-def device_targets(data: memoryview, *, name: str) -> tuple[TargetId, ...]:
-    """Return every target that the file ``name`` has code for, each once, in order of appearance.
+class CodeSource(msgspec.Struct, frozen=True):
+    """A bundle and the bytes it lies in; or what is taken for a plain bundle, its entries being where they are.
+
+    That are the images of an object file that isn't linked yet, and a code object by itself.
+    """
+
+    view: memoryview
+    bundle: Bundle
+
+
+def iter_code_sources(data: memoryview, *, name: str) -> Iterator[CodeSource]:
+    """Give everything in the file ``name`` that code for AMD GPUs can be taken from, in file order.
 
     In object files the images of both offload drivers count, in archives those of every member. Of compressed bundles
     only the head is decompressed. Raises `InputError` for damaged files.
     """
-    return tuple(dict.fromkeys(_iter_targets(data, name)))
-
-
-def _iter_targets(data: memoryview, name: str) -> Iterator[TargetId]:
     if is_ar_archive(data):
         for member in iter_ar_members(data, name=name):
-            yield from _iter_targets(data[member.offset : member.offset + member.size], f"{name}({member.name})")
+            content = data[member.offset : member.offset + member.size]
+            yield from iter_code_sources(content, name=f"{name}({member.name})")
         return
     code = read_device_code(data, name=name)
-    if code is None:
-        yield from (image.target for image in read_offload_images(data, name=name) if image.target)
-    elif code.code_object is not None:
-        yield from (code.code_object.target,) if code.code_object.target else ()
-    else:
-        for bundle in code.iter_bundles(data):
-            yield from bundle.targets
+    if code is None or code.code_object is not None:
+        entries = _image_entries(data, name) if code is None else _sole_entry(code, len(data))
+        if entries:
+            yield CodeSource(data, Bundle(Place(name, entries[0].offset), 0, len(data), OffloadBundle(entries, 0)))
+        return
+    for bundle in code.iter_bundles(data):
+        yield CodeSource(code.view(data), bundle)
+
+
+def _image_entries(data: memoryview, name: str) -> tuple[BundleEntry, ...]:
+    return tuple(
+        BundleEntry(
+            BundleEntryId(image.kind, image.triple, image.target),
+            f"{image.kind}-{image.triple}-{image.arch}",
+            image.offset,
+            image.size,
+        )
+        for image in read_offload_images(data, name=name)
+        if image.target is not None
+    )
+
+
+def _sole_entry(code: DeviceCode, size: int) -> tuple[BundleEntry, ...]:
+    target = code.code_object.target if code.code_object else None
+    return (BundleEntry(BundleEntryId("", _TRIPLE, target), str(target), 0, size),) if target else ()
+
+
+def device_targets(data: memoryview, *, name: str) -> tuple[TargetId, ...]:
+    """Return every target that the file ``name`` has code for, each once, in order of appearance.
+
+    Raises `InputError` as `iter_code_sources` does.
+    """
+    sources = iter_code_sources(data, name=name)
+    return tuple(dict.fromkeys(target for source in sources for target in source.bundle.targets))

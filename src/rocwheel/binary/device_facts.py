@@ -192,9 +192,9 @@ def _decompressed(
         found = f"it holds {bundle.raw_size} bytes, which are not read: at most {RAW_SIZE_LIMIT} are"
         return None, None, [f"{bundle.place}: {found}"]
     rest = view[bundle.start :]
-    raw, warning = decompress_bundle(rest, bundle.compressed, place=bundle.place)
+    raw, wrong_hash = decompress_bundle(rest, bundle.compressed, place=bundle.place)
     stored = measure_entries(rest, bundle.compressed, bundle.plain, place=bundle.place)
-    return raw, stored, [warning] if warning else []
+    return raw, stored, [f"{bundle.place}: {wrong_hash.found}"] if wrong_hash else []
 
 
 def _read_payload(payload: memoryview, entry: BundleEntry, place: Place) -> tuple[int | None, str | None]:

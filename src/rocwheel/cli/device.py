@@ -42,7 +42,13 @@ device_app = typer.Typer(
 app.add_typer(device_app)
 
 FileArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A fat binary, or a file of bundles.", exists=True, dir_okay=False)
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="A fat binary, a file of bundles, a code object, an object file or a static library.",
+        exists=True,
+        dir_okay=False,
+    ),
 ]
 OutputOption = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The file to write.")]
 RocmOption = Annotated[
@@ -51,6 +57,9 @@ RocmOption = Annotated[
 LevelOption = Annotated[int, typer.Option("--level", min=1, max=22, help="How hard zstd tries.")]
 LimitOption = Annotated[
     int, typer.Option("--limit", metavar="GIB", min=1, help="The largest bundle to decompress, in GiB.")
+]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Take bundles whose hash is wrong as they are, with a warning.")
 ]
 JobsOption = Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many bundles to work on at a time.")]
 
@@ -111,6 +120,7 @@ def extract(
         bool, typer.Option("--allow-missing", help="Pass over bundles without such code.")
     ] = False,
     limit: LimitOption = 4,
+    force: ForceOption = False,
     dest_dir: Annotated[Path, typer.Option("--dest-dir", "-d", metavar="DIR", help="Where to write.")] = Path(),
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -118,11 +128,21 @@ def extract(
 ) -> None:
     """Write the code objects for targets, one file for each bundle.
 
+    The images of an object file, and a code object by itself, count as a bundle.
+
     Example: rocwheel device extract librocsparse.so --target gfx90a:xnack- --dest-dir code
     """
     setup_logging(quiet=quiet, verbose=verbose)
     targets = read_targets(target).ids if target else ()
-    extracted = extract_code(file, dest_dir, targets, rule=rule, allow_missing=allow_missing, limit=limit * _GIB)
+    extracted = extract_code(
+        file,
+        dest_dir,
+        targets,
+        rule=rule,
+        allow_missing=allow_missing,
+        limit=limit * _GIB,
+        accept_wrong_hash=force,
+    )
     if as_json:
         print_json("device-extract", 1, {"files": extracted})
     elif not quiet:
@@ -141,6 +161,7 @@ def compress(
     ] = None,
     level: LevelOption = 9,
     limit: LimitOption = 4,
+    force: ForceOption = False,
     trim: TrimOption = False,
     jobs: JobsOption = _JOBS,
     as_json: JsonOption = False,
@@ -155,7 +176,9 @@ def compress(
     Example: rocwheel device compress librocsparse.so -o small/librocsparse.so --rocm 6.4
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    storage = Storage(compress=True, version=header_version, rocm=rocm, level=level, limit=limit * _GIB)
+    storage = Storage(
+        compress=True, version=header_version, rocm=rocm, level=level, limit=limit * _GIB, accept_wrong_hash=force
+    )
     _rewrite(file, output, None, storage, trim=trim, jobs=jobs, as_json=as_json, quiet=quiet)
 
 
@@ -176,6 +199,7 @@ def prune(
     rocm: RocmOption = "",
     level: LevelOption = 9,
     limit: LimitOption = 4,
+    force: ForceOption = False,
     trim: TrimOption = False,
     jobs: JobsOption = _JOBS,
     as_json: JsonOption = False,
@@ -190,7 +214,7 @@ def prune(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     edit = Prune(tuple(read_targets(keep)), allow_empty)
-    storage = Storage(compress=compressed, rocm=rocm, level=level, limit=limit * _GIB)
+    storage = Storage(compress=compressed, rocm=rocm, level=level, limit=limit * _GIB, accept_wrong_hash=force)
     if trim and path.is_dir():
         raise InputError(path, "a folder", expected="one shared library for --trim")
     if not path.is_dir():
@@ -225,7 +249,10 @@ def retarget(
     file: FileArgument,
     output: OutputOption,
     *,
-    force: Annotated[bool, typer.Option("--force", help="Accept pairs that no rule allows.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Accept pairs that no rule allows, and, with a warning, bundles of wrong hash."),
+    ] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Where a bundle has code for both, make sure that it is the same.")
     ] = False,
@@ -245,7 +272,7 @@ def retarget(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     edit = Retarget(parse_pairs(pair, force=force, native=native_targets), verify)
-    storage = Storage(compress=compressed, rocm=rocm, level=level, limit=limit * _GIB)
+    storage = Storage(compress=compressed, rocm=rocm, level=level, limit=limit * _GIB, accept_wrong_hash=force)
     report = _rewrite(file, output, edit, storage, trim=trim, jobs=jobs, as_json=as_json, quiet=quiet)
     if not report.changed and not quiet:
         messages.print(f"note: nothing to do for {pair} in {file}", markup=False)

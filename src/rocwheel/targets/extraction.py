@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from contextlib import ExitStack
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -9,8 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundle_sequence import Bundle, iter_entries
-from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT
-from rocwheel.binary.device_code import read_device_code
+from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT, WrongHashError
+from rocwheel.binary.device_code import iter_code_sources
 from rocwheel.binary.device_error import DeviceCodeError
 from rocwheel.errors import InputError, ProblemsError
 from rocwheel.files import FileRange, atomic_file
@@ -18,13 +20,20 @@ from rocwheel.targets.compatibility import Runtime, choose
 from rocwheel.targets.spellings import file_name_spelling
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from rocwheel.binary.device_code import CodeSource
     from rocwheel.binary.offload_bundle import BundleEntry
     from rocwheel.binary.target_id import TargetId
+    from rocwheel.files import AtomicFile
 
 __all__ = ["ExtractedCode", "MatchRule", "choose_entry", "extract_code"]
+
+logger = logging.getLogger(__name__)
+
+_SUFFIXES = {b"BC\xc0\xde": ".bc", b"\x03\x02\x23\x07": ".spv"}
+"""What other code than code objects begins with: LLVM bitcode and SPIR-V, little-endian."""
 
 
 class MatchRule(str, Enum):
@@ -39,12 +48,16 @@ class MatchRule(str, Enum):
 
 
 class ExtractedCode(msgspec.Struct, frozen=True):
-    """A code object that was written to ``path``: from which bundle, for which target, and its size in bytes."""
+    """Code that was written to ``path``: from which bundle, for which target, and its size in bytes.
+
+    ``found_in`` is the file, or the member of a static library, in which it was.
+    """
 
     path: str
     bundle: int
     target: str
     size: int
+    found_in: str
 
 
 def choose_entry(bundle: Bundle, wanted: TargetId, rule: MatchRule) -> BundleEntry | None:
@@ -65,30 +78,33 @@ def extract_code(
     rule: MatchRule = MatchRule.EXACT,
     allow_missing: bool = False,
     limit: int = RAW_SIZE_LIMIT,
+    accept_wrong_hash: bool = False,
 ) -> tuple[ExtractedCode, ...]:
     """Write the code of ``source`` for each of ``targets`` (for all, if there are none) to ``dest_dir``.
 
-    Files are named after the source, the number of the bundle and the target of the entry. Compressed bundles are
-    streamed, each once. Raises `InputError` when the file has no bundles or is damaged, when a bundle decompresses to
-    more than ``limit`` bytes, and `ProblemsError` for bundles without code for a target, unless ``allow_missing``;
-    nothing is written then.
+    Files are named after the source, the number of the bundle and the target of the entry; of several for one target,
+    the second and later ones have their number, too. The images of an object file, and a code object by itself, count
+    as a bundle; in a static library, bundles are numbered through. Compressed bundles are streamed, each once.
+    Raises `InputError` when the file has no device code or is damaged, when a bundle decompresses to more than
+    ``limit`` bytes or its hash is wrong (a warning in the log, with ``accept_wrong_hash``), and `ProblemsError` for
+    bundles without code for a target, unless ``allow_missing``; nothing is written then.
     """
     with FileRange.whole(source).map() as data:
-        code = read_device_code(data, name=str(source))
-        bundles = tuple(code.iter_bundles(data)) if code else ()
-        if code is None or not bundles:
-            raise InputError(source, "no bundles of device code", expected="a fat binary or a file of bundles")
-        chosen = _choose_all(source, bundles, targets, rule, allow_missing=allow_missing)
-        for bundle, _ in chosen:
-            _require_size(bundle, limit)
-        view = code.view(data)
+        sources = tuple(iter_code_sources(data, name=str(source)))
+        if not sources:
+            kinds = "a fat binary, a file of bundles, a code object, an object file or a static library"
+            raise InputError(source, "no device code for AMD GPUs", expected=kinds)
+        chosen = _choose_all(source, sources, targets, rule, allow_missing=allow_missing)
+        for number in chosen:
+            _require_size(sources[number].bundle, limit)
+        writer = _Writer(dest_dir, source.name, accept_wrong_hash=accept_wrong_hash)
         return tuple(
-            written for bundle, entries in chosen for written in _write_bundle(view, bundle, entries, source, dest_dir)
+            code for number, entries in chosen.items() for code in writer.write(number, sources[number], entries)
         )
 
 
 def _require_size(bundle: Bundle, limit: int) -> None:
-    if bundle.raw_size > limit:
+    if bundle.compressed and bundle.raw_size > limit:
         raise DeviceCodeError(
             bundle.place,
             f"holds a bundle of {bundle.raw_size} bytes",
@@ -98,15 +114,16 @@ def _require_size(bundle: Bundle, limit: int) -> None:
 
 
 def _choose_all(
-    source: Path, bundles: Sequence[Bundle], targets: Sequence[TargetId], rule: MatchRule, *, allow_missing: bool
-) -> list[tuple[Bundle, list[BundleEntry]]]:
-    chosen: list[tuple[Bundle, list[BundleEntry]]] = []
+    source: Path, sources: Sequence[CodeSource], targets: Sequence[TargetId], rule: MatchRule, *, allow_missing: bool
+) -> dict[int, list[BundleEntry]]:
+    chosen: dict[int, list[BundleEntry]] = {}
     problems = []
-    for bundle in bundles:
+    for number, bundle in enumerate(source.bundle for source in sources):
         found = {target: choose_entry(bundle, target, rule) for target in targets}
         entries = found.values() if targets else [entry for entry in bundle.plain.device_entries if entry.size]
         each_once = {entry.offset: entry for entry in entries if entry}
-        chosen += [(bundle, list(each_once.values()))] if each_once else []
+        if each_once:
+            chosen[number] = list(each_once.values())
         problems += [_missing(bundle, target, rule) for target, entry in found.items() if entry is None]
     if problems and not (allow_missing and chosen):
         raise problems[0] if len(problems) == 1 else ProblemsError(str(source), problems)
@@ -121,19 +138,50 @@ def _missing(bundle: Bundle, target: TargetId, rule: MatchRule) -> DeviceCodeErr
     )
 
 
-def _write_bundle(
-    view: memoryview, bundle: Bundle, entries: Sequence[BundleEntry], source: Path, dest_dir: Path
-) -> list[ExtractedCode]:
-    """Write all ``entries`` in one pass over the bundle; their files appear only when all are whole."""
-    number = bundle.place.bundle or 0
-    paths = {entry.offset: dest_dir / f"{source.name}.{number}.{_file_name(entry)}.co" for entry in entries}
-    with ExitStack() as stack:
-        files = {offset: stack.enter_context(atomic_file(path)) for offset, path in paths.items()}
-        for entry, piece in iter_entries(view, bundle, entries):
-            files[entry.offset].write(piece)
-    return [ExtractedCode(str(paths[entry.offset]), number, str(entry.target), entry.size) for entry in entries]
+class _Writer:
+    """Writes code to files in ``dest_dir``, named after the file ``name`` it is from."""
+
+    def __init__(self, dest_dir: Path, name: str, *, accept_wrong_hash: bool) -> None:
+        self.dest_dir, self.name = dest_dir, name
+        self.accept_wrong_hash = accept_wrong_hash
+
+    def write(self, number: int, source: CodeSource, entries: Sequence[BundleEntry]) -> list[ExtractedCode]:
+        """Write all ``entries`` in one pass over their bundle; their files appear only when all are whole."""
+        names = _names(entries)
+        files: dict[int, AtomicFile] = {}
+        with ExitStack() as stack:
+            for entry, piece in self._iter_pieces(source, entries):
+                if entry.offset not in files:
+                    path = self.dest_dir / f"{self.name}.{number}.{names[entry.offset]}{_suffix(piece)}"
+                    files[entry.offset] = stack.enter_context(atomic_file(path))
+                files[entry.offset].write(piece)
+        found_in = source.bundle.place.name
+        return [
+            ExtractedCode(str(files[entry.offset].path), number, str(entry.target), entry.size, found_in)
+            for entry in entries
+        ]
+
+    def _iter_pieces(
+        self, source: CodeSource, entries: Sequence[BundleEntry]
+    ) -> Iterator[tuple[BundleEntry, bytes | memoryview]]:
+        try:
+            yield from iter_entries(source.view, source.bundle, entries)
+        except WrongHashError as e:
+            if not self.accept_wrong_hash:
+                raise
+            logger.warning("%s: %s", e.source, e.found)
 
 
-def _file_name(entry: BundleEntry) -> str:
-    assert entry.target is not None
-    return file_name_spelling(entry.target)
+def _names(entries: Sequence[BundleEntry]) -> dict[int, str]:
+    """Name the entry at each offset by its target."""
+    names, counts = {}, Counter[str]()
+    for entry in entries:
+        assert entry.target is not None
+        name = file_name_spelling(entry.target)
+        counts[name] += 1
+        names[entry.offset] = f"{name}.{counts[name]}" if counts[name] > 1 else name
+    return names
+
+
+def _suffix(head: bytes | memoryview) -> str:
+    return _SUFFIXES.get(bytes(head[:4]), ".co")
