@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["BIN", "Installed", "MakeEnvironment", "MakeSet", "run"]
+__all__ = ["BIN", "Installed", "MakeEnvironment", "MakeSet", "read_only", "run"]
 
 BIN = Path(sys.executable).parent
 
@@ -95,3 +96,17 @@ def run(
 
 MakeSet = Callable[..., Path]
 MakeEnvironment = Callable[..., Installed]
+
+
+@contextmanager
+def read_only(environment: Installed) -> Iterator[list[str]]:
+    """Make an environment read-only; give what to put before a command so that it also is for root."""
+    paths = [environment.site, *environment.site.rglob("*")]
+    modes = [(path, path.stat().st_mode) for path in paths if not path.is_symlink()]
+    for path, mode in modes:
+        path.chmod(mode & ~0o222)
+    try:
+        yield ["setpriv", "--bounding-set=-all"] if os.getuid() == 0 else []
+    finally:
+        for path, mode in modes:
+            path.chmod(mode)

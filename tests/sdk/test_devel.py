@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.sdk.installed import read_only
 
+if TYPE_CHECKING:
     from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
 
 
@@ -305,21 +305,10 @@ def test_damaged_archive_is_refused(make_set: MakeSet, make_environment: MakeEnv
     assert message.endswith("Reinstall rocm-sdk-devel.\n")
 
 
-@pytest.fixture
-def read_only(environment: Installed) -> Iterator[list[str]]:
-    """Make the environment read-only; give what to put before a command so that it also is for root."""
-    paths = [environment.site, *environment.site.rglob("*")]
-    modes = [(path, path.stat().st_mode) for path in paths if not path.is_symlink()]
-    for path, mode in modes:
-        path.chmod(mode & ~0o222)
-    yield ["setpriv", "--bounding-set=-all"] if os.getuid() == 0 else []
-    for path, mode in modes:
-        path.chmod(mode)
-
-
-def test_read_only_environment_is_explained(environment: Installed, read_only: list[str]) -> None:
-    command = [*read_only, str(environment.path / "bin/hipcc"), "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def test_read_only_environment_is_explained(environment: Installed) -> None:
+    with read_only(environment) as prefix:
+        command = [*prefix, str(environment.path / "bin/hipcc"), "--version"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == (
         f"hipcc: The ROCm development files cannot be expanded in {environment.site} (Permission denied: "
@@ -328,10 +317,11 @@ def test_read_only_environment_is_explained(environment: Installed, read_only: l
     )
 
 
-def test_expanded_tree_is_used_read_only(environment: Installed, request: pytest.FixtureRequest) -> None:
+def test_expanded_tree_is_used_read_only(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
-    command = [*request.getfixturevalue("read_only"), str(environment.path / "bin/hipcc"), "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    with read_only(environment) as prefix:
+        command = [*prefix, str(environment.path / "bin/hipcc"), "--version"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -85,7 +85,7 @@ def test_console_script_that_is_gone_fails(environment: Installed) -> None:
 def test_package_of_another_version_fails(environment: Installed) -> None:
     metadata = next(environment.site.glob("rocm_sdk_libraries-*/METADATA"))
     metadata.write_text(metadata.read_text().replace("Version: 7.2.0", "Version: 7.1.0"))
-    assert "'7.1.0' != '7.2.0'" in fail(environment)
+    assert "{'rocm-sdk-libraries': '7.1.0'} != {}" in fail(environment)
 
 
 def test_gpu_without_its_device_package_fails_with_what_to_install(environment: Installed) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ._place import DevelPlace
 
-__all__ = ["DevelError", "get_devel_root"]
+__all__ = ["DevelError", "get_devel_root", "require_whole"]
 
 
 def get_devel_root() -> Path:
@@ -28,6 +28,12 @@ def get_devel_root() -> Path:
         from ._expand import ensure_expanded  # noqa: PLC0415 (slow to import, and needed once)
 
         ensure_expanded(place)
+    _link_devices(place, require_whole(place))
+    return place.root
+
+
+def require_whole(place: DevelPlace) -> dict[str, object]:
+    """Return what the tree was made from. Raises `DevelError` when it isn't whole or packages it links to are gone."""
     state = place.read_state()
     if not state:
         msg = (
@@ -36,8 +42,7 @@ def get_devel_root() -> Path:
         )
         raise DevelError(msg)
     _require_packages(place, state)
-    _link_devices(place, state)
-    return place.root
+    return state
 
 
 def _link_devices(place: DevelPlace, state: dict[str, object]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from . import _build_info
 from ._access import ERROR, NOTE, WARNING, Finding, check_access, find_gpus
 from ._detect import base_target
+from ._installed import check_devel, check_versions
 from ._packages import describe_package, find_module, find_root, installation_hint, installed_devices
 from ._select import family_serving
 from ._system import System
@@ -45,7 +46,8 @@ def _check_packages(system: System, gpus: list[Gpu]) -> list[Finding]:
     if find_root("core") is None:
         return [Finding(ERROR, "the ROCm core is not installed", installation_hint())]
     targets = dict.fromkeys(base_target(gpu.target) for gpu in gpus)
-    return [finding for target in targets for finding in _check_device_code(system, target)]
+    lacking = [finding for target in targets for finding in _check_device_code(system, target)]
+    return [*check_versions(), *check_devel(), *lacking]
 
 
 def _check_device_code(system: System, target: str) -> list[Finding]:
