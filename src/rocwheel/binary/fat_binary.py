@@ -29,7 +29,8 @@ _BUNDLES = ".hip_fatbin"
 _WRAPPERS = ".hipFatBinSegment"
 _WRAPPER = struct.Struct("<II")
 _WRAPPER_SIZE = 24
-_POINTER_OFFSET = 8
+POINTER_OFFSET = 8
+"""Where in a wrapper the pointer to its bundle is."""
 _ELF64 = b"\x7fELF\x02\x01"
 _HIPF = 0x48495046
 _HIPK = 0x4B504948
@@ -112,7 +113,7 @@ def read_fat_binary(data: memoryview, *, name: str) -> FatBinary | None:
 
 def _read_wrappers(data: memoryview, sections: tuple[Section, ...], holder: Section, name: str) -> tuple[Wrapper, ...]:
     starts = range(0, holder.size - holder.size % _WRAPPER_SIZE, _WRAPPER_SIZE)
-    pointers = resolve_pointers(data, sections, holder, [start + _POINTER_OFFSET for start in starts])
+    pointers = resolve_pointers(data, sections, holder, [start + POINTER_OFFSET for start in starts])
     wrappers = []
     for start in starts:
         offset = holder.offset + start
@@ -123,5 +124,5 @@ def _read_wrappers(data: memoryview, sections: tuple[Section, ...], holder: Sect
                 f"a fat binary wrapper of magic {magic:#x} and version {version}",
                 expected=f"{_HIPF:#x} (HIPF) or {_HIPK:#x} (HIPK) and version 1",
             )
-        wrappers.append(Wrapper(offset, magic == _HIPK, pointers[start + _POINTER_OFFSET]))
+        wrappers.append(Wrapper(offset, magic == _HIPK, pointers[start + POINTER_OFFSET]))
     return tuple(wrappers)

@@ -1,68 +1,134 @@
 """Taking the free space of ``.hip_fatbin`` out of a shared library, once its bundles have become smaller.
 
-Bundles move together at the section's start, the pages behind them leave the file, and no other address changes:
+Bundles move together at the section's start, what lies behind them leaves the file, and no other address changes:
 
-* the segment around the section becomes two, of which the first ends behind the bundles and is zero-filled in memory up
-  to the second;
-* the table of program headers, one longer, lies behind the bundles;
+* the section and the segment that holds it end with the bundles, and what the latter held behind the section is loaded
+  from closer to them in the file (`rocwheel.binary.segment_cut`);
 * relocations give the wrappers the new addresses of their bundles;
 * what comes later in the file moves up by whole pages.
+
+So all that is loaded lies in sections, and program headers behind the ELF header: strip and objcopy, of binutils, LLVM
+and elfutils, and patchelf work on the result as on the original.
 """
 
 from __future__ import annotations
 
-import os
 import struct
-from typing import IO, TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.binary.device_error import DeviceCodeError, Place
-from rocwheel.binary.elf_bytes import ElfBytes
-from rocwheel.binary.elf_header import ET_DYN, PT_INTERP, PT_LOAD, Header, Segment, read_header, read_segments
-from rocwheel.binary.elf_sections import SECTION_LAYOUT, Section, read_section_table
-from rocwheel.binary.fat_binary import FatBinary, read_fat_binary
-from rocwheel.binary.file_patch import Replacement, write_patched
+from rocwheel.binary.elf_bytes import ElfBytes, ElfError
+from rocwheel.binary.elf_header import (
+    E_PHOFF,
+    ET_DYN,
+    PT_INTERP,
+    SEGMENT_LAYOUT,
+    Header,
+    Segment,
+    load_segments,
+    read_header,
+    read_segments,
+    require_contents,
+)
+from rocwheel.binary.elf_sections import (
+    SECTION_LAYOUT,
+    SHT_NOBITS,
+    SHT_NULL,
+    Section,
+    read_section_table,
+)
+from rocwheel.binary.fat_binary import POINTER_OFFSET, FatBinary, read_fat_binary
+from rocwheel.binary.file_patch import FilePatch, Replacement
+from rocwheel.binary.segment_cut import cut_segment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from rocwheel.binary.bundle_edit import BundleChange
+    from rocwheel.binary.bundle_sequence import Bundle
     from rocwheel.binary.fat_binary import Wrapper
 
-__all__ = ["FatTrim", "plan_fat_trim", "write_trimmed"]
+__all__ = ["plan_fat_trim"]
 
 _PAGE = 4096
-_PT_PHDR = 6
-_SEGMENT_SIZE = 56
-_OFFSETS_FIELD = 0x20
-_COUNT_FIELD = 0x38
-_POINTER_OFFSET = 8
+_ADDRESS = struct.Struct("<Q")
+_TABLES = struct.Struct("<QQ")
+"""The offsets of program headers and sections, which stand side by side in the ELF header."""
 
 
-class FatTrim(msgspec.Struct, frozen=True):
-    """What to do to a library; offsets are those in the old file.
+class _Library(msgspec.Struct, frozen=True):
+    """A shared library with device code, as it is."""
 
-    ``moves`` are the bundles: where each goes, where it comes from, and its size. ``edits`` are other new bytes. The
-    range from ``cut_start`` to ``cut_stop`` is left out.
-    """
-
-    moves: tuple[tuple[int, int, int], ...]
-    edits: tuple[tuple[int, bytes], ...]
-    cut_start: int
-    cut_stop: int
+    fat: FatBinary
+    header: Header
+    segments: tuple[Segment, ...]
+    sections: tuple[Section, ...]
+    holder: Segment
+    """The segment that holds ``.hip_fatbin``."""
 
     @property
-    def saved(self) -> int:
-        """By how many bytes the file becomes smaller."""
-        return self.cut_stop - self.cut_start
+    def start(self) -> int:
+        """File offset of the section."""
+        return self.fat.section.offset
+
+    @property
+    def stop(self) -> int:
+        """File offset after the section."""
+        return self.start + self.fat.section.size
+
+    @property
+    def unit(self) -> int:
+        """What file offsets may change by a multiple of, so that pages of memory remain pages of the file."""
+        return max([_PAGE, *(segment.alignment for segment in load_segments(self.segments))])
 
 
-def plan_fat_trim(data: memoryview, *, name: str) -> FatTrim | None:
-    """Plan to trim the shared library ``data``; none when there is no page to gain.
+class _Move(msgspec.Struct, frozen=True):
+    """File offsets of a bundle before and after, and the bundle as it is written there, in rising order."""
 
-    Raises `DeviceCodeError` for programs and object files, and when a symbol, not an address, tells where a bundle is;
-    `ElfError` for damaged files.
+    old: int
+    new: int
+    content: tuple[Replacement, ...]
+
+
+class _Layout(msgspec.Struct, frozen=True):
+    """The library as it becomes: where the bundles go, and what is to be told of the rest.
+
+    ``moved`` tells what lies elsewhere apart from bundles: from which old file offset on, and by how much lower.
+    ``segments`` are the program headers, still with offsets of the old file.
     """
+
+    moves: tuple[_Move, ...]
+    section_stop: int
+    moved: tuple[tuple[int, int], ...]
+    segments: tuple[Segment, ...]
+
+    def offset(self, old: int) -> int:
+        """Return the file offset of what was at ``old``."""
+        return old - next((by for start, by in reversed(self.moved) if old >= start), 0)
+
+
+def plan_fat_trim(data: memoryview, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch | None:
+    """Plan to trim the shared library ``data`` after ``changes`` of its bundles; none when there is no page to gain.
+
+    Raises `DeviceCodeError` for programs and object files, when a symbol, not an address, tells where a bundle is, and
+    when there is no program header for what follows the bundles; `ElfError` for damaged files.
+    """
+    library = _read_library(data, name)
+    moves = _pack(library, tuple(library.fat.iter_bundles(data)), changes)
+    layout = _lay_out(library, moves) if moves else None
+    if layout is None or layout.offset(len(data)) >= len(data):
+        return None
+    size = layout.offset(len(data))
+    edits = sorted([*_pointers(library, layout, data), *_headers(library, layout)], key=lambda edit: edit.start)
+    if any(before.stop > after.start for before, after in pairwise(edits)):
+        raise ElfError(name, "tables that overlap", expected="a place of its own for each")
+    return FilePatch(size, tuple(_contents(library, layout, len(data)))).then(FilePatch(size, tuple(edits)))
+
+
+def _read_library(data: memoryview, name: str) -> _Library:
     fat = read_fat_binary(data, name=name)
     if fat is None or fat.is_kpacked:
         raise DeviceCodeError(Place(name), "no fat binary", expected="a shared library with .hip_fatbin")
@@ -70,129 +136,124 @@ def plan_fat_trim(data: memoryview, *, name: str) -> FatTrim | None:
     header = read_header(source)
     segments = read_segments(source, header)
     if header.type != ET_DYN or any(segment.type == PT_INTERP for segment in segments):
+        raise _refusal(name, "a program or an object file", "a shared library")
+    require_contents(source, segments)
+    start, stop = fat.section.offset, fat.section.offset + fat.section.size
+    holder = next((s for s in load_segments(segments) if s.offset <= start and stop <= s.end), None)
+    if holder is None:
+        raise _refusal(name, ".hip_fatbin in no loaded segment", "it in one")
+    library = _Library(fat, header, segments, read_section_table(source, header), holder)
+    _require_apart(library)
+    return library
+
+
+def _refusal(name: str, found: str, expected: str) -> DeviceCodeError:
+    return DeviceCodeError(
+        Place(name),
+        found,
+        expected=expected,
+        remedy="The free space can't be taken out of it; in a wheel it costs next to nothing.",
+    )
+
+
+def _require_apart(library: _Library) -> None:
+    """Refuse a file in which something else lies in ``.hip_fatbin``: it would be lost."""
+    header, section = library.header, library.fat.section
+    places = [
+        (header.segments_offset, header.segment_count * SEGMENT_LAYOUT.size),
+        (header.sections_offset, header.section_count * SECTION_LAYOUT.size),
+        *((s.offset, s.file_size) for s in library.segments if s != library.holder),
+        *((s.offset, s.size) for s in library.sections if s.type not in {SHT_NULL, SHT_NOBITS} and s != section),
+    ]
+    if any(size and start < library.stop and start + size > library.start for start, size in places):
+        raise _refusal(library.fat.name, "something else in .hip_fatbin", "device code alone")
+
+
+def _pack(library: _Library, bundles: Sequence[Bundle], changes: Sequence[BundleChange]) -> tuple[_Move, ...]:
+    """Put each bundle onto the next page, counted from the section's start; leave it where that would be behind it."""
+    changed = {change.bundle.start: change for change in changes}
+    moves = []
+    position = 0
+    for bundle in bundles:
+        old, new = library.start + bundle.start, library.start + min(_aligned(position), bundle.start)
+        change = changed.get(bundle.start)
+        content = change.placed(new) if change else (Replacement(new, new + bundle.size, source=old),)
+        moves.append(_Move(old, new, content))
+        position = content[-1].stop - library.start
+    return tuple(moves)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _PAGE) * _PAGE
+
+
+def _lay_out(library: _Library, moves: tuple[_Move, ...]) -> _Layout | None:
+    """Decide where everything goes; none when there is no page to gain.
+
+    The section still fills its last page: the runtime reads 4096 bytes of a plain bundle.
+    """
+    used = _aligned(moves[-1].content[-1].stop - library.start)
+    section_stop = min(library.start + used, library.stop)
+    gain = (library.stop - section_stop) // library.unit * library.unit
+    if gain == 0:
+        return None
+    cut = cut_segment(
+        library.segments, library.sections, library.holder, section_stop, library.stop, name=library.fat.name
+    )
+    padded = ((library.holder.end, gain - cut.padding),) if cut.padding else ()
+    return _Layout(moves, section_stop, ((library.stop, gain), *padded), cut.segments)
+
+
+def _contents(library: _Library, layout: _Layout, old_size: int) -> Iterator[Replacement]:
+    """Give bundles and all that lies behind them in rising order, and zeros in between."""
+    stops = [*(start for start, _ in layout.moved[1:]), old_size]
+    behind = [
+        Replacement(start - by, stop - by, source=start) for (start, by), stop in zip(layout.moved, stops, strict=True)
+    ]
+    position = library.start
+    for piece in (*(piece for move in layout.moves for piece in move.content), *behind):
+        if position < piece.start:
+            yield Replacement(position, piece.start)
+        yield piece
+        position = piece.stop
+
+
+def _pointers(library: _Library, layout: _Layout, data: memoryview) -> Iterator[Replacement]:
+    """Give the new addresses of bundles, wherever relocations or wrappers tell them."""
+    to_address = library.fat.section.address - library.start
+    addresses = {move.old + to_address: move.new + to_address for move in layout.moves}
+    for wrapper in library.fat.wrappers:
+        new = addresses[wrapper.pointer.target]
+        if new != wrapper.pointer.target:
+            for place in _places(library.fat.name, wrapper, data):
+                yield Replacement.of(layout.offset(place), _ADDRESS.pack(new))
+
+
+def _places(name: str, wrapper: Wrapper, data: memoryview) -> Iterator[int]:
+    """Give the file offsets at which a wrapper's pointer stands: its relocation's, and its own if that isn't zero."""
+    if wrapper.pointer.stored_at is None:
         raise DeviceCodeError(
-            Place(name),
-            "a program or an object file",
-            expected="a shared library",
-            remedy="The free space can't be taken out of it; in a wheel it costs next to nothing.",
+            Place(name, wrapper.offset),
+            "a wrapper whose relocation names its bundle by a symbol",
+            expected="one by an address, as linkers make for shared libraries",
         )
-    return _Layout(data, fat, header, segments, read_section_table(source, header)).plan()
+    yield wrapper.pointer.stored_at
+    in_place = wrapper.offset + POINTER_OFFSET
+    if in_place != wrapper.pointer.stored_at and any(data[in_place : in_place + _ADDRESS.size]):
+        yield in_place
 
 
-class _Layout:
-    """Where things go; all offsets are in bytes of the old file unless they are called new."""
-
-    def __init__(
-        self,
-        data: memoryview,
-        fat: FatBinary,
-        header: Header,
-        segments: tuple[Segment, ...],
-        sections: tuple[Section, ...],
-    ) -> None:
-        self.data, self.fat, self.header, self.segments, self.sections = data, fat, header, segments, sections
-        self.moves = tuple(self._pack())
-        self.packed_end = self.moves[-1][0] + self.moves[-1][2] if self.moves else fat.section.offset
-        self.table = -(-self.packed_end // 8) * 8
-        self.cut_start = -(-(self.table + (len(segments) + 1) * _SEGMENT_SIZE) // _PAGE) * _PAGE
-        section_end = fat.section.offset + fat.section.size
-        unit = max([_PAGE, *(segment.alignment for segment in segments if segment.type == PT_LOAD)])
-        self.cut_stop = self.cut_start + max(section_end - self.cut_start, 0) // unit * unit
-        self.shift = self.cut_stop - self.cut_start
-
-    def _pack(self) -> Iterator[tuple[int, int, int]]:
-        position = base = self.fat.section.offset
-        for bundle in self.fat.iter_bundles(self.data):
-            yield position, base + bundle.start, bundle.size
-            position += -(-bundle.size // _PAGE) * _PAGE
-
-    def plan(self) -> FatTrim | None:
-        if self.shift <= 0 or not self.moves:
-            return None
-        edits = sorted([*self._pointers(), *self._headers()])
-        return FatTrim(self.moves, tuple(edits), self.cut_start, self.cut_stop)
-
-    def _pointers(self) -> Iterator[tuple[int, bytes]]:
-        to_address = self.fat.section.address - self.fat.section.offset
-        new_addresses = {old + to_address: new + to_address for new, old, _ in self.moves}
-        for wrapper in self.fat.wrappers:
-            old = wrapper.pointer.target
-            new = new_addresses[old]
-            if new == old:
-                continue
-            yield from self._redirect(wrapper, new)
-
-    def _redirect(self, wrapper: Wrapper, new: int) -> Iterator[tuple[int, bytes]]:
-        if wrapper.pointer.stored_at is None:
-            raise DeviceCodeError(
-                Place(self.fat.name, wrapper.offset),
-                "a wrapper whose relocation names its bundle by a symbol",
-                expected="one by an address, as linkers make for shared libraries",
-            )
-        content = new.to_bytes(8, "little")
-        yield wrapper.pointer.stored_at, content
-        in_place = wrapper.offset + _POINTER_OFFSET
-        if in_place != wrapper.pointer.stored_at and any(self.data[in_place : in_place + 8]):
-            yield in_place, content
-
-    def _headers(self) -> Iterator[tuple[int, bytes]]:
-        table = b"".join(segment.pack() for segment in self._new_segments())
-        padding = bytes(self.table - self.packed_end)
-        yield self.packed_end, (padding + table).ljust(self.cut_start - self.packed_end, b"\0")
-        offsets = struct.pack("<QQ", self.table, self._moved(self.header.sections_offset))
-        yield _OFFSETS_FIELD, offsets
-        yield _COUNT_FIELD, struct.pack("<H", len(self.segments) + 1)
-        for number, section in enumerate(self.sections):
-            new = msgspec.structs.replace(section, offset=self._moved(section.offset))
-            if section == self.fat.section:
-                new = msgspec.structs.replace(section, size=self.packed_end - section.offset)
-            if new != section:
-                yield self.header.sections_offset + number * SECTION_LAYOUT.size, new.pack()
-
-    def _moved(self, offset: int) -> int:
-        return offset - self.shift if offset >= self.cut_stop else offset
-
-    def _new_segments(self) -> Iterator[Segment]:
-        for segment in self.segments:
-            if segment.type == PT_LOAD and segment.offset <= self.fat.section.offset < segment.end:
-                yield from self._split(segment)
-            elif segment.type == _PT_PHDR:
-                address = self.fat.section.address - self.fat.section.offset + self.table
-                yield segment.at(self.table, address, (len(self.segments) + 1) * _SEGMENT_SIZE)
-            else:
-                yield msgspec.structs.replace(segment, offset=self._moved(segment.offset))
-
-    def _split(self, segment: Segment) -> Iterator[Segment]:
-        before, until = self.cut_start - segment.offset, self.cut_stop - segment.offset
-        yield msgspec.structs.replace(segment, file_size=before, memory_size=until)
-        yield msgspec.structs.replace(
-            segment,
-            offset=self.cut_start,
-            address=segment.address + until,
-            physical_address=segment.physical_address + until,
-            file_size=segment.file_size - until,
-            memory_size=segment.memory_size - until,
-        )
+def _headers(library: _Library, layout: _Layout) -> Iterator[Replacement]:
+    """Give the tables of program headers and sections, and their offsets in the ELF header."""
+    tables = layout.offset(library.header.segments_offset), layout.offset(library.header.sections_offset)
+    segments = (msgspec.structs.replace(s, offset=layout.offset(s.offset)) for s in layout.segments)
+    sections = (_moved(section, library, layout) for section in library.sections)
+    yield Replacement.of(E_PHOFF, _TABLES.pack(*tables))
+    yield Replacement.of(tables[0], b"".join(segment.pack() for segment in segments))
+    yield Replacement.of(tables[1], b"".join(section.pack() for section in sections))
 
 
-def write_trimmed(file: IO[bytes], data: memoryview, trim: FatTrim) -> None:
-    """Write the trimmed library to ``file``; ``data`` is the whole old one."""
-    edits = [Replacement(offset, offset + len(new), new) for offset, new in trim.edits]
-    head = [edit for edit in edits if edit.start < trim.cut_start]
-    tail = [edit for edit in edits if edit.start >= trim.cut_stop]
-    stops = [*(new for new, _, _ in trim.moves[1:]), trim.moves[-1][0] + trim.moves[-1][2]]
-    write_patched(file, data[: trim.cut_start], _merge(head, trim.moves, stops, data))
-    file.truncate(trim.cut_start)
-    file.seek(0, os.SEEK_END)
-    rest = (Replacement(edit.start - trim.cut_stop, edit.stop - trim.cut_stop, edit.data) for edit in tail)
-    write_patched(file, data[trim.cut_stop :], rest)
-
-
-def _merge(
-    edits: list[Replacement], moves: tuple[tuple[int, int, int], ...], stops: list[int], data: memoryview
-) -> Iterator[Replacement]:
-    """Give edits and bundles in the order of the file, one bundle in memory at a time."""
-    yield from (edit for edit in edits if edit.start < moves[0][0])
-    for (new, old, size), stop in zip(moves, stops, strict=True):
-        yield Replacement(new, stop, bytes(data[old : old + size]))
-    yield from (edit for edit in edits if edit.start >= stops[-1])
+def _moved(section: Section, library: _Library, layout: _Layout) -> Section:
+    if section == library.fat.section:
+        return msgspec.structs.replace(section, size=layout.section_stop - library.start)
+    return msgspec.structs.replace(section, offset=layout.offset(section.offset))
