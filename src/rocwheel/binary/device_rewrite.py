@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundle_edit import Storage, iter_changes, list_slots, patched_size
-from rocwheel.binary.device_code import read_device_code
-from rocwheel.binary.fat_trim import plan_fat_trim
+from rocwheel.binary.ar_archive import is_ar_archive
+from rocwheel.binary.bundle_edit import Storage, iter_changes
+from rocwheel.binary.bundle_places import BundlePlaces, list_places
+from rocwheel.binary.code_object import is_code_object, read_code_object
+from rocwheel.binary.code_object_edit import edit_code_object
+from rocwheel.binary.device_error import Place
+from rocwheel.binary.fat_trim import plan_fat_trim, write_trimmed
 from rocwheel.binary.file_patch import write_patched
 from rocwheel.errors import InputError, WorkError
 from rocwheel.files import FileRange, atomic_file
 from rocwheel.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.binary.bundle_edit import BundleChange, BundleEdit, BundleSlot
+    from rocwheel.binary.bundle_edit import BundleChange, BundleEdit
     from rocwheel.binary.file_patch import Replacement
 
 __all__ = ["RewriteReport", "rewrite_device_code", "trim_fat_binary"]
 
 
 class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a file: its bundles, how many of them changed, and their size before and after, in bytes."""
+    """What became of a file: its bundles, how many of them changed, and their size before and after, in bytes.
+
+    A code object by itself is no bundle; it counts as changed, though.
+    """
 
     path: str
     bundles: int
@@ -54,10 +63,13 @@ def rewrite_device_code(
 
     The output takes its name only when it is whole. Freed space is a hole in it; with ``trim``, which is for shared
     libraries only, it is taken out. Memory holds no more than ``jobs`` bundles and one, and of plain ones that stay so
-    next to nothing.
-    Raises `InputError` when there are no bundles, and as `edit_bundle` and `plan_fat_trim` do; `WorkError` when writing
-    fails.
+    next to nothing. A code object by itself is edited as `edit_code_object` does it.
+    Raises `InputError` when there is nothing to edit, and as `list_places`, `edit_bundle`, `edit_code_object` and
+    `plan_fat_trim` do; `WorkError` when writing fails.
     """
+    with FileRange.whole(source).map() as data:
+        if is_code_object(data):
+            return _rewrite_code_object(data, source, output, edit, is_stored_anew=storage.compress or trim)
     if not trim:
         return _rewrite(source, output, edit, storage, jobs=jobs, progress=progress)
     with TemporaryDirectory(prefix=f".{output.name}.", dir=_made(output.parent)) as folder:
@@ -74,20 +86,39 @@ def _made(folder: Path) -> Path:
     return folder
 
 
+def _rewrite_code_object(
+    data: memoryview, source: Path, output: Path, edit: BundleEdit | None, *, is_stored_anew: bool
+) -> RewriteReport:
+    if edit is None or is_stored_anew:
+        raise InputError(
+            source, "a code object by itself", expected="bundles, which alone can be compressed or trimmed"
+        )
+    place = Place(str(source))
+    edited = edit_code_object(data, read_code_object(data, place=place), edit, place=place)
+    with atomic_file(output, mode=_mode(source)) as target:
+        for buffer in edited or (data,):
+            target.write(buffer)
+    size = len(data)
+    return RewriteReport(
+        path=str(source), bundles=0, changed=int(edited is not None), size_before=size, size_after=size
+    )
+
+
 def _rewrite(
     source: Path, output: Path, edit: BundleEdit | None, storage: Storage, *, jobs: int, progress: Progress
 ) -> RewriteReport:
     with FileRange.whole(source).map() as data:
-        code = read_device_code(data, name=str(source))
-        slots = list_slots(data, code) if code else ()
-        if code is None or not slots:
+        places = list_places(data, name=str(source))
+        if not places:
             raise InputError(source, "no bundles of device code", expected="a fat binary or a file of bundles")
         with atomic_file(output, mode=_mode(source)) as target, ThreadPoolExecutor(jobs) as executor:
-            changes = iter_changes(data, code, slots, edit, storage, executor=executor, jobs=jobs)
-            tally = _Tally(source, slots, progress)
+            tally = _Tally(source, places, progress)
+            edited = partial(iter_changes, edit=edit, storage=storage, executor=executor, jobs=jobs)
+            replacements = (tally.note(place, edited(place.data, place.code, place.slots)) for place in places)
             try:
-                write_patched(target.file, data, tally.note(changes))
-                target.file.truncate(patched_size(data, code, slots, tally.last))
+                write_patched(target.file, data, chain.from_iterable(replacements))
+                if not is_ar_archive(data):
+                    target.file.truncate(places[0].patched_size(tally.last))
             except OSError as e:
                 raise _write_error(output, e) from e
             finally:
@@ -98,34 +129,35 @@ def _rewrite(
 class _Tally:
     """Counts changes as they pass through."""
 
-    def __init__(self, source: Path, slots: Iterable[BundleSlot], progress: Progress) -> None:
+    def __init__(self, source: Path, places: Sequence[BundlePlaces], progress: Progress) -> None:
         self.source, self.progress = source, progress
-        self.bundles = [slot.bundle for slot in slots]
-        self.sizes = {bundle.start: bundle.size for bundle in self.bundles}
-        self.versions = {bundle.start: bundle.compressed.version for bundle in self.bundles if bundle.compressed}
+        bundles = {(place.base, slot.bundle.start): slot.bundle for place in places for slot in place.slots}
+        self.bundles = len(bundles)
+        self.size_before = self.size_after = sum(bundle.size for bundle in bundles.values())
+        self.versions = {key: bundle.compressed.version for key, bundle in bundles.items() if bundle.compressed}
         self.changed = 0
         self.last: BundleChange | None = None
-        progress.begin(f"Rewriting {source.name}", sum(self.sizes.values()))
+        progress.begin(f"Rewriting {source.name}", self.size_before)
 
-    def note(self, changes: Iterable[BundleChange]) -> Iterator[Replacement]:
+    def note(self, place: BundlePlaces, changes: Iterable[BundleChange]) -> Iterator[Replacement]:
         """Give the replacements of changes."""
         for change in changes:
             self.progress.advance(change.bundle.size)
-            self.sizes[change.bundle.start] = change.size
+            self.size_after += change.size - change.bundle.size
             if change.version is not None:
-                self.versions[change.bundle.start] = change.version
+                self.versions[place.base, change.bundle.start] = change.version
             self.changed += 1
             self.last = change
-            yield from change.replacements
+            yield from place.replacements(change)
 
     def report(self) -> RewriteReport:
         """Sum up."""
         return RewriteReport(
             path=str(self.source),
-            bundles=len(self.bundles),
+            bundles=self.bundles,
             changed=self.changed,
-            size_before=sum(bundle.size for bundle in self.bundles),
-            size_after=sum(self.sizes.values()),
+            size_before=self.size_before,
+            size_after=self.size_after,
             versions=tuple(sorted(set(self.versions.values()))),
         )
 
@@ -143,10 +175,10 @@ def trim_fat_binary(source: Path, output: Path, *, name: str = "") -> int:
                 if trim is None:
                     target.write(data)
                 else:
-                    write_patched(target.file, data, trim.replacements, size=trim.size)
+                    write_trimmed(target.file, data, trim)
             except OSError as e:
                 raise _write_error(output, e) from e
-    return source.stat().st_size - trim.size if trim else 0
+    return trim.saved if trim else 0
 
 
 def _mode(path: Path) -> int:
