@@ -17,7 +17,7 @@ from rocwheel.binary.bundle_places import BundlePlaces, list_places
 from rocwheel.binary.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_object_edit import edit_code_object
 from rocwheel.binary.device_error import Place
-from rocwheel.binary.fat_trim import plan_fat_trim, write_trimmed
+from rocwheel.binary.fat_trim import plan_fat_trim
 from rocwheel.binary.file_patch import write_patched
 from rocwheel.errors import InputError, WorkError
 from rocwheel.files import FileRange, atomic_file
@@ -175,10 +175,10 @@ def trim_fat_binary(source: Path, output: Path, *, name: str = "") -> int:
                 if trim is None:
                     target.write(data)
                 else:
-                    write_trimmed(target.file, data, trim)
+                    write_patched(target.file, data, trim.replacements, size=trim.size)
             except OSError as e:
                 raise _write_error(output, e) from e
-    return trim.saved if trim else 0
+    return source.stat().st_size - trim.size if trim else 0
 
 
 def _mode(path: Path) -> int:
