@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.targets.named_files import targets_in_path
+from rocwheel.targets.named_files import is_kernel_file, targets_in_path
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,21 @@ from rocwheel.targets.named_files import targets_in_path
 )
 def test_targets_are_found_in_names(path: str, targets: list[str]) -> None:
     assert [str(target) for target in targets_in_path(path)] == targets
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Kernels.so-000-gfx1030.hsaco", True),
+        ("TensileLibrary_lazy_gfx942.dat", True),
+        ("gfx90878.kdb", True),
+        ("gfx1030_36.fdb.txt", True),
+        ("gfx908.tn.model", True),
+        ("gfx906.txt", False),
+        ("gfx906.hpp", False),
+        ("rocblas-gfx906.cmake", False),
+        ("libMIOpenCK_gfx906.so", False),
+    ],
+)
+def test_files_of_kernel_libraries_are_told_by_their_names(name: str, *, expected: bool) -> None:
+    assert is_kernel_file(name) is expected

@@ -61,6 +61,48 @@ def test_code_and_files_for_other_targets_are_left_out(tree: Path, tmp_path: Pat
     assert (len(report.edited), report.copied) == (1, 3)
 
 
+def test_files_that_are_for_all_targets_stay_whatever_their_names(tree: Path, tmp_path: Path) -> None:
+    kept = ["include/ck/gfx906/wmma.hpp", "lib/cmake/rocblas/rocblas-gfx906.cmake", "share/doc/gfx906.txt"]
+    dropped = ["share/miopen/db/gfx906_60.kdb", "share/miopen/db/gfx90660.fdb.txt", ".kpack/blas_lib_gfx906.kpack"]
+    for name in [*kept, *dropped]:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text("text")
+    (tree / "include/gfx906.hpp").symlink_to("ck/gfx906/wmma.hpp")
+    report = prune(tree, tmp_path / "out", "gfx1030")
+    assert [name for name in [*kept, "include/gfx906.hpp"] if not (tmp_path / "out" / name).is_file()] == []
+    assert set(dropped) <= set(report.dropped)
+    assert [name for name in dropped if (tmp_path / "out" / name).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("target", "is_kept"), [("gfx1030", True), ("gfx942", False)], ids=["code to keep", "code for others alone"]
+)
+def test_of_a_library_named_for_other_targets_the_code_decides(tmp_path: Path, target: str, *, is_kept: bool) -> None:
+    source, output = tmp_path / "sdk", tmp_path / "out"
+    source.mkdir()
+    shutil.copy(FIXTURES / "v22/libtwo.plain.so", source / "libkernels_gfx906.so")
+    report = prune(source, output, target)
+    assert report.dropped == (() if is_kept else ("libkernels_gfx906.so",))
+    assert (output / "libkernels_gfx906.so").exists() == is_kept
+
+
+def test_device_code_that_is_not_linked_yet_stays_with_a_warning(
+    tree: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copy(FIXTURES / "v23/saxpy.rdc.o", tree / "saxpy.o")
+    prune(tree, tmp_path / "out", "gfx1030")
+    assert (tmp_path / "out/saxpy.o").read_bytes() == (tree / "saxpy.o").read_bytes()
+    assert caplog.messages == [f"{tree}/saxpy.o: device code that isn't linked yet, which stays as it is"]
+
+
+@pytest.mark.parametrize("name", ["inner", "lib/inner", "../sdk/inner"])
+def test_output_in_the_folder_itself_is_refused(tree: Path, name: str) -> None:
+    message = f"{tree / name}: a folder in {tree}, which is copied; expected one outside of it"
+    with pytest.raises(InputError, match=re.escape(message)):
+        prune(tree, tree / name, "gfx1030")
+    assert not (tree / name).exists()
+
+
 def test_output_that_exists_is_refused(tree: Path, tmp_path: Path) -> None:
     message = f"{tmp_path}: exists already; expected a folder to make. Remove it or name another."
     with pytest.raises(InputError, match=re.escape(message)):

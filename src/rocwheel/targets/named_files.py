@@ -8,7 +8,10 @@ from functools import cache
 from rocwheel.binary.machine import known_processors
 from rocwheel.binary.target_id import FEATURES, TargetId, parse_target_id
 
-__all__ = ["targets_in_path"]
+__all__ = ["is_kernel_file", "targets_in_path"]
+
+_KERNEL_FILES = (".aks2", ".co", ".dat", ".db", ".db.txt", ".fdb.txt", ".hsaco", ".kdb", ".kpack", ".model")
+"""Tensile's kernels and their tables, MIOpen's databases and models, AOTriton's images, kpack archives."""
 
 
 @cache
@@ -23,3 +26,11 @@ def targets_in_path(path: str) -> tuple[TargetId, ...]:
     """Return the targets that a relative path names, each once; none for files that are for any."""
     found = (match[1] + re.sub(r"-(?=[sx])", ":", match[2]) for match in _pattern().finditer(path.replace("\\", "/")))
     return tuple(dict.fromkeys(parse_target_id(text, source=path) for text in found))
+
+
+def is_kernel_file(path: str) -> bool:
+    """Tell whether a file of this name is a kernel library's, so that a target in its name says what it is good for.
+
+    Headers, CMake files and licenses name targets, too, and are for all of them.
+    """
+    return path.endswith(_KERNEL_FILES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.device_code import DeviceCode, read_device_code
+from rocwheel.binary.bundle_places import UnlinkedCodeError, list_places
+from rocwheel.binary.code_object import is_code_object
+from rocwheel.binary.device_code import device_targets
 from rocwheel.binary.device_rewrite import RewriteReport, rewrite_device_code
 from rocwheel.errors import InputError, WorkError
 from rocwheel.files import FileRange
 from rocwheel.progress import SILENT, Progress
-from rocwheel.targets.named_files import targets_in_path
+from rocwheel.targets.named_files import is_kernel_file, targets_in_path
 from rocwheel.targets.pruning import Prune, serves
 
 if TYPE_CHECKING:
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from rocwheel.binary.target_id import TargetId
 
 __all__ = ["TreePruning", "prune_tree"]
+
+logger = logging.getLogger(__name__)
 
 
 class TreePruning(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,10 +50,13 @@ def prune_tree(
 ) -> TreePruning:
     """Copy the folder ``source`` to ``output``, without code for targets other than those that ``edit`` keeps.
 
-    Left out are files and links whose names are for other targets only, code objects for another target, and links
-    whose target was left out. ``output`` must not exist; it appears when it is whole. Raises `InputError` as
-    `rewrite_device_code` does, and `WorkError` when writing fails.
+    Left out are code objects for other targets, files of kernel libraries (`is_kernel_file`) and of device code whose
+    names are for other targets alone, and links whose target was left out. Code that isn't linked yet stays, with a
+    warning in the log. ``output`` must neither exist nor be in ``source``; it appears when it is whole.
+    Raises `InputError` as `rewrite_device_code` does, and `WorkError` when writing fails.
     """
+    if output.resolve().is_relative_to(source.resolve()):
+        raise InputError(output, f"a folder in {source}, which is copied", expected="one outside of it")
     if output.exists():
         raise InputError(output, "exists already", expected="a folder to make", remedy="Remove it or name another.")
     try:
@@ -86,12 +94,12 @@ class _Pruner:
     def _is_kept(self, target: TargetId) -> bool:
         return any(serves(target, wanted) for wanted in self.edit.keep)
 
-    def _is_for_others(self, place: Path) -> bool:
+    def _is_named_for_others(self, place: Path) -> bool:
         targets = targets_in_path(str(place))
-        return bool(targets) and not any(self._is_kept(target) for target in targets)
+        return bool(targets) and not any(map(self._is_kept, targets))
 
     def _link(self, path: Path, place: Path) -> None:
-        if self._is_for_others(place):
+        if is_kernel_file(place.name) and self._is_named_for_others(place):
             self.dropped.append(str(place))
         else:
             (self.made / place).symlink_to(path.readlink())
@@ -99,9 +107,10 @@ class _Pruner:
 
     def _file(self, path: Path, place: Path) -> None:
         with FileRange.whole(path).map() as data:
-            code = read_device_code(data, name=str(path))
-            has_bundles = code is not None and any(True for _ in code.iter_bundles(data))
-        if self._is_for_others(place) or self._is_foreign(code):
+            targets = device_targets(data, name=str(path))
+            is_for_one = is_code_object(data)
+            has_bundles = _has_bundles(data, str(path))
+        if self._is_for_others(place, targets, is_for_one=is_for_one):
             self.dropped.append(str(place))
         elif has_bundles:
             report = rewrite_device_code(
@@ -112,9 +121,11 @@ class _Pruner:
             shutil.copy2(path, self.made / place)
             self.copied += 1
 
-    def _is_foreign(self, code: DeviceCode | None) -> bool:
-        target = code.code_object.target if code and code.code_object else None
-        return target is not None and not self._is_kept(target)
+    def _is_for_others(self, place: Path, targets: tuple[TargetId, ...], *, is_for_one: bool) -> bool:
+        """Tell whether the code in a file, or its name where that tells more, is for other targets alone."""
+        if targets:
+            return (is_for_one or self._is_named_for_others(place)) and not any(map(self._is_kept, targets))
+        return is_kernel_file(place.name) and self._is_named_for_others(place)
 
     def _drop_dangling_links(self) -> Iterator[str]:
         for path in sorted(self.made.rglob("*")):
@@ -123,3 +134,11 @@ class _Pruner:
                 path.unlink()
                 self.copied -= 1
                 yield str(place)
+
+
+def _has_bundles(data: memoryview, name: str) -> bool:
+    try:
+        return bool(list_places(data, name=name))
+    except UnlinkedCodeError as e:
+        logger.warning("%s: %s, which stays as it is", e.source, e.found)
+        return False
