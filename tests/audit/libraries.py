@@ -17,7 +17,10 @@ needs_compiler = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs g
 
 
 class Lib(NamedTuple):
-    """A library: its path in the tree, what it needs by SONAME, its run path and that one's tag, its SONAME."""
+    """A library: its path in the tree, what it needs by SONAME, its run path and that one's tag, its SONAME.
+
+    ``source`` is its C, ``script`` a version script.
+    """
 
     path: str
     needed: tuple[str, ...] = ()
@@ -25,6 +28,8 @@ class Lib(NamedTuple):
     is_rpath: bool = False
     soname: str | None = None
     options: tuple[str, ...] = ()
+    source: str = ""
+    script: str = ""
 
 
 def build_tree(root: Path, *libraries: Lib) -> Path:
@@ -43,7 +48,16 @@ def _link(root: Path, library: Lib) -> None:
     stand_ins = [_stand_in(root, name) for name in library.needed]
     command = ["gcc", "-shared", "-nostdlib", "-x", "c", "-", "-x", "none", "-o", str(target)]
     command += [f"-Wl,-soname,{soname}", f"-Wl,{tag}", "-Wl,--no-as-needed", "-Wl,--build-id", *with_run_path]
-    subprocess.run([*command, *library.options, *map(str, stand_ins)], check=True, capture_output=True, input=b"")
+    command += [*library.options, *_version_script(root, library.script), *map(str, stand_ins)]
+    subprocess.run(command, check=True, capture_output=True, input=library.source.encode())
+
+
+def _version_script(root: Path, text: str) -> list[str]:
+    if not text:
+        return []
+    path = root.parent / f"{root.name}.map"
+    path.write_text(text)
+    return [f"-Wl,--version-script={path}"]
 
 
 def _stand_in(root: Path, name: str) -> Path:

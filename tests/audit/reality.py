@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 import re
 import subprocess
@@ -9,15 +10,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.loader import Loader, System
+from rocwheel.audit.scope import Scope, unmet_references
 from rocwheel.binary.elf import ElfKind
+from rocwheel.binary.elf_traits import read_elf_traits
+from rocwheel.files import FileRange
 
 if TYPE_CHECKING:
     from rocwheel.audit.disks import FileSystem
+    from rocwheel.binary.elf_linkage import Linkage
 
-__all__ = ["LOADER", "list_libraries", "loadable_files", "model_libraries"]
+__all__ = [
+    "LOADER",
+    "list_libraries",
+    "loadable_files",
+    "model_libraries",
+    "model_undefined_symbols",
+    "undefined_symbols",
+]
 
 LOADER = Path({"x86_64": "/lib64/ld-linux-x86-64.so.2"}.get(platform.machine(), "/lib/ld-linux-aarch64.so.1"))
 _LINE = re.compile(r"\t(?P<name>\S+)(?: => (?P<path>.+?))?(?: \(0x[0-9a-f]+\))?")
+_UNDEFINED = re.compile(r"undefined symbol: (?P<name>[^,\t]+)(?:, version \S+)?\t\((?P<file>.*)\)")
 _KERNEL = "linux-vdso.so.1"
 
 
@@ -70,3 +83,30 @@ def loadable_files(folder: Path, disk: FileSystem) -> list[Path]:
         if elf.machine == machine and elf.is_dynamic and elf.kind in (ElfKind.SHARED_OBJECT, ElfKind.EXECUTABLE):
             found.append(path)
     return found
+
+
+def undefined_symbols(path: Path) -> set[str]:
+    """Return the symbols of a file itself that ``ldd -r`` tells to be undefined.
+
+    It names their versions, too, but not where the library of a version is missing.
+    """
+    environment = {"LD_TRACE_LOADED_OBJECTS": "1", "LD_WARN": "yes", "LD_BIND_NOW": "yes"}
+    done = subprocess.run([LOADER, path], env=environment, capture_output=True, text=True, check=False, cwd="/")
+    lines = map(_UNDEFINED.fullmatch, (done.stdout + done.stderr).splitlines())
+    return {line["name"] for line in lines if line and line["file"] == str(path)}
+
+
+def model_undefined_symbols(path: Path, disk: FileSystem, system: System) -> set[str]:
+    """Return the same from the model, whose libraries are all at hand."""
+    library = disk.open(path)
+    assert library is not None
+    loader = Loader(disk, system)
+    loader.load(library)
+    linkages = tuple(_linkage(member.library.path) for member in loader.objects)
+    return {reference.name for reference in unmet_references(linkages[0], Scope(linkages))}
+
+
+@functools.cache
+def _linkage(path: str) -> Linkage:
+    with FileRange.whole(Path(path)).map() as data:
+        return read_elf_traits(data, name=path).linkage

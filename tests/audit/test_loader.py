@@ -13,7 +13,14 @@ from rocwheel.audit.disks import FileSystem
 from rocwheel.audit.loader import How, Loader
 from rocwheel.audit.systems import HostLibraries
 from tests.audit.libraries import Lib, build_tree, needs_compiler
-from tests.audit.reality import LOADER, list_libraries, loadable_files, model_libraries
+from tests.audit.reality import (
+    LOADER,
+    list_libraries,
+    loadable_files,
+    model_libraries,
+    model_undefined_symbols,
+    undefined_symbols,
+)
 
 pytestmark = [needs_compiler, pytest.mark.skipif(not LOADER.exists(), reason="needs glibc's loader")]
 
@@ -97,6 +104,77 @@ def test_the_model_agrees_on_libraries_thrown_together(tmp_path: Path, seed: int
         assert (real or {}) == model
 
 
+USES = "int f(void); int g(void); int use(void) { return f() + g(); }"
+F, G = "int f(void) { return 1; }", "int g(void) { return 1; }"
+UNDEFINED: dict[str, tuple[list[Lib], set[str]]] = {
+    "all defined": ([Lib("a.so", ("b.so",), "$ORIGIN", source=USES), Lib("b.so", source=F + G)], set()),
+    "one lacks": ([Lib("a.so", ("b.so",), "$ORIGIN", source=USES), Lib("b.so", source=F)], {"g"}),
+    "nothing is needed": ([Lib("a.so", source=USES)], {"f", "g"}),
+    "by what a dependency needs": (
+        [Lib("a.so", ("b.so",), "$ORIGIN", source=USES), Lib("b.so", ("c.so",), "$ORIGIN"), Lib("c.so", source=F + G)],
+        set(),
+    ),
+    "weak references": ([Lib("a.so", source=f"{USES}\n#pragma weak f\n")], {"g"}),
+    "weak definitions": (
+        [
+            Lib("a.so", ("b.so",), "$ORIGIN", source=USES),
+            Lib("b.so", source=F + G + "\n#pragma weak f\n#pragma weak g\n"),
+        ],
+        set(),
+    ),
+    "hidden definitions": (
+        [
+            Lib("a.so", ("b.so",), "$ORIGIN", source=USES),
+            Lib("b.so", source=F + '__attribute__((visibility("hidden"))) ' + G),
+        ],
+        {"g"},
+    ),
+    "default versions": (
+        [
+            Lib("a.so", ("b.so",), "$ORIGIN", source=USES),
+            Lib("b.so", source=F + G, script="V1 { global: f; }; V2 { global: g; } V1;"),
+        ],
+        set(),
+    ),
+    "older versions": (
+        [
+            Lib("a.so", ("b.so",), "$ORIGIN", source=USES),
+            Lib(
+                "b.so",
+                source="int f1(void) { return 1; } int g1(void) { return 1; }"
+                '__asm__(".symver f1,f@V1\\n.symver g1,g@V2");',
+                script="V1 { global: f; }; V2 { global: g; } V1;",
+            ),
+        ],
+        {"g"},
+    ),
+    "data and thread-local data": (
+        [
+            Lib(
+                "a.so",
+                ("b.so",),
+                "$ORIGIN",
+                source="extern int d, e; extern __thread int t; int *p = &d, *q = &e; int *r(void) { return &t; }",
+                options=("-fPIC",),
+            ),
+            Lib("b.so", source="int d = 1; __thread int t;", options=("-fPIC",)),
+        ],
+        {"__tls_get_addr", "e"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNDEFINED)
+@pytest.mark.parametrize("style", ["gnu", "sysv"])
+def test_undefined_symbols_are_those_that_the_loader_tells(tmp_path: Path, name: str, style: str) -> None:
+    libraries, undefined = UNDEFINED[name]
+    hashed = [library._replace(options=(*library.options, f"-Wl,--hash-style={style}")) for library in libraries]
+    path = build_tree(tmp_path / "tree", *hashed) / "a.so"
+    disk = FileSystem()
+    real, model = undefined_symbols(path), model_undefined_symbols(path, disk, HostLibraries(disk))
+    assert real == model == undefined
+
+
 def test_a_symlink_to_the_file_moves_its_origin(tmp_path: Path) -> None:
     root = build_tree(tmp_path / "tree", Lib("real/a.so", ("b.so",), "$ORIGIN"), Lib("real/b.so"))
     (root / "a.so").symlink_to("real/a.so")
@@ -135,6 +213,7 @@ def compare_all(folders: list[Path]) -> int:
         if real is not None:
             model = model_libraries(path, disk, system)
             assert (path, real) == (path, model)
+            assert (path, undefined_symbols(path)) == (path, model_undefined_symbols(path, disk, system))
             compared += 1
     return compared
 

@@ -79,6 +79,15 @@ def test_a_relative_entry_loads_from_the_working_folder() -> None:
     assert relative.found == "searches 'local_config_rocm/rocm/rocm_dis/lib' in whatever folder the process was started"
 
 
+def test_files_that_use_hip_without_needing_it_are_told() -> None:
+    found = {Path(f.file).name: f.found for f in findings(wheel(PLUGIN_60)) if f.rule == "undefined-symbol"}
+    assert found.keys() == UNDERLINKED[PLUGIN_60]
+    assert found["_hybrid.so"] == (
+        "leaves 3 symbols to others, and loads nothing that defines them: "
+        "hipGetErrorString, hipMemcpyAsync, hipStreamSynchronize"
+    )
+
+
 def test_an_old_rpath_and_machine_code_in_a_pure_wheel_are_found(tmp_path: Path) -> None:
     path = wheel(PJRT_60)
     found = counted(findings(path, *make_stub_sdk(path, tmp_path)))
@@ -104,10 +113,14 @@ def test_repaired_wheels_load_in_an_empty_environment(tmp_path: Path, stem: str)
     subprocess.run(command, check=True)
     (repaired,) = (tmp_path / "out").glob("*.whl")
     # The stand-ins may define a symbol twice, where it can't be told which library has it.
-    assert counted(findings(repaired, *sdk)) | {"symbol-collision": 0} == {"license-missing": 1, "symbol-collision": 0}
+    found = findings(repaired, *sdk)
+    underlinked = UNDERLINKED.get(stem, set())
+    expected = {"license-missing": 1, "symbol-collision": 0, "undefined-symbol": len(underlinked)}
+    assert counted(found) | {"symbol-collision": 0, "undefined-symbol": len(underlinked)} == expected
+    assert {Path(f.file).name for f in found if f.rule == "undefined-symbol"} == underlinked
     after = install(tmp_path / "after", repaired, *sdk)
     failed = {path.name: error for path in libraries(after) if (error := load(path))}
-    assert set(failed) == UNDERLINKED.get(stem, set())
+    assert set(failed) == underlinked
     assert all(": undefined symbol: " in error for error in failed.values())
 
 

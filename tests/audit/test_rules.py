@@ -10,6 +10,7 @@ from rocwheel.audit.places import outside_reason
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.tree import Distribution, InstalledFile, RecordEntry, Tree
 from rocwheel.binary.elf import ElfKind
+from rocwheel.binary.elf_linkage import SymbolReference
 from tests.audit.trees import code, data, find, library, package, program, tree
 
 CORE = package("rocm-sdk-core")
@@ -80,6 +81,16 @@ BREACHES: dict[str, tuple[Tree, str, str, dict[str, object]]] = {
         ),
         "demo/a.so",
         "needs libamdhip64.so.7 and finds _rocm_sdk_core/lib/libamdhip64.so.7 before its own demo/libamdhip64.so.7",
+        {},
+    ),
+    "undefined-symbol": (
+        one(
+            library("demo/a.so", "libb.so", runpath="$ORIGIN", references=(SymbolReference("f"), SymbolReference("g"))),
+            library("demo/libb.so", defines=("f",)),
+            library("demo/libc.so", defines=("g",)),
+        ),
+        "demo/a.so",
+        "leaves 1 symbols to others, and loads nothing that defines them: g (demo/libc.so defines 1 of them)",
         {},
     ),
     "run-path-relative": (
@@ -463,6 +474,53 @@ def test_one_wheel_may_clash_with_itself(paths: list[str], found: str) -> None:
 )  # fmt: skip
 def test_names_that_lead_out_of_the_environment_are_told(member: str, reason: str) -> None:
     assert outside_reason(member) == reason
+
+
+F, G = SymbolReference("f"), SymbolReference("g")
+
+
+@pytest.mark.parametrize(
+    ("needed", "reference", "is_met"),
+    [
+        ((), SymbolReference("PyLong_FromLong"), False),
+        (("libc.so.6",), SymbolReference("malloc", "GLIBC_2.2.5", "libc.so.6"), True),
+        (("libz.so.1",), SymbolReference("deflate"), True),
+        (("libz.so.1",), F, False),
+        (("libc.so.6", "libm.so.6"), SymbolReference("sin"), False),
+        (("libamdhip64.so.7",), SymbolReference("hipMalloc"), True),
+        (("libamdhip64.so.7",), SymbolReference("hipMalloc", "hip_4.2", "libamdhip64.so.7"), True),
+        (("libamdhip64.so.7",), SymbolReference("new", "V2", "libb.so"), False),
+        (("libnothing.so.1",), F, True),
+    ],
+    ids=str,
+)
+def test_symbols_of_libraries_that_are_not_at_hand(
+    needed: tuple[str, ...], reference: SymbolReference, is_met: bool
+) -> None:
+    audited = one(library("demo/a.so", *needed, runpath=TO_CORE, references=(reference,)), owner=USES_CORE)
+    assert (find(audited, select=("undefined-symbol",)) == []) is is_met
+
+
+def test_extension_modules_and_what_they_need_leave_symbols_to_the_interpreter() -> None:
+    references = (SymbolReference("PyLong_FromLong"), SymbolReference("_Py_NoneStruct"), SymbolReference("floorf"), F)
+    files = (
+        library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=("PyInit_a",), references=references),
+        library("demo/libb.so", references=references),
+    )
+    found = [finding.found for finding in find(one(*files), select=("undefined-symbol",))]
+    assert found == ["leaves 1 symbols to others, and loads nothing that defines them: f"] * 2
+
+
+@pytest.mark.parametrize("name", ["demo/core.so", "core.so", "*/core.so", "libelsewhere.so.1"])
+def test_symbols_of_what_loads_a_file_can_be_declared(name: str) -> None:
+    files = (library("demo/plugin.so", references=(F,)), library("demo/core.so", defines=("f",)))
+    assert find(one(*files), loaded_by={"demo/plugin.so": (name,)}) == []
+
+
+def test_libraries_that_are_opened_by_name_keep_their_symbols_to_themselves() -> None:
+    files = (library("demo/a.so", runpath="$ORIGIN", references=(F,)), library("demo/libb.so", defines=("f",)))
+    found = find(one(*files), dlopen={"demo/a.so": ("libb.so",)})
+    assert [finding.rule for finding in found] == ["undefined-symbol"]
 
 
 def test_packages_of_one_release_may_use_rpath_among_each_other() -> None:

@@ -13,6 +13,7 @@ from rocwheel.audit.device_report import AuditedBundle, DeviceReport
 from rocwheel.audit.distribution_reading import parse_record
 from rocwheel.audit.tree import Distribution, InstalledFile, Tree
 from rocwheel.binary.elf import Elf, ElfKind, Segment, VersionNeed
+from rocwheel.binary.elf_linkage import Linkage
 from rocwheel.binary.elf_traits import ElfTraits
 from rocwheel.distributions.record import RecordRow, render_record
 
@@ -54,6 +55,9 @@ def library(
     )
     traits = ElfTraits(
         exports=frozenset(name.encode() for name in fields.pop("exports", ())),
+        linkage=Linkage(
+            frozenset(name.encode() for name in fields.pop("defines", ())), references=fields.pop("references", ())
+        ),
         compilers=fields.pop("compilers", ()),
         has_text_relocations=fields.pop("text_relocations", False),
         has_executable_stack=fields.pop("executable_stack", False),

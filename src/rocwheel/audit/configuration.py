@@ -10,7 +10,7 @@ import msgspec
 from rocwheel.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 __all__ = ["Configuration", "load_configuration"]
@@ -29,6 +29,9 @@ class Configuration(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     """More SONAMEs, as patterns, that every target system has."""
     dlopen: dict[str, tuple[str, ...]] = {}
     """Pattern of paths in site-packages to the libraries that those files open by name at run time."""
+    loaded_by: dict[str, tuple[str, ...]] = {}
+    """Pattern of paths in site-packages to what is loaded before those files, with its symbols for all: paths there or
+    SONAMEs, as patterns."""
     expect_runpath: str | None = None
     """The run path that every shared library and program has to have, to the letter."""
     expect_tag: Literal["rpath", "runpath"] | None = None
@@ -40,8 +43,11 @@ class Configuration(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
 
     def opened_by(self, path: str) -> tuple[str, ...]:
         """Return the names that the file at a path in site-packages opens at run time."""
-        found = [names for pattern, names in self.dlopen.items() if fnmatchcase(path, pattern)]
-        return tuple(dict.fromkeys(name for names in found for name in names))
+        return _named(self.dlopen, path)
+
+    def loaders_of(self, path: str) -> tuple[str, ...]:
+        """Return what is loaded before the file at a path in site-packages, and has symbols for it."""
+        return _named(self.loaded_by, path)
 
     def is_checked(self, rule: str) -> bool:
         """Tell whether a rule is selected and not ignored."""
@@ -52,6 +58,11 @@ class Configuration(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
         """Tell whether a rule is left out for the file at a path in site-packages."""
         found = (rules for pattern, rules in self.per_file_ignore.items() if fnmatchcase(path, pattern))
         return any(_matches(rule, rules) for rules in found)
+
+
+def _named(table: Mapping[str, tuple[str, ...]], path: str) -> tuple[str, ...]:
+    found = (names for pattern, names in table.items() if fnmatchcase(path, pattern))
+    return tuple(dict.fromkeys(name for names in found for name in names))
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

@@ -31,6 +31,8 @@ class Process(msgspec.Struct, frozen=True):
 
     file: InstalledFile
     loader: Loader
+    linked: int
+    """How many of the loader's objects are the file and what it needs; the others are opened by name."""
 
 
 class Subject:
@@ -91,15 +93,17 @@ class Subject:
     @cached_property
     def processes(self) -> tuple[Process, ...]:
         """One process for each audited file that the loader loads, with what the recipe says it opens by name."""
-        return tuple(self._start(file) for file in self.tree.loadable)
+        return tuple(self.start(file) for file in self.tree.loadable)
 
-    def _start(self, file: InstalledFile) -> Process:
+    def start(self, file: InstalledFile) -> Process:
+        """Load one file into an empty process."""
         loader = Loader(self.disk, self.system)
         library = self.disk.open(f"{SITE}/{file.path}")
         loader.load(library or Library(f"{SITE}/{file.path}", file.path, file.elf))
+        linked = len(loader.objects)
         for name in self.configuration.opened_by(file.path):
             loader.open_name(name)
-        return Process(file, loader)
+        return Process(file, loader, linked)
 
     def file_of(self, library: Library) -> InstalledFile | None:
         """Return the file of the tree that a loaded library is; none for the system's and for assumed ones."""

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.disks import FileSystem
 
-__all__ = ["AllowedLibraries", "HostLibraries", "read_loader_cache", "system_library_patterns"]
+__all__ = [
+    "AllowedLibraries",
+    "HostLibraries",
+    "interpreter_symbols",
+    "read_loader_cache",
+    "system_library_patterns",
+    "unversioned_symbols",
+]
 
 _CACHE = Path("/etc/ld.so.cache")
 _MAGIC = b"glibc-ld.so.cache1.1"
@@ -92,12 +99,36 @@ def _string(data: bytes, offset: int) -> str:
     return data[offset : data.index(b"\0", offset)].decode(errors="replace")
 
 
+class _Interpreter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    symbols: tuple[str, ...]
+    math: tuple[str, ...]
+
+
 class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     libraries: dict[str, tuple[str, ...]]
+    symbols: dict[str, tuple[str, ...]]
+    interpreter: _Interpreter
 
 
 @functools.cache
+def _policy() -> _Policy:
+    return read_table("rocwheel.audit", "system_libraries.toml", _Policy)
+
+
 def system_library_patterns() -> tuple[str, ...]:
     """Return the SONAME patterns that the policy beside this module allows."""
-    policy = read_table("rocwheel.audit", "system_libraries.toml", _Policy)
-    return tuple(pattern for patterns in policy.libraries.values() for pattern in patterns)
+    return tuple(pattern for patterns in _policy().libraries.values() for pattern in patterns)
+
+
+def interpreter_symbols() -> tuple[str, ...]:
+    """Return patterns of the symbols that are there once Python runs."""
+    found = _policy().interpreter
+    return (*found.symbols, *(name + kind for name in found.math for kind in ("", "f", "l")))
+
+
+def unversioned_symbols(soname: str) -> tuple[str, ...] | None:
+    """Return patterns of the symbols without versions that a library of the policy defines; none for any other."""
+    for pattern, symbols in _policy().symbols.items():
+        if fnmatchcase(soname, pattern):
+            return symbols
+    return () if any(fnmatchcase(soname, pattern) for pattern in system_library_patterns()) else None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf_bytes import ElfBytes
     from rocwheel.binary.elf_header import Segment
 
-__all__ = ["SymbolReader"]
+__all__ = ["SymbolReader", "string_at"]
 
 SYMBOL_LAYOUT: Final = Struct("<IBBHQQ")
 _NAME: Final = Struct("<I")
@@ -42,6 +42,12 @@ _VISIBILITY, _VISIBLE = 3, {0, 3}
 # DT_FINI_ARRAY, DT_RELR.
 _OTHER_ADDRESSES = {7, 12, 13, 17, 23, 25, 26, 36}
 _ADDRESSES = {DT_HASH, DT_STRTAB, DT_VERSYM, DT_VERDEF, DT_VERNEED, DT_GNU_HASH} | _OTHER_ADDRESSES
+
+
+def string_at(strings: bytes, start: int) -> bytes:
+    """Return the string that begins at ``start`` of a string table, up to its NUL byte or the table's end."""
+    end = strings.find(b"\0", start)
+    return strings[start:] if end < 0 else strings[start:end]
 
 
 class SymbolReader:
@@ -69,18 +75,18 @@ class SymbolReader:
 
         Where the file doesn't say how many symbols there are, what stands up to the next table is taken for symbols.
         """
-        return (fields[0] for fields in self._symbols())
+        return (fields[0] for fields in self.symbols())
 
     def sizes(self) -> Iterator[int]:
         """Give the size of each dynamic symbol, in order, and perhaps a few that are none."""
-        return (fields[5] for fields in self._symbols())
+        return (fields[5] for fields in self.symbols())
 
     def exports(self) -> frozenset[bytes]:
         """Return the names of the functions and objects that are defined, global (not weak) and visible."""
         strings = self._source.read(self._strings.offset, self._strings.size, "the dynamic string table")
         return frozenset(
-            strings[name : strings.index(b"\0", name)]
-            for name, info, other, section, _, _ in self._symbols()
+            string_at(strings, name)
+            for name, info, other, section, _, _ in self.symbols()
             if section != _UNDEFINED and info in _STRONG and other & _VISIBILITY in _VISIBLE and name < len(strings)
         )
 
@@ -96,7 +102,7 @@ class SymbolReader:
             if (position - offset) % SYMBOL_LAYOUT.size == 0:
                 yield self._source.unpack(SYMBOL_LAYOUT, position, "a dynamic symbol")[3]
 
-    def _symbols(self) -> Iterator[tuple[int, ...]]:
+    def symbols(self) -> Iterator[tuple[int, ...]]:
         """Give the fields of each symbol: name, info, visibility, section, value, size."""
         offset, count = self._table()
         for start in range(0, count, _CHUNK_SYMBOLS):

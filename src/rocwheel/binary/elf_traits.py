@@ -7,6 +7,7 @@ import msgspec
 from rocwheel.binary.elf_bytes import Buffer, ElfBytes
 from rocwheel.binary.elf_dynamic import read_dynamic, read_string_table
 from rocwheel.binary.elf_header import PF_W, PF_X, PT_LOAD, Segment, read_header, read_segments
+from rocwheel.binary.elf_linkage import Linkage, read_linkage
 from rocwheel.binary.elf_sections import SHT_NOBITS, read_section_table
 from rocwheel.binary.elf_symbols import SymbolReader
 
@@ -22,6 +23,8 @@ class ElfTraits(msgspec.Struct, frozen=True):
 
     exports: frozenset[bytes] = frozenset()
     """Strong symbols that other libraries of the process can bind to, without their versions."""
+    linkage: Linkage = Linkage()
+    """Every symbol that it defines or leaves to others, with its version."""
     compilers: tuple[str, ...] = ()
     """What the ``.comment`` section names: the compilers and the linker."""
     has_text_relocations: bool = False
@@ -52,6 +55,7 @@ def _with_dynamic_traits(source: ElfBytes, segments: tuple[Segment, ...], traits
     return msgspec.structs.replace(
         traits,
         exports=SymbolReader(source, segments, dynamic, strings).exports(),
+        linkage=read_linkage(source, segments, dynamic, strings),
         has_text_relocations=bool(flagged) or dynamic.value(_DT_TEXTREL) is not None,
     )
 

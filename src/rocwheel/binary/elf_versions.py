@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf_bytes import ElfBytes
     from rocwheel.binary.elf_header import Segment
 
-__all__ = ["VersionNeed", "VersionReader"]
+__all__ = ["SymbolVersion", "VersionNeed", "VersionReader"]
 
 _NEED: Final = Struct("<HHIII")
 _NEED_VERSION: Final = Struct("<IHHII")
@@ -33,6 +33,13 @@ class VersionNeed(msgspec.Struct, frozen=True, order=True):
 
     library: str
     version: str
+
+
+class SymbolVersion(msgspec.Struct, frozen=True):
+    """What a version index of a symbol stands for: a version that is needed of ``library``, or defined where empty."""
+
+    name: str
+    library: str = ""
 
 
 class VersionReader:
@@ -53,6 +60,19 @@ class VersionReader:
     def definitions(self) -> tuple[str, ...]:
         """Return the versions that the file defines, in order, without the base version that names the file."""
         return tuple(self._name(offset) for flags, offset in self.definition_offsets() if not flags & _BASE_DEFINITION)
+
+    def by_index(self) -> dict[int, SymbolVersion]:
+        """Return the versions by the index that symbols name them by, without the base version."""
+        return dict(self._bounded(self._by_index()))
+
+    def _by_index(self) -> Iterator[tuple[int, SymbolVersion]]:
+        for position, (_, flags, index, _, _, first, _) in self._chain(DT_VERDEF, DT_VERDEFNUM, _DEFINITION):
+            if not flags & _BASE_DEFINITION:
+                name, _ = self._source.unpack(_DEFINITION_NAME, position + first, "a version definition")
+                yield index, SymbolVersion(self._name(name))
+        for position, (_, count, library, first, _) in self._chain(DT_VERNEED, DT_VERNEEDNUM, _NEED):
+            for _, (_, _, index, version, _) in self._walk(position + first, count, _NEED_VERSION):
+                yield index, SymbolVersion(self._name(version), self._name(library))
 
     def need_offsets(self) -> Iterator[tuple[int, int]]:
         """Give the string offsets of the library and version names that are needed."""

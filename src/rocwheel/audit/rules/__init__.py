@@ -10,6 +10,7 @@ from rocwheel.audit.rules import (
     metadata,
     resolution,
     run_paths,
+    symbols,
     tags,
 )
 
@@ -17,6 +18,7 @@ __all__ = ["ALL_RULES"]
 
 ALL_RULES = (
     *resolution.RULES,
+    *symbols.RULES,
     *run_paths.RULES,
     *layout.RULES,
     *tags.RULES,

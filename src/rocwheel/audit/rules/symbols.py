@@ -1,0 +1,58 @@
+"""Rules on symbols that a file leaves to others: something that it loads defines them (gABI, "Symbol Table")."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.audit.scope import interpreter_files, process_scope, unmet_references
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.audit.subject import Subject
+    from rocwheel.binary.elf_linkage import SymbolReference
+
+__all__ = ["RULES"]
+
+_SHOWN = 3
+
+
+def _underlinked(subject: Subject) -> Iterator[Evidence]:
+    with_interpreter = interpreter_files(subject.processes, subject)
+    for process in subject.processes:
+        if process.file.traits is None:
+            continue
+        scope = process_scope(subject, process, in_interpreter=process.file.path in with_interpreter)
+        unmet = unmet_references(process.file.traits.linkage, scope)
+        if unmet:
+            found = f"leaves {len(unmet)} symbols to others, and loads nothing that defines them: {_shown(unmet)}"
+            yield Evidence(process.file.source, found + _holder(subject, unmet))
+
+
+def _shown(unmet: Sequence[SymbolReference]) -> str:
+    more = f" and {len(unmet) - _SHOWN} more" if len(unmet) > _SHOWN else ""
+    return ", ".join(map(str, unmet[:_SHOWN])) + more
+
+
+def _holder(subject: Subject, unmet: Sequence[SymbolReference]) -> str:
+    """Tell which library of the packages defines most of them."""
+    counts = {
+        file.path: sum(map(file.traits.linkage.defines, unmet))
+        for file in subject.tree.files
+        if file.is_loadable and file.traits is not None
+    }
+    best = max(counts, key=lambda path: counts[path], default="")
+    return f" ({best} defines {counts[best]} of them)" if best and counts[best] else ""
+
+
+RULES = (
+    Rule(
+        "undefined-symbol",
+        Severity.ERROR,
+        "What a file loads defines every symbol that it leaves to others.",
+        "Link it with the libraries that define them; -Wl,-z,defs has the linker tell. Symbols of what loads the file: "
+        "name that under loaded-by in the settings.",
+        _underlinked,
+    ),
+)
