@@ -38,6 +38,29 @@ def test_build_as_json_is_one_versioned_object(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
+    command = ["build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path)]
+    assert rocwheel(*command, "--version", "7.0.0").returncode == 0
+    done = rocwheel(*command, "--version", "7.1.0")
+    assert done.returncode == 0
+    assert f"warning: {tmp_path}/dist: holds distributions that this build has not made: rocm-7.0.0.tar.gz, " in (
+        done.stderr
+    )
+    result = json.loads(rocwheel(*command, "--version", "7.2.0", "--json", "--quiet").stdout)
+    assert [(warning["kind"], len(warning["files"])) for warning in result["warnings"]] == [("earlier-build", 16)]
+
+
+def test_plan_warns_of_a_platform_tag_that_the_files_do_not_keep() -> None:
+    command = ["plan", "--artifact-dir", SAMPLE, "--platform-tag", "manylinux_2_12_x86_64"]
+    assert (
+        "warning: rocm_sdk_core-7.0.0-py3-none-manylinux_2_12_x86_64.whl: promises glibc 2.12, but "
+        "lib/libhsa-runtime64.so.1.18.0: GLIBC_2.17 needs 2.17\n"
+        "  Build without --platform-tag, or with manylinux_2_17_x86_64.\n"
+    ) in rocwheel(*command).stderr
+    (warning,) = json.loads(rocwheel(*command, "--json").stdout)["warnings"]
+    assert warning["kind"] == "platform-tag"
+
+
 def test_plan_as_json_tells_every_file_and_its_edit() -> None:
     plan = json.loads(rocwheel("plan", "--json", "--quiet", "--artifact-dir", SAMPLE).stdout)
     core = next(wheel for wheel in plan["wheels"] if wheel["name"]["distribution"] == "rocm-sdk-core")

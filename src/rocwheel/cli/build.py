@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 import typer
 from rich import box
 from rich.filesize import decimal
@@ -19,13 +22,15 @@ from rocwheel.cli.output import (
     messages,
     print_json,
     print_table,
+    report_warning,
     setup_logging,
 )
 from rocwheel.errors import InputError
 from rocwheel.packages.build import DEFAULT_LEVEL, BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob
+from rocwheel.packages.leftovers import find_leftovers
 from rocwheel.packages.options import PlanOptions
-from rocwheel.packages.plan import Plan, TarMember
+from rocwheel.packages.plan import Plan, PlanWarning, TarMember
 
 __all__ = ["build", "plan", "print_distributions"]
 
@@ -90,12 +95,13 @@ def build(
     )
     job = BuildJob(PlanJob(artifact_dir, recipe, options), dest_dir, _level(compression), jobs)
     made, result = job.run(progress=make_progress(quiet=quiet))
+    warnings = made.warnings + find_leftovers(dest_dir / "dist", [built.path for built in result.distributions])
     if json:
-        print_json("build", 1, result)
+        print_json("build", 1, {**msgspec.to_builtins(result), "warnings": warnings})
     else:
         print_distributions(result)
         if not quiet:
-            _print_facts(made)
+            _print_facts(made, warnings)
 
 
 @app.command()
@@ -137,7 +143,7 @@ def plan(
     else:
         _print_plan(made, verbose=verbose)
         if not quiet:
-            _print_facts(made)
+            _print_facts(made, made.warnings)
 
 
 def _level(text: str) -> int:
@@ -172,8 +178,12 @@ def print_distributions(result: BuildResult) -> None:
     print_table(table)
 
 
-def _print_facts(made: Plan) -> None:
+def _print_facts(made: Plan, warnings: Iterable[PlanWarning]) -> None:
     targets = ", ".join(made.targets) or "none"
+    for remedy, group in groupby(warnings, key=lambda warning: warning.remedy):
+        for warning in group:
+            report_warning(f"{warning.subject}: {warning.found}")
+        messages.print(f"  {remedy}", markup=False)
     for gap in made.gaps:
         messages.print(f"not coherent: {gap}", markup=False)
     dropped = f"; {len(made.dropped)} links not shipped (rocwheel plan -v tells why)" if made.dropped else ""

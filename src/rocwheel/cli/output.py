@@ -34,6 +34,7 @@ __all__ = [
     "print_json",
     "print_table",
     "report_error",
+    "report_warning",
     "results",
     "setup_logging",
 ]
@@ -89,6 +90,11 @@ def print_table(table: Table) -> None:
 def report_error(error: RocwheelError) -> None:
     """Print an error for people, to standard error."""
     messages.print(f"[bold red]error:[/] {escape(str(error))}")
+
+
+def report_warning(text: str) -> None:
+    """Print a warning for people, to standard error."""
+    messages.print(f"[bold yellow]warning:[/] {escape(text)}")
 
 
 def setup_logging(*, quiet: bool, verbose: bool) -> None:

@@ -30,10 +30,15 @@ class PlatformFloor(msgspec.Struct, frozen=True):
     reason: str
 
     @property
+    def architecture(self) -> str:
+        """The machine as platform tags spell it, such as ``x86_64``."""
+        return _ARCHITECTURES[self.machine]
+
+    @property
     def tag(self) -> str:
         """The platform tag, such as ``manylinux_2_28_x86_64``."""
         major, minor = self.glibc
-        return f"manylinux_{major}_{minor}_{_ARCHITECTURES[self.machine]}"
+        return f"manylinux_{major}_{minor}_{self.architecture}"
 
 
 def oldest_tag(machine: int) -> str:

@@ -19,6 +19,7 @@ __all__ = [
     "FileMember",
     "Member",
     "Plan",
+    "PlanWarning",
     "PlannedSdist",
     "PlannedWheel",
     "StubMember",
@@ -127,6 +128,18 @@ class Dropped(msgspec.Struct, frozen=True, order=True):
     reason: str
 
 
+class PlanWarning(msgspec.Struct, frozen=True):
+    """What is probably wrong with distributions that can be built nevertheless."""
+
+    kind: Literal["missing-library", "platform-tag", "unknown-artifact", "earlier-build"]
+    subject: str
+    """The library, wheel, rule or folder that it is about."""
+    found: str
+    remedy: str
+    files: tuple[str, ...] = ()
+    """All files that it is about, where there may be many."""
+
+
 class Plan(msgspec.Struct, frozen=True):
     """What a build will make."""
 
@@ -138,3 +151,4 @@ class Plan(msgspec.Struct, frozen=True):
     dropped: tuple[Dropped, ...] = ()
     gaps: tuple[str, ...] = ()
     """Targets that a package carries code for and one that it depends on does not."""
+    warnings: tuple[PlanWarning, ...] = ()

@@ -13,10 +13,12 @@ from rocwheel.binary.elf import ElfKind
 from rocwheel.packages.completeness import check_complete
 from rocwheel.packages.declarations import declare_targets
 from rocwheel.packages.members import PlacedPackage
+from rocwheel.packages.names import check_names
 from rocwheel.packages.options import PlanOptions, check_options, checked_version, compress_for
 from rocwheel.packages.placement import Placement, place_runtime
 from rocwheel.packages.plan import Dropped, Plan, PlannedWheel
 from rocwheel.packages.prefixes import Prefixes, canonical_order, merge_prefixes
+from rocwheel.packages.review import review_plan
 from rocwheel.packages.selection import Tree, take_entries
 from rocwheel.packages.selector import make_selector_facts, plan_selector_sdist, plan_selector_wheel
 from rocwheel.packages.wheels import WheelPlanner
@@ -38,8 +40,9 @@ _X86_64 = 62
 def make_plan(catalog: Catalog, recipe: Recipe, facts: Facts, options: PlanOptions) -> Plan:
     """Plan every distribution of the recipe.
 
-    Raises `rocwheel.errors.ProblemsError` with every path on which artifacts differ, or with everything that is
-    expected and missing; `rocwheel.errors.InputError` for a version that is not :pep:`440` and other unusable options.
+    Raises `rocwheel.errors.ProblemsError` with every path on which artifacts differ, with everything that is expected
+    and missing, or with every name that is too long; `rocwheel.errors.InputError` for a version that is not :pep:`440`
+    and other unusable options.
     """
     check_options(options)
     version = checked_version(catalog, options)
@@ -47,7 +50,9 @@ def make_plan(catalog: Catalog, recipe: Recipe, facts: Facts, options: PlanOptio
     prefixes = merge_prefixes(catalog, recipe, facts)
     placed = _Placing(recipe, facts, prefixes, options.module_suffix).place_all()
     check_complete(catalog.root, recipe, prefixes.layout, placed, expected)
-    return _Planning(catalog, recipe, facts, options, version, prefixes, placed).plan()
+    plan = _Planning(catalog, recipe, facts, options, version, prefixes, placed).plan()
+    check_names(plan)
+    return plan
 
 
 class _Placing:
@@ -129,10 +134,12 @@ class _Planning:
         wheels: dict[str, PlannedWheel] = {}
         sdists = []
         gaps: dict[str, None] = {}
+        groups = []
         for family in families:
             folder = family if len(families) > 1 else ""
             group = self._installed_with(family)
             declared, report = declare_targets(list(self._wheels(group, folder)))
+            groups.append(declared)
             wheels |= {f"{wheel.folder}/{wheel.name.file_name}": wheel for wheel in declared}
             gaps |= dict.fromkeys(map(str, report.gaps))
             selector = make_selector_facts(self._recipe, self._version, self._prefixes.layout, group, self._options)
@@ -149,6 +156,7 @@ class _Planning:
             tuple(sdists),
             tuple(sorted({*self._dropped, *self._not_placed()})),
             tuple(gaps),
+            review_plan(self._catalog, self._recipe, self._facts, groups),
         )
 
     def _installed_with(self, family: str) -> list[PlacedPackage]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rocwheel.packages.recipe import ConsoleScript, Package, Recipe
     from rocwheel.packages.selection import Tree
 
-__all__ = ["WheelPlanner"]
+__all__ = ["WheelPlanner", "members_floor"]
 
 _TAR_SUFFIX = {"none": "", "xz": ".xz", "zst": ".zst"}
 _ZSTD_REQUIREMENT = "backports.zstd; python_version < '3.14'"
@@ -155,7 +155,7 @@ class WheelPlanner:
         self, package: PlacedPackage, members: Sequence[Member], licenses: Tree, requires: Iterable[str]
     ) -> PlannedWheel:
         spec = self._recipe.packages[package.key]
-        floor = self._floor(members)
+        floor = members_floor(members, self._facts)
         tag = self._options.platform_tag or (floor.tag if floor else oldest_tag(self._machine))
         texts = tuple(_license_members(licenses))
         metadata = CoreMetadata(
@@ -177,14 +177,6 @@ class WheelPlanner:
             floor_reason=floor.reason if floor else "",
         )
 
-    def _floor(self, members: Iterable[Member]) -> PlatformFloor | None:
-        return platform_floor(
-            (file.origin, elf)
-            for member in members
-            for file in _files(member)
-            if (elf := self._facts.elves.get(file.source)) is not None
-        )
-
     def _targets(self, members: Iterable[Member]) -> tuple[str, ...]:
         files = (member for member in members if isinstance(member, FileMember))
         return tuple(dict.fromkeys(target for file in files for target in self._facts.targets.get(file.source, ())))
@@ -201,6 +193,16 @@ class WheelPlanner:
             if not package.placement.has(plain):
                 place = posixpath.join(package.platform_module, plain)
                 yield AliasMember(place, elf.soname, elf.machine, str(file.entry.artifact), tag)
+
+
+def members_floor(members: Iterable[Member], facts: Facts) -> PlatformFloor | None:
+    """Return the oldest glibc that the files among the members run on, none when there is no machine code."""
+    return platform_floor(
+        (file.origin, elf)
+        for member in members
+        for file in _files(member)
+        if (elf := facts.elves.get(file.source)) is not None
+    )
 
 
 def _files(member: Member) -> Iterator[FileMember]:
