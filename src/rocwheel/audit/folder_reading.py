@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -75,8 +76,23 @@ def _read_path(path: Path, site: Path, owners: dict[str, str], default: str) -> 
         mode=status.st_mode,
     )
     if path.is_symlink():
-        return msgspec.structs.replace(file, link=str(path.readlink()))
+        if (link := _link_text(path, site)) is not None:
+            return msgspec.structs.replace(file, link=link)
+        status = path.stat()
+        file = msgspec.structs.replace(file, size=status.st_size, mode=status.st_mode)
     return _with_facts(file, FileRange.whole(path), hashed=bool(owners))
+
+
+def _link_text(path: Path, site: Path) -> str | None:
+    """Return the text of a symlink, relative where its target is inside; none for one to a file that is outside.
+
+    To the dynamic loader that is a file under the link's name.
+    """
+    text = path.readlink()
+    target = path.resolve()
+    if target.is_relative_to(site.resolve()):
+        return os.path.relpath(target, path.parent.resolve()) if text.is_absolute() else str(text)
+    return None if target.is_file() else str(text)
 
 
 def _with_facts(file: InstalledFile, source: FileRange, *, hashed: bool) -> InstalledFile:

@@ -9,7 +9,6 @@ import msgspec
 
 from rocwheel.audit.run_paths import origin_relative
 from rocwheel.audit.sdk_layout import sdk_folders
-from rocwheel.binary.elf import ElfKind
 from rocwheel.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,10 +61,7 @@ def normalized_place(text: str, file_name: str) -> str:
 
 def library_folders(tree: Tree, sdk_packages: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return SONAME to the folders that hold its library: those of the tree, then those of SDK packages by name."""
-    found: dict[str, dict[str, None]] = {}
-    for file in tree.files:
-        if file.elf is not None and file.elf.kind is ElfKind.SHARED_OBJECT and file.link is None:
-            found.setdefault(file.name, {}).setdefault(file.folder)
+    found = {name: dict.fromkeys(file.folder for file in files) for name, files in tree.libraries.items()}
     wanted = set(sdk_packages)
     for folder in sdk_folders():
         if folder.distribution in wanted:

@@ -44,15 +44,6 @@ class Subject:
         self.system = AllowedLibraries((*system_library_patterns(), *configuration.system_libraries))
 
     @cached_property
-    def providers(self) -> dict[str, tuple[InstalledFile, ...]]:
-        """SONAME or file name to the shared libraries of that name, one of each path."""
-        found: dict[str, dict[str, InstalledFile]] = {}
-        for file in self.tree.files:
-            if file.elf is not None and file.elf.kind is ElfKind.SHARED_OBJECT:
-                found.setdefault(file.name, {}).setdefault(file.path, file)
-        return {name: tuple(files.values()) for name, files in found.items()}
-
-    @cached_property
     def assumed(self) -> dict[str, SdkFolder]:
         """Path to SDK folder for the SDK's libraries that are needed and taken to be installed as its layout says."""
         if self.configuration.closed:
@@ -63,7 +54,9 @@ class Subject:
         return {
             f"{folder.folder}/{name}": folder
             for name in sorted(needed)
-            if name not in self.providers and (folder := find_sdk_library(name)) and folder.distribution not in given
+            if name not in self.tree.libraries
+            and (folder := find_sdk_library(name))
+            and folder.distribution not in given
         }
 
     @cached_property
@@ -74,8 +67,7 @@ class Subject:
         machine = min(machines, default=62)
         for path in self.assumed:
             files.setdefault(path, _assumed_library(posixpath.basename(path), machine))
-        links = {file.path: file.link for file in self.tree.files if file.link is not None}
-        return TreeDisk(files, links)
+        return TreeDisk(files, self.tree.links)
 
     @cached_property
     def folders(self) -> frozenset[str]:
@@ -89,6 +81,10 @@ class Subject:
                 found.add(folder)
                 folder = posixpath.dirname(folder)
         return frozenset(found)
+
+    def has_folder(self, folder: str) -> bool:
+        """Tell whether there is a folder, relative to site-packages, or a symlink to one."""
+        return folder in self.folders or self.disk.is_folder(f"{SITE}/{folder}")
 
     @cached_property
     def processes(self) -> tuple[Process, ...]:

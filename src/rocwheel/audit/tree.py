@@ -7,6 +7,7 @@ from functools import cached_property
 import msgspec
 
 from rocwheel.audit.device_report import DeviceReport
+from rocwheel.audit.disks import SITE, TreeDisk
 from rocwheel.binary.elf import Elf, ElfKind
 from rocwheel.binary.elf_traits import ElfTraits
 
@@ -126,6 +127,25 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
     def by_path(self) -> dict[str, InstalledFile]:
         """Files by path; of several at one path the first."""
         return {file.path: file for file in reversed(self.files)}
+
+    @cached_property
+    def links(self) -> dict[str, str]:
+        """Path to raw text of the symlinks. Those in wheels count for nothing: installers make text files of them."""
+        wheels = {distribution.source for distribution in self.distributions if distribution.is_wheel}
+        return {
+            file.path: file.link for file in self.files if file.link is not None and file.distribution not in wheels
+        }
+
+    @cached_property
+    def libraries(self) -> dict[str, tuple[InstalledFile, ...]]:
+        """File name to the shared libraries of that name, one of each path, symlinks that lead to one included."""
+        disk = TreeDisk({file.path: file.elf for file in self.files if file.elf is not None}, self.links)
+        found: dict[str, dict[str, InstalledFile]] = {}
+        for file in self.files:
+            library = disk.open(f"{SITE}/{file.path}")
+            if library is not None and library.elf is not None and library.elf.kind is ElfKind.SHARED_OBJECT:
+                found.setdefault(file.name, {}).setdefault(file.path, file)
+        return {name: tuple(files.values()) for name, files in found.items()}
 
     @cached_property
     def loadable(self) -> tuple[InstalledFile, ...]:

@@ -28,7 +28,7 @@ def _own_misses(process: Process) -> list[Search]:
 
 def _folders_of(subject: Subject, name: str) -> list[str]:
     """Return the folders of the packages that hold a library, the SDK's assumed ones included."""
-    places = [file.folder for file in subject.providers.get(name, ())]
+    places = [file.folder for file in subject.tree.libraries.get(name, ())]
     return places or [posixpath.dirname(path) for path in subject.assumed if posixpath.basename(path) == name]
 
 
@@ -53,7 +53,7 @@ def _unresolved(subject: Subject) -> Iterator[Evidence]:
 
 def _absence(subject: Subject, name: str) -> str:
     found = f"needs {name}, which none of the packages, the SDK and the allowed system libraries has"
-    others = other_versions(name, subject.providers)
+    others = other_versions(name, subject.tree.libraries)
     return f"{found}; they have {', '.join(others)}" if others else found
 
 
@@ -71,14 +71,15 @@ def _unreachable(subject: Subject) -> Iterator[Evidence]:
         for search in _own_misses(process):
             folders = _folders_of(subject, search.name)
             if folders and search.name not in declared and (process.file.path, search.name) not in inherited:
-                yield _out_of_reach(process.file, search.name, folders)
+                mender = "have rocwheel build set it" if subject.tree.is_prefix else "run rocwheel repair"
+                yield _out_of_reach(process.file, search.name, folders, mender)
 
 
-def _out_of_reach(file: InstalledFile, name: str, folders: list[str]) -> Evidence:
+def _out_of_reach(file: InstalledFile, name: str, folders: list[str], mender: str) -> Evidence:
     found = f"needs {name}, which is in {', '.join(folders)}, where its run path doesn't lead" + _luck(file)
     if not _luck(file):
         found += ": only LD_LIBRARY_PATH or an earlier load would help"
-    remedy = f"Add {origin_relative(folders[0], file.folder)} to its run path when linking, or run rocwheel repair."
+    remedy = f"Add {origin_relative(folders[0], file.folder)} to its run path when linking, or {mender}."
     return Evidence(file.source, found, remedy)
 
 
@@ -122,7 +123,8 @@ def _unintended(subject: Subject) -> Iterator[Evidence]:
             if search.requester or search.found is None or search.how is How.LOADED:
                 continue
             found = subject.file_of(process.loader.objects[search.found].library)
-            own = [f for f in subject.providers.get(search.name, ()) if f.distribution == process.file.distribution]
+            named = subject.tree.libraries.get(search.name, ())
+            own = [f for f in named if f.distribution == process.file.distribution and f.link is None]
             if found and own and found.distribution != process.file.distribution:
                 yield Evidence(
                     process.file.source, f"needs {search.name} and finds {found.path} before its own {own[0].path}"

@@ -96,7 +96,7 @@ def _dead(subject: Subject) -> Iterator[Evidence]:
 def _never_exists(subject: Subject, folder: str) -> bool:
     """Tell whether a folder lies in a package that is at hand and lacks it; what is not at hand may have it."""
     top = folder.partition("/")[0]
-    return folder not in subject.folders and top in subject.folders and top not in _sdk_tops(subject)
+    return not subject.has_folder(folder) and top in subject.folders and top not in _sdk_tops(subject)
 
 
 def _sdk_tops(subject: Subject) -> set[str]:
@@ -120,7 +120,7 @@ def _wrong_depth(subject: Subject) -> Iterator[Evidence]:
             for entry in entries
             if (folder := resolve_entry(entry, file.folder)) is not None
             and not _is_build_folder(entry)
-            and folder not in subject.folders
+            and not subject.has_folder(folder)
             and not file.path.startswith("..")
             and _is_misplaced(folder)
         ]

@@ -1,0 +1,102 @@
+"""Install prefixes and environments with symlinks: the audit finds what the loader finds through them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rocwheel.audit.auditing import audit
+from rocwheel.audit.configuration import Configuration
+from rocwheel.audit.disks import SITE
+from rocwheel.audit.reading import read_tree
+from rocwheel.audit.run_path_advice import library_folders
+from rocwheel.audit.subject import Subject
+from tests.audit.libraries import Lib, build_tree, needs_compiler
+from tests.audit.reality import LOADER, list_libraries
+from tests.audit.trees import data, find, library, package, tree
+
+pytestmark = [needs_compiler, pytest.mark.skipif(not LOADER.exists(), reason="needs glibc's loader")]
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> Path:
+    """Return a prefix with versioned libraries, links by SONAME, absolute links, linked folders and links out of it."""
+    outside = build_tree(tmp_path / "outside", Lib("libout.so.1.0", soname="libout.so.1"))
+    root = build_tree(
+        tmp_path / "prefix",
+        Lib("lib/libx.so.1.2.3", ("liby.so.2",), "$ORIGIN/sub", soname="libx.so.1"),
+        Lib("lib/sub/liby.so.2.0", soname="liby.so.2"),
+        Lib("lib/libz.so.3.0", ("libout.so.1",), "$ORIGIN", soname="libz.so.3"),
+        Lib("lib/libamdhip64.so.7.0.1", soname="libamdhip64.so.7"),
+        Lib("bin/tool.so", ("libx.so.1", "libz.so.3"), "$ORIGIN/../lib64"),
+        Lib("bin/other.so", ("libamdhip64.so.7",), "$ORIGIN/../lib64"),
+        Lib("bin/lost.so", ("libamdhip64.so.7",)),
+    )
+    for link, target in {
+        "lib/libx.so.1": "libx.so.1.2.3",
+        "lib/libx.so": "libx.so.1",
+        "lib/sub/liby.so.2": "liby.so.2.0",
+        "lib/libz.so.3": str(root / "lib/libz.so.3.0"),
+        "lib/libout.so.1": str(outside / "libout.so.1.0"),
+        "lib/libamdhip64.so.7": "libamdhip64.so.7.0.1",
+        "lib64": "lib",
+        "lib/nowhere.so": "absent.so",
+    }.items():
+        (root / link).symlink_to(target)
+    return root
+
+
+def found_by_audit(root: Path) -> dict[str, dict[str, str]]:
+    """Return for each file, by its path, name to the path that the audit finds; empty where it finds none."""
+    answers = {}
+    for process in Subject(read_tree([root]), Configuration()).processes:
+        objects = process.loader.objects
+        answers[process.file.path] = {
+            search.name: "" if search.found is None else objects[search.found].library.path.removeprefix(f"{SITE}/")
+            for search in process.loader.searches
+        }
+    return answers
+
+
+def test_libraries_are_found_through_symlinks_as_the_loader_finds_them(prefix: Path) -> None:
+    answers = found_by_audit(prefix)
+    assert answers.keys() >= {"bin/tool.so", "bin/other.so", "bin/lost.so", "lib/libx.so.1.2.3"}
+    for path, model in answers.items():
+        real = list_libraries(prefix / path) or {}
+        assert model == {name: found.removeprefix(f"{prefix}/") for name, found in real.items()}
+    assert answers["bin/tool.so"]["libout.so.1"] == "bin/../lib64/libout.so.1"
+
+
+def test_a_prefix_that_loads_has_no_findings_but_the_file_that_does_not(prefix: Path) -> None:
+    (finding,) = audit(read_tree([prefix]), Configuration(ignore=("missing-build-id",))).findings
+    assert (finding.rule, finding.file) == ("unreachable-library", f"{prefix}/bin/lost.so")
+    assert finding.found.startswith("needs libamdhip64.so.7, which is in lib, where its run path doesn't lead")
+    assert finding.remedy == "Add $ORIGIN/../lib to its run path when linking, or have rocwheel build set it."
+
+
+def test_run_paths_are_worked_out_for_libraries_behind_symlinks(prefix: Path) -> None:
+    folders = library_folders(read_tree([prefix]), ())
+    assert folders["libx.so.1"] == ("lib",)
+    assert folders["libout.so.1"] == ("lib",)
+    assert "nowhere.so" not in folders
+
+
+def test_an_installed_environment_may_hold_symlinks_too(prefix: Path, tmp_path: Path) -> None:
+    site = tmp_path / "env/lib/python3.11/site-packages"
+    shutil.copytree(prefix, site / "demo", symlinks=True)
+    info = site / "demo-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n")
+    (info / "WHEEL").write_text("Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-linux_x86_64\n")
+    files = [path.relative_to(site) for path in site.rglob("*") if path.is_symlink() or path.is_file()]
+    (info / "RECORD").write_text("".join(f"{path},,\n" for path in files))
+    found = audit(read_tree([tmp_path / "env"]), Configuration(select=("un*",))).findings
+    assert [(finding.rule, Path(finding.file).name) for finding in found] == [("unreachable-library", "lost.so")]
+
+
+def test_a_symlink_in_a_wheel_leads_nowhere() -> None:
+    files = [library("demo/a.so", "libx.so.1", runpath="$ORIGIN"), library("demo/libx.so.1.0", soname="libx.so.1")]
+    found = find(tree((package(), [*files, data("demo/libx.so.1", link="libx.so.1.0")])))
+    assert [finding.rule for finding in found] == ["symlink", "unresolved-library"]
