@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.cli import main
+from tests.targets.conftest import bundle_of
 
 FIXTURES = Path(__file__).parents[1] / "binary" / "fixtures"
 
@@ -40,14 +41,70 @@ def test_every_bundle_is_listed_in_file_order(run: Run) -> None:
     assert (status, err) == (0, "")
     assert out == (
         "bundle 0 at 0x0: compressed, version 3, zstd, 2106 bytes, 16952 decompressed\n"
+        "             0  host-x86_64-unknown-linux-gnu- (host)\n"
         "          3696  hipv4-amdgcn-amd-amdhsa--gfx1030\n"
         "          3608  hipv4-amdgcn-amd-amdhsa--gfx906\n"
         "          4664  hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+\n"
         "bundle 1 at 0x1000: compressed, version 3, zstd, 1957 bytes, 16840 decompressed\n"
+        "             0  host-x86_64-unknown-linux-gnu- (host)\n"
         "          3592  hipv4-amdgcn-amd-amdhsa--gfx1030\n"
         "          3512  hipv4-amdgcn-amd-amdhsa--gfx906\n"
         "          4552  hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("elf/gfx906.co", ["          2112  gfx906"]),
+        (
+            "v23/saxpy.rdc.o",
+            [
+                "          4088  hip-amdgcn-amd-amdhsa gfx1030",
+                "          4088  hip-amdgcn-amd-amdhsa gfx906",
+                "          4120  hip-amdgcn-amd-amdhsa gfx90a:xnack+",
+            ],
+        ),
+    ],
+    ids=["code object", "object file"],
+)
+def test_code_outside_of_bundles_is_listed(run: Run, name: str, lines: list[str]) -> None:
+    status, out, err = run("device", "list", FIXTURES / name)
+    assert (status, out.splitlines(), err) == (0, lines, "")
+
+
+def test_host_entries_are_apart_from_those_for_targets(run: Run) -> None:
+    _, out, _ = run("device", "list", FIXTURES / "v22/saxpy.hipfb", "--json")
+    [bundle] = json.loads(out)["bundles"]
+    assert bundle["hosts"] == [
+        {"id": "host-x86_64-unknown-linux-gnu-", "target": "host", "size": 0, "stored_size": 0, "kernels": None}
+    ]
+    assert "host" not in {entry["target"] for entry in bundle["entries"]}
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("banana", "'banana' is no processor"),
+        ("gfx1030:xnack-", "gfx1030 doesn't have the feature xnack"),
+    ],
+)
+def test_entry_that_is_for_no_target_is_a_warning_and_exit_status_1(
+    run: Run, tmp_path: Path, target: str, reason: str
+) -> None:
+    path, entry = tmp_path / "x.hipfb", f"hipv4-amdgcn-amd-amdhsa--{target}"
+    path.write_bytes(bundle_of(target))
+    warning = f"warning: {path}: bundle 0 at offset 0x0: the entry {entry!r} is for no target: {reason}\n"
+    status, out, err = run("device", "list", path)
+    assert (status, entry in out, err) == (1, True, warning)
+    status, _, err = run("inspect", path)
+    assert (status, err) == (1, warning)
+
+
+def test_processor_of_a_newer_compiler_is_no_matter(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "x.hipfb"
+    path.write_bytes(bundle_of("gfx9999", "gfx99-2-generic", "amdgcnspirv"))
+    assert run("device", "list", path)[::2] == (0, "")
 
 
 def test_code_is_extracted_for_each_target_of_each_bundle(run: Run, tmp_path: Path) -> None:
@@ -161,8 +218,9 @@ def test_folder_is_not_trimmed(run: Run, tmp_path: Path) -> None:
 
 
 def test_quiet_list_tells_no_warnings(run: Run) -> None:
-    assert run("device", "list", FIXTURES / "edge/dup.hipfb")[2] != ""
-    assert run("device", "list", FIXTURES / "edge/dup.hipfb", "--quiet")[2] == ""
+    status, _, err = run("device", "list", FIXTURES / "edge/dup.hipfb")
+    assert (status, "occurs more than once" in err) == (1, True)
+    assert run("device", "list", FIXTURES / "edge/dup.hipfb", "--quiet")[::2] == (1, "")
 
 
 @pytest.mark.parametrize(

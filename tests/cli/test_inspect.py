@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,6 +83,50 @@ def test_binaries_in_a_folder_are_found_and_other_files_passed_over(run: Run, tm
     shutil.copy(FIXTURES / "v22/saxpy.hipfb", tmp_path / "a.co")
     _, out, _ = run(tmp_path, "--json")
     assert [Path(file["path"]).name for file in json.loads(out)["files"]] == ["a.co", "b.so"]
+
+
+def test_files_that_cannot_be_read_do_not_keep_others_from_being_told(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.so", "b.so", "locked/c.so"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(LIBRARY, tmp_path / name)
+    refuse_to_open(monkeypatch, tmp_path / "a.so", tmp_path / "locked")
+    status, out, err = run(tmp_path)
+    assert (status, f"{tmp_path}/b.so: 46.6 kB" in out) == (2, True)
+    assert err.splitlines() == [
+        "error: Files that can't be read: 2 problems",
+        f"  {tmp_path}/a.so: cannot be read (Permission denied). Check that it exists and may be read.",
+        f"  {tmp_path}/locked: cannot be read (Permission denied)",
+    ]
+    _, out, _ = run(tmp_path, "--json")
+    assert [bool(file["error"]) for file in json.loads(out)["files"]] == [True, False, True]
+
+
+def refuse_to_open(monkeypatch: pytest.MonkeyPatch, file: Path, folder: Path) -> None:
+    """Refuse a file and a folder as the kernel does without permission, which root always has."""
+    refuse = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    open_file, scan = Path.open, os.scandir
+
+    def open_or_refuse(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path == file:
+            raise refuse
+        return open_file(path, *arguments, **options)
+
+    def scan_or_refuse(path: str | Path) -> Any:
+        if Path(path) == folder:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scan(path)
+
+    monkeypatch.setattr(Path, "open", open_or_refuse)
+    monkeypatch.setattr(os, "scandir", scan_or_refuse)
+
+
+def test_path_without_binaries_does_not_keep_others_from_being_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("text")
+    status, out, err = run(tmp_path / "text", LIBRARY)
+    assert (status, f"{LIBRARY}: 46.6 kB" in out) == (2, True)
+    assert err.startswith(f"error: {tmp_path}/text: no binary; expected ")
 
 
 def test_a_pipe_is_refused_instead_of_waited_for(run: Run, tmp_path: Path) -> None:

@@ -13,23 +13,35 @@ from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT, decompress_bundle,
 from rocwheel.binary.device_code import DeviceCode, read_device_code
 from rocwheel.binary.device_error import Place
 from rocwheel.binary.kernel_metadata import count_kernels
+from rocwheel.binary.machine import find_illegal
 from rocwheel.binary.offload_image import read_offload_images
-from rocwheel.files import release_pages
+from rocwheel.errors import InputError
+from rocwheel.files import FileRange, release_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from rocwheel.binary.bundle_sequence import Bundle
     from rocwheel.binary.offload_bundle import BundleEntry
 
-__all__ = ["BundleFacts", "DeviceFacts", "EntryFacts", "TargetFacts", "read_device_facts", "summarize_targets"]
+__all__ = [
+    "BundleFacts",
+    "DeviceFacts",
+    "EntryFacts",
+    "TargetFacts",
+    "list_device_code",
+    "read_device_facts",
+    "summarize_targets",
+]
 
+_HOST = "host"
 _FEATURES_TOLD_FROM = 4
 """The code object version whose ``e_flags`` tell features that are off from those that are left open."""
 
 
 class EntryFacts(msgspec.Struct, frozen=True):
-    """A code object in a bundle, or an image in an object file; sizes in bytes.
+    """An entry of a bundle, an image in an object file, or a code object by itself; sizes in bytes.
 
     ``stored_size`` is what it takes in the file. That and ``kernels`` are none when the bundle wasn't decompressed.
     """
@@ -50,6 +62,8 @@ class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
     raw_size: int
     version: int
     method: str
+    hosts: tuple[EntryFacts, ...]
+    """The (empty) entries for the host, of the target ``host``; they come first in bundles of all known writers."""
     entries: tuple[EntryFacts, ...]
 
 
@@ -102,6 +116,19 @@ def read_device_facts(data: memoryview, *, name: str, deep: bool = False) -> Dev
     return _read_bundles(data, code, deep=deep)
 
 
+def list_device_code(path: Path) -> DeviceFacts:
+    """Return the facts of the file ``path``, as `read_device_facts` does.
+
+    Raises `InputError` also when it has no device code.
+    """
+    with FileRange.whole(path).map() as data:
+        facts = read_device_facts(data, name=str(path))
+    if facts is None:
+        kinds = "a fat binary, a file of bundles, a code object, an object file or a static library"
+        raise InputError(path, "no device code", expected=kinds)
+    return facts
+
+
 def _read_archive(data: memoryview, name: str, *, deep: bool) -> DeviceFacts | None:
     """Gather what all members hold; bundles are numbered through, and placed in the archive."""
     bundles: list[BundleFacts] = []
@@ -127,11 +154,16 @@ def _read_archive(data: memoryview, name: str, *, deep: bool) -> DeviceFacts | N
 
 
 def _read_images(data: memoryview, name: str) -> DeviceFacts | None:
+    images = read_offload_images(data, name=name)
     entries = tuple(
-        EntryFacts(f"{image.kind}-{image.triple}", image.arch or "unknown", image.size, image.size)
-        for image in read_offload_images(data, name=name)
+        EntryFacts(f"{image.kind}-{image.triple}", image.arch or "unknown", image.size, image.size) for image in images
     )
-    return DeviceFacts(container="object file", entries=entries) if entries else None
+    problems = tuple(
+        f"{Place(name, image.offset)}: an image that is for no target: {reason}"
+        for image in images
+        if image.target and (reason := find_illegal(image.target))
+    )
+    return DeviceFacts(container="object file", entries=entries, problems=problems) if entries else None
 
 
 def _read_bundles(data: memoryview, code: DeviceCode, *, deep: bool) -> DeviceFacts:
@@ -159,9 +191,10 @@ def _read_bundles(data: memoryview, code: DeviceCode, *, deep: bool) -> DeviceFa
 
 def _bundle_facts(view: memoryview, bundle: Bundle, *, deep: bool) -> tuple[BundleFacts, list[str]]:
     raw, stored, problems = _decompressed(view, bundle, deep=deep)
-    entries = []
+    entries, hosts = [], []
     for number, entry in enumerate(bundle.plain.entries):
         if entry.id.is_host:
+            hosts.append(EntryFacts(entry.spelling, _HOST, entry.size, stored[number] if stored else None))
             continue
         payload = None if raw is None else raw[entry.offset : entry.stop]
         kernels, problem = (None, None) if payload is None else _read_payload(payload, entry, bundle.place)
@@ -175,6 +208,7 @@ def _bundle_facts(view: memoryview, bundle: Bundle, *, deep: bool) -> tuple[Bund
         raw_size=bundle.raw_size,
         version=bundle.compressed.version if bundle.compressed else 0,
         method=bundle.compressed.method.name.lower() if bundle.compressed else "",
+        hosts=tuple(hosts),
         entries=tuple(entries),
     )
     return facts, problems

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.tables import read_table
 
-__all__ = ["Machine", "known_processors", "machine_of", "machine_of_number"]
+if TYPE_CHECKING:
+    from rocwheel.binary.target_id import TargetId
+
+__all__ = ["Machine", "find_illegal", "known_processors", "machine_of", "machine_of_number"]
+
+_PROCESSOR = re.compile(r"gfx[0-9a-f]+(-[a-z0-9]+)*|amdgcnspirv")
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -51,3 +58,15 @@ def machine_of(processor: str) -> Machine | None:
 def known_processors() -> tuple[str, ...]:
     """Return the names of all processors, generic ones included."""
     return tuple(_by_processor())
+
+
+def find_illegal(target: TargetId) -> str | None:
+    """Tell what no compiler would name so: a processor that is none, or a feature that it lacks; none if all is well.
+
+    A processor that isn't known passes if it is spelled like one, since newer compilers know more.
+    """
+    if not _PROCESSOR.fullmatch(target.processor):
+        return f"{target.processor!r} is no processor"
+    machine = machine_of(target.processor)
+    lacking = sorted(target.features.keys() - machine.features) if machine else []
+    return f"{target.processor} doesn't have the feature {lacking[0]}" if lacking else None

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.device_error import DeviceCodeError, Place
+from rocwheel.binary.machine import find_illegal
 from rocwheel.binary.target_id import BundleEntryId, TargetId
 
 if TYPE_CHECKING:
@@ -99,6 +100,11 @@ class OffloadBundle(msgspec.Struct, frozen=True):
         problems += [
             f"the targets {one} and {other} are ambiguous: one names features that the other leaves open"
             for one, other in _ambiguous(self.targets)
+        ]
+        problems += [
+            f"the entry {entry.spelling!r} is for no target: {reason}"
+            for entry in self.device_entries
+            if entry.target and (reason := find_illegal(entry.target))
         ]
         if self.header_size > RUNTIME_HEADER_LIMIT:
             problems.append(

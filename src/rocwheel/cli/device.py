@@ -6,16 +6,15 @@ import os
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
-from rich.filesize import decimal
 
 from rocwheel.binary.bundle_edit import BundleEdit, Storage
 from rocwheel.binary.bundle_readers import reader_of
-from rocwheel.binary.device_facts import DeviceFacts, read_device_facts
+from rocwheel.binary.device_facts import list_device_code
 from rocwheel.binary.device_rewrite import RewriteReport, rewrite_device_code
 from rocwheel.binary.retarget import Retarget
 from rocwheel.cli._app import app
-from rocwheel.cli.inspect import describe_bundle
 from rocwheel.cli.output import (
     JsonOption,
     QuietOption,
@@ -27,9 +26,9 @@ from rocwheel.cli.output import (
 )
 from rocwheel.cli.targets import read_targets
 from rocwheel.errors import InputError
-from rocwheel.files import FileRange
 from rocwheel.targets.compatible_code import parse_pairs
 from rocwheel.targets.detection import native_targets
+from rocwheel.targets.device_text import entry_lines, pruning_line, rewrite_line
 from rocwheel.targets.extraction import MatchRule, extract_code
 from rocwheel.targets.pruning import Prune
 from rocwheel.targets.tree_pruning import TreePruning, prune_tree
@@ -82,29 +81,21 @@ def list_command(
 ) -> None:
     """List every entry of every bundle, compressed or not, in file order; only heads are decompressed.
 
+    Exit status 1 when device code is doubtful, such as bundles that readers take differently.
+
     Example: rocwheel device list librocsparse.so
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    with FileRange.whole(file).map() as data:
-        facts = read_device_facts(data, name=str(file))
-    if facts is None:
-        raise InputError(file, "no device code", expected="a fat binary, a file of bundles or an object file")
+    facts = list_device_code(file)
     if as_json:
         print_json("device-list", 1, facts)
     else:
-        _print_entries(facts, quiet=quiet)
-
-
-def _print_entries(facts: DeviceFacts, *, quiet: bool) -> None:
-    for bundle in facts.bundles:
-        if not quiet:
-            typer.echo(describe_bundle(bundle))
-        for entry in bundle.entries:
-            typer.echo(f"  {entry.size:>12}  {entry.id}")
-    for entry in facts.entries:
-        typer.echo(f"  {entry.size:>12}  {entry.id} {entry.target}")
+        for line in entry_lines(facts, with_bundles=not quiet):
+            typer.echo(line)
     for problem in () if quiet else facts.problems:
         messages.print(f"warning: {problem}", markup=False)
+    if facts.problems:
+        raise typer.Exit(1)
 
 
 @device_app.command()
@@ -231,11 +222,7 @@ def _print_pruning(report: TreePruning, output: Path, *, verbose: bool) -> None:
     if verbose:
         for dropped in report.dropped:
             typer.echo(f"left out: {dropped}")
-    saved = sum(edited.size_before - edited.size_after for edited in report.edited)
-    typer.echo(
-        f"{output}: {len(report.dropped)} files left out, {len(report.edited)} files with bundles edited "
-        f"({decimal(saved)} saved), {report.copied} copied"
-    )
+    typer.echo(pruning_line(report, output))
 
 
 @device_app.command()
@@ -292,17 +279,10 @@ def _rewrite(
     progress = make_progress(quiet=quiet or as_json)
     report = rewrite_device_code(file, output, edit, storage, trim=trim, jobs=jobs, progress=progress)
     if as_json:
-        print_json("device-rewrite", 1, {**_report_json(report), "output": str(output)})
+        print_json("device-rewrite", 1, {**msgspec.to_builtins(report), "output": str(output)})
     elif not quiet:
-        typer.echo(
-            f"{output}: {report.changed} of {report.bundles} bundles changed, "
-            f"{decimal(report.size_before)} -> {decimal(report.size_after)} of device code"
-        )
+        typer.echo(rewrite_line(report, output))
     if report.versions and not quiet:
         since = reader_of(report.versions[-1]).since
         messages.print(f"note: ROCm {since} and later read the result", markup=False)
     return report
-
-
-def _report_json(report: RewriteReport) -> dict[str, object]:
-    return {name: getattr(report, name) for name in report.__struct_fields__}

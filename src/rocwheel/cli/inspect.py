@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 from rich.filesize import decimal
 from rich.table import Table
 
-from rocwheel.binary.device_facts import BundleFacts, DeviceFacts, summarize_targets
 from rocwheel.cli._app import app
 from rocwheel.cli.output import (
     JsonOption,
@@ -22,10 +20,15 @@ from rocwheel.cli.output import (
     results,
     setup_logging,
 )
-from rocwheel.distributions.inspection import ElfFacts, FileFacts, inspect_paths
+from rocwheel.distributions.inspection import file_document, inspect_paths
 from rocwheel.errors import ProblemsError
+from rocwheel.targets.device_text import bundle_line, container_line, target_rows
 
-__all__ = ["describe_bundle", "inspect"]
+if TYPE_CHECKING:
+    from rocwheel.binary.device_facts import DeviceFacts
+    from rocwheel.distributions.inspection import ElfFacts, FileFacts
+
+__all__ = ["inspect"]
 
 
 @app.command()
@@ -44,7 +47,8 @@ def inspect(
 ) -> None:
     """Tell what ELF files and device code are in files, folders and wheels: run paths, bundles, targets, kernels.
 
-    Exit status 1 when device code is doubtful, such as bundles that readers take differently.
+    Exit status 1 when device code is doubtful, such as bundles that readers take differently; 2 when some file can't be
+    read or is damaged, after all others.
 
     Example: rocwheel inspect dist/*.whl
     """
@@ -55,7 +59,7 @@ def inspect(
         if not as_json and not facts.error:
             _print_file(facts, verbose=verbose)
     if as_json:
-        print_json("inspect", 1, {"files": [_to_json(facts) for facts in files]})
+        print_json("inspect", 1, {"files": [file_document(facts) for facts in files]})
     _finish(files, quiet=quiet)
 
 
@@ -68,7 +72,7 @@ def _finish(files: list[FileFacts], *, quiet: bool) -> None:
     if len(errors) == 1:
         raise errors[0]
     if errors:
-        subject = "Damaged files"
+        subject = "Files that can't be read"
         raise ProblemsError(subject, errors)
     if problems:
         raise typer.Exit(1)
@@ -92,50 +96,13 @@ def _print_elf(elf: ElfFacts, *, verbose: bool) -> None:
 
 
 def _print_device(device: DeviceFacts, *, verbose: bool) -> None:
-    number = len(device.bundles)
-    count = f"{number} bundle{'' if number == 1 else 's'}"
-    lead = count if device.container == "bundles" else device.container + (f", {count}" if number else "")
-    wrappers = f", {device.wrappers} wrappers" if device.wrappers not in {0, number} else ""
-    sizes = f", {decimal(device.size)}" + (
-        f" ({decimal(device.raw_size)} decompressed)" if device.raw_size != device.size else ""
-    )
-    results.print(f"  {lead}{wrappers}{sizes}", markup=False)
+    results.print(f"  {container_line(device)}", markup=False)
     if verbose:
         for bundle in device.bundles:
-            results.print(f"    {describe_bundle(bundle)}", markup=False)
-    print_table(_target_table(device))
-
-
-def describe_bundle(bundle: BundleFacts) -> str:
-    """Return one line about a bundle: number, place, format and sizes."""
-    kind = f"compressed, version {bundle.version}, {bundle.method}" if bundle.version else "plain"
-    return f"bundle {bundle.number} at {bundle.offset:#x}: {kind}, {bundle.size} bytes, {bundle.raw_size} decompressed"
-
-
-def _target_table(device: DeviceFacts) -> Table:
+            results.print(f"    {bundle_line(bundle)}", markup=False)
     table = Table("target", box=None, pad_edge=False, padding=(0, 2, 0, 2))
     for heading in ("size", "in the file", "kernels", "bundles", "missing from"):
         table.add_column(heading, justify="right")
-    for target in summarize_targets(device):
-        stored = "?" if target.stored_size is None else decimal(target.stored_size)
-        kernels = "?" if target.kernels is None else str(target.kernels)
-        row = (target.target, decimal(target.size), stored, kernels, str(target.bundles), str(target.missing or ""))
+    for row in target_rows(device):
         table.add_row(*row)
-    return table
-
-
-def _to_json(facts: FileFacts) -> dict[str, Any]:
-    document: dict[str, Any] = {"path": facts.path, "size": facts.size, "elf": msgspec.to_builtins(facts.elf)}
-    document["error"] = str(facts.error) if facts.error else None
-    document["device"] = None
-    if facts.device:
-        targets = summarize_targets(facts.device)
-        common = [target.target for target in targets if not target.missing]
-        document["device"] = {
-            **msgspec.to_builtins(facts.device),
-            "size": facts.device.size,
-            "raw_size": facts.device.raw_size,
-            "targets": msgspec.to_builtins(targets),
-            "targets_in_all_bundles": common,
-        }
-    return document
+    print_table(table)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rocwheel.binary.ar_archive import is_ar_archive
 from rocwheel.binary.bundle_sequence import is_bundle
-from rocwheel.binary.device_facts import DeviceFacts, read_device_facts
+from rocwheel.binary.device_facts import DeviceFacts, read_device_facts, summarize_targets
 from rocwheel.binary.elf import ElfKind, is_elf, read_elf
 from rocwheel.distributions.zip_reader import member_head, open_unpacked, read_directory
 from rocwheel.errors import InputError
@@ -17,11 +19,10 @@ from rocwheel.files import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from rocwheel.distributions.zip_reader import ZipMember
 
-__all__ = ["ElfFacts", "FileFacts", "inspect_paths"]
+__all__ = ["ElfFacts", "FileFacts", "file_document", "inspect_paths"]
 
 
 class ElfFacts(msgspec.Struct, frozen=True):
@@ -46,38 +47,70 @@ class FileFacts(msgspec.Struct, frozen=True):
     error: InputError | None = None
 
 
+def file_document(facts: FileFacts) -> dict[str, Any]:
+    """Return the facts as JSON has them, device code with its targets summed up."""
+    device: dict[str, Any] | None = None
+    if facts.device:
+        targets = summarize_targets(facts.device)
+        device = {
+            **msgspec.to_builtins(facts.device),
+            "size": facts.device.size,
+            "raw_size": facts.device.raw_size,
+            "targets": msgspec.to_builtins(targets),
+            "targets_in_all_bundles": [target.target for target in targets if not target.missing],
+        }
+    return {
+        "path": facts.path,
+        "size": facts.size,
+        "elf": msgspec.to_builtins(facts.elf),
+        "error": str(facts.error) if facts.error else None,
+        "device": device,
+    }
+
+
 def inspect_paths(paths: Iterable[Path], *, deep: bool = False) -> Iterator[FileFacts]:
     """Give the facts of every binary among ``paths``: files, folders with all that is below, and wheels.
 
-    A damaged file is given with its error. Raises `InputError` for a path that can't be read, and for a file that is
-    named itself but is no binary.
+    What can't be read or is damaged, and a path that is no binary itself, is given with its error; the rest follows.
     """
     for path in paths:
         if path.is_dir():
-            for file in sorted(path.rglob("*")):
-                if file.is_file() and not file.is_symlink():
-                    inspect = _inspect_wheel if file.suffix == ".whl" else _inspect_file
-                    yield from inspect(file, deep=deep)
+            yield from _inspect_folder(path, deep=deep)
         elif path.exists() and not path.is_file():
             # A pipe would be waited for, a device read without end.
-            raise InputError(path, "is no regular file", expected="a binary, a folder or a wheel")
+            yield _refused(path, "is no regular file", expected="a binary, a folder or a wheel")
         elif zipfile.is_zipfile(path):
             yield from _inspect_wheel(path, deep=deep)
         else:
-            facts = list(_inspect_file(path, deep=deep))
-            if not facts:
-                raise InputError(path, "no binary", expected="an ELF file, an archive, a bundle, a folder or a wheel")
-            yield from facts
+            facts = _inspect_file(path, deep=deep)
+            kinds = "an ELF file, an archive, a bundle, a folder or a wheel"
+            yield facts or _refused(path, "no binary", expected=kinds)
 
 
-def _inspect_file(path: Path, *, deep: bool) -> Iterator[FileFacts]:
+def _refused(path: Path, found: str, *, expected: str = "") -> FileFacts:
+    return FileFacts(str(path), 0, error=InputError(path, found, expected=expected))
+
+
+def _inspect_folder(folder: Path, *, deep: bool) -> Iterator[FileFacts]:
+    unreadable: list[OSError] = []
+    walk = os.walk(folder, onerror=unreadable.append)
+    for file in sorted(Path(root, name) for root, _, names in walk for name in names):
+        if file.is_symlink() or not file.is_file():
+            continue
+        if file.suffix == ".whl":
+            yield from _inspect_wheel(file, deep=deep)
+        elif facts := _inspect_file(file, deep=deep):
+            yield facts
+    for error in unreadable:
+        yield _refused(Path(error.filename), f"cannot be read ({error.strerror})")
+
+
+def _inspect_file(path: Path, *, deep: bool) -> FileFacts | None:
     try:
-        source = FileRange.whole(path)
-    except OSError as e:
-        raise InputError(path, f"cannot be read ({e.strerror})") from e
-    with source.map() as data:
-        if _is_binary(data):
-            yield _read_facts(data, str(path), deep=deep)
+        with FileRange.whole(path).map() as data:
+            return _read_facts(data, str(path), deep=deep) if _is_binary(data) else None
+    except InputError as e:
+        return FileFacts(str(path), 0, error=e)
 
 
 def _is_binary(head: memoryview) -> bool:

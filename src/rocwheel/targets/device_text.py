@@ -1,0 +1,72 @@
+"""What there is to say about device code: lines and rows of text out of plain values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.filesize import decimal
+
+from rocwheel.binary.device_facts import BundleFacts, DeviceFacts, summarize_targets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rocwheel.binary.device_rewrite import RewriteReport
+    from rocwheel.targets.tree_pruning import TreePruning
+
+__all__ = ["bundle_line", "container_line", "entry_lines", "pruning_line", "rewrite_line", "target_rows"]
+
+
+def container_line(device: DeviceFacts) -> str:
+    """Return what holds the code of a file, how many bundles, and their size there and decompressed."""
+    number = len(device.bundles)
+    count = f"{number} bundle{'' if number == 1 else 's'}"
+    lead = count if device.container == "bundles" else device.container + (f", {count}" if number else "")
+    wrappers = f", {device.wrappers} wrappers" if device.wrappers not in {0, number} else ""
+    raw = f" ({decimal(device.raw_size)} decompressed)" if device.raw_size != device.size else ""
+    return f"{lead}{wrappers}, {decimal(device.size)}{raw}"
+
+
+def bundle_line(bundle: BundleFacts) -> str:
+    """Return number, place, format and sizes of a bundle."""
+    kind = f"compressed, version {bundle.version}, {bundle.method}" if bundle.version else "plain"
+    return f"bundle {bundle.number} at {bundle.offset:#x}: {kind}, {bundle.size} bytes, {bundle.raw_size} decompressed"
+
+
+def entry_lines(device: DeviceFacts, *, with_bundles: bool) -> Iterator[str]:
+    """Give a line for every entry, with its size and its id, below one for its bundle; last, those outside of any."""
+    for bundle in device.bundles:
+        if with_bundles:
+            yield bundle_line(bundle)
+        for host in bundle.hosts:
+            yield f"  {host.size:>12}  {host.id} (host)"
+        for entry in bundle.entries:
+            yield f"  {entry.size:>12}  {entry.id}"
+    for entry in device.entries:
+        yield f"  {entry.size:>12}  {f'{entry.id} {entry.target}'.lstrip()}"
+
+
+def target_rows(device: DeviceFacts) -> Iterator[tuple[str, str, str, str, str, str]]:
+    """Give, for each target: size, size in the file, kernels, bundles, and the number of bundles it is missing from."""
+    for target in summarize_targets(device):
+        stored = "?" if target.stored_size is None else decimal(target.stored_size)
+        kernels = "?" if target.kernels is None else str(target.kernels)
+        yield target.target, decimal(target.size), stored, kernels, str(target.bundles), str(target.missing or "")
+
+
+def rewrite_line(report: RewriteReport, output: Path) -> str:
+    """Return what became of a file."""
+    if not report.bundles:
+        return f"{output}: a code object, {'now for another target' if report.changed else 'as it was'}"
+    sizes = f"{decimal(report.size_before)} -> {decimal(report.size_after)} of device code"
+    return f"{output}: {report.changed} of {report.bundles} bundles changed, {sizes}"
+
+
+def pruning_line(report: TreePruning, output: Path) -> str:
+    """Return what became of a folder."""
+    saved = sum(edited.size_before - edited.size_after for edited in report.edited)
+    return (
+        f"{output}: {len(report.dropped)} files left out, {len(report.edited)} files with bundles edited "
+        f"({decimal(saved)} saved), {report.copied} copied"
+    )
