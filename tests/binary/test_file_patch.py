@@ -86,3 +86,11 @@ def test_patch_that_shrinks_a_file_is_written() -> None:
     patch = FilePatch(8, (Replacement(2, 4, source=50),))
     write_patched(file, DATA, patch.replacements, size=patch.size)
     assert file.getvalue() == bytes([1, 2, 51, 52, 5, 6, 7, 8])
+
+
+def test_every_buffer_may_be_released_by_itself() -> None:
+    patch = FilePatch(4 << 20, (Replacement(2, 3 << 20, b"new"),))
+    assert sum(map(len, patch.apply(DATA))) == 4 << 20
+    for buffer in patch.apply(DATA):
+        buffer.release()
+    assert sum(map(len, patch.apply(DATA))) == 4 << 20

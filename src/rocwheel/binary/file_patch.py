@@ -116,9 +116,7 @@ def _old(data: memoryview, start: int, stop: int) -> list[memoryview]:
 
 
 def _zeros(size: int) -> list[memoryview]:
-    if size <= 0:
-        return []
-    return [_ZEROS] * (size // len(_ZEROS)) + ([_ZEROS[: size % len(_ZEROS)]] if size % len(_ZEROS) else [])
+    return [_ZEROS[: size - start] for start in range(0, size, len(_ZEROS))]
 
 
 def write_patched(
