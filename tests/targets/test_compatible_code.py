@@ -109,6 +109,18 @@ def test_other_pair_is_accepted_by_force_only() -> None:
         parse_pairs("gfx1100=gfx1101")
 
 
+@pytest.mark.parametrize("text", ["gfx1030=gfx1037", "gfx1037=gfx1030"])
+def test_force_does_not_make_up_for_an_unknown_machine_number(text: str) -> None:
+    message = (
+        "FROM=TO: no machine number is known for 'gfx1037', which the code of a target carries in its header; "
+        "expected a processor that `rocwheel targets list` names, also with --force"
+    )
+    with pytest.raises(InputError, match=re.escape(message)):
+        parse_pairs(text, force=True)
+    with pytest.raises(InputError, match="'gfx1037' is no known GPU target"):
+        parse_pairs(text)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -8,6 +8,7 @@ from rocwheel.binary.retarget import TargetPair
 from rocwheel.binary.target_id import TargetId
 from rocwheel.errors import InputError
 from rocwheel.targets.code_rules import find_relabelling, relabelled_agents
+from rocwheel.targets.errors import UnknownTargetError
 from rocwheel.targets.target_set import parse_known_target, parse_target_set
 
 if TYPE_CHECKING:
@@ -27,15 +28,21 @@ def parse_pairs(
     """Parse ``gfx1030=gfx1031,gfx1032``, either side in the grammar of `parse_target_set`.
 
     ``gfx1030=extended`` stands for every target that a rule names; code for GPUs of its own target needs no pair.
-    Raises `InputError`, led by ``source``, for text of another form, and for pairs without a rule unless ``force``.
+    Raises `InputError`, led by ``source``, for text of another form, for unknown processors, of which nobody knows what
+    to write into ``e_flags``, and for pairs without a rule unless ``force``.
     """
     code_text, equals, agents_text = text.partition("=")
     if not equals or not agents_text:
         raise InputError(source, f"{text!r}", expected="FROM=TO[,TO...], such as gfx1030=gfx1031,gfx1032")
-    code = parse_known_target(code_text, source=source)
-    if agents_text == "extended":
-        return _require_some(extended_pairs(code.processor), code_text, source)
-    agents = parse_target_set(agents_text, source=source, native=native)
+    try:
+        code = parse_known_target(code_text, source=source)
+        if agents_text == "extended":
+            return _require_some(extended_pairs(code.processor), code_text, source)
+        agents = parse_target_set(agents_text, source=source, native=native)
+    except UnknownTargetError as e:
+        if force:
+            raise _no_machine_number(e, source) from e
+        raise
     pairs = tuple(TargetPair(code, agent) for agent in agents if agent != code)
     for pair in pairs:
         if find_relabelling(pair.code.processor, pair.agent.processor) is None and not force:
@@ -46,6 +53,14 @@ def parse_pairs(
                 remedy="Use --force if you know that it does.",
             )
     return pairs
+
+
+def _no_machine_number(error: UnknownTargetError, source: str) -> InputError:
+    return InputError(
+        source,
+        f"no machine number is known for {error.name!r}, which the code of a target carries in its header",
+        expected="a processor that `rocwheel targets list` names, also with --force",
+    )
 
 
 def _require_some(pairs: tuple[TargetPair, ...], code: str, source: str) -> tuple[TargetPair, ...]:
