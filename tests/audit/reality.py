@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocwheel.audit.hwcaps import CpuLevel, hwcaps_folders
 from rocwheel.audit.loader import Loader, System
 from rocwheel.audit.scope import Scope, unmet_references
 from rocwheel.binary.elf import ElfKind
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOADER",
+    "has_cpu_level",
     "list_libraries",
     "loadable_files",
     "model_libraries",
@@ -31,16 +33,20 @@ __all__ = [
 LOADER = Path({"x86_64": "/lib64/ld-linux-x86-64.so.2"}.get(platform.machine(), "/lib/ld-linux-aarch64.so.1"))
 _LINE = re.compile(r"\t(?P<name>\S+)(?: => (?P<path>.+?))?(?: \(0x[0-9a-f]+\))?")
 _UNDEFINED = re.compile(r"undefined symbol: (?P<name>[^,\t]+)(?:, version \S+)?\t\((?P<file>.*)\)")
+_MASKS = {"x86-64": "none", "x86-64-v2": "x86-64-v2", "x86-64-v3": "x86-64-v3:x86-64-v2"}
+_MASKS["x86-64-v4"] = f"x86-64-v4:{_MASKS['x86-64-v3']}"
 _KERNEL = "linux-vdso.so.1"
 
 
-def list_libraries(path: Path) -> dict[str, str] | None:
+def list_libraries(path: Path, level: str = "") -> dict[str, str] | None:
     """Return name to path (empty where not found) as the loader tells them in an otherwise empty environment.
 
-    The variable does what ``ld.so --list`` does, but goes on where a library is missing.
+    The variable does what ``ld.so --list`` does, but goes on where a library is missing. With a ``level`` the loader
+    takes no library for better processors.
     """
     environment = {"LD_TRACE_LOADED_OBJECTS": "1"}
-    done = subprocess.run([LOADER, path], env=environment, capture_output=True, text=True, check=False, cwd="/")
+    mask = ["--glibc-hwcaps-mask", _MASKS[level]] if level else []
+    done = subprocess.run([LOADER, *mask, path], env=environment, capture_output=True, text=True, check=False, cwd="/")
     if not done.stdout or "statically linked" in done.stdout:
         return None
     answer: dict[str, str] = {}
@@ -51,11 +57,17 @@ def list_libraries(path: Path) -> dict[str, str] | None:
     return _without_kernel_and_loader(answer)
 
 
-def model_libraries(path: Path, disk: FileSystem, system: System) -> dict[str, str]:
+def has_cpu_level(level: str) -> bool:
+    """Tell whether the loader takes libraries for a level on this machine."""
+    done = subprocess.run([LOADER, "--help"], capture_output=True, text=True, check=False)
+    return level == "x86-64" or f"{level} (supported, searched)" in done.stdout
+
+
+def model_libraries(path: Path, disk: FileSystem, system: System, level: CpuLevel = "x86-64-v4") -> dict[str, str]:
     """Return the same from the model. A needed path is listed as the path that it became."""
     library = disk.open(path)
     assert library is not None
-    loader = Loader(disk, system)
+    loader = Loader(disk, system, hwcaps_folders(level))
     loader.load(library)
     answer: dict[str, str] = {}
     listed: set[int | None] = {0}

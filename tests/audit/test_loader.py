@@ -6,15 +6,18 @@ import os
 import random
 import shutil
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from rocwheel.audit.disks import FileSystem
+from rocwheel.audit.hwcaps import CpuLevel
 from rocwheel.audit.loader import How, Loader
 from rocwheel.audit.systems import HostLibraries
 from tests.audit.libraries import Lib, build_tree, needs_compiler
 from tests.audit.reality import (
     LOADER,
+    has_cpu_level,
     list_libraries,
     loadable_files,
     model_libraries,
@@ -102,6 +105,33 @@ def test_the_model_agrees_on_libraries_thrown_together(tmp_path: Path, seed: int
     for library in libraries:
         real, model = answers(root / library.path)
         assert (real or {}) == model
+
+
+HWCAPS = "glibc-hwcaps/x86-64-v"
+FOR_PROCESSORS = [
+    Lib("a.so", ("b.so", "c.so", "d.so", "e.so"), "$ORIGIN/one:$ORIGIN/two"),
+    *(Lib(f"one/{HWCAPS}{number}/b.so", ("f.so",), "$ORIGIN") for number in (2, 3, 4)),
+    Lib("one/b.so", ("f.so",), "$ORIGIN"),
+    Lib("one/f.so"),
+    Lib(f"one/{HWCAPS}3/f.so"),
+    Lib(f"two/{HWCAPS}4/c.so"),
+    Lib("one/c.so"),
+    Lib(f"two/{HWCAPS}2/d.so"),
+    Lib(f"one/{HWCAPS}3/e.so"),
+]
+
+
+@pytest.mark.skipif(LOADER.name != "ld-linux-x86-64.so.2", reason="other machines have no such levels")
+@pytest.mark.parametrize("level", get_args(CpuLevel))
+@pytest.mark.parametrize("is_rpath", [False, True], ids=["RUNPATH", "RPATH"])
+def test_libraries_for_newer_processors_come_first(tmp_path: Path, level: CpuLevel, is_rpath: bool) -> None:
+    if not has_cpu_level(level):
+        pytest.skip(f"needs a processor of {level}")
+    root = build_tree(tmp_path / "tree", *(library._replace(is_rpath=is_rpath) for library in FOR_PROCESSORS))
+    disk = FileSystem()
+    model = model_libraries(root / "a.so", disk, HostLibraries(disk), level)
+    assert list_libraries(root / "a.so", level) == model
+    assert ("" if level == "x86-64" else f"{root}/two/{HWCAPS}2/d.so") == model["d.so"]
 
 
 USES = "int f(void); int g(void); int use(void) { return f() + g(); }"

@@ -476,7 +476,13 @@ def test_names_that_lead_out_of_the_environment_are_told(member: str, reason: st
     assert outside_reason(member) == reason
 
 
-F, G = SymbolReference("f"), SymbolReference("g")
+F = SymbolReference("f")
+
+
+def test_a_library_for_some_processors_alone_is_missing_on_others() -> None:
+    files = (library("demo/a.so", "libb.so", runpath="$ORIGIN"), library("demo/glibc-hwcaps/x86-64-v3/libb.so"))
+    assert [finding.rule for finding in find(one(*files))] == ["unresolved-library"]
+    assert find(one(*files), cpu_level="x86-64-v3") == []
 
 
 @pytest.mark.parametrize(

@@ -93,3 +93,8 @@ def test_a_needed_name_is_looked_for_as_a_file_name() -> None:
     places = library_places(["m/lib/libx.so.1", "m/lib/liby.so"])
     assert places.providers == {"libx.so.1": frozenset({"m/lib"}), "liby.so": frozenset({"m/lib"})}
     assert places.folders == frozenset({"m/lib"})
+
+
+def test_run_paths_name_no_folder_for_some_processors_alone() -> None:
+    places = library_places(["m/lib/libx.so.1", "m/lib/glibc-hwcaps/x86-64-v3/libx.so.1"])
+    assert places.providers == {"libx.so.1": frozenset({"m/lib"})}

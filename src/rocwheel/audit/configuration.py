@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from rocwheel.audit.hwcaps import CpuLevel
 from rocwheel.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Configuration(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     """The run path that every shared library and program has to have, to the letter."""
     expect_tag: Literal["rpath", "runpath"] | None = None
     """The kind of run path that every file has to have."""
+    cpu_level: CpuLevel = "x86-64"
+    """The processor that it runs on: which subfolders of ``glibc-hwcaps`` the loader takes libraries from."""
     closed: bool = False
     """Whether the given packages are all there is: neither what else is required nor an SDK is taken to be there."""
     baseline: str | None = None

@@ -9,7 +9,8 @@ It opens all that an object names as NEEDED before what its dependencies need (b
 4. in the requester's RUNPATH, which its dependencies don't inherit;
 5. among the system's libraries.
 
-A name with a slash is a path. A file of another machine or class is passed over.
+A name with a slash is a path. A file of another machine or class is passed over. In each folder the subfolders for
+newer processors come first.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rocwheel.audit.run_path_entries import expand_entry, split_run_path
 from rocwheel.binary.elf import Elf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["Disk", "How", "Library", "LoadedObject", "Loader", "Search", "System"]
 
@@ -87,13 +88,17 @@ class Search(msgspec.Struct, frozen=True):
 
 
 class Loader:
-    """One process: opens files and collects the objects and the searches in the order of the real one."""
+    """One process: opens files and collects the objects and the searches in the order of the real one.
 
-    def __init__(self, disk: Disk, system: System) -> None:
+    ``subfolders`` are looked into before each folder itself (`rocwheel.audit.hwcaps`).
+    """
+
+    def __init__(self, disk: Disk, system: System, subfolders: Sequence[str] = ()) -> None:
         self.objects: list[LoadedObject] = []
         self.searches: list[Search] = []
         self._disk = disk
         self._system = system
+        self._inner = (*(f"/{subfolder}" for subfolder in subfolders), "")
         self._by_name: dict[str, int] = {}
         self._by_identity: dict[str, int] = {}
         self._waiting: deque[int] = deque()
@@ -181,7 +186,8 @@ class Loader:
         if elf is None or (how is How.RPATH and elf.runpath is not None):
             return
         for entry in split_run_path(elf.rpath if how is How.RPATH else elf.runpath):
-            yield entry, expand_entry(entry, held.origin)
+            for inner in self._inner:
+                yield entry, expand_entry(entry, held.origin) + inner
 
     @property
     def _machine(self) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.audit.hwcaps import has_level
 from rocwheel.audit.run_paths import origin_relative
 from rocwheel.audit.sdk_layout import sdk_folders
 from rocwheel.errors import InputError
@@ -60,14 +61,20 @@ def normalized_place(text: str, file_name: str) -> str:
 
 
 def library_folders(tree: Tree, sdk_packages: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return SONAME to the folders that hold its library: those of the tree, then those of SDK packages by name."""
-    found = {name: dict.fromkeys(file.folder for file in files) for name, files in tree.libraries.items()}
+    """Return SONAME to the folders that hold its library: those of the tree, then those of SDK packages by name.
+
+    Folders for some processors alone are left out: the loader looks into them by itself.
+    """
+    found = {
+        name: dict.fromkeys(file.folder for file in files if not has_level(file.folder))
+        for name, files in tree.libraries.items()
+    }
     wanted = set(sdk_packages)
     for folder in sdk_folders():
         if folder.distribution in wanted:
             for name in folder.libraries:
                 found.setdefault(name, {}).setdefault(folder.folder)
-    return {name: tuple(folders) for name, folders in found.items()}
+    return {name: tuple(folders) for name, folders in found.items() if folders}
 
 
 def choose_folders(

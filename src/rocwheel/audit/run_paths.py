@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.audit.hwcaps import has_level
 from rocwheel.audit.run_path_entries import resolve_entry, split_run_path
 from rocwheel.binary.runpath import RunpathTag
 
@@ -92,12 +93,15 @@ def _entries(elf: Elf) -> tuple[str, ...]:
 def library_places(installed: Iterable[str]) -> LibraryPlaces:
     """Index the installed files, by path relative to site-packages.
 
-    The loader looks for a NEEDED name as a file name, whatever SONAME the file has, or whether it has one.
+    The loader looks for a NEEDED name as a file name, whatever SONAME the file has, or whether it has one. Folders for
+    some processors alone provide nothing: the loader looks into them by itself.
     """
     providers: dict[str, set[str]] = {}
     folders: set[str] = set()
     for path in installed:
         folder, name = posixpath.split(path)
         folders.add(folder)
+        if has_level(folder):
+            continue
         providers.setdefault(name, set()).add(folder)
     return LibraryPlaces({name: frozenset(where) for name, where in providers.items()}, frozenset(folders))

@@ -11,6 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from rocwheel.audit.disks import SITE, TreeDisk
+from rocwheel.audit.hwcaps import hwcaps_folders
 from rocwheel.audit.loader import Library, Loader
 from rocwheel.audit.sdk_layout import SdkFolder, find_sdk_library, sdk_folders
 from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
@@ -93,7 +94,7 @@ class Subject:
 
     def start(self, file: InstalledFile) -> Process:
         """Load one file into an empty process."""
-        loader = Loader(self.disk, self.system)
+        loader = Loader(self.disk, self.system, hwcaps_folders(self.configuration.cpu_level))
         library = self.disk.open(f"{SITE}/{file.path}")
         loader.load(library or Library(f"{SITE}/{file.path}", file.path, file.elf))
         linked = len(loader.objects)

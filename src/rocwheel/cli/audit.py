@@ -18,6 +18,7 @@ from rocwheel.audit.auditing import AuditReport, audit
 from rocwheel.audit.baseline import read_baseline, write_baseline
 from rocwheel.audit.configuration import Configuration, load_configuration
 from rocwheel.audit.finding import Severity
+from rocwheel.audit.hwcaps import CpuLevel
 from rocwheel.audit.reading import read_tree
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.sarif import to_sarif
@@ -48,6 +49,9 @@ def audit_(
     update_baseline: Annotated[bool, typer.Option(help="Write every finding to the baseline.")] = False,
     expect_runpath: Annotated[str | None, typer.Option(help="The run path every library has to have.")] = None,
     expect_tag: Annotated[Literal["rpath", "runpath"] | None, typer.Option(help="The kind of run path.")] = None,
+    cpu_level: Annotated[
+        CpuLevel | None, typer.Option(help="The processor: which glibc-hwcaps folders count; by default the oldest.")
+    ] = None,
     closed: Annotated[bool, typer.Option(help="The given packages are all there is.")] = False,
     sarif: Annotated[Path | None, typer.Option(help="Write the findings as SARIF 2.1.0, too.")] = None,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules and end.")] = False,
@@ -70,7 +74,7 @@ def audit_(
         message = "Missing argument 'PATH...'."
         raise typer.BadParameter(message)
     given: dict[str, object] = {"expect_runpath": expect_runpath, "expect_tag": expect_tag, "closed": closed or None}
-    given |= {"select": tuple(select or ()) or None, "ignore": tuple(ignore or ()) or None}
+    given |= {"cpu_level": cpu_level, "select": tuple(select or ()) or None, "ignore": tuple(ignore or ()) or None}
     configuration, base = _configure(config, {name: value for name, value in given.items() if value is not None})
     known_file = baseline or (base / configuration.baseline if configuration.baseline else None)
     known = read_baseline(known_file) if known_file and not update_baseline else frozenset()

@@ -6,6 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.audit.hwcaps import has_level
 from rocwheel.audit.loader import How, Search
 from rocwheel.audit.run_path_entries import is_origin_relative, split_run_path
 from rocwheel.audit.run_paths import origin_relative
@@ -28,7 +29,8 @@ def _own_misses(process: Process) -> list[Search]:
 
 def _folders_of(subject: Subject, name: str) -> list[str]:
     """Return the folders of the packages that hold a library, the SDK's assumed ones included."""
-    places = [file.folder for file in subject.tree.libraries.get(name, ())]
+    files = subject.tree.libraries.get(name, ())
+    places = [file.folder for file in files if not has_level(file.folder)]
     return places or [posixpath.dirname(path) for path in subject.assumed if posixpath.basename(path) == name]
 
 
