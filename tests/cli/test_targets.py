@@ -110,7 +110,7 @@ def test_list_tells_every_fact_with_its_sources_as_json(run: Run) -> None:
                 "members": [],
                 "families": ["gfx120X-all", "dgpu-all"],
                 "official": "6.4.3 on",
-                "packagers": ["nix", "conda-forge", "jax"],
+                "packagers": ["debian-experimental", "ubuntu-26.04", "nix", "conda-forge", "jax", "spack"],
                 "products": ["Radeon RX 9070", "Radeon RX 9070 XT", "Radeon RX 9070 GRE"],
                 "llvm": [19, 23],
                 "sources": ["llvm-doc", "llvm-mc", "therock"],
@@ -196,6 +196,52 @@ def test_a_variable_that_makes_no_sense_ends_with_2(run: Run, monkeypatch: pytes
         "",
         "error: ROCM_TARGET_LST=/nowhere: the file cannot be read; correct the variable or unset it\n",
     )
+
+
+def _machine(root: Path, *nodes: str) -> Path:
+    for number, text in enumerate(nodes):
+        properties = root / f"sys/class/kfd/kfd/topology/nodes/{number}/properties"
+        properties.parent.mkdir(parents=True)
+        properties.write_text(text)
+    return root
+
+
+def test_detect_looks_at_the_captured_files_of_another_machine(run: Run, tmp_path: Path) -> None:
+    gpu = "simd_count 416\ngfx_target_version {}\ndrm_render_minor 128\n"
+    root = _machine(tmp_path, "simd_count 0\n", gpu.format(90402), gpu.format(100306))
+    output = "gfx942  node 1  data-centre  /dev/dri/renderD128\ngfx1036  node 2  integrated  /dev/dri/renderD128\n"
+    assert run("detect", "--root", root, "-v") == (0, output, "")
+
+
+def test_detect_tells_of_a_node_that_makes_no_sense_and_goes_on(run: Run, tmp_path: Path) -> None:
+    root = _machine(tmp_path, "", "simd_count 416\ngfx_target_version 90402\n")
+    found = run("detect", "--root", root)
+    problem = (
+        "/sys/class/kfd/kfd/topology/nodes/0/properties: is empty; "
+        "expected properties, 'simd_count' and a number among them"
+    )
+    assert found == (2, "gfx942  data-centre\n", f"error: {problem}\n")
+    document = json.loads(run("detect", "--root", root, "--json").stdout)
+    assert ([gpu["target"] for gpu in document["gpus"]], document["problems"]) == (["gfx942"], [problem])
+
+
+def test_check_looks_at_the_captured_files_of_another_machine(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("container", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    root = _machine(tmp_path, "simd_count 416\ngfx_target_version 90402\n")
+    remedy = "sudo modprobe amdgpu && sudo udevadm trigger"
+    assert run("check", "--root", root) == (1, f"GPUs: gfx942\nerror: /dev/kfd does not exist\n  {remedy}\n", "")
+
+
+def test_native_without_a_gpu_says_what_is_missing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCM_BOOTSTRAP_DISABLE_DETECTION", "1")
+    message = (
+        "error: native: no AMD GPU was found on this machine. "
+        "`rocwheel targets check` tells why; or give the targets by name.\n"
+    )
+    assert run("expand", "gfx906", "native") == (2, "", message)
 
 
 @pytest.mark.skipif(Path("/dev/kfd").exists(), reason="this machine has a GPU")

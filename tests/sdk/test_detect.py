@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.sdk.rocm_sdk._detect import DetectionError, base_target, detect_gpus, target_name
+from rocwheel.sdk.rocm_sdk._detect import base_target, detect_gpus
 from rocwheel.sdk.rocm_sdk._system import System
+from rocwheel.sdk.rocm_sdk._topology import INTEGRATED, DetectionError, target_name
+from rocwheel.targets.catalog import load_catalog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +33,11 @@ def test_target_is_read_off_the_version_number(version: int, target: str) -> Non
     assert target_name(version) == target
 
 
+def test_integrated_gpus_are_those_of_the_catalogue() -> None:
+    kinds = {row.name: row.kind for row in load_catalog().targets}
+    assert {name for name in kinds if INTEGRATED.fullmatch(name)} == {n for n in kinds if kinds[n] == "integrated"}
+
+
 @pytest.mark.parametrize(("target", "base"), [("gfx90a:xnack-", "gfx90a"), ("gfx90a:sramecc+:xnack-", "gfx90a")])
 def test_features_are_no_part_of_the_base_target(target: str, base: str) -> None:
     assert base_target(target) == base
@@ -45,6 +52,14 @@ def test_any_properties_are_read_or_refused(tmp_path_factory: pytest.TempPathFac
     system = System(root, {}, "linux")
     with suppress(DetectionError):
         assert len(detect_gpus(system)) <= 1
+
+
+def test_nodes_that_can_be_understood_are_enough(tmp_path: Path) -> None:
+    for node, text in enumerate(("", "simd_count 416\ngfx_target_version 90010\n")):
+        properties = tmp_path / f"sys/class/kfd/kfd/topology/nodes/{node}/properties"
+        properties.parent.mkdir(parents=True)
+        properties.write_text(text)
+    assert [gpu.target for gpu in detect_gpus(System(tmp_path, {}, "linux"))] == ["gfx90a"]
 
 
 def test_use_of_a_device_needs_read_and_write_permission(tmp_path: Path) -> None:

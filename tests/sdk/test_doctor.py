@@ -78,7 +78,23 @@ def test_a_gpu_that_the_release_does_not_serve_is_told(environment: Any, diagnos
     assert diagnose(environment, 110000) == [
         [
             "error",
-            "ROCm 7.2.0 has no packages for gfx1100; it has gfx906, gfx1030",
+            "ROCm 7.2.0, which has gfx906, gfx1030, has no packages for gfx1100",
+            "Choose another release, or another GPU with HIP_VISIBLE_DEVICES.",
+        ]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("versions", "level"),
+    [pytest.param((90006, 100306), "note", id="beside another"), pytest.param((100306,), "warning", id="alone")],
+)
+def test_an_integrated_gpu_without_packages_is_no_error(
+    environment: Any, diagnose: Make, versions: tuple[int, ...], level: str
+) -> None:
+    assert diagnose(environment, *versions) == [
+        [
+            level,
+            "ROCm 7.2.0, which has gfx906, gfx1030, has no packages for gfx1036, which is integrated",
             "Choose another release, or another GPU with HIP_VISIBLE_DEVICES.",
         ]
     ]

@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
 
 from rocwheel.binary.machine import machine_of_number
 from rocwheel.targets.catalog import load_catalog, sort_key
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from rocwheel.targets.target_set import parse_target_set
 
 CATALOG = load_catalog()
 LLVM_VERSIONS = [version for version in range(14, 30) if shutil.which(f"llvm-mc-{version}")]
@@ -72,6 +70,29 @@ def test_products_come_from_a_source_that_names_some() -> None:
     naming = {"llvm-doc", "therock"}
     assert [row.name for row in CATALOG.targets if row.products and not naming & set(row.sources)] == []
     assert {row.name for row in CATALOG.targets if "therock" in row.sources and not row.products} == set()
+
+
+@pytest.mark.parametrize(
+    ("packager", "suite"),
+    [
+        ("debian-13", "trixie"),
+        ("debian-sid", "sid"),
+        ("debian-experimental", "experimental"),
+        ("ubuntu-26.04", "resolute"),
+    ],
+)
+def test_debian_s_lists_are_those_that_its_tool_prints(packager: str, suite: str) -> None:
+    data = Path("/usr/share/pkg-rocm-tools/data/build-targets", suite)
+    if not data.exists():
+        pytest.skip("no pkg-rocm-tools (a package of Debian 13 and later)")
+    lines = [line for line in data.read_text().splitlines() if line and not line.startswith("#")]
+    assert list(next(row.targets for row in CATALOG.packagers if row.name == packager)) == lines
+
+
+@pytest.mark.parametrize("packager", [row.name for row in CATALOG.packagers])
+def test_every_packager_s_list_is_a_set(packager: str) -> None:
+    listed = next(row.targets for row in CATALOG.packagers if row.name == packager)
+    assert parse_target_set(f"list@{packager}").words == listed
 
 
 def test_every_row_has_a_source() -> None:

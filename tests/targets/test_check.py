@@ -166,3 +166,21 @@ def test_a_topology_that_cannot_be_understood_is_an_error(make_machine: MakeMach
     assert not report.usable
     expected = f"{NODES}/0/properties: 'simd_count x' is no property; expected 'simd_count' and a number"
     assert report.findings[0].text == expected
+
+
+def test_a_node_that_cannot_be_understood_is_told_beside_the_access_to_others(make_machine: MakeMachine) -> None:
+    report = check_machine(make_machine(GPU, "", files={"/dev/kfd": ""}))
+    assert report.gpus == ("gfx90a",)
+    assert [finding.text for finding in report.findings] == [
+        f"{NODES}/1/properties: is empty; expected properties, 'simd_count' and a number among them",
+        "/dev/dri/renderD128 does not exist",
+    ]
+
+
+def test_a_required_gpu_that_is_absent_is_an_error(make_machine: MakeMachine) -> None:
+    report = check_machine(make_machine(), require_gpu=True)
+    assert not report.usable
+    assert report.findings == (
+        AccessFinding("note", "no AMD GPU was found", ""),
+        AccessFinding("error", "a GPU is required, and none was found", "lspci -d 1002: lists those of AMD"),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable
@@ -11,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.errors import InputError
-from rocwheel.sdk.rocm_sdk._detect import target_name
+from rocwheel.errors import InputError, ProblemsError
+from rocwheel.sdk.rocm_sdk._topology import target_name
 from rocwheel.targets.catalog import load_catalog
-from rocwheel.targets.detection import DetectedGpu, System, find_gpus, native_targets
+from rocwheel.targets.detection import DetectedGpu, System, find_gpus, native_targets, survey_machine
 
 NODES = "/sys/class/kfd/kfd/topology/nodes"
 CPU = "cpu_cores_count 16\nsimd_count 0\ngfx_target_version 0\n"
@@ -32,11 +33,11 @@ def test_every_gpu_of_every_kind_is_found(make_machine: MakeMachine) -> None:
     machine = make_machine(
         CPU, _gpu(90010, device_id=0x740C), _gpu(110000, minor=129, device_id=0x744C), _gpu(100306, minor=130)
     )
-    assert find_gpus(machine) == [
+    assert find_gpus(machine) == (
         DetectedGpu(1, "gfx90a", "data-centre", 0x740C, "/dev/dri/renderD128"),
         DetectedGpu(2, "gfx1100", "desktop", 0x744C, "/dev/dri/renderD129"),
         DetectedGpu(3, "gfx1036", "integrated", 0x740C, "/dev/dri/renderD130"),
-    ]
+    )
 
 
 def test_two_gpus_of_one_kind_are_both_found_and_one_native_target(make_machine: MakeMachine) -> None:
@@ -57,7 +58,7 @@ def test_a_gpu_that_shares_its_node_with_cpu_cores_is_integrated_though_the_cata
 
 
 def test_a_machine_without_the_driver_has_no_gpu(make_machine: MakeMachine) -> None:
-    assert find_gpus(make_machine()) == []
+    assert find_gpus(make_machine()) == ()
 
 
 @given(st.sampled_from([target.name for target in load_catalog().targets]))
@@ -104,13 +105,13 @@ def test_environment_variables_take_the_place_of_detection(
 
 def test_in_wsl_the_override_is_all_there_is(make_machine: MakeMachine) -> None:
     release = {"/proc/sys/kernel/osrelease": "5.15.153.1-microsoft-standard-WSL2\n"}
-    assert find_gpus(make_machine(files=release)) == []
+    assert find_gpus(make_machine(files=release)) == ()
     machine = make_machine(files=release, environ={"HSA_OVERRIDE_GFX_VERSION": "11.0.0"})
     assert [gpu.target for gpu in find_gpus(machine)] == ["gfx1100"]
 
 
 def test_an_override_makes_no_gpu_where_there_is_none(make_machine: MakeMachine) -> None:
-    assert find_gpus(make_machine(CPU, environ={"HSA_OVERRIDE_GFX_VERSION": "10.3.0"})) == []
+    assert find_gpus(make_machine(CPU, environ={"HSA_OVERRIDE_GFX_VERSION": "10.3.0"})) == ()
 
 
 @pytest.mark.parametrize("code", ["EPERM", "EACCES"])
@@ -150,6 +151,52 @@ def test_a_node_that_cannot_be_read_is_an_error(make_machine: MakeMachine) -> No
             id="old kernel",
         ),
         pytest.param(
+            [""],
+            {},
+            f"{NODES}/0/properties: is empty; expected properties, 'simd_count' and a number among them",
+            id="empty",
+        ),
+        pytest.param(
+            ["\0\0\x7fgarbage" + "x" * 100],
+            {},
+            f"{NODES}/0/properties: begins with '\\x00\\x00\\x7fgarbagexxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'; "
+            "expected properties, 'simd_count' and a number among them",
+            id="garbage",
+        ),
+        pytest.param(
+            ["simd_count 4\ngfx_target_version 999999999\n"],
+            {},
+            f"{NODES}/0/properties: 'gfx_target_version 999999999' is no version of a GPU; "
+            "expected major * 10000 + minor * 100 + stepping, such as 90010 for gfx90a",
+            id="absurd version",
+        ),
+        pytest.param(
+            ["simd_count 4\ngfx_target_version 91900\n"],
+            {},
+            f"{NODES}/0/properties: 'gfx_target_version 91900' is no version of a GPU; "
+            "expected major * 10000 + minor * 100 + stepping, such as 90010 for gfx90a",
+            id="minor version that no name can have",
+        ),
+        pytest.param(
+            ["simd_count 4\ngfx_target_version -90010\n"],
+            {},
+            f"{NODES}/0/properties: 'gfx_target_version -90010' is no property; "
+            "expected 'gfx_target_version' and a number",
+            id="negative version",
+        ),
+        pytest.param(
+            ["simd_count " + "9" * 5000 + "\n"],
+            {},
+            f"{NODES}/0/properties: 'simd_count {'9' * 5000}' is no property; expected 'simd_count' and a number",
+            id="number without end",
+        ),
+        pytest.param(
+            [_gpu(90006), _gpu(90010)],
+            {"HSA_OVERRIDE_GFX_VERSION": "99.99.99"},
+            "HSA_OVERRIDE_GFX_VERSION=99.99.99: expected major.minor.stepping, such as 10.3.0",
+            id="absurd override, told once",
+        ),
+        pytest.param(
             [_gpu(90006)],
             {"HSA_OVERRIDE_GFX_VERSION": "gfx906"},
             "HSA_OVERRIDE_GFX_VERSION=gfx906: expected major.minor.stepping, such as 10.3.0",
@@ -174,6 +221,44 @@ def test_what_cannot_be_understood_is_an_error(
 ) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         find_gpus(make_machine(*nodes, environ=environ))
+
+
+def test_a_node_that_cannot_be_understood_hides_no_other(
+    make_machine: MakeMachine, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine = make_machine(CPU, "", _gpu(90010), "simd_count 4\ngfx_target_version 999999999\n")
+    detection = survey_machine(machine)
+    assert [gpu.node for gpu in detection.gpus] == [2]
+    assert [problem.source for problem in detection.problems] == [f"{NODES}/1/properties", f"{NODES}/3/properties"]
+    with caplog.at_level(logging.WARNING):
+        assert native_targets(machine) == ["gfx90a"]
+    assert caplog.messages == [str(problem) for problem in detection.problems]
+
+
+def test_several_nodes_that_cannot_be_understood_are_all_told(make_machine: MakeMachine) -> None:
+    message = (
+        "GPUs: 2 problems\n"
+        f"  {NODES}/0/properties: is empty; expected properties, 'simd_count' and a number among them\n"
+        f"  {NODES}/1/properties: is empty; expected properties, 'simd_count' and a number among them"
+    )
+    with pytest.raises(ProblemsError, match=f"^{re.escape(message)}$"):
+        find_gpus(make_machine("", ""))
+
+
+def test_native_needs_a_gpu(make_machine: MakeMachine) -> None:
+    message = (
+        "native: no AMD GPU was found on this machine. `rocwheel targets check` tells why; or give the targets by name."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        native_targets(make_machine(CPU))
+
+
+def test_a_relative_list_is_looked_up_in_the_working_directory(
+    make_machine: MakeMachine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    machine = make_machine(files={f"{tmp_path}/my.lst": "gfx906\n"}, environ={"ROCM_TARGET_LST": "my.lst"})
+    assert [gpu.target for gpu in find_gpus(machine)] == ["gfx906"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs Linux's /proc")

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, report_error, setup_logging
 from rocwheel.cli.targets import targets_app
 from rocwheel.targets.check import check_machine
-from rocwheel.targets.detection import find_gpus
+from rocwheel.targets.detection import System, survey_machine
 
 __all__: list[str] = []
 
 RequireGpu = Annotated[bool, typer.Option("--require-gpu", help="Exit with 1 when there is no GPU.")]
+RootOption = Annotated[
+    Path,
+    typer.Option(
+        "--root", exists=True, file_okay=False, help="Look at the /sys and /dev below this folder: another machine's."
+    ),
+]
 
 
 @targets_app.command()
 def detect(
     *,
+    root: RootOption = Path("/"),
     require_gpu: RequireGpu = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -26,15 +34,21 @@ def detect(
 ) -> None:
     """Print the target of each GPU of this machine, found in sysfs without running anything.
 
+    Exits with 2 when a node or an environment variable can't be understood, after the GPUs that can.
     Example: rocwheel targets detect --json
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    gpus = find_gpus()
+    found = survey_machine(System(root))
+    gpus, problems = found.gpus, found.problems
     if as_json:
-        print_json("gpus", 1, {"gpus": gpus})
+        print_json("gpus", 1, {"gpus": gpus, "problems": [str(problem) for problem in problems]})
     for gpu in gpus if not as_json else ():
         more = [f"node {gpu.node}", gpu.kind, gpu.render_node] if verbose else [gpu.kind]
         typer.echo("  ".join(word for word in [gpu.target, *more] if word))
+    for problem in problems:
+        report_error(problem)
+    if problems:
+        raise typer.Exit(2)
     if not gpus and not quiet:
         typer.echo("No AMD GPU was found; `rocwheel targets check` tells why.", err=True)
     raise typer.Exit(1 if require_gpu and not gpus else 0)
@@ -43,6 +57,7 @@ def detect(
 @targets_app.command()
 def check(
     *,
+    root: RootOption = Path("/"),
     require_gpu: RequireGpu = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -54,14 +69,13 @@ def check(
     Example: rocwheel targets check --require-gpu
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    report = check_machine()
-    usable = report.usable and not (require_gpu and not report.gpus)
+    report = check_machine(System(root), require_gpu=require_gpu)
     if as_json:
-        print_json("gpu-access", 1, {"usable": usable, "gpus": report.gpus, "findings": report.findings})
-        raise typer.Exit(0 if usable else 1)
+        print_json("gpu-access", 1, {"usable": report.usable, "gpus": report.gpus, "findings": report.findings})
+        raise typer.Exit(0 if report.usable else 1)
     if report.gpus and not quiet:
         typer.echo(f"GPUs: {', '.join(report.gpus)}")
     for finding in report.findings:
         if not quiet or finding.level == "error":
             typer.echo(f"{finding.level}: {finding.text}" + (f"\n  {finding.remedy}" if finding.remedy else ""))
-    raise typer.Exit(0 if usable else 1)
+    raise typer.Exit(0 if report.usable else 1)

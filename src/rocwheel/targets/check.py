@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rocwheel.sdk.rocm_sdk._access import ERROR, check_access
+from rocwheel.sdk.rocm_sdk._access import ERROR, MISSING, check_access
 from rocwheel.sdk.rocm_sdk._access import find_gpus as find_gpus_or_reason
 from rocwheel.sdk.rocm_sdk._system import System
 
@@ -29,13 +29,15 @@ class AccessReport(msgspec.Struct, frozen=True):
 
     @property
     def usable(self) -> bool:
-        """Whether nothing keeps the user from the GPUs; also true where there is none."""
+        """Whether nothing keeps the user from the GPUs; also true where there is none, unless one is required."""
         return all(finding.level != ERROR for finding in self.findings)
 
 
-def check_machine(system: System | None = None) -> AccessReport:
+def check_machine(system: System | None = None, *, require_gpu: bool = False) -> AccessReport:
     """Look at the driver, the devices and the permissions of ``system`` (this machine)."""
     machine = system or System()
     gpus, unclear = find_gpus_or_reason(machine)
-    findings = unclear or check_access(machine, gpus)
-    return AccessReport(tuple(gpu.target for gpu in gpus), tuple(AccessFinding(*finding) for finding in findings))
+    access = check_access(machine, gpus) if gpus or not unclear else []
+    missing = [MISSING] if require_gpu and not gpus else []
+    findings = tuple(AccessFinding(*finding) for finding in (*unclear, *access, *missing))
+    return AccessReport(tuple(gpu.target for gpu in gpus), findings)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.errors import InputError
-from rocwheel.sdk.rocm_sdk._detect import DetectionError, detect_gpus
+from rocwheel.sdk.rocm_sdk._detect import survey_gpus
 from rocwheel.sdk.rocm_sdk._system import System
 from rocwheel.targets.catalog import Target, load_catalog
+from rocwheel.targets.errors import NoGpuError, raise_all
 from rocwheel.targets.families import base_target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocwheel.sdk.rocm_sdk._detect import Gpu
+    from rocwheel.sdk.rocm_sdk._topology import Gpu
 
-__all__ = ["DetectedGpu", "System", "find_gpus", "native_targets"]
+__all__ = ["DetectedGpu", "Detection", "System", "find_gpus", "native_targets", "survey_machine"]
+
+logger = logging.getLogger(__name__)
 
 
 class DetectedGpu(msgspec.Struct, frozen=True):
@@ -35,20 +39,43 @@ class DetectedGpu(msgspec.Struct, frozen=True):
     """The device file through which it is used, empty when not known."""
 
 
-def find_gpus(system: System | None = None) -> list[DetectedGpu]:
-    """Return the GPUs of ``system`` (this machine), in the order of their nodes.
+class Detection(msgspec.Struct, frozen=True):
+    """What could be told of a machine."""
 
-    Raises `InputError` for an environment variable or a sysfs file that can't be understood.
+    gpus: tuple[DetectedGpu, ...]
+    """In the order of their nodes."""
+    problems: tuple[InputError, ...]
+    """Nodes, or environment variables, that can't be understood; there may be GPUs behind them."""
+
+
+def survey_machine(system: System | None = None) -> Detection:
+    """Look for the GPUs of ``system`` (this machine)."""
+    gpus, problems = survey_gpus(system or System())
+    return Detection(tuple(map(_describe, gpus)), tuple(InputError(e.source, e.found) for e in problems))
+
+
+def find_gpus(system: System | None = None) -> Sequence[DetectedGpu]:
+    """Return the GPUs of ``system`` (this machine); what can't be understood beside them is logged as a warning.
+
+    Raises the `InputError` of it, or one `ProblemsError` for several, when there is no GPU but that.
     """
-    try:
-        return [_describe(gpu) for gpu in detect_gpus(system or System())]
-    except DetectionError as e:
-        raise InputError(e.source, e.found) from e
+    detection = survey_machine(system)
+    if not detection.gpus:
+        raise_all("GPUs", detection.problems)
+    for problem in detection.problems:
+        logger.warning("%s", problem)
+    return detection.gpus
 
 
 def native_targets(system: System | None = None) -> Sequence[str]:
-    """Return the targets of the GPUs of ``system`` (this machine), each once: what ``native`` means."""
-    return list(dict.fromkeys(gpu.target for gpu in find_gpus(system)))
+    """Return the targets of the GPUs of ``system`` (this machine), each once: what ``native`` means.
+
+    Raises `NoGpuError` when there is none.
+    """
+    targets = list(dict.fromkeys(gpu.target for gpu in find_gpus(system)))
+    if not targets:
+        raise NoGpuError
+    return targets
 
 
 def _describe(gpu: Gpu) -> DetectedGpu:

@@ -16,9 +16,11 @@ __all__ = [
     "EmptySetError",
     "IllegalFeatureError",
     "NoFlagError",
+    "NoGpuError",
     "UnknownReleaseError",
     "UnknownTargetError",
     "convert_all",
+    "raise_all",
 ]
 
 _Item = TypeVar("_Item")
@@ -37,11 +39,16 @@ def convert_all(source: str, convert: Callable[[_Item], _Result], items: Iterabl
             return []
 
     results = [result for item in items for result in attempt(item)]
+    raise_all(source, problems)
+    return results
+
+
+def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
+    """Raise the one problem, or a `ProblemsError` about ``subject`` that holds all; nothing when there is none."""
     if len(problems) == 1:
         raise problems[0]
     if problems:
-        raise ProblemsError(source, problems)
-    return results
+        raise ProblemsError(subject, problems)
 
 
 class UnknownTargetError(InputError):
@@ -94,6 +101,17 @@ class EmptySetError(InputError):
 
     def __init__(self, *, source: str) -> None:
         super().__init__(source, "names no GPU target", expected="at least one, such as gfx1100")
+
+
+class NoGpuError(InputError):
+    """The GPUs of this machine are asked for, and it has none."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "native",
+            "no AMD GPU was found on this machine",
+            remedy="`rocwheel targets check` tells why; or give the targets by name.",
+        )
 
 
 class NoFlagError(InputError):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ._detect import NOT_OURS, TOPOLOGY, DetectionError, detect_gpus, is_wsl, list_nodes
+from ._detect import is_wsl, survey_gpus
+from ._topology import NOT_OURS, TOPOLOGY, list_nodes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._detect import Gpu
     from ._system import System
+    from ._topology import Gpu
 
-__all__ = ["ERROR", "NOTE", "WARNING", "Finding", "check_access", "find_gpus"]
+__all__ = ["ERROR", "MISSING", "NOTE", "WARNING", "Finding", "check_access", "find_gpus"]
 
 ERROR = "error"
 WARNING = "warning"
@@ -42,12 +43,15 @@ class Finding(NamedTuple):
     """What to do, as a command where there is one."""
 
 
+MISSING = Finding(ERROR, "a GPU is required, and none was found", "lspci -d 1002: lists those of AMD")
+"""What is wrong where one is required, and there is none."""
+
+
 def find_gpus(system: System) -> tuple[list[Gpu], list[Finding]]:
-    """Return the GPUs, and what made it impossible to tell."""
-    try:
-        return detect_gpus(system), []
-    except DetectionError as e:
-        return [], [Finding(ERROR, str(e), "Correct or unset the variable, or see `dmesg | grep -i kfd`.")]
+    """Return the GPUs, and what made it impossible to tell of all or some of them."""
+    gpus, problems = survey_gpus(system)
+    remedy = "Correct or unset the variable, or see `dmesg | grep -i kfd`."
+    return gpus, [Finding(ERROR, str(problem), remedy) for problem in problems]
 
 
 def check_access(system: System, gpus: list[Gpu]) -> list[Finding]:

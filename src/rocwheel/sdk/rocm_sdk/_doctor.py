@@ -8,7 +8,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from . import _build_info
-from ._access import ERROR, NOTE, WARNING, Finding, check_access, find_gpus
+from ._access import ERROR, MISSING, NOTE, WARNING, Finding, check_access, find_gpus
 from ._detect import base_target
 from ._installed import check_devel, check_versions
 from ._packages import describe_package, find_module, find_root, installation_hint, installed_devices
@@ -17,7 +17,7 @@ from ._system import System
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._detect import Gpu
+    from ._topology import Gpu
 
 __all__ = ["diagnose", "run_doctor"]
 
@@ -29,9 +29,9 @@ def run_doctor(*, require_gpu: bool, as_json: bool) -> int:
     """Print the GPUs and the findings; return 1 when one is an error, or when a required GPU is absent, else 0."""
     system = System()
     gpus, unclear = find_gpus(system)
-    findings = unclear + diagnose(system, gpus, look_for_gpus=not unclear)
+    findings = unclear + diagnose(system, gpus, look_for_gpus=bool(gpus) or not unclear)
     if require_gpu and not gpus:
-        findings.append(Finding(ERROR, "a GPU is required, and none was found", "lspci -d 1002: lists those of AMD"))
+        findings.append(MISSING)
     sys.stdout.write(_as_json(gpus, findings) if as_json else _as_text(gpus, findings))
     return int(any(finding.level == ERROR for finding in findings))
 
@@ -45,24 +45,31 @@ def diagnose(system: System, gpus: list[Gpu], *, look_for_gpus: bool = True) -> 
 def _check_packages(system: System, gpus: list[Gpu]) -> list[Finding]:
     if find_root("core") is None:
         return [Finding(ERROR, "the ROCm core is not installed", installation_hint())]
-    targets = dict.fromkeys(base_target(gpu.target) for gpu in gpus)
-    lacking = [finding for target in targets for finding in _check_device_code(system, target)]
-    return [*check_versions(), *check_devel(), *lacking]
+    return [*check_versions(), *check_devel(), *_check_device_codes(system, gpus)]
 
 
-def _check_device_code(system: System, target: str) -> list[Finding]:
+def _check_device_codes(system: System, gpus: list[Gpu]) -> list[Finding]:
+    """Look for the code of each kind of GPU; what an integrated one lacks hinders nobody who has another."""
+    kinds = {base_target(gpu.target): gpu.integrated for gpu in gpus}
+    if_integrated = WARNING if all(kinds.values()) else NOTE
+    levels = {target: if_integrated if integrated else ERROR for target, integrated in kinds.items()}
+    return [finding for target, level in levels.items() for finding in _check_device_code(system, target, level)]
+
+
+def _check_device_code(system: System, target: str, level: str) -> list[Finding]:
     """Look for the package with code for a target; libraries that carry the code for all GPUs need none."""
     if not _build_info.FAMILIES:
         return []
+    gpu = target if level == ERROR else f"{target}, which is integrated"
     family = family_serving(target, system.platform)
     if family is None:
         available = ", ".join(_build_info.FAMILIES)
-        text = f"ROCm {_build_info.VERSION} has no packages for {target}; it has {available}"
-        return [Finding(ERROR, text, "Choose another release, or another GPU with HIP_VISIBLE_DEVICES.")]
+        text = f"ROCm {_build_info.VERSION}, which has {available}, has no packages for {gpu}"
+        return [Finding(level, text, "Choose another release, or another GPU with HIP_VISIBLE_DEVICES.")]
     if _is_installed(family):
         return []
     logical = "device" if _build_info.LAYOUT == "neutral" else "libraries"
-    return [Finding(ERROR, f"no installed package carries code for {target}", installation_hint(f"{logical}-{family}"))]
+    return [Finding(level, f"no installed package carries code for {gpu}", installation_hint(f"{logical}-{family}"))]
 
 
 def _is_installed(family: str) -> bool:

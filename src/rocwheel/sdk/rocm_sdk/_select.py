@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from . import _build_info
-from ._detect import base_target, detect_gpus
+from ._detect import base_target, survey_gpus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,15 +72,15 @@ def _select_chosen(system: System) -> Selection | None:
 
 
 def _select_detected(system: System) -> Selection | None:
-    try:
-        targets = _unique([base_target(gpu.target) for gpu in detect_gpus(system)])
-    except ValueError as e:  # matters to those alone who ask for packages that depend on the GPU
-        return Selection((), "none", str(e))
+    # What can't be understood matters to those alone who ask for packages that depend on the GPU.
+    gpus, problems = survey_gpus(system)
+    targets = _unique([base_target(gpu.target) for gpu in gpus])
     if not targets:
-        return None
+        return Selection((), "none", str(problems[0])) if problems else None
     families = _unique([f for f in (family_serving(target, system.platform) for target in targets) if f])
     if families:
-        return Selection(families, "detection", f"{_join(families)} chosen for the GPUs found: {_join(targets)}")
+        explanation = f"{_join(families)} chosen for the GPUs found: {_join(targets)}"
+        return Selection(families, "detection", "; ".join([explanation, *map(str, problems)]))
     return Selection((), "none", f"found {_join(targets)} but this release has no packages for it")
 
 

@@ -1,0 +1,178 @@
+"""Reads the GPUs of the KFD topology in sysfs.
+
+Its layout: https://www.kernel.org/doc/html/latest/gpu/amdgpu/index.html and libhsakmt's ``topology.c``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._system import System
+
+__all__ = [
+    "INTEGRATED",
+    "NOT_OURS",
+    "TOPOLOGY",
+    "DetectionError",
+    "Gpu",
+    "list_nodes",
+    "read_override",
+    "read_topology",
+    "target_name",
+]
+
+TOPOLOGY = "/sys/class/kfd/kfd/topology/nodes"
+"""Folder with one numbered folder a node, CPUs included."""
+
+PROPERTIES = ("simd_count", "cpu_cores_count", "gfx_target_version", "device_id", "drm_render_minor")
+
+NUMBER = re.compile("[0-9]{1,20}")
+"""What the kernel writes: no more digits than 64 bits have."""
+
+NOT_OURS = ("EPERM", "EACCES")
+"""What the kernel answers for a node whose device a container was not given."""
+
+INTEGRATED = re.compile(r"gfx(70[035]|801|810|90[29c]|1013|103[356]|1103|115\d|117\d)")
+"""Targets of integrated GPUs alone. Since Linux 6.6, which gave up IOMMUv2, their nodes have no CPU cores either."""
+
+
+class DetectionError(ValueError):
+    """A variable or a file of the topology that can't be understood: which one, and what is wrong with it."""
+
+    def __init__(self, source: str, found: str) -> None:
+        self.source = source
+        self.found = found
+        super().__init__(f"{source}: {found}")
+
+
+class Gpu(NamedTuple):
+    """One GPU."""
+
+    node: int
+    """Number of its KFD node, or its position in a list that replaces detection."""
+
+    target: str
+    """Target id of the code it runs, such as ``gfx90a``; with features only if an override names them."""
+
+    device_id: int = 0
+    """PCI device id, 0 when not known."""
+
+    render_minor: int = 0
+    """Minor number of its render node: 128 is ``/dev/dri/renderD128``. 0 when not known."""
+
+    integrated: bool = False
+    """Whether it is part of a processor: its node has CPU cores too, or its target is in no other GPU."""
+
+
+def list_nodes(system: System) -> list[int]:
+    """Return the numbers of all KFD nodes, CPUs included; none without the driver."""
+    return sorted(int(name) for name in system.list_names(TOPOLOGY) if NUMBER.fullmatch(name))
+
+
+def read_topology(system: System) -> tuple[list[Gpu], list[DetectionError]]:
+    """Return the GPUs that the nodes tell of, and what can't be understood of others.
+
+    ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<node>``) takes the place of a node's version. Nodes that a container hides
+    are left out, as the runtime leaves them out.
+    """
+    gpus: list[Gpu] = []
+    problems: dict[str, DetectionError] = {}
+    for node in list_nodes(system):
+        if system.refusal(_properties_path(node)) in NOT_OURS:
+            continue
+        try:
+            gpus += _read_node(system, node)
+        except DetectionError as e:  # a variable that is wrong for every node is told once
+            problems[str(e)] = e
+    return gpus, list(problems.values())
+
+
+def read_override(system: System, node: int) -> str:
+    """Return the target that a variable names for a node, empty for none; raises `DetectionError` for no version."""
+    name = f"HSA_OVERRIDE_GFX_VERSION_{node}"
+    value = system.variable(name)
+    if not value:
+        name = "HSA_OVERRIDE_GFX_VERSION"
+        value = system.variable(name)
+    if not value:
+        return ""
+    match = re.fullmatch("([0-9]{1,2})[.]([0-9]{1,2})[.]([0-9]{1,2})", value)
+    major, minor, stepping = map(int, match.groups()) if match else (0, 0, 0)
+    version = major * 10000 + minor * 100 + stepping
+    if not _is_version(version):
+        source = f"{name}={value}"
+        raise DetectionError(source, "expected major.minor.stepping, such as 10.3.0")
+    return target_name(version)
+
+
+def target_name(gfx_target_version: int) -> str:
+    """Return the target of KFD's number: major * 10000 + minor * 100 + stepping, so 90010 is ``gfx90a``."""
+    major, rest = divmod(gfx_target_version, 10000)
+    minor, stepping = divmod(rest, 100)
+    return f"gfx{major}{minor:x}{stepping:x}"
+
+
+def _properties_path(node: int) -> str:
+    return f"{TOPOLOGY}/{node}/properties"
+
+
+def _read_node(system: System, node: int) -> list[Gpu]:
+    path = _properties_path(node)
+    properties = _read_properties(system, path)
+    version = properties["gfx_target_version"]
+    if not version and not properties["simd_count"]:
+        return []
+    target = read_override(system, node) or _target_of_version(path, version)
+    return [
+        Gpu(
+            node,
+            target,
+            properties["device_id"],
+            properties["drm_render_minor"],
+            properties["cpu_cores_count"] > 0 or INTEGRATED.fullmatch(target_name(version)) is not None,
+        )
+    ]
+
+
+def _target_of_version(path: str, version: int) -> str:
+    if not version:
+        found = (
+            "a GPU without gfx_target_version, which Linux has told since 5.13; "
+            "set HSA_OVERRIDE_GFX_VERSION to its version, such as 9.0.6"
+        )
+        raise DetectionError(path, found)
+    if not _is_version(version):
+        found = (
+            f"'gfx_target_version {version}' is no version of a GPU; "
+            "expected major * 10000 + minor * 100 + stepping, such as 90010 for gfx90a"
+        )
+        raise DetectionError(path, found)
+    return target_name(version)
+
+
+def _is_version(version: int) -> bool:
+    """Tell whether a name can spell it: minor version and stepping are one character each, and AMD began with 6."""
+    major, rest = divmod(version, 10000)
+    return 6 <= major < 100 and all(number < 16 for number in divmod(rest, 100))
+
+
+def _read_properties(system: System, path: str) -> dict[str, int]:
+    """Return those of the numbers that detection uses, 0 for one that isn't there."""
+    text = system.read_text(path)
+    if text is None:
+        raise DetectionError(path, f"cannot be read ({system.refusal(path)})")
+    properties: dict[str, int] = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        if name in PROPERTIES and not NUMBER.fullmatch(value.strip()):
+            raise DetectionError(path, f"{line!r} is no property; expected {name!r} and a number")
+        if name in PROPERTIES:
+            properties[name] = int(value)
+    # The kernel writes it for every node, 0 for one of CPUs.
+    if "simd_count" not in properties:
+        found = f"begins with {text[:40]!r}" if text.strip() else "is empty"
+        raise DetectionError(path, f"{found}; expected properties, 'simd_count' and a number among them")
+    return {name: properties.get(name, 0) for name in PROPERTIES}
