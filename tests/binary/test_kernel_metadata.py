@@ -11,6 +11,7 @@ from rocwheel.binary.bundle_sequence import iter_entry
 from rocwheel.binary.code_object import read_code_object
 from rocwheel.binary.device_code import read_device_code
 from rocwheel.binary.device_error import DeviceCodeError, Place
+from rocwheel.binary.elf_bytes import ElfError
 from rocwheel.binary.kernel_metadata import (
     KernelArgument,
     Metadata,
@@ -19,7 +20,9 @@ from rocwheel.binary.kernel_metadata import (
 )
 
 if TYPE_CHECKING:
-    from tests.binary.conftest import Fixture
+    from pathlib import Path
+
+    from tests.binary.conftest import Fixture, Run
 
 PLACE = Place("x.co")
 
@@ -68,12 +71,28 @@ def test_version_3_has_no_target_and_version_2_no_such_note(fixture: Fixture) ->
     [
         (0x238 + 20, b"\xc1", "a metadata note that is not MessagePack of a code object"),
         (0x238 + 20, b"\x93", "a metadata note that is not MessagePack of a code object"),
-        (0x238 + 4, b"\xff\xff", "a note at byte 568 of the code object that runs past its segment"),
+        (0x238 + 4, b"\xff\xff", "a note at byte 568 that runs past its segment"),
     ],
     ids=["no MessagePack", "no map", "size"],
 )
 def test_damaged_note_is_refused(fixture: Fixture, offset: int, new: bytes, message: str) -> None:
     data = bytearray(code_of(fixture("v22/saxpy.hipfb"), "gfx1030"))
     data[offset : offset + len(new)] = new
-    with pytest.raises(DeviceCodeError, match=re.escape(f"x.co: offset 0x0: {message}")):
+    with pytest.raises((DeviceCodeError, ElfError), match=re.escape(f"x.co: offset 0x0: {message}")):
         metadata_of(memoryview(data))
+
+
+def test_kernels_of_version_2_are_counted_by_their_symbols(fixture: Fixture, run_tool: Run, tmp_path: Path) -> None:
+    data = code_of(fixture("v16/vadd.cov2.hipfb"), "gfx906")
+    assert count_kernels(data, read_code_object(data, place=PLACE), place=PLACE) == 1
+    (tmp_path / "x.co").write_bytes(data)
+    assert run_tool(["llvm-readelf-16", "--dyn-syms", str(tmp_path / "x.co")]).count(" AMDGPU_HSA_KERNEL ") == 1
+
+
+def test_kernels_of_version_2_that_is_not_linked_are_unknown(fixture: Fixture) -> None:
+    data = bytearray(code_of(fixture("v16/vadd.cov2.hipfb"), "gfx906"))
+    program_headers = range(64, 64 + 8 * 56, 56)
+    [dynamic] = [offset for offset in program_headers if data[offset : offset + 4] == b"\2\0\0\0"]
+    data[dynamic : dynamic + 4] = bytes(4)
+    view = memoryview(data)
+    assert count_kernels(view, read_code_object(view, place=PLACE), place=PLACE) is None

@@ -13,26 +13,25 @@ offset    field
 
 from __future__ import annotations
 
-import struct
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.binary.device_error import DeviceCodeError, Place
+from rocwheel.binary.elf_bytes import ElfBytes
+from rocwheel.binary.elf_header import E_MACHINE, EM_AMDGPU, HEADER_SIZE, MAGIC, PT_NOTE, read_header, read_segments
+from rocwheel.binary.elf_sections import SHT_NOTE, read_section_table
 from rocwheel.binary.machine import machine_of, machine_of_number
 from rocwheel.binary.target_id import TargetId
 
-__all__ = ["CodeObject", "encode_flags", "is_code_object", "note_segments", "read_code_object"]
+if TYPE_CHECKING:
+    from rocwheel.binary.elf_header import Header
 
-ELF_MAGIC = b"\x7fELF"
-EM_AMDGPU = 224
-ELFOSABI_AMDGPU_HSA = 64
-FLAGS_OFFSET = 0x30
+__all__ = ["CodeObject", "encode_flags", "is_code_object", "read_code_object"]
 
-_HEADER = struct.Struct("<4s5B7xHHIQQQIHHHHHH")
-_PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
-_SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
-_PT_NOTE = 4
-_SHT_NOTE = 7
+_IDENTIFICATION = MAGIC + b"\x02"
+_ABI_AT, _ABI_HSA = 7, 64
+_MACHINE = EM_AMDGPU.to_bytes(2, "little")
 _MACH = 0xFF
 _XNACK_SHIFT = 8
 _SRAMECC_SHIFT = 10
@@ -66,28 +65,28 @@ class CodeObject(msgspec.Struct, frozen=True):
 def is_code_object(data: memoryview) -> bool:
     """Tell whether ``data`` starts with a 64-bit ELF header for AMDGPU and HSA, as the runtime tells it."""
     return (
-        len(data) >= _HEADER.size
-        and data[:4] == ELF_MAGIC
-        and data[4] == 2
-        and data[7] == ELFOSABI_AMDGPU_HSA
-        and int.from_bytes(data[0x12:0x14], "little") == EM_AMDGPU
+        len(data) >= HEADER_SIZE
+        and data[: len(_IDENTIFICATION)] == _IDENTIFICATION
+        and data[_ABI_AT] == _ABI_HSA
+        and data[E_MACHINE : E_MACHINE + len(_MACHINE)] == _MACHINE
     )
 
 
 def read_code_object(data: memoryview, *, place: Place) -> CodeObject:
     """Read the ELF header and find the notes of the code object that ``data`` holds.
 
-    Raises `DeviceCodeError` for other files and for headers past the end.
+    Raises `DeviceCodeError` for other files, and `ElfError` for headers and notes past the end.
     """
     if not is_code_object(data):
         raise DeviceCodeError(
             place, f"starts with {bytes(data[:20])!r}", expected="a code object: an ELF file for AMDGPU and HSA"
         )
-    abi_version = data[8]
-    flags = int.from_bytes(data[FLAGS_OFFSET : FLAGS_OFFSET + 4], "little")
-    if abi_version >= _KNOWN_ABI_VERSIONS:
-        raise DeviceCodeError(place, f"a code object of ABI version {abi_version}", expected="0 to 4")
-    return CodeObject(_decode_flags(flags, abi_version), flags, abi_version, note_segments(data, place=place))
+    source = ElfBytes(data, str(place))
+    header = read_header(source)
+    if header.abi_version >= _KNOWN_ABI_VERSIONS:
+        raise DeviceCodeError(place, f"a code object of ABI version {header.abi_version}", expected="0 to 4")
+    target = _decode_flags(header.flags, header.abi_version)
+    return CodeObject(target, header.flags, header.abi_version, _find_notes(source, header))
 
 
 def _decode_flags(flags: int, abi_version: int) -> TargetId | None:
@@ -117,34 +116,13 @@ def encode_flags(target: TargetId, *, place: Place) -> int:
     return flags
 
 
-def note_segments(data: memoryview, *, place: Place) -> tuple[tuple[int, int], ...]:
-    """Return offset and size of every note segment; of every note section when there are no program headers.
-
-    Raises `DeviceCodeError` when headers or notes lie past the end of ``data``.
-    """
-    fields = _HEADER.unpack_from(data)
-    program_offset, section_offset = fields[10:12]
-    program_size, program_count, section_size, section_count = fields[14:18]
-    if program_count:
-        rows = _read_rows(data, _PROGRAM_HEADER, (program_offset, program_size, program_count), place)
-        notes = [(row[2], row[5]) for row in rows if row[0] == _PT_NOTE]
-    else:
-        rows = _read_rows(data, _SECTION_HEADER, (section_offset, section_size, section_count), place)
-        notes = [(row[4], row[5]) for row in rows if row[1] == _SHT_NOTE]
+def _find_notes(source: ElfBytes, header: Header) -> tuple[tuple[int, int], ...]:
+    """Return offset and size of every note segment; of every note section when there are no program headers."""
+    segments = read_segments(source, header)
+    notes = [(segment.offset, segment.file_size) for segment in segments if segment.type == PT_NOTE]
+    if not segments:
+        sections = read_section_table(source, header)
+        notes = [(section.offset, section.size) for section in sections if section.type == SHT_NOTE]
     for offset, size in notes:
-        if offset + size > len(data):
-            raise DeviceCodeError(
-                place, f"its notes end at byte {offset + size}", expected=f"at most {len(data)}, where the data end"
-            )
+        source.require(offset, size, "its notes")
     return tuple(notes)
-
-
-def _read_rows(
-    data: memoryview, row: struct.Struct, table: tuple[int, int, int], place: Place
-) -> list[tuple[int, ...]]:
-    offset, size, count = table
-    if count and (size != row.size or offset + size * count > len(data)):
-        raise DeviceCodeError(
-            place, f"its header table of {count} rows of {size} bytes at {offset:#x} doesn't fit its {len(data)} bytes"
-        )
-    return [row.unpack_from(data, offset + size * number) for number in range(count)]

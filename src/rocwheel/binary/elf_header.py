@@ -18,11 +18,11 @@ __all__ = ["Header", "Segment", "find_offset", "load_segments", "read_header", "
 
 MAGIC: Final = b"\x7fELF"
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
-EM_MIPS, EM_AMDGPU = 8, 224
+EM_MIPS, EM_X86_64, EM_AARCH64, EM_AMDGPU = 8, 62, 183, 224
 PT_NULL, PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_PHDR = 0, 1, 2, 3, 4, 6
 PT_GNU_RELRO: Final = 0x6474E552
 PF_X, PF_W, PF_R = 1, 2, 4
-E_PHOFF, E_PHNUM = 32, 56
+E_MACHINE, E_PHOFF, E_FLAGS, E_PHNUM = 18, 32, 48, 56
 
 SEGMENT_LAYOUT: Final = Struct("<IIQQQQQQ")
 _HEADER_LAYOUT: Final = Struct("<4sBBBBB7xHHIQQQIHHHHHH")
@@ -39,6 +39,8 @@ class Header(msgspec.Struct, frozen=True):
     type: int
     machine: int
     osabi: int
+    abi_version: int
+    flags: int
     entry: int
     segments_offset: int
     segment_count: int
@@ -98,9 +100,8 @@ def read_header(source: ElfBytes) -> Header:
     """Read the ELF header; raise `ElfError` unless the file is 64-bit little-endian and its tables lie inside it."""
     _check_identification(source)
     fields = source.unpack(_HEADER_LAYOUT, 0, "the ELF header")
-    _, _, _, _, osabi, _, kind, machine, _, entry, phoff, shoff, _, _, phentsize, phnum, shentsize, shnum, shstrndx = (
-        fields
-    )
+    _, _, _, _, osabi, abi_version, kind, machine, _, entry, phoff, shoff, flags, _, *tables = fields
+    phentsize, phnum, shentsize, shnum, shstrndx = tables
     if shoff and (shnum == 0 or _EXTENDED_COUNT in {phnum, shstrndx}):
         first = source.unpack(_FIRST_SECTION_LAYOUT, shoff, "the first section header")
         phnum = first[7] if phnum == _EXTENDED_COUNT else phnum
@@ -110,7 +111,7 @@ def read_header(source: ElfBytes) -> Header:
     phnum = phnum if phoff else 0
     _check_table(source, "program header", phoff, phnum, phentsize, SEGMENT_LAYOUT.size)
     _check_table(source, "section header", shoff, shnum, shentsize, _FIRST_SECTION_LAYOUT.size)
-    return Header(kind, machine, osabi, entry, phoff, phnum, shoff, shnum, shstrndx)
+    return Header(kind, machine, osabi, abi_version, flags, entry, phoff, phnum, shoff, shnum, shstrndx)
 
 
 def _check_identification(source: ElfBytes) -> None:

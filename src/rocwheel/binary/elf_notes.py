@@ -1,10 +1,18 @@
-"""The notes of an ELF file (gABI, "Note Section"), of which the build id is read."""
+"""The notes of an ELF file (gABI, "Note Section").
+
+A note is u32 size of its name, u32 size of its content, u32 kind, then name and content, each padded to 4 or 8 bytes.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import islice
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from rocwheel.binary.elf_bytes import ElfError
 from rocwheel.binary.elf_header import PT_NOTE
 
 if TYPE_CHECKING:
@@ -13,38 +21,53 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf_bytes import ElfBytes
     from rocwheel.binary.elf_header import Segment
 
-__all__ = ["read_build_id"]
+__all__ = ["Note", "iter_notes", "read_build_id"]
 
 _NOTE: Final = Struct("<III")
 _BUILD_ID = 3
 _MOST_NOTES = 1 << 10
+_LONGEST_NAME = 64
 _LONGEST_BUILD_ID = 64
 
 
+class Note(msgspec.Struct, frozen=True):
+    """A note: its name with the NUL byte, cut off after 64 bytes, its kind, and where its content is in the file."""
+
+    name: bytes
+    kind: int
+    offset: int
+    size: int
+
+
+def iter_notes(source: ElfBytes, start: int, stop: int, *, alignment: int = 4) -> Iterator[Note]:
+    """Give each note between two file offsets; raises `ElfError` for one that runs past the end."""
+    source.require(start, stop - start, "the notes")
+    offset = start
+    while offset + _NOTE.size <= stop:
+        name_size, size, kind = source.unpack(_NOTE, offset, "a note")
+        content = offset + _align(_NOTE.size + name_size, alignment)
+        if content + size > stop:
+            raise ElfError(source.name, f"a note at byte {offset} that runs past its segment")
+        name = source.read(offset + _NOTE.size, min(name_size, _LONGEST_NAME), "a note's name")
+        yield Note(name, kind, content, size)
+        offset = content + _align(size, alignment)
+
+
 def read_build_id(source: ElfBytes, segments: Iterable[Segment]) -> str | None:
-    """Return the build id (``NT_GNU_BUILD_ID``) in hexadecimal, or none."""
+    """Return the build id (``NT_GNU_BUILD_ID``) in hexadecimal, or none; notes after a damaged one aren't read."""
     for segment in segments:
         if segment.type == PT_NOTE:
             source.require(segment.offset, segment.file_size, "the notes")
-            for name, kind, offset, size in _notes(source, segment):
-                if kind == _BUILD_ID and name == b"GNU\0" and size <= _LONGEST_BUILD_ID:
-                    return source.read(offset, size, "the build id").hex()
+            with suppress(ElfError):
+                for note in islice(_notes(source, segment), _MOST_NOTES):
+                    if note.kind == _BUILD_ID and note.name == b"GNU\0" and note.size <= _LONGEST_BUILD_ID:
+                        return source.read(note.offset, note.size, "the build id").hex()
     return None
 
 
-def _notes(source: ElfBytes, segment: Segment) -> Iterator[tuple[bytes, int, int, int]]:
-    """Give name, kind, offset and size of each note of a segment, up to the first that doesn't fit in it."""
+def _notes(source: ElfBytes, segment: Segment) -> Iterator[Note]:
     alignment = 8 if segment.alignment == 8 else 4
-    offset = segment.offset
-    for _ in range(_MOST_NOTES):
-        if offset + _NOTE.size > segment.end:
-            return
-        name_size, size, kind = source.unpack(_NOTE, offset, "a note")
-        content = offset + _align(_NOTE.size + name_size, alignment)
-        if content + size > segment.end:
-            return
-        yield source.read(offset + _NOTE.size, min(name_size, 4), "a note's name"), kind, content, size
-        offset = content + _align(size, alignment)
+    return iter_notes(source, segment.offset, segment.end, alignment=alignment)
 
 
 def _align(size: int, alignment: int) -> int:

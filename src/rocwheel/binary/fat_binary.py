@@ -15,13 +15,16 @@ import msgspec
 
 from rocwheel.binary.bundle_sequence import iter_bundles
 from rocwheel.binary.device_error import DeviceCodeError, Place
-from rocwheel.binary.elf_sections import SHT_NOBITS, Section, read_sections
+from rocwheel.binary.elf_bytes import ElfBytes
+from rocwheel.binary.elf_header import read_header
+from rocwheel.binary.elf_sections import SHT_NOBITS, Section, read_section_table
 from rocwheel.binary.pointer import Pointer, resolve_pointers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.binary.bundle_sequence import Bundle
+    from rocwheel.binary.elf_header import Header
 
 __all__ = ["FatBinary", "Wrapper", "read_fat_binary"]
 
@@ -102,25 +105,29 @@ def read_fat_binary(data: memoryview, *, name: str) -> FatBinary | None:
     """
     if bytes(data[: len(_ELF64)]) != _ELF64:
         return None
-    sections = read_sections(data, name=name)
+    source = ElfBytes(data, name)
+    header = read_header(source)
+    sections = read_section_table(source, header)
     by_name = {section.name: section for section in sections}
     if _BUNDLES not in by_name:
         return None
     holder = by_name.get(_WRAPPERS)
-    wrappers = _read_wrappers(data, sections, holder, name) if holder and holder.type != SHT_NOBITS else ()
+    wrappers = _read_wrappers(source, header, sections, holder) if holder and holder.type != SHT_NOBITS else ()
     return FatBinary(name, by_name[_BUNDLES], wrappers)
 
 
-def _read_wrappers(data: memoryview, sections: tuple[Section, ...], holder: Section, name: str) -> tuple[Wrapper, ...]:
+def _read_wrappers(
+    source: ElfBytes, header: Header, sections: tuple[Section, ...], holder: Section
+) -> tuple[Wrapper, ...]:
     starts = range(0, holder.size - holder.size % _WRAPPER_SIZE, _WRAPPER_SIZE)
-    pointers = resolve_pointers(data, sections, holder, [start + POINTER_OFFSET for start in starts])
+    pointers = resolve_pointers(source, header, sections, holder, [start + POINTER_OFFSET for start in starts])
     wrappers = []
     for start in starts:
         offset = holder.offset + start
-        magic, version = _WRAPPER.unpack_from(data, offset)
+        magic, version = source.unpack(_WRAPPER, offset, "a wrapper")
         if magic not in {_HIPF, _HIPK} or version != 1:
             raise DeviceCodeError(
-                Place(name, offset),
+                Place(source.name, offset),
                 f"a fat binary wrapper of magic {magic:#x} and version {version}",
                 expected=f"{_HIPF:#x} (HIPF) or {_HIPK:#x} (HIPK) and version 1",
             )

@@ -1,18 +1,21 @@
 """The metadata notes of code objects: MessagePack after https://llvm.org/docs/AMDGPUUsage.html#code-object-metadata.
 
-A note is u32 size of the owner's name, u32 size of the description, u32 type, then the name and the description, each
-padded to 4 bytes. Metadata has the owner ``AMDGPU`` and the type 32 from code object version 3 on. There may be several
+Metadata has the owner ``AMDGPU`` and the kind 32 from code object version 3 on. There may be several
 notes, one for each translation unit.
 """
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rocwheel.binary.device_error import DeviceCodeError, Place
+from rocwheel.binary.elf_bytes import ElfBytes
+from rocwheel.binary.elf_dynamic import read_dynamic, read_string_table
+from rocwheel.binary.elf_header import read_header, read_segments
+from rocwheel.binary.elf_notes import iter_notes
+from rocwheel.binary.elf_symbols import SymbolReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +38,8 @@ NT_AMDGPU_METADATA = 32
 _OWNER = b"AMDGPU\0"
 TARGET_KEY = "amdhsa.target"
 VERSION_KEY = "amdhsa.version"
-_NOTE = struct.Struct("<III")
+_VERSION_OF_SYMBOLS = 2
+_SYMBOL_TYPE, STT_AMDGPU_HSA_KERNEL = 0xF, 10
 
 
 class KernelArgument(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,17 +87,33 @@ _COUNT = msgspec.msgpack.Decoder(_KernelCount)
 def read_metadata(data: memoryview, code: CodeObject, *, place: Place) -> tuple[Metadata, ...]:
     """Return every metadata note of the code object ``code``, whose bytes are ``data``.
 
-    Raises `DeviceCodeError` for notes that run past their segment and for notes that are no MessagePack of this shape.
+    Raises `ElfError` for notes that run past their segment and `DeviceCodeError` for such as aren't MessagePack of this
+    shape.
     """
     return tuple(
         decode_note(_METADATA, data[start:stop], place) for start, stop in iter_metadata_notes(data, code, place)
     )
 
 
-def count_kernels(data: memoryview, code: CodeObject, *, place: Place) -> int:
-    """Return the number of kernels that the notes list; raises `DeviceCodeError` as `read_metadata` does."""
+def count_kernels(data: memoryview, code: CodeObject, *, place: Place) -> int | None:
+    """Return the number of kernels that the notes list; in code object version 2, of the symbols that are kernels.
+
+    None for one of version 2 that isn't linked. Raises `DeviceCodeError` as `read_metadata` does.
+    """
+    if code.version == _VERSION_OF_SYMBOLS:
+        return _count_kernel_symbols(ElfBytes(data, str(place)))
     notes = iter_metadata_notes(data, code, place)
     return sum(len(decode_note(_COUNT, data[start:stop], place).kernels) for start, stop in notes)
+
+
+def _count_kernel_symbols(source: ElfBytes) -> int | None:
+    """Count what the loader of version 2 finds; its notes are YAML, of another owner and kind."""
+    segments = read_segments(source, read_header(source))
+    dynamic = read_dynamic(source, segments)
+    if dynamic is None:
+        return None
+    symbols = SymbolReader(source, segments, dynamic, read_string_table(source, segments, dynamic)).symbols()
+    return sum(info & _SYMBOL_TYPE == STT_AMDGPU_HSA_KERNEL for _, info, *_ in symbols)
 
 
 def decode_note(decoder: msgspec.msgpack.Decoder[Any], note: memoryview, place: Place) -> Any:
@@ -107,19 +127,10 @@ def decode_note(decoder: msgspec.msgpack.Decoder[Any], note: memoryview, place: 
 def iter_metadata_notes(data: memoryview, code: CodeObject, place: Place) -> Iterator[tuple[int, int]]:
     """Give start and end of the description of every metadata note, in bytes of the code object.
 
-    Raises `DeviceCodeError` for notes that run past their segment.
+    Raises `ElfError` for notes that run past their segment.
     """
+    source = ElfBytes(data, str(place))
     for offset, size in code.notes:
-        for note_type, owner, start, stop in _iter_notes(data, offset, offset + size, place):
-            if note_type == NT_AMDGPU_METADATA and owner == _OWNER:
-                yield start, stop
-
-
-def _iter_notes(data: memoryview, position: int, end: int, place: Place) -> Iterator[tuple[int, bytes, int, int]]:
-    while position + _NOTE.size <= end:
-        name_size, size, note_type = _NOTE.unpack_from(data, position)
-        start = position + _NOTE.size + (name_size + 3) // 4 * 4
-        if start + size > end:
-            raise DeviceCodeError(place, f"a note at byte {position} of the code object that runs past its segment")
-        yield note_type, bytes(data[position + _NOTE.size : position + _NOTE.size + name_size]), start, start + size
-        position = start + (size + 3) // 4 * 4
+        for note in iter_notes(source, offset, offset + size):
+            if note.kind == NT_AMDGPU_METADATA and note.name == _OWNER:
+                yield note.offset, note.offset + note.size

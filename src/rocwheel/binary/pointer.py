@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING
+from struct import Struct
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.elf_sections import SHT_NOBITS, Section
+from rocwheel.binary.elf_header import EM_AARCH64, EM_X86_64, ET_REL, Header
+from rocwheel.binary.elf_sections import SHT_NOBITS, SHT_RELA, Section
+from rocwheel.binary.elf_symbols import SYMBOL_LAYOUT
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
+
+    from rocwheel.binary.elf_bytes import ElfBytes
 
 __all__ = ["Pointer", "resolve_pointers"]
 
-_SHT_RELA = 4
-_ET_REL = 1
-_EM_X86_64 = 62
-_EM_AARCH64 = 183
-_RELA = struct.Struct("<QQq")
-_SYMBOL = struct.Struct("<IBBHQQ")
-_ABSOLUTE = {_EM_X86_64: 1, _EM_AARCH64: 257}
-_RELATIVE = {_EM_X86_64: 8, _EM_AARCH64: 1027}
+_RELA: Final = Struct("<QQq")
+_POINTER: Final = Struct("<Q")
+_ADDEND_AT = 16
+_ABSOLUTE = {EM_X86_64: 1, EM_AARCH64: 257}
+_RELATIVE = {EM_X86_64: 8, EM_AARCH64: 1027}
 
 
 class Pointer(msgspec.Struct, frozen=True):
@@ -36,48 +37,47 @@ class Pointer(msgspec.Struct, frozen=True):
 
 
 def resolve_pointers(
-    data: memoryview, sections: tuple[Section, ...], section: Section, offsets: Collection[int]
+    source: ElfBytes, header: Header, sections: Sequence[Section], section: Section, offsets: Collection[int]
 ) -> dict[int, Pointer]:
     """Return the pointers at ``offsets`` of ``section``, resolved as the linker or the dynamic loader does.
 
-    What has no relocation, and what a RELR table covers, holds its address in place.
+    What has no relocation, and what a RELR table covers, holds its address in place. Raises `ElfError` when a pointer
+    lies outside of the file.
     """
-    machine = int.from_bytes(data[0x12:0x14], "little")
-    is_relocatable = data[0x10] == _ET_REL
-    base = 0 if is_relocatable else section.address
+    base = 0 if header.type == ET_REL else section.address
     wanted = {base + offset: offset for offset in offsets}
-    pointers = {offset: _read_in_place(data, section.offset + offset) for offset in offsets}
+    pointers = {offset: _read_in_place(source, section.offset + offset) for offset in offsets}
     for table in sections:
-        if table.type != _SHT_RELA or (is_relocatable and _at(sections, table.info) != section):
+        if table.type != SHT_RELA or (header.type == ET_REL and _at(sections, table.info) != section):
             continue
-        for position, address, info, addend in _iter_relocations(data, table):
-            if address in wanted and info & 0xFFFFFFFF == _RELATIVE.get(machine):
-                pointers[wanted[address]] = Pointer(addend, position + 16)
-            elif address in wanted and info & 0xFFFFFFFF == _ABSOLUTE.get(machine):
-                pointers[wanted[address]] = Pointer(
-                    _symbol_value(data, _at(sections, table.link), info >> 32) + addend, None
-                )
+        for position, address, info, addend in _iter_relocations(source, table):
+            if address in wanted and info & 0xFFFFFFFF == _RELATIVE.get(header.machine):
+                pointers[wanted[address]] = Pointer(addend, position + _ADDEND_AT)
+            elif address in wanted and info & 0xFFFFFFFF == _ABSOLUTE.get(header.machine):
+                value = _symbol_value(source, _at(sections, table.link), info >> 32)
+                pointers[wanted[address]] = Pointer(value + addend, None)
     return pointers
 
 
-def _read_in_place(data: memoryview, position: int) -> Pointer:
-    return Pointer(int.from_bytes(data[position : position + 8], "little"), position)
+def _read_in_place(source: ElfBytes, position: int) -> Pointer:
+    [target] = source.unpack(_POINTER, position, "a pointer to device code")
+    return Pointer(target, position)
 
 
-def _iter_relocations(data: memoryview, table: Section) -> Iterator[tuple[int, int, int, int]]:
+def _iter_relocations(source: ElfBytes, table: Section) -> Iterator[tuple[int, int, int, int]]:
     usable = table.size - table.size % _RELA.size
-    rows = _RELA.iter_unpack(data[table.offset : table.offset + usable])
+    rows = _RELA.iter_unpack(source.read(table.offset, usable, "the relocations"))
     for number, (address, info, addend) in enumerate(rows):
         yield table.offset + number * _RELA.size, address, info, addend
 
 
-def _at(sections: tuple[Section, ...], index: int) -> Section | None:
+def _at(sections: Sequence[Section], index: int) -> Section | None:
     return sections[index] if index < len(sections) else None
 
 
-def _symbol_value(data: memoryview, symbols: Section | None, index: int) -> int:
+def _symbol_value(source: ElfBytes, symbols: Section | None, index: int) -> int:
     """Return the value of a symbol; 0 for one that doesn't exist, as for one that is undefined."""
-    if symbols is None or symbols.type == SHT_NOBITS or (index + 1) * _SYMBOL.size > symbols.size:
+    if symbols is None or symbols.type == SHT_NOBITS or (index + 1) * SYMBOL_LAYOUT.size > symbols.size:
         return 0
-    value: int = _SYMBOL.unpack_from(data, symbols.offset + index * _SYMBOL.size)[4]
+    value: int = source.unpack(SYMBOL_LAYOUT, symbols.offset + index * SYMBOL_LAYOUT.size, "a symbol")[4]
     return value

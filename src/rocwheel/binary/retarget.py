@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_object import FLAGS_OFFSET, encode_flags, read_code_object
+from rocwheel.binary.code_object import encode_flags, read_code_object
 from rocwheel.binary.device_error import DeviceCodeError
+from rocwheel.binary.elf_header import E_FLAGS
 from rocwheel.binary.offload_bundle import BundlePart
 from rocwheel.binary.target_id import BundleEntryId, TargetId
 from rocwheel.binary.target_note import rename_target
@@ -54,7 +55,7 @@ def retarget_code_object(data: memoryview, old: TargetId, new: TargetId, *, plac
     if code.target != old:
         raise DeviceCodeError(place, f"a code object for {code.target}", expected=f"one for {old}, as its entry says")
     flags = encode_flags(new, place=place).to_bytes(4, "little")
-    edits = [(FLAGS_OFFSET, flags), *rename_target(data, code, old, new, place=place)]
+    edits = [(E_FLAGS, flags), *rename_target(data, code, old, new, place=place)]
     buffers, position = [], 0
     for offset, replacement in edits:
         buffers += [data[position:offset], memoryview(replacement)]
