@@ -282,7 +282,25 @@ def test_coherent_as_json(run: Run, tmp_path: Path) -> None:
                 "carried": ["gfx906"],
             }
         ],
+        "absent": [],
     }
+
+
+def test_coherent_names_what_is_needed_and_not_given(run: Run, tmp_path: Path) -> None:
+    torch = _wheel(tmp_path, "torch", "gfx906", requires="blas>=2")
+    expected = "torch: gfx906\nneeded, but not given, so not compared: blas\ncoherent; served by all: gfx906\n"
+    assert run("coherent", torch) == (0, expected, "")
+
+
+@pytest.mark.parametrize("value", ["", " , "])
+def test_an_empty_list_of_required_targets_is_wrong_usage(run: Run, tmp_path: Path, value: str) -> None:
+    message = "error: --require: names no GPU target; expected at least one, such as gfx1100\n"
+    assert run("coherent", _wheel(tmp_path, "blas", "gfx906"), "--require", value) == (2, "", message)
+
+
+def test_folders_without_wheels_are_refused(run: Run, tmp_path: Path) -> None:
+    message = f"error: {tmp_path}: holds no wheel; expected a folder of files *.whl\n"
+    assert run("coherent", tmp_path) == (2, "", message)
 
 
 def test_coherent_reduces_to_the_largest_set(run: Run, tmp_path: Path) -> None:
@@ -291,12 +309,25 @@ def test_coherent_reduces_to_the_largest_set(run: Run, tmp_path: Path) -> None:
     assert run("coherent", *wheels, "--quiet") == (0, "", "")
 
 
+def test_a_reduced_set_without_targets_is_told_with_the_reason(run: Run, tmp_path: Path) -> None:
+    _wheel(tmp_path, "blas", "gfx906")
+    _wheel(tmp_path, "fft", "gfx1100")
+    assert run("coherent", tmp_path, "--reduce") == (1, "", "no target is served by every package with device code\n")
+
+
+def test_a_reduced_set_that_lacks_what_is_required_is_told(run: Run, tmp_path: Path) -> None:
+    blas = _wheel(tmp_path, "blas", "gfx906", "gfx1100")
+    finished = run("coherent", blas, "--reduce", "--require", "gfx1100,gfx90a")
+    assert finished == (1, "gfx906\ngfx1100\n", "the set does not serve gfx90a, which --require asks for\n")
+
+
 def test_wheels_without_device_code_are_coherent(run: Run, tmp_path: Path) -> None:
     for name in ("compiler", "headers"):
         with ZipFile(tmp_path / f"{name}-1.0-py3-none-any.whl", "w") as archive:
             archive.writestr(f"{name}-1.0.dist-info/METADATA", f"Metadata-Version: 2.4\nName: {name}\nVersion: 1.0\n")
     expected = "compiler: no device code\nheaders: no device code\ncoherent; no package has device code\n"
     assert run("coherent", tmp_path) == (0, expected, "")
+    assert run("coherent", tmp_path, "--reduce") == (1, "", "no package has device code\n")
 
 
 def test_code_that_the_catalogue_does_not_know_is_compared_by_name(run: Run, tmp_path: Path) -> None:

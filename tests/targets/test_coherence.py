@@ -67,8 +67,20 @@ def test_code_of_newer_compilers_is_compared_by_name() -> None:
     assert [str(gap) for gap in other.gaps] == ["blas lacks gfx1999, which fft asks for; it carries gfx1100"]
 
 
-def test_a_dependency_that_is_not_given_is_not_looked_at() -> None:
-    assert check_coherence([_carrier("torch", "gfx906", "blas")]).coherent
+def test_a_dependency_that_is_not_given_is_named_and_no_gap() -> None:
+    report = check_coherence([_carrier("torch", "gfx906", "fft blas")])
+    assert (report.coherent, report.absent) == (True, ("blas", "fft"))
+
+
+def test_a_package_that_completes_another_is_not_absent() -> None:
+    device = Carrier("device", (TargetId("gfx906"),), ("blas",), part_of="blas")
+    assert check_coherence([_carrier("blas"), device, _carrier("torch", "gfx906", "device")]).absent == ()
+
+
+def test_packages_that_all_have_no_device_code_do_not_carry_what_is_required() -> None:
+    report = check_coherence([_carrier("headers")], [TargetId("gfx906")])
+    expected = "headers lacks gfx906, which the list of required targets asks for; it carries no device code"
+    assert [str(gap) for gap in report.gaps] == [expected]
 
 
 def test_code_of_device_packages_counts_for_the_library_that_they_complete() -> None:

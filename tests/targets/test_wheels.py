@@ -73,6 +73,11 @@ def test_requirements_are_followed_through_packages_and_extras(make_wheel: MakeW
     assert carriers[1].requires == ("rocm-core",)
 
 
+def test_requirements_that_are_not_given_are_named_and_not_followed(make_wheel: MakeWheel) -> None:
+    wheels = [make_wheel("a", {"a/x": b""}, ["b", "numpy", "c; extra == 'x'"]), make_wheel("b", {"b/x": b""}, ["d"])]
+    assert [c.requires for c in carriers_of([read_wheel_facts(w) for w in wheels])] == [("b", "d", "numpy"), ("d",)]
+
+
 def test_packages_that_need_one_another_are_followed_once(make_wheel: MakeWheel) -> None:
     wheels = [make_wheel("a", {"a/x": b""}, ["b"]), make_wheel("b", {"b/x": b""}, ["a"])]
     assert [carrier.requires for carrier in carriers_of([read_wheel_facts(w) for w in wheels])] == [("b",), ("a",)]

@@ -11,13 +11,17 @@ from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_js
 from rocwheel.cli.targets import print_target_set, read_targets, targets_app
 from rocwheel.distributions.wheel_targets import read_wheel_facts
 from rocwheel.errors import InputError
-from rocwheel.targets.coherence import Carrier, CoherenceReport, check_coherence, largest_coherent_set
-from rocwheel.targets.compatibility import Runtime
-from rocwheel.targets.errors import convert_all
+from rocwheel.targets.coherence import Carrier, CoherenceReport, check_coherence
+from rocwheel.targets.compatibility import Runtime, covers
+from rocwheel.targets.detection import native_targets
+from rocwheel.targets.errors import convert_all, raise_all
 from rocwheel.targets.runs_on import FileVerdict, judge_files
+from rocwheel.targets.target_set import TargetSet, parse_target_set
 from rocwheel.targets.wheels import carriers_of
 
 __all__: list[str] = []
+
+_DIVIDED = "no target is served by every package with device code"
 
 
 @targets_app.command()
@@ -32,14 +36,16 @@ def coherent(
 ) -> None:
     """Prove that packages which use one another carry code for the same GPUs; exit with 1 when they don't.
 
+    With --reduce, exit with 1 when there is no such set, or when it doesn't serve what --require asks for.
     Example: rocwheel targets coherent dist/ --require gfx90a,gfx1100
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    carriers = carriers_of(convert_all("wheels", read_wheel_facts, _expand(wheels, "*.whl")))
+    required = parse_target_set(require or [], source="--require", native=native_targets, required=require is not None)
+    carriers = carriers_of(convert_all("wheels", read_wheel_facts, _find_wheels(wheels)))
+    report = check_coherence(carriers, required)
     if reduce:
-        print_target_set("targets", largest_coherent_set(carriers).words, as_json=as_json)
-        raise typer.Exit
-    report = check_coherence(carriers, read_targets(require or [], required=False))
+        print_target_set("targets", _words(report.common), as_json=as_json)
+        raise typer.Exit(_tell_of_shortage(report, required))
     if as_json:
         print_json("coherence", 1, _coherence_json(report))
     for line in [] if as_json else _coherence_lines(report, carriers, quiet=quiet):
@@ -47,25 +53,53 @@ def coherent(
     raise typer.Exit(0 if report.coherent else 1)
 
 
+def _find_wheels(paths: list[Path]) -> list[Path]:
+    empty = [path for path in paths if path.is_dir() and not _expand([path], "*.whl")]
+    raise_all("wheels", [InputError(path, "holds no wheel", expected="a folder of files *.whl") for path in empty])
+    return _expand(paths, "*.whl")
+
+
+def _tell_of_shortage(report: CoherenceReport, required: TargetSet) -> int:
+    """Print to standard error why the reduced set won't do; return the exit status."""
+    missing = [str(target) for target in required if not covers(report.common, target)]
+    reason = f"the set does not serve {', '.join(missing)}, which --require asks for" if missing else ""
+    if not report.common:
+        reason = _DIVIDED if report.divided else "no package has device code"
+    if reason:
+        typer.echo(reason, err=True)
+    return 1 if reason else 0
+
+
 def _coherence_json(report: CoherenceReport) -> dict[str, Any]:
     gaps = [
         {"package": gap.package, "target": str(gap.target), "wanted_by": gap.wanted_by, "carried": _words(gap.carried)}
         for gap in report.gaps
     ]
-    common = _words(report.common)
-    return {"coherent": report.coherent, "packages": report.packages, "common": common, "gaps": gaps}
+    return {
+        "coherent": report.coherent,
+        "packages": report.packages,
+        "common": _words(report.common),
+        "gaps": gaps,
+        "absent": report.absent,
+    }
 
 
 def _coherence_lines(report: CoherenceReport, carriers: list[Carrier], *, quiet: bool) -> list[str]:
     lines = [str(gap) for gap in report.gaps]
     if report.divided:
-        lines.append("no target is served by every package with device code")
+        lines.append(_DIVIDED)
     if quiet:
         return lines
     carried = [f"{carrier.name}: {', '.join(_words(carrier.targets)) or 'no device code'}" for carrier in carriers]
+    absent = [f"needed, but not given, so not compared: {', '.join(report.absent)}"] if report.absent else []
     verdict = "coherent" if report.coherent else "not coherent"
     served = f"served by all: {', '.join(_words(report.common)) or 'nothing'}"
-    return [*carried, *lines, f"{verdict}; {served if report.has_device_code else 'no package has device code'}"]
+    return [
+        *carried,
+        *lines,
+        *absent,
+        f"{verdict}; {served if report.has_device_code else 'no package has device code'}",
+    ]
 
 
 @targets_app.command("runs-on")

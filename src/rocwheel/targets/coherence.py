@@ -56,6 +56,8 @@ class CoherenceReport(msgspec.Struct, frozen=True):
     gaps: tuple[Gap, ...]
     has_device_code: bool
     """Whether any of the packages has some."""
+    absent: tuple[str, ...] = ()
+    """Packages that are needed but were not given, so that nothing is known of their code."""
 
     @property
     def divided(self) -> bool:
@@ -71,17 +73,19 @@ class CoherenceReport(msgspec.Struct, frozen=True):
 def check_coherence(carriers: Sequence[Carrier], required: Iterable[TargetId] = ()) -> CoherenceReport:
     """Compare each package with its dependencies, and each that has device code with ``required``.
 
-    A dependency that is not given is not looked at. Raises `InputError` for a package that is given twice.
+    When none has device code, each of them lacks what is required. A dependency that is not given is named, and nothing more. Raises `InputError` for a package that is given twice.
     """
     whole = _merge_parts(carriers)
+    loaded = any(carrier.targets for carrier in whole.values())
     wanted = tuple(required)
     gaps: list[Gap] = []
     for carrier in whole.values():
-        needed = [whole[name] for name in carrier.requires if name in whole]
+        needed = [whole[name] for name in carrier.requires if name in whole and whole[name].targets]
         gaps += [gap for package in needed for gap in _gaps(package, carrier.targets, carrier.name)]
-        gaps += _gaps(carrier, wanted, "the list of required targets")
-    loaded = any(carrier.targets for carrier in whole.values())
-    return CoherenceReport(tuple(whole), largest_coherent_set(carriers).ids, tuple(gaps), loaded)
+        gaps += _gaps(carrier, wanted, "the list of required targets") if carrier.targets or not loaded else []
+    absent = {name for carrier in carriers for name in carrier.requires} - {carrier.name for carrier in carriers}
+    common = largest_coherent_set(carriers).ids
+    return CoherenceReport(tuple(whole), common, tuple(gaps), loaded, tuple(sorted(absent)))
 
 
 def largest_coherent_set(carriers: Sequence[Carrier]) -> TargetSet:
@@ -106,8 +110,6 @@ def _served(targets: Iterable[TargetId], loaded: Sequence[Sequence[TargetId]]) -
 
 
 def _gaps(package: Carrier, wanted: Iterable[TargetId], wanted_by: str) -> list[Gap]:
-    if not package.targets:
-        return []
     missing = [target for target in wanted if not covers(package.targets, target)]
     return [Gap(package.name, target, wanted_by, package.targets) for target in missing]
 

@@ -44,7 +44,7 @@ def kpack_target(name: str, *, source: str) -> TargetId:
 
 
 def carriers_of(wheels: Sequence[WheelFacts]) -> list[Carrier]:
-    """Return what `check_coherence` compares: each wheel with all it needs among ``wheels``, directly or not.
+    """Return what `check_coherence` compares: each wheel with all it needs, directly or through others of ``wheels``.
 
     A wheel whose directories all belong to one that it needs completes that one, as the kernels of one GPU do.
     """
@@ -55,7 +55,7 @@ def carriers_of(wheels: Sequence[WheelFacts]) -> list[Carrier]:
 
 
 def _needed(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> tuple[str, ...]:
-    """Follow requirements, with the extras that each asks for, through all given wheels."""
+    """Follow requirements, with the extras that each asks for, through all given wheels and no further."""
     reached: set[tuple[str, frozenset[str]]] = set()
     waiting = [(wheel.name, frozenset[str]())]
     while waiting:
@@ -63,8 +63,8 @@ def _needed(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> tuple[str, ...
         for requirement in _requirements(by_name[name], extras):
             step = (canonicalize_name(requirement.name), frozenset(requirement.extras))
             if step not in reached and step[0] in by_name:
-                reached.add(step)
                 waiting.append(step)
+            reached.add(step)
     return tuple(sorted({name for name, _ in reached} - {wheel.name}))
 
 
