@@ -180,6 +180,32 @@ def test_bundles_are_told_apart_with_their_targets() -> None:
     assert packed.targets == report.targets
 
 
+@pytest.mark.parametrize(
+    ("file", "compiler"),
+    [
+        ("v19/libtwo.plain.so", "Debian clang version 19.1.7 (3~deb12u1)"),
+        ("v22/libtwo.plain.so", "Debian clang version 22.1.8 (1~deb12u1)"),
+        ("v22/libtwo.ccob.so", "Debian clang version 22.1.8 (1~deb12u1)"),
+    ],
+)
+def test_code_objects_tell_their_compiler(file: str, compiler: str) -> None:
+    report = read_device_report(memoryview((FIXTURES / file).read_bytes()), name=file)
+    assert report is not None
+    assert report.compilers == ((compiler,),)
+
+
+@pytest.mark.parametrize(
+    ("versions", "found"),
+    [(("v22", "v22"), []), (("v19", "v22"), ["device-compilers"])],
+    ids=["one compiler", "two compilers"],
+)
+def test_real_files_of_two_compilers_are_told(tmp_path: Path, versions: tuple[str, str], found: list[str]) -> None:
+    files = {f"demo/{i}.so": FIXTURES / version / "libtwo.plain.so" for i, version in enumerate(versions)}
+    wheel = make_wheel(tmp_path, "demo", files)
+    report = audit(read_tree([wheel]), Configuration(select=("device-compilers", "host-compiler")))
+    assert [finding.rule for finding in report.findings] == found
+
+
 def test_a_file_without_device_code_has_no_report() -> None:
     assert read_device_report(memoryview((FIXTURES / "elf/libplain.so").read_bytes()), name="x") is None
 

@@ -315,9 +315,12 @@ BREACHES: dict[str, tuple[Tree, str, str, dict[str, object]]] = {
         {},
     ),
     "device-compilers": (
-        one(library("demo/a.so", compilers=(AMD_22,)), library("demo/b.so", compilers=(AMD_23,))),
+        one(
+            library("demo/a.so", device=code(("gfx906",), compilers=((AMD_22,),))),
+            library("demo/b.so", device=code(("gfx906",), compilers=((AMD_23,),))),
+        ),
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
-        f"holds code of 2 AMD compilers: {AMD_22} in demo/a.so; {AMD_23} in demo/b.so",
+        f"holds device code of 2 compilers: {AMD_22} in demo/a.so; {AMD_23} in demo/b.so",
         {},
     ),
     "host-compiler": (
@@ -579,6 +582,42 @@ def test_record_has_to_match_the_files() -> None:
         "RECORD has another hash for demo/a.py",
         "RECORD lists demo/gone.py, which is absent",
     ]
+
+
+@pytest.mark.parametrize(
+    ("host", "device", "found"),
+    [
+        ((AMD_22,), ((AMD_22,),), []),
+        ((AMD_22, "GCC: (Debian 12.2.0) 12.2.0"), ((AMD_22,),), []),
+        (("clang version 18.1.8", AMD_22), (), [f"clang version 18.1.8 beside device code of {AMD_22}"]),
+        (("GCC: (GNU) 12.2.0",), ((AMD_22,),), [f"GCC: (GNU) 12.2.0 beside device code of {AMD_22}"]),
+        ((AMD_22,), ((AMD_23,),), [f"{AMD_22} beside device code of {AMD_23}"]),
+        ((), ((AMD_23,),), []),
+        (("Linker: LLD 18.1.8",), ((AMD_23,),), []),
+        (("clang version 18.1.8",), (), []),
+    ],
+    ids=["one", "start files", "told by the host code", "GCC alone", "two of AMD", "stripped", "linker", "unknown"],
+)
+def test_host_code_is_compared_with_what_code_objects_name(
+    host: tuple[str, ...], device: tuple[tuple[str, ...], ...], found: list[str]
+) -> None:
+    file = library("demo/a.so", compilers=host, device=code(("gfx906",), compilers=device))
+    findings = find(one(file), select=("host-compiler",))
+    assert [finding.found for finding in findings] == [f"has host code of {text}" for text in found]
+
+
+def test_the_compiler_of_device_libraries_is_no_second_one() -> None:
+    file = library("demo/a.so", device=code(("gfx906",), compilers=((AMD_22, AMD_23), (AMD_23,))))
+    assert find(one(file), select=("device-compilers",)) == []
+
+
+def test_device_code_is_compared_with_that_of_the_sdk_at_hand() -> None:
+    sdk = library("_rocm_sdk_core/lib/libx.so", device=code(("gfx906",), compilers=((AMD_23,),)))
+    own = library("demo/a.so", device=code(("gfx906",), compilers=((AMD_22,),)))
+    (finding,) = find(tree((USES_CORE, [own]), (CORE, [sdk])), select=("device-compilers",))
+    assert finding.found == f"holds device code of {AMD_22} in demo/a.so; the SDK's is of {AMD_23}"
+    same = msgspec.structs.replace(own, device=sdk.device)
+    assert find(tree((USES_CORE, [same]), (CORE, [sdk])), select=("device-compilers",)) == []
 
 
 def test_context_is_not_audited_itself() -> None:

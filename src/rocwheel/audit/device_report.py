@@ -10,7 +10,9 @@ from rocwheel.binary.bundle_sequence import iter_entry
 from rocwheel.binary.code_object import is_code_object, read_code_object
 from rocwheel.binary.device_code import read_device_code
 from rocwheel.binary.device_error import Place
+from rocwheel.binary.elf_traits import is_linker, read_compilers
 from rocwheel.binary.kernel_metadata import TARGET_KEY, iter_metadata_notes
+from rocwheel.errors import InputError
 from rocwheel.files import release_pages
 
 if TYPE_CHECKING:
@@ -43,6 +45,11 @@ class DeviceReport(msgspec.Struct, frozen=True):
     """The code object versions, sorted; of compressed bundles only of those that decompress to at most 64 MiB."""
     faults: tuple[str, ...] = ()
     is_code_object: bool = False
+    compilers: tuple[tuple[str, ...], ...] = ()
+    """What each code object names as its compilers in ``.comment``, each set once; of the same ones as ``versions``.
+
+    One that was linked with device libraries also names the compiler of these.
+    """
 
 
 def read_device_report(data: memoryview, *, name: str) -> DeviceReport | None:
@@ -51,20 +58,35 @@ def read_device_report(data: memoryview, *, name: str) -> DeviceReport | None:
     if code is None:
         return None
     if code.code_object is not None:
-        faults = tuple(_faults(data, code.code_object, Place(name)))
-        target = (str(code.code_object.target),) if code.code_object.target else ()
-        return DeviceReport((), target, (code.code_object.version,), faults, is_code_object=True)
+        return _report_on_code_object(data, code.code_object, name)
     view = code.view(data)
-    bundles, versions, faults_found = [], set(), []
+    bundles, versions, faults_found, compilers = [], set(), [], list[tuple[str, ...]]()
     for bundle in code.iter_bundles(data):
         bundles.append(AuditedBundle(tuple(map(str, bundle.targets)), bundle.size, bundle.compressed is not None))
         for payload in _payloads(view, bundle):
             found = read_code_object(payload, place=bundle.place)
             versions.add(found.version)
             faults_found += list(_faults(payload, found, bundle.place))
+            compilers += _compilers(payload, name)
         release_pages(data)
     targets = tuple(dict.fromkeys(target for bundle in bundles for target in bundle.targets))
-    return DeviceReport(tuple(bundles), targets, tuple(sorted(versions)), tuple(dict.fromkeys(faults_found)))
+    return DeviceReport(
+        tuple(bundles),
+        targets,
+        tuple(sorted(versions)),
+        tuple(dict.fromkeys(faults_found)),
+        compilers=tuple(dict.fromkeys(compilers)),
+    )
+
+
+def _report_on_code_object(data: memoryview, code: CodeObject, name: str) -> DeviceReport:
+    return DeviceReport(
+        targets=(str(code.target),) if code.target else (),
+        versions=(code.version,),
+        faults=tuple(_faults(data, code, Place(name))),
+        is_code_object=True,
+        compilers=tuple(_compilers(data, name)),
+    )
 
 
 def _payloads(view: memoryview, bundle: Bundle) -> Iterator[memoryview]:
@@ -75,6 +97,15 @@ def _payloads(view: memoryview, bundle: Bundle) -> Iterator[memoryview]:
         payload = memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
         if is_code_object(payload):
             yield payload
+
+
+def _compilers(payload: memoryview, name: str) -> list[tuple[str, ...]]:
+    """Return the set of compilers that a code object names, the linker left out; none where it has no such section."""
+    try:
+        found = sorted(text for text in read_compilers(payload, name=name) if not is_linker(text))
+    except InputError:
+        return []
+    return [tuple(found)] if found else []
 
 
 def _faults(data: memoryview, code: CodeObject, place: Place) -> Iterator[str]:

@@ -11,7 +11,7 @@ from rocwheel.binary.elf_linkage import Linkage, read_linkage
 from rocwheel.binary.elf_sections import SHT_NOBITS, read_section_table
 from rocwheel.binary.elf_symbols import SymbolReader
 
-__all__ = ["ElfTraits", "read_elf_traits"]
+__all__ = ["ElfTraits", "is_linker", "read_compilers", "read_elf_traits"]
 
 _PT_GNU_STACK = 0x6474E551
 _DT_TEXTREL, _DT_FLAGS, _DF_TEXTREL = 22, 30, 4
@@ -44,6 +44,20 @@ def read_elf_traits(data: Buffer, *, name: str) -> ElfTraits:
             has_writable_code=any(s.type == PT_LOAD and s.flags & PF_W and s.flags & PF_X for s in segments),
         )
         return _with_dynamic_traits(source, segments, traits)
+
+
+def is_linker(text: str) -> bool:
+    """Tell whether a text of ``.comment`` names a linker: ``Linker: LLD 19.1.7``, ``mold 2.30.0``, ``GNU gold``."""
+    return text.startswith(("Linker:", "mold ", "GNU gold"))
+
+
+def read_compilers(data: Buffer, *, name: str) -> tuple[str, ...]:
+    """Return what the ``.comment`` section of an ELF file for any machine names: its compilers, and its linker.
+
+    None where it was stripped of that section. Raises `ElfError` when the section headers are damaged.
+    """
+    with memoryview(data) as view:
+        return _read_comment(ElfBytes(view, name))
 
 
 def _with_dynamic_traits(source: ElfBytes, segments: tuple[Segment, ...], traits: ElfTraits) -> ElfTraits:

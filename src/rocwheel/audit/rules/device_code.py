@@ -9,9 +9,10 @@ from packaging.version import InvalidVersion, Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.bundle_readers import reader_of
+from rocwheel.binary.elf_traits import is_linker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rocwheel.audit.subject import Subject
     from rocwheel.audit.tree import Distribution, InstalledFile
@@ -22,7 +23,7 @@ _SHOWN = 3
 _WORTH_COMPRESSING = 1 << 20
 _COMMON_VERSION = 2
 _RECENT = Version("7.0")
-_AMD_CLANG = re.compile(r"AMD clang version \S+(?: \((?P<origin>[^)]*)\))?")
+_AMD_CLANG = re.compile(r"AMD clang version ")
 _DEVICE_NAME = re.compile(r".*-device-(?P<target>gfx[0-9a-f]+)")
 
 
@@ -90,27 +91,58 @@ def _faults(subject: Subject) -> Iterator[Evidence]:
             yield Evidence(file.source, fault)
 
 
+def _device_compilers(file: InstalledFile) -> list[tuple[str, ...]]:
+    """Return what compiled a file's device code, a set for each kind of code object.
+
+    Code objects tell themselves, unless they were stripped or lie in a large compressed bundle. Else AMD's compilers
+    that the host code names stand for them: ``hipcc`` compiles both halves of a source with one.
+    """
+    if file.device is None:
+        return []
+    return list(file.device.compilers) or [(c,) for c in _host_compilers_of(file) if _AMD_CLANG.match(c)]
+
+
+def _host_compilers_of(file: InstalledFile) -> list[str]:
+    return [c for c in file.traits.compilers if not is_linker(c)] if file.traits else []
+
+
 def _compilers(subject: Subject) -> Iterator[Evidence]:
+    sdk = {owner.source for owner in subject.tree.distributions if owner.name.startswith("rocm-sdk-")}
+    of_sdk = _by_compiler(file for file in subject.tree.files if file.distribution in sdk)
     for owner in subject.tree.audited_distributions:
-        found: dict[str, InstalledFile] = {}
-        for file in subject.tree.audited:
-            if file.distribution == owner.source and file.traits is not None:
-                for compiler in file.traits.compilers:
-                    if _AMD_CLANG.match(compiler):
-                        found.setdefault(compiler, file)
-        if len(found) > 1:
-            listed = "; ".join(f"{compiler} in {file.path}" for compiler, file in sorted(found.items()))
-            yield Evidence(owner.label, f"holds code of {len(found)} AMD compilers: {listed}")
+        files = [file for file in subject.tree.audited if file.distribution == owner.source]
+        found = _by_compiler(files)
+        listed = "; ".join(f"{compiler} in {path}" for compiler, path in sorted(found.items()))
+        if found and not _common_compilers(files):
+            yield Evidence(owner.label, f"holds device code of {len(found)} compilers: {listed}")
+        elif found and of_sdk and not found.keys() & of_sdk.keys():
+            yield Evidence(owner.label, f"holds device code of {listed}; the SDK's is of {', '.join(sorted(of_sdk))}")
+
+
+def _by_compiler(files: Iterable[InstalledFile]) -> dict[str, str]:
+    """Return each compiler of device code with the path of a file that has code of it."""
+    found: dict[str, str] = {}
+    for file in files:
+        for names in _device_compilers(file):
+            found = dict.fromkeys(names, file.path) | found
+    return found
+
+
+def _common_compilers(files: Iterable[InstalledFile]) -> frozenset[str]:
+    """Return the compilers that all code objects name: others came along with device libraries."""
+    sets = [frozenset(names) for file in files for names in _device_compilers(file)]
+    return frozenset.intersection(*sets) if sets else frozenset()
 
 
 def _host_compilers(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
-        if file.device is None or file.traits is None:
-            continue
-        others = [c for c in file.traits.compilers if not _AMD_CLANG.match(c) and "inker" not in c]
-        amd = [c for c in file.traits.compilers if _AMD_CLANG.match(c)]
-        if others and amd and any("clang" in other for other in others):
-            yield Evidence(file.source, f"has host code of {others[0]} beside device code of {amd[0]}")
+        device = [compiler for names in _device_compilers(file) for compiler in names]
+        host = _host_compilers_of(file)
+        # GCC is in every file, by the start files of the C library: it tells only where there is nothing else.
+        clang = [compiler for compiler in host if "clang" in compiler]
+        others = [compiler for compiler in clang or host if compiler not in device]
+        if device and others:
+            yield Evidence(file.source, f"has host code of {others[0]} beside device code of {device[0]}")
 
 
 _BUILD = "Compile every source for the same list of targets (--offload-arch)."
@@ -150,7 +182,7 @@ RULES = (
     Rule(
         "device-compilers",
         Severity.WARNING,
-        "A package's device code comes from one compiler.",
+        "A package's device code comes from one compiler, that of the SDK at hand.",
         "Build all of it with the compiler of the SDK that it requires.",
         _compilers,
     ),
