@@ -129,6 +129,8 @@ def test_verbose_list_adds_machine_numbers_and_sources(run: Run) -> None:
         pytest.param(["gfx94X-dcgpu", "gfx906"], "gfx906\ngfx942\n", id="families to targets"),
         pytest.param(["gfx1010,gfx1011,gfx1012", "--to", "families"], "gfx101X-all\n", id="targets to families"),
         pytest.param(["official@6.4", "--to", "generics"], None, id="targets to generics"),
+        pytest.param(["--offload-arch=gfx942", "--offload-arch=gfx906"], "gfx906\ngfx942\n", id="pasted arguments"),
+        pytest.param(["-DGPU_TARGETS=gfx906;gfx942"], "gfx906\ngfx942\n", id="pasted setting"),
     ],
 )
 def test_expand(run: Run, arguments: list[str], expected: str | None) -> None:
@@ -163,6 +165,19 @@ def test_flags_are_ready_to_paste(run: Run) -> None:
         "--offload-arch=gfx90a:xnack+ --offload-arch=gfx1100\n",
         "",
     )
+
+
+def test_arguments_of_a_compiler_can_be_pasted_everywhere(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.hipfb").write_bytes(_bundle("gfx906"))
+    assert run("flags", "--for", "file-name", "--offload-arch=gfx90a:xnack+").stdout == "gfx90a-xnack+\n"
+    assert run("list", "--offload-arch=gfx906").stdout.splitlines()[1].startswith("gfx906 ")
+    assert run("runs-on", "--offload-arch=gfx906", tmp_path).status == 0
+
+
+def test_an_option_that_sets_no_targets_is_wrong_usage(run: Run) -> None:
+    finished = run("expand", "--no-offload-arch=gfx906")
+    assert finished.status == 2
+    assert "No such option: --no-offload-arch" in finished.stderr
 
 
 def test_flags_for_gentoo_take_optional_targets(run: Run) -> None:

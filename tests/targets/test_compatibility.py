@@ -149,6 +149,16 @@ def test_a_refusal_says_why(code: str, agent: str, expected: str) -> None:
     assert explain(_id(code), _id(agent)) == expected
 
 
+def test_code_that_only_a_new_name_makes_run_is_refused_with_the_command_for_it() -> None:
+    expected = "code that the GPU can run, but takes under its own name alone: device retarget gfx1012=gfx1011"
+    assert {explain(_id("gfx1012"), _id("gfx1011"), runtime) for runtime in Runtime} == {expected}
+
+
+def test_an_extended_runtime_refuses_similar_code_for_its_features() -> None:
+    expected = "needs xnack on, the GPU has it off"
+    assert explain(_id("gfx900:xnack+"), _id("gfx902:xnack-"), Runtime.EXTENDED) == expected
+
+
 @pytest.mark.parametrize(
     ("codes", "wanted", "expected"),
     [

@@ -59,10 +59,19 @@ CLANG_16 = [row.name for row in load_catalog().processors.values() if row.llvm =
         pytest.param(Tool.DEBIAN, "X-ROCm-GPU-Architecture: gfx90a:xnack+ gfx1100\n", id="Debian"),
         pytest.param(Tool.RPM, "%rocm_gpu_list_default gfx90a:xnack+;gfx1100\n", id="RPM"),
         pytest.param(Tool.TARGET_LST, "gfx90a\ngfx1100\n", id="ROCM_TARGET_LST"),
+        pytest.param(Tool.FILE_NAME, "gfx90a-xnack+\ngfx1100\n", id="file names"),
     ],
 )
 def test_settings_of_a_tool(tool: Tool, expected: str) -> None:
     assert flags_for(tool, parse_target_set("gfx1100;gfx90a:xnack+")) == expected
+
+
+@pytest.mark.parametrize(
+    "tool", [Tool.CMAKE, Tool.HIP, Tool.TORCH, Tool.JAX, Tool.SPACK], ids=lambda tool: str(tool.value)
+)
+def test_the_settings_of_a_tool_read_back(tool: Tool) -> None:
+    targets = parse_target_set("gfx1100;gfx90a:xnack+;gfx9-4-generic")
+    assert parse_target_set(shlex.split(flags_for(tool, targets))) == targets
 
 
 def test_a_target_list_of_nothing_names_the_cpu_so_that_no_gpu_is_looked_for() -> None:

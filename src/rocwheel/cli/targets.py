@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from rocwheel.cli._app import app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
@@ -15,9 +16,9 @@ from rocwheel.targets.detection import native_targets
 from rocwheel.targets.flags import Tool, flags_for
 from rocwheel.targets.folding import fold_to_families, fold_to_generics
 from rocwheel.targets.listing import TargetRow, filter_rows, list_targets
-from rocwheel.targets.target_set import TargetSet, parse_target_set
+from rocwheel.targets.target_set import TargetSet, parse_target_set, strip_setting
 
-__all__ = ["Words", "print_target_set", "read_targets", "targets_app"]
+__all__ = ["TargetCommand", "Words", "print_target_set", "read_targets", "targets_app"]
 
 targets_app = typer.Typer(
     name="targets", help="GPU targets: which exist, who spells them how, what runs on which.", no_args_is_help=True
@@ -29,9 +30,17 @@ Words = Annotated[
     typer.Argument(
         metavar="TARGETS...",
         help="Target ids, generic processors, families, official@VERSION, supported@VERSION, extended@VERSION, "
-        "list@PACKAGER, all, native; in any spelling.",
+        "list@PACKAGER, all, native; in any spelling, also as --offload-arch=... or -DGPU_TARGETS=...",
     ),
 ]
+
+
+class TargetCommand(TyperCommand):
+    """A command that takes targets as they are pasted from a build, where they look like options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, of which ``-DGPU_TARGETS=gfx906`` stands for ``gfx906``."""
+        return super().parse_args(ctx, [strip_setting(argument) for argument in args])
 
 
 class Kind(str, Enum):
@@ -76,7 +85,7 @@ def print_target_set(form: str, words: Sequence[str], *, as_json: bool) -> None:
         typer.echo(word)
 
 
-@targets_app.command("list")
+@targets_app.command("list", cls=TargetCommand)
 def list_command(
     words: Annotated[list[str] | None, typer.Argument(metavar="[TARGETS]...", help="Only these.")] = None,
     *,
@@ -123,7 +132,7 @@ def _table(rows: list[TargetRow], *, verbose: bool) -> str:
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
-@targets_app.command()
+@targets_app.command(cls=TargetCommand)
 def expand(
     words: Words,
     to: Annotated[Form, typer.Option(help="Single targets, families that hold just these, or generic code.")] = (
@@ -146,7 +155,7 @@ def expand(
     print_target_set(to.value, lines, as_json=as_json)
 
 
-@targets_app.command()
+@targets_app.command(cls=TargetCommand)
 def flags(
     words: Words,
     tool: Annotated[Tool, typer.Option("--for", help="The tool to write the settings for.")],

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
-from rocwheel.cli.targets import print_target_set, read_targets, targets_app
+from rocwheel.cli.targets import TargetCommand, print_target_set, read_targets, targets_app
 from rocwheel.distributions.wheel_targets import read_wheel_facts
 from rocwheel.errors import InputError
 from rocwheel.targets.coherence import Carrier, CoherenceReport, check_coherence
@@ -102,7 +102,7 @@ def _coherence_lines(report: CoherenceReport, carriers: list[Carrier], *, quiet:
     ]
 
 
-@targets_app.command("runs-on")
+@targets_app.command("runs-on", cls=TargetCommand)
 def runs_on(
     gpu: Annotated[str, typer.Argument(metavar="GPU", help="A target, such as gfx90a:xnack-; or native.")],
     paths: Annotated[list[Path], typer.Argument(exists=True, metavar="PATH...", help="Binaries, or folders of them.")],

@@ -73,7 +73,8 @@ class CoherenceReport(msgspec.Struct, frozen=True):
 def check_coherence(carriers: Sequence[Carrier], required: Iterable[TargetId] = ()) -> CoherenceReport:
     """Compare each package with its dependencies, and each that has device code with ``required``.
 
-    When none has device code, each of them lacks what is required. A dependency that is not given is named, and nothing more. Raises `InputError` for a package that is given twice.
+    When none has device code, each of them lacks what is required. A dependency that is not given is named, and nothing
+    more. Raises `InputError` for a package that is given twice.
     """
     whole = _merge_parts(carriers)
     loaded = any(carrier.targets for carrier in whole.values())

@@ -17,7 +17,7 @@ import msgspec
 
 from rocwheel.binary.target_id import FEATURES, TargetId
 from rocwheel.targets.catalog import SPIRV, Generic, load_catalog
-from rocwheel.targets.code_rules import loads_when_patched
+from rocwheel.targets.code_rules import find_relabelling, loads_when_patched
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -78,9 +78,8 @@ def explain(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -
     how = fit(code, agent, runtime)
     if how is not Fit.NONE:
         return _REASONS[how]
-    if not _processor_suits(code.processor, agent.processor):
-        similar = loads_when_patched(code.processor, agent.processor)
-        return _REASONS[Fit.SIMILAR] if similar else "code for another processor"
+    if not _processor_suits(code.processor, agent.processor, runtime):
+        return _explain_other(code.processor, agent.processor)
     bound = [
         f"needs {name} {'on' if setting else 'off'}, the GPU has it {_WORDS[agent.features.get(name)]}"
         for name, setting in code.features.items()
@@ -89,8 +88,18 @@ def explain(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -
     return ", ".join(bound)
 
 
-def _processor_suits(code: str, agent: str) -> bool:
-    return code == agent or code in load_catalog().generics_of(agent)
+def _explain_other(code: str, agent: str) -> str:
+    if loads_when_patched(code, agent):
+        return _REASONS[Fit.SIMILAR]
+    if find_relabelling(code, agent):
+        return f"code that the GPU can run, but takes under its own name alone: device retarget {code}={agent}"
+    return "code for another processor"
+
+
+def _processor_suits(code: str, agent: str, runtime: Runtime) -> bool:
+    if code == agent or code in load_catalog().generics_of(agent):
+        return True
+    return runtime is Runtime.EXTENDED and loads_when_patched(code, agent)
 
 
 class Choice(msgspec.Struct, frozen=True):

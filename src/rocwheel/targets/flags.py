@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from rocwheel.targets.distributions import debian_field, gentoo_variables, rpm_macros
-from rocwheel.targets.spellings import spell_cmake, spell_commas, spell_lines, spell_offload_arch
+from rocwheel.targets.spellings import file_name_spelling, spell_cmake, spell_commas, spell_lines, spell_offload_arch
 
 if TYPE_CHECKING:
     from rocwheel.targets.target_set import TargetSet
@@ -16,7 +16,7 @@ __all__ = ["Tool", "flags_for"]
 
 
 class Tool(str, Enum):
-    """A tool that takes GPU targets."""
+    """A tool, or a kind of file, that takes GPU targets."""
 
     CMAKE = "cmake"
     HIP = "hip"
@@ -29,6 +29,7 @@ class Tool(str, Enum):
     DEBIAN = "debian"
     RPM = "rpm"
     TARGET_LST = "target-lst"
+    FILE_NAME = "file-name"
 
 
 def flags_for(tool: Tool, targets: TargetSet, optional: TargetSet | None = None) -> str:
@@ -58,6 +59,10 @@ def _nix(targets: TargetSet) -> str:
     return f"rocmPackages.clr.override {{ localGpuTargets = [ {words} ]; }}\n"
 
 
+def _file_names(targets: TargetSet) -> str:
+    return "".join(f"{file_name_spelling(target)}\n" for target in targets)
+
+
 _WRITERS = {
     Tool.CMAKE: _cmake,
     Tool.HIP: lambda targets: shlex.join(spell_offload_arch(targets)) + "\n",
@@ -69,4 +74,5 @@ _WRITERS = {
     Tool.DEBIAN: debian_field,
     Tool.RPM: rpm_macros,
     Tool.TARGET_LST: spell_lines,
+    Tool.FILE_NAME: _file_names,
 }

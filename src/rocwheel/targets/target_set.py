@@ -1,6 +1,7 @@
 """Sets of GPU targets: one grammar for target ids, generic processors, families, policies and this machine's GPUs.
 
-The words of a set are separated by ``;``, ``,`` or white space, and may each be led by ``--offload-arch=``:
+The words of a set are separated by ``;``, ``,`` or white space, and may be led by the setting that they were given to,
+``--offload-arch=`` or ``-DGPU_TARGETS=``:
 
 * a target id, ``gfx90a:xnack+``, a generic processor, ``gfx9-4-generic``, or SPIR-V, ``amdgcnspirv``;
 * a family, ``gfx94X-dcgpu``, with or without features for all of its targets;
@@ -39,13 +40,18 @@ if TYPE_CHECKING:
 
     from rocwheel.targets.catalog import Release
 
-__all__ = ["NATIVE", "TargetSet", "id_sort_key", "parse_known_target", "parse_target_set"]
+__all__ = ["NATIVE", "TargetSet", "id_sort_key", "parse_known_target", "parse_target_set", "strip_setting"]
 
 NATIVE = "native"
 """The word that stands for the GPUs of this machine."""
 
 _SEPARATORS = re.compile(r"[;,\s]+")
-_OFFLOAD_ARCH = "--offload-arch="
+_SETTING = re.compile(
+    r"(--offload-arch|(--|)amdgpu[-_]target|--rocm_amdgpu_targets|"
+    r"(-D|--(repo|action)_env=|)(CMAKE_HIP_ARCHITECTURES|(AMD)?GPU_TARGETS|TF_ROCM_AMDGPU_TARGETS|PYTORCH_ROCM_ARCH)"
+    r"(:[A-Z]+)?)="
+)
+"""What clang, older compilers and Spack, JAX, and CMake, Bazel or a shell set the targets by."""
 
 
 class TargetSet(msgspec.Struct, frozen=True):
@@ -125,9 +131,14 @@ def parse_target_set(
     return TargetSet.of(ids, source=source)
 
 
+def strip_setting(text: str) -> str:
+    """Return the targets that ``-DGPU_TARGETS=gfx906`` or another tool's setting names; other text as it is."""
+    return text[match.end() :] if (match := _SETTING.match(text)) else text
+
+
 def _split_words(text: str) -> list[str]:
-    """Split text in any spelling into its words, without separators and ``--offload-arch=``."""
-    words = (word.removeprefix(_OFFLOAD_ARCH) for word in _SEPARATORS.split(text))
+    """Split text in any spelling into its words, without separators and settings."""
+    words = map(strip_setting, _SEPARATORS.split(text))
     return [word for word in words if word]
 
 
