@@ -43,12 +43,16 @@ class DeviceCode(msgspec.Struct, frozen=True):
         """Return the bytes in which the bundles lie out of the file's."""
         return data[self.section[0] : sum(self.section)]
 
-    def iter_bundles(self, data: memoryview) -> Iterator[Bundle]:
-        """Give the bundles, whose ``start`` counts from the beginning of `view`; none for a code object by itself."""
+    def iter_bundles(self, data: memoryview, *, strict: bool = True) -> Iterator[Bundle]:
+        """Give the bundles, whose ``start`` counts from the beginning of `view`; none for a code object by itself.
+
+        Raises `DeviceCodeError` for damaged bundles and, unless told not to be ``strict``, for wrappers that point to
+        none.
+        """
         if self.code_object is not None:
             return iter(())
         if self.fat_binary is not None:
-            return self.fat_binary.iter_bundles(data)
+            return self.fat_binary.iter_bundles(data, strict=strict)
         return iter_bundles(data, name=self.name)
 
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.ar_archive import is_ar_archive, iter_ar_members
-from rocwheel.binary.code_object import is_code_object, read_code_object
-from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT, decompress_bundle, measure_entries
 from rocwheel.binary.device_code import DeviceCode, read_device_code
 from rocwheel.binary.device_error import Place
 from rocwheel.binary.kernel_metadata import count_kernels
 from rocwheel.binary.machine import find_illegal
 from rocwheel.binary.offload_image import read_offload_images
+from rocwheel.binary.payload_facts import read_payload_facts
 from rocwheel.errors import InputError
 from rocwheel.files import FileRange, release_pages
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.bundle_sequence import Bundle
-    from rocwheel.binary.offload_bundle import BundleEntry
 
 __all__ = [
     "BundleFacts",
@@ -36,8 +34,6 @@ __all__ = [
 ]
 
 _HOST = "host"
-_FEATURES_TOLD_FROM = 4
-"""The code object version whose ``e_flags`` tell features that are off from those that are left open."""
 
 
 class EntryFacts(msgspec.Struct, frozen=True):
@@ -170,7 +166,7 @@ def _read_bundles(data: memoryview, code: DeviceCode, *, deep: bool) -> DeviceFa
     view = code.view(data)
     bundles: list[BundleFacts] = []
     problems: list[str] = []
-    for bundle in code.iter_bundles(data):
+    for bundle in code.iter_bundles(data, strict=False):
         problems += bundle.find_problems()
         facts, found = _bundle_facts(view, bundle, deep=deep)
         bundles.append(facts)
@@ -183,24 +179,21 @@ def _read_bundles(data: memoryview, code: DeviceCode, *, deep: bool) -> DeviceFa
         if rest and last.version:
             problems.append(f"{code.name}: {rest} bytes follow the compressed bundle, which LLVM's bundler refuses")
         return DeviceFacts(container="bundles", bundles=tuple(bundles), problems=tuple(problems))
+    problems += fat.find_problems(bundle.offset for bundle in bundles)
     container = "kpacked fat binary" if fat.is_kpacked else "fat binary"
     return DeviceFacts(
         container=container, wrappers=len(fat.wrappers), bundles=tuple(bundles), problems=tuple(problems)
     )
 
 
-def _bundle_facts(view: memoryview, bundle: Bundle, *, deep: bool) -> tuple[BundleFacts, list[str]]:
-    raw, stored, problems = _decompressed(view, bundle, deep=deep)
+def _bundle_facts(view: memoryview, bundle: Bundle, *, deep: bool) -> tuple[BundleFacts, tuple[str, ...]]:
+    payloads = read_payload_facts(view, bundle, deep=deep)
     entries, hosts = [], []
-    for number, entry in enumerate(bundle.plain.entries):
+    for entry, stored, kernels in zip(bundle.plain.entries, payloads.stored, payloads.kernels, strict=True):
         if entry.id.is_host:
-            hosts.append(EntryFacts(entry.spelling, _HOST, entry.size, stored[number] if stored else None))
-            continue
-        payload = None if raw is None else raw[entry.offset : entry.stop]
-        kernels, problem = (None, None) if payload is None else _read_payload(payload, entry, bundle.place)
-        size = stored[number] if stored else None
-        entries.append(EntryFacts(entry.spelling, str(entry.target), entry.size, size, kernels))
-        problems += [problem] if problem else []
+            hosts.append(EntryFacts(entry.spelling, _HOST, entry.size, stored))
+        else:
+            entries.append(EntryFacts(entry.spelling, str(entry.target), entry.size, stored, kernels))
     facts = BundleFacts(
         number=bundle.place.bundle or 0,
         offset=bundle.place.offset,
@@ -211,35 +204,7 @@ def _bundle_facts(view: memoryview, bundle: Bundle, *, deep: bool) -> tuple[Bund
         hosts=tuple(hosts),
         entries=tuple(entries),
     )
-    return facts, problems
-
-
-def _decompressed(
-    view: memoryview, bundle: Bundle, *, deep: bool
-) -> tuple[memoryview | None, list[int] | None, list[str]]:
-    """Return the plain bundle and what each entry takes in the file, as far as they are to be known, and problems."""
-    if bundle.compressed is None:
-        return view[bundle.start : bundle.stop], [entry.size for entry in bundle.plain.entries], []
-    if not deep:
-        return None, None, []
-    if bundle.raw_size > RAW_SIZE_LIMIT:
-        found = f"it holds {bundle.raw_size} bytes, which are not read: at most {RAW_SIZE_LIMIT} are"
-        return None, None, [f"{bundle.place}: {found}"]
-    rest = view[bundle.start :]
-    raw, wrong_hash = decompress_bundle(rest, bundle.compressed, place=bundle.place)
-    stored = measure_entries(rest, bundle.compressed, bundle.plain, place=bundle.place)
-    return raw, stored, [f"{bundle.place}: {wrong_hash.found}"] if wrong_hash else []
-
-
-def _read_payload(payload: memoryview, entry: BundleEntry, place: Place) -> tuple[int | None, str | None]:
-    """Count the kernels of a payload, none when it is bitcode or SPIR-V, and tell whether it is for another target."""
-    if not is_code_object(payload):
-        return None, None
-    code = read_code_object(payload, place=place)
-    problem = None
-    if code.version >= _FEATURES_TOLD_FROM and code.target not in {None, entry.target}:
-        problem = f"{place}: the entry {entry.spelling!r} holds code for {code.target}"
-    return count_kernels(payload, code, place=place), problem
+    return facts, payloads.problems
 
 
 def summarize_targets(facts: DeviceFacts) -> tuple[TargetFacts, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundle_sequence import iter_bundles
+from rocwheel.binary.bundle_sequence import is_bundle, iter_bundles
 from rocwheel.binary.device_error import DeviceCodeError, Place
 from rocwheel.binary.elf_bytes import ElfBytes
 from rocwheel.binary.elf_header import read_header
@@ -21,7 +21,7 @@ from rocwheel.binary.elf_sections import SHT_NOBITS, Section, read_section_table
 from rocwheel.binary.pointer import Pointer, resolve_pointers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rocwheel.binary.bundle_sequence import Bundle
     from rocwheel.binary.elf_header import Header
@@ -81,21 +81,41 @@ class FatBinary(msgspec.Struct, frozen=True):
         """Return the section's bytes out of the file's."""
         return data[self.section.offset : self.section.offset + self.section.size]
 
-    def iter_bundles(self, data: memoryview) -> Iterator[Bundle]:
+    def iter_bundles(self, data: memoryview, *, strict: bool = True) -> Iterator[Bundle]:
         """Give every bundle of the section; their ``start`` counts from the section's.
 
-        Raises `DeviceCodeError` for damaged bundles, and for wrappers that point to none.
+        Raises `DeviceCodeError` for damaged bundles, and for wrappers that point to none; the latter are left to
+        `find_problems` when not ``strict``.
         """
         if self.is_kpacked:
             return
-        starts = self.starts
+        view = self.view(data)
+        starts = self.starts if strict else self._true_starts(view)
         missing = dict.fromkeys(starts)
-        for bundle in iter_bundles(self.view(data), name=self.name, base=self.section.offset, starts=starts):
+        for bundle in iter_bundles(view, name=self.name, base=self.section.offset, starts=starts):
             missing.pop(bundle.start, None)
             yield bundle
-        if missing:
+        if missing and strict:
             start = self.section.offset + next(iter(missing))
             raise DeviceCodeError(Place(self.name, start), "a wrapper points here", expected="the start of a bundle")
+
+    def _true_starts(self, view: memoryview) -> tuple[int, ...]:
+        starts = {wrapper.pointer.target - self.section.address for wrapper in self.wrappers}
+        return tuple(sorted(start for start in starts if 0 <= start < len(view) and is_bundle(view[start:])))
+
+    def find_problems(self, offsets: Iterable[int]) -> tuple[str, ...]:
+        """Tell which wrappers point at none of the bundles, given by their file ``offsets``, each led by the place.
+
+        A runtime would crash, or refuse the library, when that is loaded.
+        """
+        if self.is_kpacked:
+            return ()
+        addresses = {offset - self.section.offset + self.section.address for offset in offsets}
+        pointers = [(wrapper.offset, wrapper.pointer.target) for wrapper in self.wrappers]
+        astray = [(at, target) for at, target in pointers if target not in addresses]
+        return tuple(
+            f"{self.name}: wrapper at {at:#x} points at no bundle (but at address {target:#x})" for at, target in astray
+        )
 
 
 def read_fat_binary(data: memoryview, *, name: str) -> FatBinary | None:
