@@ -47,6 +47,7 @@ bench: setup     ## the benchmarks; prints tables
 
 corpus: setup    ## the long run: every ELF file of this machine and of LLVM 15, and published wheels
 	bash scripts/fetch_wheel_corpus.sh
+	if command -v npm > /dev/null; then bash scripts/fetch_sarif_schema.sh; fi
 	bash scripts/install-debian-packages.sh
 	$(BIN)/python -m pytest -n 2 -m corpus
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import rocwheel
 from rocwheel.audit.rules import ALL_RULES
@@ -18,7 +19,7 @@ _PAGE = "https://rocwheel.readthedocs.io/audit/"
 
 
 def to_sarif(report: AuditReport) -> dict[str, Any]:
-    """Return one run with the checked rules and a result for each finding."""
+    """Return one run with the checked rules and a result for each finding; places are relative URIs, or paths."""
     rules = [rule for rule in ALL_RULES if rule.name in report.rules]
     index = {rule.name: number for number, rule in enumerate(rules)}
     driver = {
@@ -49,6 +50,6 @@ def _result(finding: Finding, index: int) -> dict[str, Any]:
         "ruleIndex": index,
         "level": finding.severity.value,
         "message": {"text": f"{member or archive} {finding.found}. {finding.remedy}"},
-        "locations": [{"physicalLocation": {"artifactLocation": {"uri": archive}}, "logicalLocations": logical}],
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": quote(archive)}}, "logicalLocations": logical}],
         "partialFingerprints": {"rocwheel/1": finding.fingerprint},
     }

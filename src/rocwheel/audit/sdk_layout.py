@@ -13,15 +13,22 @@ from rocwheel.tables import read_table
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["SdkFolder", "find_sdk_library", "other_versions", "sdk_folders", "short_name"]
+__all__ = ["SdkFolder", "find_sdk_library", "other_versions", "sdk_folders", "sdk_search_folders", "short_name"]
 
 
-class SdkFolder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SdkFolder(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
     """A folder of a distribution, relative to site-packages, with the SONAMEs of the libraries in it."""
 
     distribution: str
     folder: str
     libraries: tuple[str, ...]
+    per_family: bool = False
+    """Whether an SDK in the per-family layout has a distribution and a folder of this kind for each target family."""
+
+    def of_family(self, family: str) -> str:
+        """Return the folder in the packages for ``family``; the neutral one's where that is empty."""
+        top, _, rest = self.folder.partition("/")
+        return f"{top}_{family.replace('-', '_')}/{rest}" if self.per_family and family else self.folder
 
 
 class _Layout(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
@@ -37,6 +44,14 @@ def _layout() -> _Layout:
 def sdk_folders() -> tuple[SdkFolder, ...]:
     """Return the layout in the file beside this module, in the order in which run paths name the folders."""
     return _layout().folders
+
+
+def sdk_search_folders(family: str = "") -> tuple[str, ...]:
+    """Return the folders in site-packages that a framework's libraries may lead their run paths to, in order.
+
+    ``family`` names the packages of one target family, for an SDK in the per-family layout.
+    """
+    return tuple(folder.of_family(family) for folder in sdk_folders())
 
 
 def short_name(soname: str) -> str | None:

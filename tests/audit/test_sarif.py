@@ -1,0 +1,50 @@
+"""SARIF that code scanning services take, by the schema of OASIS."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+
+from rocwheel.audit.auditing import audit
+from rocwheel.audit.configuration import Configuration
+from rocwheel.audit.rules import ALL_RULES
+from rocwheel.audit.sarif import to_sarif
+from rocwheel.audit.tree import Tree
+from tests.audit.test_rules import BREACHES
+from tests.audit.trees import library, package, tree
+
+SCHEMA = Path(__file__).parents[2] / ".cache/sarif-2.1.0.json"
+
+
+def sarif(audited: Tree, **settings: Any) -> dict[str, Any]:
+    return dict(json.loads(msgspec.json.encode(to_sarif(audit(audited, Configuration(**settings))))))
+
+
+@pytest.mark.skipif(not SCHEMA.exists(), reason="needs the schema: run scripts/fetch_sarif_schema.sh")
+@pytest.mark.parametrize("rule", BREACHES)
+def test_findings_of_every_rule_are_valid(rule: str) -> None:
+    audited, _, _, settings = BREACHES[rule]
+    document = sarif(audited, **settings)
+    jsonschema.Draft4Validator(json.loads(SCHEMA.read_text())).validate(document)
+    assert {result["ruleId"] for result in document["runs"][0]["results"]} == {rule}
+
+
+def test_every_rule_is_described() -> None:
+    rules = sarif(tree((package(), [])))["runs"][0]["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == [rule.name for rule in ALL_RULES]
+
+
+def test_places_are_uris() -> None:
+    audited = tree((package(), [library("demo/a.so", runpath="lib")]))
+    owner = msgspec.structs.replace(audited.distributions[0], source="my dist/a#1.whl")
+    files = tuple(msgspec.structs.replace(f, distribution=owner.source, source=f"{owner.source}!{f.path}")
+                  for f in audited.files)  # fmt: skip
+    (result,) = sarif(Tree((owner,), files), select=("run-path-relative",))["runs"][0]["results"]
+    (location,) = result["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "my%20dist/a%231.whl"
+    assert location["logicalLocations"] == [{"fullyQualifiedName": "demo/a.so", "kind": "member"}]
