@@ -1,11 +1,43 @@
 #!/bin/sh
-# Unpack AMD's comgr and a library of 1.3 GB from Debian 12 into .cache/, for the tests and benchmarks of device code.
+# Unpack AMD's comgr of two releases, and a library of 1.3 GB, from Debian into .cache/, for the tests and benchmarks of
+# device code. The later comgr comes with all libraries that it needs: it is loaded by their loader.
 set -eu
-cache=$(dirname "$0")/../.cache
-for package in libamd-comgr2 librocsparse0; do
-    [ -d "$cache/$package" ] && continue
-    mkdir -p "$cache/debs"
-    (cd "$cache/debs" && { ls "${package}"_*.deb >/dev/null 2>&1 || apt-get download "$package"; })
-    dpkg-deb -x "$cache"/debs/"${package}"_*.deb "$cache/$package.part"
-    mv "$cache/$package.part" "$cache/$package"
-done
+cache=$(cd "$(dirname "$0")/.." && mkdir -p .cache && cd .cache && pwd)
+
+fetch() { # fetch FOLDER PACKAGE...: unpack packages into one folder, unless it is there
+    folder=$cache/$1
+    shift
+    [ -d "$folder" ] && return
+    mkdir -p "$cache/debs" "$folder.part"
+    for package in "$@"; do
+        (cd "$cache/debs" && { ls "${package}"_*.deb >/dev/null 2>&1 || apt-get download "$package"; })
+        dpkg-deb -x "$cache"/debs/"${package}"_*.deb "$folder.part"
+    done
+    mv "$folder.part" "$folder"
+}
+
+fetch libamd-comgr2 libamd-comgr2
+fetch librocsparse0 librocsparse0
+
+[ -d "$cache/comgr" ] && exit
+apt=$cache/comgr-apt
+mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$apt/state"
+: >"$apt/state/status"
+mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep '/debian/$' | head -n 1)
+echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >"$apt/sources.list"
+cat >"$apt/apt.conf" <<END
+Dir::Etc::sourcelist "$apt/sources.list";
+Dir::Etc::sourceparts "/dev/null";
+Dir::State "$apt/state";
+Dir::State::Lists "$apt/lists";
+Dir::State::status "$apt/state/status";
+Dir::Cache "$apt";
+END
+APT_CONFIG=$apt/apt.conf
+export APT_CONFIG
+apt-get update
+cache=$apt
+fetch comgr libamd-comgr3 libc6 libgcc-s1 libllvm21 libstdc++6 libzstd1 zlib1g libedit2 libffi8 libtinfo6 libxml2-16 \
+    libz3-4 libbsd0 libmd0
+mv "$apt/comgr" "${apt%-apt}"
+rm -r "$apt"

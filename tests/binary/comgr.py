@@ -1,74 +1,82 @@
-"""AMD's code object manager through ctypes: what an unmodified runtime asks of bundles and code objects."""
+"""AMD's code object managers, of two releases: what an unmodified runtime asks of bundles and code objects."""
 
 from __future__ import annotations
 
-import ctypes
-from contextlib import contextmanager
+import base64
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+import msgspec
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.binary.comgr_calls import ComgrCalls
 
-EXECUTABLE, FATBIN = 0x8, 0x10
 _CACHE = Path(__file__).parents[2] / ".cache"
+_CALLS = Path(__file__).with_name("comgr_calls.py")
+_PYTHON = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
 
 
-class _Data(ctypes.Structure):
-    _fields_ = (("handle", ctypes.c_uint64),)
+class LaterComgr(msgspec.Struct, frozen=True):
+    """The functions of `ComgrCalls`, called in another process, which has the C library that this comgr needs."""
 
+    command: tuple[str, ...]
 
-class _CodeObjectInfo(ctypes.Structure):
-    _fields_ = (("isa", ctypes.c_char_p), ("size", ctypes.c_size_t), ("offset", ctypes.c_uint64))
-
-
-class Comgr:
-    """The few functions of libamd_comgr that HIP calls to load code."""
-
-    def __init__(self, path: Path) -> None:
-        self._library = ctypes.CDLL(str(path))
-        self._library.amd_comgr_set_data.argtypes = [_Data, ctypes.c_size_t, ctypes.c_char_p]
-        self._library.amd_comgr_release_data.argtypes = [_Data]
-        self._library.amd_comgr_get_data_isa_name.argtypes = [_Data, ctypes.POINTER(ctypes.c_size_t), ctypes.c_char_p]
-        self._library.amd_comgr_lookup_code_object.argtypes = [_Data, ctypes.c_void_p, ctypes.c_size_t]
+    def version(self) -> list[int]:
+        """Return the two numbers of the interface's version."""
+        return list(self._call("version", None))
 
     def isa_name(self, code_object: bytes) -> str:
         """Return the ISA that the code object is for."""
-        with self._data(EXECUTABLE, code_object) as data:
-            size = ctypes.c_size_t()
-            self._call("amd_comgr_get_data_isa_name", data, ctypes.byref(size), None)
-            name = ctypes.create_string_buffer(size.value)
-            self._call("amd_comgr_get_data_isa_name", data, ctypes.byref(size), name)
-            return name.value.decode()
+        return str(self._call("isa_name", code_object))
 
-    def look_up(self, bundle: bytes, isa: str) -> tuple[int, int]:
+    def kernels(self, code_object: bytes) -> int:
+        """Return the number of kernels in the metadata of the code object."""
+        return int(self._call("kernels", code_object))
+
+    def look_up(self, bundle: bytes, isa: str) -> list[int]:
         """Return offset and size of the code for an ISA in a plain bundle; zeros if there is none."""
-        with self._data(FATBIN, bundle) as data:
-            query = _CodeObjectInfo(isa.encode(), 0, 0)
-            self._call("amd_comgr_lookup_code_object", data, ctypes.byref(query), 1)
-            return query.offset, query.size
+        return list(self._call("look_up", bundle, isa))
 
-    @contextmanager
-    def _data(self, kind: int, content: bytes) -> Iterator[_Data]:
-        data = _Data()
-        self._call("amd_comgr_create_data", kind, ctypes.byref(data))
-        self._call("amd_comgr_set_data", data, len(content), content)
-        yield data
-        self._call("amd_comgr_release_data", data)
+    def unbundle(self, bundle: bytes, isas: list[str]) -> list[bytes]:
+        """Return the code for each ISA in a bundle, compressed or not; nothing where there is none."""
+        return [base64.b64decode(code) for code in self._call("unbundle", bundle, isas)]
 
-    def _call(self, function: str, *arguments: object) -> None:
-        status = getattr(self._library, function)(*arguments)
-        assert status == 0, f"{function} returned {status}"
+    def _call(self, function: str, data: bytes | None, *arguments: object) -> Any:
+        request = json.dumps([[function, None if data is None else base64.b64encode(data).decode(), *arguments]])
+        # Its cache is keyed by the hash in a bundle's header: it must read what is there.
+        environment = {**os.environ, "AMD_COMGR_CACHE": "0"}
+        done = subprocess.run(self.command, input=request, capture_output=True, text=True, env=environment, check=False)
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+        [result] = json.loads(done.stdout)
+        return result
 
 
-def load_comgr() -> Comgr:
-    """Load Debian's libamd-comgr2, or skip the test."""
+def load_comgr() -> ComgrCalls:
+    """Return Debian 12's libamd-comgr2, for plain bundles and code objects up to version 4; or skip the test."""
     found = sorted(_CACHE.glob("libamd-comgr2/usr/lib/*/libamd_comgr.so.2"))
     if not found:
         pytest.skip("no libamd_comgr; scripts/fetch_device_code_corpus.sh gets it")
     try:
-        return Comgr(found[0])
+        return ComgrCalls(str(found[0]))
     except OSError as e:
         pytest.skip(f"libamd_comgr can't be loaded ({e}); it needs Debian's libllvm15")
+
+
+def load_later_comgr() -> LaterComgr:
+    """Return a later Debian's libamd-comgr3, which reads all; or skip the test."""
+    found = sorted(_CACHE.glob("comgr/usr/lib/*/libamd_comgr.so.3"))
+    if not found:
+        pytest.skip("no libamd_comgr of a later Debian; scripts/fetch_device_code_corpus.sh gets it")
+    folder = found[0].parent
+    loader = (str(folder / "ld-linux-x86-64.so.2"), "--library-path", str(folder))
+    comgr = LaterComgr((*loader, str(_PYTHON), str(_CALLS), str(found[0])))
+    try:
+        comgr.version()
+    except (OSError, RuntimeError) as e:
+        pytest.skip(f"libamd_comgr of a later Debian can't be loaded ({e})")
+    return comgr

@@ -25,7 +25,7 @@ from rocwheel.binary.compressed_bundle import (
 from rocwheel.binary.device_code import DeviceCode, read_device_code
 from rocwheel.binary.device_error import DeviceCodeError
 from rocwheel.binary.file_patch import FilePatch, Replacement
-from rocwheel.binary.offload_bundle import RUNTIME_HEADER_LIMIT, BundlePart, write_offload_bundle
+from rocwheel.binary.offload_bundle import RUNTIME_HEADER_LIMIT, BundlePart, spell_hosts, write_offload_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -148,13 +148,14 @@ class BundleChange(msgspec.Struct, frozen=True):
 def edit_bundle(view: memoryview, slot: BundleSlot, edit: BundleEdit | None, storage: Storage) -> BundleChange | None:
     """Return the change of the bundle in ``slot``, whose section is ``view``; none when it stays as it is.
 
-    Without an ``edit``, a plain bundle is only compressed, byte for byte as it is. A compressed one that the runtimes
-    which have to read it don't read is compressed anew.
+    Without an ``edit``, a plain bundle is only compressed, byte for byte as it is, but for host entries that later
+    readers refuse in compressed bundles (`OffloadBundle.short_host`). A compressed one that the runtimes which have to
+    read it don't read is compressed anew.
     Raises `DeviceCodeError` when the bundle is damaged, ambiguous, or outgrows its place.
     """
     raw = _edited(view, slot.bundle, edit, storage) if edit else None
     if raw is None and not _is_stored_well(slot.bundle, storage):
-        raw = [_raw_bundle(view, slot.bundle, storage.limit, accept_wrong_hash=storage.accept_wrong_hash)]
+        raw = _as_it_is(view, slot.bundle, storage)
     return None if raw is None else _fit(slot, raw, storage)
 
 
@@ -162,11 +163,24 @@ def _edited(view: memoryview, bundle: Bundle, edit: BundleEdit, storage: Storage
     _refuse_ambiguous(bundle)
     parts = bundle_parts(view, bundle, limit=storage.limit, accept_wrong_hash=storage.accept_wrong_hash)
     edited = edit(parts, place=bundle.place)
-    return None if edited is parts else list(write_offload_bundle(edited))
+    if edited is parts:
+        return None
+    is_compressed = bundle.compressed is not None or storage.compress
+    return list(write_offload_bundle(spell_hosts(edited) if is_compressed else edited))
+
+
+def _as_it_is(view: memoryview, bundle: Bundle, storage: Storage) -> list[memoryview]:
+    """Return the plain bundle to compress."""
+    if bundle.plain.short_host is None:
+        return [_raw_bundle(view, bundle, storage.limit, accept_wrong_hash=storage.accept_wrong_hash)]
+    parts = bundle_parts(view, bundle, limit=storage.limit, accept_wrong_hash=storage.accept_wrong_hash)
+    return list(write_offload_bundle(spell_hosts(parts)))
 
 
 def _is_stored_well(bundle: Bundle, storage: Storage) -> bool:
-    return not storage.compress if bundle.compressed is None else storage.accepts(bundle.compressed.version)
+    if bundle.compressed is None:
+        return not storage.compress
+    return storage.accepts(bundle.compressed.version) and bundle.plain.short_host is None
 
 
 def _refuse_ambiguous(bundle: Bundle) -> None:

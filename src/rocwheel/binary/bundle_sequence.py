@@ -60,6 +60,8 @@ class Bundle(msgspec.Struct, frozen=True):
         problems = list(self.plain.find_problems())
         if self.compressed and self.compressed.version == 1:
             problems.append("it is compressed in version 1, which the runtime takes for a later one and refuses")
+        if self.compressed and self.plain.short_host:
+            problems.append(f"LLVM 21 and later refuse the entry {self.plain.short_host!r} in a compressed bundle")
         return tuple(f"{self.place}: {problem}" for problem in problems)
 
 

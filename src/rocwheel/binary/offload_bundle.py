@@ -34,6 +34,7 @@ __all__ = [
     "BundlePart",
     "OffloadBundle",
     "read_offload_bundle",
+    "spell_hosts",
     "write_offload_bundle",
 ]
 
@@ -46,6 +47,7 @@ RUNTIME_HEADER_LIMIT = 4096
 _HEADER = struct.Struct("<24sQ")
 _ENTRY = struct.Struct("<QQQ")
 _ID_LIMIT = 4096
+_TRIPLE_DASHES = 4
 
 
 class BundleEntry(msgspec.Struct, frozen=True):
@@ -82,6 +84,15 @@ class OffloadBundle(msgspec.Struct, frozen=True):
     def device_entries(self) -> tuple[BundleEntry, ...]:
         """The entries of device code."""
         return tuple(entry for entry in self.entries if not entry.id.is_host)
+
+    @property
+    def short_host(self) -> str | None:
+        """The host entry as clang 16 and earlier spell it, ``host-x86_64-unknown-linux``; none if there is no such one.
+
+        LLVM 21 and later (so their comgr) refuse a bundle when they meet it, which the runtime has them do in
+        compressed bundles; plain ones it looks into by itself.
+        """
+        return next((entry.spelling for entry in self.entries if _is_short_host(entry.spelling)), None)
 
     @property
     def targets(self) -> tuple[TargetId, ...]:
@@ -193,6 +204,23 @@ class BundlePart(msgspec.Struct, frozen=True):
     def size(self) -> int:
         """Size of the payload in bytes."""
         return sum(len(buffer) for buffer in self.payload)
+
+
+def _is_short_host(spelling: str) -> bool:
+    return spelling.startswith("host-") and spelling.count("-") < _TRIPLE_DASHES
+
+
+def spell_hosts(parts: tuple[BundlePart, ...]) -> tuple[BundlePart, ...]:
+    """Return ``parts`` with short host entries (`OffloadBundle.short_host`) spelled as clang 17 to 19 do.
+
+    All of LLVM 15 to 23 read these; the same tuple is returned when there is nothing to do.
+    """
+    if not any(_is_short_host(part.spelling) for part in parts):
+        return parts
+    return tuple(
+        BundlePart(f"{part.spelling.rstrip('-')}--", part.payload) if _is_short_host(part.spelling) else part
+        for part in parts
+    )
 
 
 def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE_ALIGNMENT) -> Iterator[memoryview]:
