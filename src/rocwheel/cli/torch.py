@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from rocwheel.audit.reading import read_tree
+from rocwheel.audit.sdk_layout import sdk_search_folders
 from rocwheel.audit.spellings import TOOLS, spell_run_path
 from rocwheel.cli._app import app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
-from rocwheel.frameworks.sdk_layout import sdk_search_folders
 from rocwheel.frameworks.torch import (
     cmake_arguments,
     initializer,
@@ -21,7 +21,6 @@ from rocwheel.frameworks.torch import (
     run_path_entries,
     torch_folder,
 )
-from rocwheel.packages.recipe import load_recipe
 from rocwheel.targets.target_set import parse_target_set
 
 __all__ = ["init", "requirements", "runpath", "torch_app"]
@@ -119,6 +118,6 @@ def runpath(
     Example: CMAKE_ARGS=$(rocwheel torch runpath) python -m build --wheel
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    entries = run_path_entries(sdk_search_folders(load_recipe(), family), folder)
+    entries = run_path_entries(sdk_search_folders(family), folder)
     text = f"{spell_run_path(entries, spell)}\n" if spell else cmake_arguments(entries)
     _show("torch.runpath", text, json=json)

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rocwheel.audit.reading import read_tree
+from rocwheel.audit.sdk_layout import sdk_search_folders
 from rocwheel.distributions.source_date import SourceDate
 from rocwheel.errors import InputError, WorkError
 from rocwheel.frameworks.assembly import draft_wheel, write_draft
 from rocwheel.frameworks.inputs import InputFiles, read_runfiles_manifest
 from rocwheel.frameworks.repair import repair_run_paths
-from rocwheel.frameworks.sdk_layout import sdk_search_folders
 from rocwheel.frameworks.verification import verify_wheel
 from rocwheel.frameworks.wheel_spec import make_spec
-from rocwheel.packages.recipe import load_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,7 +106,7 @@ class WheelJob(msgspec.Struct, frozen=True):
             unfinished.replace(path)
 
     def _search(self, spec: WheelSpec) -> tuple[str, ...]:
-        return spec.search or sdk_search_folders(load_recipe())
+        return spec.search or sdk_search_folders()
 
     def _path(self, draft: WheelDraft) -> Path:
         name = draft.name.file_name
