@@ -139,7 +139,7 @@ def test_a_missing_input_is_bad_usage(project: Path) -> None:
         (
             ["jax", "translate", "--", "build.py", "build", "--wheels=jax-rocm-pjrt"],
             "rocwheel.jax.translate/1",
-            {"settings", "commands", "kept", "dropped", "wrong"},
+            {"settings", "commands", "kept", "assumed", "dropped", "wrong"},
         ),
         (
             ["wheel", "--spec", "demo.toml", "--src", "."],

@@ -66,7 +66,7 @@ class Workspace(msgspec.Struct, frozen=True):
 
     def wheel(self, kind: str, dest: Path, *options: str) -> Path:
         """Assemble a wheel of JAX and return its path."""
-        sources = ("--src", "bazel-bin", "--src", "LICENSE", "--src", "pjrt/rocm/__init__.py")
+        sources = ("--src", "bazel-bin", "--src", "LICENSE", "--src", "pjrt/python/__init__.py")
         commit = "ROCm/rocm-jax=0123456789abcdef"
         beside = ("--with", self.sdk_dist, "--dest-dir", dest, "--commit", commit)
         made = self.rocwheel("jax", "wheel", kind, "--version", VERSION, *sources, *beside, *options)

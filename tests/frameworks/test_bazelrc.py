@@ -127,7 +127,7 @@ def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "rocm.toml"
     path.write_text(
         'schema = 1\ncompiler = ""\ntargets = []\npython-versions = ["312"]\nsearch = ["lib", "/../x", "$ORIGIN/ok"]\n'
-        'pjrt-targets = ["plugin"]\noptions = ["a\\nb"]\n'
+        'pjrt-targets = ["plugin"]\noptions = ["a\\nb"]\ncommits = { jax = "main" }\n'
     )
     with pytest.raises(ProblemsError) as caught:
         read_settings(path)
@@ -137,6 +137,10 @@ def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
         f"{path}: search names 'lib'; expected $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder",
         f"{path}: search names '/../x'; expected $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder",
         f"{path}: 'plugin' is no Bazel label; expected such as //pjrt:plugin.so",
+        (
+            f"{path}: commits names 'jax' = 'main'; expected a repository, and 7 to 64 hexadecimal digits or "
+            "FILE:CONSTANT"
+        ),
         f"{path}: options has a line break or control character; expected one line of text",
     ]
 

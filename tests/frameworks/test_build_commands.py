@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.frameworks.bazel_settings import BazelSettings
-from rocwheel.frameworks.build_commands import BuildOptions, Command, commit_of, spell_commands, wheel_commands
+from rocwheel.frameworks.build_commands import (
+    BuildOptions,
+    Command,
+    commit_in,
+    commit_of,
+    spell_commands,
+    wheel_commands,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,6 +98,26 @@ def test_commits_are_looked_up_when_the_commands_run(form: CommandForm, checkout
     arrived = run_text(spell_commands([Command("Show", words)], form), form, checkout)
     commit = head.stdout.strip()
     assert arrived == [[f"ROCm/jax={commit}", f"ROCm/xla={commit}:x"]]
+
+
+@pytest.mark.parametrize("form", ["shell", "makefile", "ci"])
+def test_a_commit_that_a_starlark_file_pins_is_looked_up_there(form: CommandForm, checkout: Path) -> None:
+    (checkout / "a b.bzl").write_text('OTHER_XLA_COMMIT = "1"\nXLA_COMMIT = "06f1f17fe8"  # pinned\n\ndef repo():\n')
+    words = ("./show", f"ROCm/xla={commit_in('a b.bzl', 'XLA_COMMIT')}")
+    assert run_text(spell_commands([Command("Show", words)], form), form, checkout) == [["ROCm/xla=06f1f17fe8"]]
+
+
+def test_commits_of_the_settings_are_stamped_unless_others_are_built() -> None:
+    pinned = {"ROCm/xla": "abcdef0", "jax": "pins.bzl:JAX_COMMIT"}
+    settings = BazelSettings(1, "gcc", ("3.12",), (), commits=pinned)
+    (command,) = wheel_commands(settings, BuildOptions("1", kinds=("pjrt",), commits={"ROCm/xla": "1234567"}))[1:]
+    words = list(command.words)
+    stamped = [words[index + 1] for index, word in enumerate(words) if word == "--commit"]
+    assert stamped == [
+        f"ROCm/rocm-jax={commit_of()}",
+        "ROCm/xla=1234567",
+        f"jax={commit_in('pins.bzl', 'JAX_COMMIT')}",
+    ]
 
 
 def test_both_wheels_are_built_for_each_python() -> None:

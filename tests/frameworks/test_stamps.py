@@ -22,7 +22,7 @@ def test_what_is_no_commit_is_refused(text: str) -> None:
         parse_commits([text])
     assert str(caught.value) == (
         f"--commit: is {text!r}; expected REPOSITORY=COMMIT, the commit as 7 to 64 hexadecimal digits. "
-        "Did git rev-parse fail?"
+        "Did looking it up fail?"
     )
 
 

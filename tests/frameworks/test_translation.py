@@ -13,6 +13,20 @@ from rocwheel.frameworks.build_commands import spell_commands
 from rocwheel.frameworks.build_py import option_fates, variable_fates
 from rocwheel.frameworks.translation import Translation, translate
 
+# What the argparse of rocm-jax's build.py declares, its versions of 2025 and 2026 together.
+DECLARED = {
+    "append": {"bazel_options", "bazel_startup_options"},
+    "flag": {
+        *("build_cuda_with_clang", "configure_only", "detailed_timestamped_log", "disable_mkl_dnn", "disable_nccl"),
+        *("dry_run", "editable", "nightly_update", "rbe", "verbose"),
+    },
+    "optional": {"use_clang"},
+    "value": {
+        *("bazel_path", "clang_path", "cuda_compute_capabilities", "cuda_major_version", "cuda_version"),
+        *("cudnn_version", "gcc_path", "local_xla_path", "output_path", "python_version", "rocm_amdgpu_targets"),
+        *("rocm_path", "rocm_version", "target_cpu", "target_cpu_features", "wheels"),
+    },
+}
 BUILD = ("python", "build/build.py", "build", "--wheels=jax-rocm-plugin,jax-rocm-pjrt")
 PJRT = ("python", "build/build.py", "build", "--wheels=jax-rocm-pjrt")
 
@@ -41,10 +55,17 @@ def test_the_plain_command_line_builds_both_wheels_with_the_old_defaults() -> No
         'cpu-features = "release"\n'
         'configs = ["rocm_base", "rocm", "clang", "mkl_open_source_only"]\n'
         'options = ["--verbose_failures"]\n'
-        'wheel-sources = ["jaxlib_ext/tools/LICENSE.txt", "jax_plugins/rocm/__init__.py"]\n'
+        'wheel-sources = ["jaxlib_ext/tools/LICENSE.txt", "pjrt/python/__init__.py"]\n'
+        'commits = { "ROCm/xla" = "third_party/xla/workspace.bzl:XLA_COMMIT", '
+        '"jax" = "third_party/jax/workspace.bzl:JAX_COMMIT" }\n'
     )
-    sources = "--src bazel-bin --src jaxlib_ext/tools/LICENSE.txt --src jax_plugins/rocm/__init__.py"
-    options = f'{sources} --commit ROCm/rocm-jax="$(git rev-parse HEAD)" --dest-dir dist'
+    sources = "--src bazel-bin --src jaxlib_ext/tools/LICENSE.txt --src pjrt/python/__init__.py"
+    commits = (
+        '--commit ROCm/rocm-jax="$(git rev-parse HEAD)" --commit ROCm/xla="$(sed -n '
+        '\'s/^XLA_COMMIT *= *"\\([0-9a-f]*\\)".*/\\1/p\' third_party/xla/workspace.bzl)" --commit jax="$(sed -n '
+        '\'s/^JAX_COMMIT *= *"\\([0-9a-f]*\\)".*/\\1/p\' third_party/jax/workspace.bzl)"'
+    )
+    options = f"{sources} {commits} --dest-dir dist"
     lines = [line for line in spell_commands(made.commands, "shell").splitlines() if line and line[0] in "br"]
     assert lines == [
         "bazel build --config=rocm_build --config=python312 //pjrt:pjrt_c_api_gpu_plugin.so",
@@ -71,6 +92,10 @@ def test_the_settings_are_what_bazelrc_reads(tmp_path_factory: pytest.TempPathFa
         ("--clang_path=/usr/bin/clang-15", "configs", ("rocm_base", "rocm", "mkl_open_source_only")),
         ("--clang_path=/usr/bin/clang-19", "compiler", "/usr/bin/clang-19"),
         ("--use_clang=false", "compiler", "/usr/bin/gcc"),
+        ("--use_clang=false", "configs", ("rocm_base", "mkl_open_source_only")),
+        ("--use_clang", "compiler", "/usr/lib/llvm-18/bin/clang"),
+        ("--disable_nccl", "configs", ("rocm_base", "rocm", "clang", "nonccl", "mkl_open_source_only")),
+        ("--target_cpu=aarch64", "cpu_features", "default"),
         ("--disable_mkl_dnn", "configs", ("rocm_base", "rocm", "clang")),
         ("--target_cpu_features=native", "cpu_features", "native"),
         ("--target_cpu=aarch64", "configs", ("rocm_base", "rocm", "clang", "mkl_aarch64_threadpool")),
@@ -164,6 +189,8 @@ def test_a_run_path_of_the_linker_that_patchelf_replaced_is_reported() -> None:
         (PJRT, "jax-rocm*-pjrt", "its version.py was never stamped"),
         ((*PJRT, "--dry_run"), "--dry_run", "wrote .jax_configure.bazelrc all the same"),
         ((*PJRT, "--target_cpu=x86_64"), "--target_cpu=x86_64", "ended with a KeyError"),
+        ((*PJRT, "--target_cpu=k8"), "--target_cpu=k8", "ended with a KeyError"),
+        ((*PJRT, "--target_cpu=aarch64"), "--target_cpu_features=release", "aarch64 has no AVX"),
         (("build.py", "requirements_update"), "requirements_update", "ended with an AttributeError"),
     ],
 )
@@ -178,13 +205,25 @@ def test_requirements_are_pinned_by_bazel_itself() -> None:
     ]
 
 
+def test_nightly_requirements_are_pinned_by_their_own_target() -> None:
+    made = translate(["build.py", "requirements_update", "--nightly_update", "--bazel_options=--jobs=2"])
+    assert made.commands[0].words[2:] == ("--config=python312", "--jobs=2", "//build:requirements_nightly.update")
+
+
+def test_every_option_that_the_old_parser_declares_is_known_by_its_kind() -> None:
+    known = option_fates()
+    assert {kind: {name for name in known if known[name].kind == kind} for kind in DECLARED} == DECLARED
+    assert len(known) == sum(map(len, DECLARED.values()))
+
+
+VALUES = {"python_version": "3.11", "target_cpu_features": "native", "use_clang": "true", "wheels": "jax-rocm-pjrt"}
+
+
 @pytest.mark.parametrize("name", sorted(option_fates()))
 def test_every_option_of_the_old_tool_is_accounted_for(name: str) -> None:
     fate = option_fates()[name]
     assert bool(fate.now) != bool(fate.dropped)
-    given = [f"--{name}"] if fate.kind == "flag" else [f"--{name}", "jax-rocm-pjrt" if name == "wheels" else "7"]
-    if name in {"python_version", "target_cpu_features"}:
-        given[1] = {"python_version": "3.11", "target_cpu_features": "native"}[name]
+    given = [f"--{name}"] if fate.kind == "flag" else [f"--{name}", VALUES.get(name, "7")]
     made = translate(["build.py", "build", "--wheels=jax-rocm-pjrt", *given])
     told = {note.option for note in (*made.kept, *made.dropped)}
     assert f"--{name}" in told
@@ -196,8 +235,42 @@ def test_every_variable_of_the_old_tool_is_accounted_for(name: str) -> None:
     assert name in {note.option for note in (*made.kept, *made.dropped)}
 
 
-def test_options_may_be_abbreviated_as_before() -> None:
-    assert translate([*PJRT, "--rocm_amd", "gfx942"]).settings.targets == ("gfx942",)
+@pytest.mark.parametrize(
+    ("variable", "field", "value"),
+    [
+        ("ROCM_PATH=/opt/rocm-7", "rocm_path", "/opt/rocm-7"),
+        ("ROCM_SDK_TARGET_FAMILY=gfx94X-dcgpu", "target_family", "gfx94X-dcgpu"),
+    ],
+)
+def test_a_variable_becomes_a_setting(variable: str, field: str, value: str) -> None:
+    assert msgspec.structs.asdict(translate([variable, *PJRT]).settings)[field] == value
+
+
+@pytest.mark.parametrize("option", ["--rocm_amd", "--rocm_amdgpu_targets"])
+def test_options_may_be_abbreviated_as_before(option: str) -> None:
+    made = translate([*PJRT, option, "gfx942", "--python", "3.11"])
+    assert (made.settings.targets, made.settings.python_versions) == (("gfx942",), ("3.11",))
+
+
+def test_wheels_may_be_named_without_jax() -> None:
+    made = translate(["build.py", "build", "--wheels=rocm-plugin,rocm-pjrt"])
+    assert [command.words[3] for command in made.commands if command.words[0] == "rocwheel"] == ["pjrt", "plugin"]
+
+
+def test_the_python_is_the_one_that_ran_the_old_tool() -> None:
+    made = translate(["/usr/bin/python3.11", *PJRT[1:]])
+    assert made.settings.python_versions == ("3.11",)
+    assert "--python_version" not in {note.option for note in made.assumed}
+
+
+def test_what_the_machine_decided_is_told_as_assumed() -> None:
+    assert {note.option: note.text for note in translate(PJRT).assumed} == {
+        "--python_version": "was that of the Python that ran build.py; 3.12 is assumed",
+        "--clang_path": "was the first clang on PATH; /usr/lib/llvm-18/bin/clang is assumed",
+        "--rocm_amdgpu_targets": "had another default in each version; that of the last is assumed",
+    }
+    given = ("--python_version=3.11", "--use_clang=false", "--gcc_path=/usr/bin/gcc-13", "--rocm_amdgpu_targets=gfx942")
+    assert translate([*PJRT, *given]).assumed == ()
 
 
 @pytest.mark.parametrize(
@@ -224,6 +297,14 @@ def test_options_may_be_abbreviated_as_before() -> None:
         (
             [*PJRT, "--target_cpu_features=fast"],
             "--target_cpu_features: is 'fast'; expected release, native or default",
+        ),
+        ([*PJRT, "--use_clang=no"], "--use_clang: is 'no'; expected true or false"),
+        (
+            [*PJRT, "--bazel_options=--repo_env=HERMETIC_PYTHON_VERSION=3.11"],
+            (
+                "--bazel_options: is '--repo_env=HERMETIC_PYTHON_VERSION=3.11'; expected none that sets the Python. "
+                "Give the version as --python_version."
+            ),
         ),
         ([*PJRT, "--python_version=312"], "--python_version: is '312'; expected such as 3.12 or 3.13-ft"),
     ],

@@ -263,10 +263,10 @@ def test_an_init_in_a_shared_namespace_is_refused(outputs: Path, sdk_dist: Path,
 
 
 def test_two_files_at_one_place_are_refused(outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
-    rows = [{"from": "rocm/__init__.py", "to": "x/"}, {"from": "__init__.py", "to": "x/__init__.py"}]
+    rows = [{"from": "python/__init__.py", "to": "x/"}, {"from": "__init__.py", "to": "x/__init__.py"}]
     with pytest.raises(ProblemsError) as caught:
         run_job("pjrt", outputs, tmp_path, sdk_dist, description=changed("pjrt", files=rows, **{"entry-points": {}}))
-    origin = outputs / "rocm/__init__.py"
+    origin = outputs / "pjrt/python/__init__.py"
     assert [str(problem) for problem in caught.value.problems] == [
         f"jax-rocm7-pjrt: puts two files at x/__init__.py: {origin} and {origin}; expected one"
     ]

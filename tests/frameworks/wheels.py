@@ -26,7 +26,8 @@ def make_outputs(folder: Path, compile_library: Compile, hip: Path, *options: st
     for name in MODULES:
         run_path = "-Wl,-rpath,$ORIGIN/../_rocm_sdk_core/lib"
         compile_library(folder / f"rocm/{name}.so", MODULE_SOURCE.format(name=name), str(hip), run_path)
-    (folder / "rocm/__init__.py").write_text("def initialize():\n    pass\n")
+    (folder / "pjrt/python").mkdir()
+    (folder / "pjrt/python/__init__.py").write_text("def initialize():\n    pass\n")
     (folder / "LICENSE").write_text("Apache License\n")
     return folder
 

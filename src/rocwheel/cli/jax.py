@@ -15,7 +15,8 @@ from rocwheel.frameworks.bazelrc import render_bazelrc
 from rocwheel.frameworks.build_commands import BuildOptions, spell_commands, wheel_commands
 from rocwheel.frameworks.generated_file import GeneratedFile
 from rocwheel.frameworks.starlark_files import starlark_package
-from rocwheel.frameworks.translation import Note, Translation, translate
+from rocwheel.frameworks.translation import Translation, translate
+from rocwheel.frameworks.translation_notes import Note
 from rocwheel.targets.detection import native_targets
 from rocwheel.targets.target_set import parse_target_set
 
@@ -141,7 +142,7 @@ def translate_command(
     made = translate(words, version=version, sdk=sdk)
     commands = spell_commands(made.commands, "shell")
     if json:
-        notes = {"kept": made.kept, "dropped": made.dropped, "wrong": made.wrong}
+        notes = {"kept": made.kept, "assumed": made.assumed, "dropped": made.dropped, "wrong": made.wrong}
         print_json("jax.translate", 1, {"settings": made.settings_text, "commands": commands, **notes})
     else:
         typer.echo(_told(made, commands), nl=False)
@@ -154,10 +155,14 @@ def _told(made: Translation, commands: str) -> str:
         "# The commands:" if made.commands else "# No commands: the old command line only configured.",
         commands if made.commands else "",
     ]
-    sections += [*_noted("What says the same", made.kept), *_noted("Dropped", made.dropped)]
-    return "\n".join([*sections, *_noted("Silently wrong before", made.wrong)])
+    notes = {
+        "What says the same": made.kept,
+        "Assumed, since the command line leaves it open": made.assumed,
+        "Dropped": made.dropped,
+        "Silently wrong before": made.wrong,
+    }
+    return "\n".join([*sections, *(_noted(title, rows) for title, rows in notes.items() if rows)])
 
 
-def _noted(title: str, notes: tuple[Note, ...]) -> list[str]:
-    lines = "".join(f"#   {note.option}: {note.text}\n" for note in notes)
-    return [f"# {title}:\n{lines}"] if notes else []
+def _noted(title: str, notes: tuple[Note, ...]) -> str:
+    return f"# {title}:\n" + "".join(f"#   {note.option}: {note.text}\n" for note in notes)

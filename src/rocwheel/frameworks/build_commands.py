@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rocwheel.frameworks.bazel_settings import BazelSettings
 
-__all__ = ["BuildOptions", "Command", "CommandForm", "commit_of", "spell_commands", "wheel_commands"]
+__all__ = ["BuildOptions", "Command", "CommandForm", "commit_in", "commit_of", "spell_commands", "wheel_commands"]
 
 CommandForm = Literal["shell", "makefile", "ci"]
 """``ci``: steps of a workflow file, YAML."""
@@ -25,7 +25,7 @@ _MAIN_REPOSITORY = "ROCm/rocm-jax"
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A command with the name of its step. Words are literal, but for what `commit_of` returns."""
+    """A command with the name of its step. Words are literal, but for what `commit_of` and `commit_in` return."""
 
     title: str
     words: tuple[str, ...]
@@ -41,7 +41,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     dest_dir: str = "dist"
     kinds: tuple[str, ...] = ("pjrt", "plugin")
     commits: dict[str, str] = {}
-    """Repository to a commit, literal or from `commit_of`; none: the one that is checked out."""
+    """Repository to a commit, literal or from `commit_of`, in place of the one that the settings name."""
     config: str = "rocm_build"
     bazel: tuple[str, ...] = ("bazel",)
     """The program and its startup options."""
@@ -52,6 +52,12 @@ class BuildOptions(msgspec.Struct, frozen=True):
 def commit_of(checkout: str = "") -> str:
     """Return a part of a word that stands for the commit of a checkout, looked up when the command runs."""
     return f"\0git {'-C ' + shlex.quote(checkout) + ' ' if checkout else ''}rev-parse HEAD\0"
+
+
+def commit_in(file: str, constant: str) -> str:
+    """Return the same for the commit that a Starlark file assigns to a constant."""
+    script = rf's/^{constant} *= *"\([0-9a-f]*\)".*/\1/p'
+    return f"\0sed -n {shlex.quote(script)} {shlex.quote(file)}\0"
 
 
 def wheel_commands(settings: BazelSettings, options: BuildOptions) -> list[Command]:
@@ -81,10 +87,16 @@ def _assembly(title: str, kind: tuple[str, ...], settings: BazelSettings, option
     words = ["rocwheel", "jax", "wheel", *kind, *(("--spec", spec) if spec else ())]
     words += ["--version", options.version, "--rocm", settings.rocm_version]
     words += [word for path in ("bazel-bin", *settings.wheel_sources) for word in ("--src", path)]
-    commits = {_MAIN_REPOSITORY: commit_of(), **options.commits}
+    commits = {_MAIN_REPOSITORY: commit_of(), **_pinned(settings), **options.commits}
     words += [word for name, commit in sorted(commits.items()) for word in ("--commit", f"{name}={commit}")]
     words += ["--with", options.sdk] if options.sdk else []
     return Command(title, (*words, "--dest-dir", options.dest_dir))
+
+
+def _pinned(settings: BazelSettings) -> dict[str, str]:
+    """Return the commits of the settings; those that are in a file are looked up there when the command runs."""
+    parts = {name: commit.rpartition(":") for name, commit in settings.commits.items()}
+    return {name: commit_in(file, value) if file else value for name, (file, _, value) in parts.items()}
 
 
 def spell_commands(commands: Sequence[Command], form: CommandForm) -> str:

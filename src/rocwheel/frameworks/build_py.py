@@ -21,12 +21,14 @@ _FILE = "build_py_options.toml"
 _COMMAND = "command line"
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _SUBCOMMANDS = ("build", "requirements_update")
+_INTERPRETER = re.compile(r"python(3\.[0-9]{1,2})")
 
 
 class Fate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What becomes of an option: ``now`` says the same, or it is ``dropped`` for a reason; ``wrong`` is what it did."""
 
-    kind: Literal["value", "flag", "append"] = "value"
+    kind: Literal["value", "optional", "flag", "append"] = "value"
+    """``optional``: a value that may be left out, which means ``true``."""
     now: str = ""
     dropped: str = ""
     wrong: str = ""
@@ -42,6 +44,8 @@ class OldCommand(msgspec.Struct, frozen=True):
     subcommand: str
     options: dict[str, str | bool | list[str]]
     variables: dict[str, str]
+    interpreter: str = ""
+    """The Python that ran the old tool, such as ``3.12``, where its name tells it."""
 
     def text(self, name: str, default: str = "") -> str:
         """Return the value of an option that takes one."""
@@ -94,9 +98,8 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
     while rest and (match := _ASSIGNMENT.fullmatch(rest[0])):
         variables[match[1]] = match[2]
         rest.pop(0)
-    start = next((index for index, word in enumerate(rest) if word.endswith("build.py")), None)
-    arguments = rest[start + 1 :] if start is not None else rest
-    given = vars(_parser().parse_args(arguments))
+    start = next((index for index, word in enumerate(rest) if word.endswith("build.py")), -1)
+    given = vars(_parser().parse_args(rest[start + 1 :]))
     subcommand = given.pop("subcommand")
     options = {name: value for name, value in given.items() if value is not None}
     for name, fate in option_fates().items():
@@ -104,7 +107,12 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
         if fate.pattern and value is not None and not re.fullmatch(fate.pattern, value):
             option = f"--{name}"
             raise InputError(option, f"is {value!r}", expected=fate.expected)
-    return OldCommand(subcommand, options, variables)
+    return OldCommand(subcommand, options, variables, _interpreter(rest[: max(start, 0)]))
+
+
+def _interpreter(words: Sequence[str]) -> str:
+    names = (match[1] for word in words if (match := _INTERPRETER.fullmatch(word.rpartition("/")[2])))
+    return next(names, "")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -112,9 +120,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="build.py", add_help=False, argument_default=None)
     parser.add_argument("subcommand", choices=_SUBCOMMANDS)
     for name, fate in option_fates().items():
-        flags = [f"--{name}", *([f"--{name.replace('_', '-')}"] if "_" in name else [])]
         if fate.kind == "flag":
-            parser.add_argument(*flags, dest=name, action="store_const", const=True)
+            parser.add_argument(f"--{name}", action="store_const", const=True)
+        elif fate.kind == "optional":
+            parser.add_argument(f"--{name}", nargs="?", const="true")
         else:
-            parser.add_argument(*flags, dest=name, action="append" if fate.kind == "append" else "store")
+            parser.add_argument(f"--{name}", action="append" if fate.kind == "append" else "store")
     return parser

@@ -34,7 +34,7 @@ def parse_commits(texts: Iterable[str]) -> dict[str, str]:
         name, equals, commit = text.rpartition("=")
         if not equals or not re.fullmatch(r"[\w./-]+", name) or not _COMMIT.fullmatch(commit):
             expected = "REPOSITORY=COMMIT, the commit as 7 to 64 hexadecimal digits"
-            raise InputError(_OPTION, f"is {text!r}", expected=expected, remedy="Did git rev-parse fail?")
+            raise InputError(_OPTION, f"is {text!r}", expected=expected, remedy="Did looking it up fail?")
         if commits.setdefault(name, commit) != commit:
             raise InputError(_OPTION, f"gives two commits for {name}: {commits[name]} and {commit}", expected="one")
     return commits
