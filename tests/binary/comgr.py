@@ -37,9 +37,10 @@ class LaterComgr(msgspec.Struct, frozen=True):
         """Return the number of kernels in the metadata of the code object."""
         return int(self._call("kernels", code_object))
 
-    def look_up(self, bundle: bytes, isa: str) -> list[int]:
+    def look_up(self, bundle: bytes, isa: str) -> tuple[int, int]:
         """Return offset and size of the code for an ISA in a plain bundle; zeros if there is none."""
-        return list(self._call("look_up", bundle, isa))
+        offset, size = self._call("look_up", bundle, isa)
+        return offset, size
 
     def unbundle(self, bundle: bytes, isas: list[str]) -> list[bytes]:
         """Return the code for each ISA in a bundle, compressed or not; nothing where there is none."""

@@ -58,12 +58,12 @@ class ComgrCalls:
             self._call("amd_comgr_get_metadata_list_size", kernels, ctypes.byref(count))
             return count.value
 
-    def look_up(self, bundle: bytes, isa: str) -> list[int]:
+    def look_up(self, bundle: bytes, isa: str) -> tuple[int, int]:
         """Return offset and size of the code for an ISA in a plain bundle, as HIP asks; zeros if there is none."""
         query = _CodeObjectInfo(isa.encode(), 0, 0)
         with self._data(_FATBIN, bundle) as data:
             self._call("amd_comgr_lookup_code_object", data, ctypes.byref(query), ctypes.c_size_t(1))
-            return [query.offset, query.size]
+            return query.offset, query.size
 
     def unbundle(self, bundle: bytes, isas: list[str]) -> list[bytes]:
         """Return the code for each ISA, as HIP takes it out of compressed bundles; nothing where there is none."""

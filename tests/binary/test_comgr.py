@@ -62,10 +62,10 @@ def test_kept_code_is_found_and_removed_code_is_not(
     bundle, code = code_of(pruned)
     assert list(code) == KEPT
     for entry in bundle.plain.device_entries:
-        assert comgr.look_up(pruned, ISA + str(entry.target)) == [entry.offset, entry.size]
+        assert comgr.look_up(pruned, ISA + str(entry.target)) == (entry.offset, entry.size)
         assert comgr.isa_name(code[str(entry.target)]) == ISA + str(entry.target)
     for target in ("gfx1030", "gfx90a:xnack+"):
-        assert comgr.look_up(pruned, ISA + target) == [0, 0]
+        assert comgr.look_up(pruned, ISA + target) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -77,5 +77,5 @@ def test_comgr_agrees_on_every_code_object(library: Path) -> None:
             content = bytes(view[bundle.start : bundle.stop])
             for entry in bundle.plain.device_entries:
                 isa = f"amdgcn-amd-amdhsa--{entry.target}"
-                assert comgr.look_up(content, isa) == [entry.offset, entry.size]
+                assert comgr.look_up(content, isa) == (entry.offset, entry.size)
                 assert comgr.isa_name(content[entry.offset : entry.stop]) == isa
