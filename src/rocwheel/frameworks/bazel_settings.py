@@ -22,6 +22,8 @@ CpuFeatures = Literal["release", "native", "default"]
 _PYTHON = re.compile(r"3\.[0-9]{1,2}(-ft)?")
 _ENTRY = re.compile(r"\$(?:ORIGIN|SITE_PACKAGES)(?:/[^:$,]*)?|/[^:$,]+")
 _COMPILER_MAJOR = re.compile(r"(?:llvm|clang|gcc|g\+\+)-(\d+)")
+_REPOSITORY = re.compile(r"[\w./-]+")
+_PINNED = re.compile(r"[0-9a-f]{7,64}|[^:]+:[A-Za-z_]\w*")
 _BAZEL_LABEL = re.compile(r"(@[\w.~-]*)?//[\w./+=,@~-]*(:[\w./+=,@~-]+)?|:[\w./+=,@~-]+")
 
 
@@ -66,6 +68,8 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     """The description of the PJRT wheel, a file of the source tree; empty for the one of ROCm's JAX."""
     plugin_spec: str = ""
     """The same for the wheels of extension modules."""
+    commits: dict[str, str] = {}
+    """Repository to the commit that is built: literally, or ``FILE:CONSTANT`` for one in a file of the source tree."""
     pjrt_targets: tuple[str, ...] = ("//pjrt:pjrt_c_api_gpu_plugin.so",)
     plugin_targets: tuple[str, ...] = ("//jaxlib_ext/tools:build_gpu_kernels_wheel",)
 
@@ -115,7 +119,15 @@ def _problems(settings: BazelSettings, path: Path) -> Iterator[SettingsError]:
     for label in (*settings.pjrt_targets, *settings.plugin_targets, *filter(None, [settings.crosstool])):
         if not _BAZEL_LABEL.fullmatch(label):
             yield SettingsError(path, f"{label!r} is no Bazel label", expected="such as //pjrt:plugin.so")
+    yield from _commit_problems(settings, path)
     yield from _control_characters(settings, path)
+
+
+def _commit_problems(settings: BazelSettings, path: Path) -> Iterator[SettingsError]:
+    for name, commit in settings.commits.items():
+        if not _REPOSITORY.fullmatch(name) or not _PINNED.fullmatch(commit):
+            expected = "a repository, and 7 to 64 hexadecimal digits or FILE:CONSTANT"
+            yield SettingsError(path, f"commits names {name!r} = {commit!r}", expected=expected)
 
 
 def _control_characters(settings: BazelSettings, path: Path) -> Iterator[SettingsError]:
@@ -125,6 +137,7 @@ def _control_characters(settings: BazelSettings, path: Path) -> Iterator[Setting
         "options": "".join(settings.options),
         "configs": "".join(settings.configs),
         "remote-execution": settings.remote_execution,
+        "commits": "".join(settings.commits.values()),
     }
     for field, text in texts.items():
         if any(ord(character) < ord(" ") for character in text):
