@@ -7,15 +7,16 @@ import re
 import resource
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.errors import InputError, WorkError
-from rocwheel.files import AtomicFile, FileRange, atomic_file, release_pages
+from rocwheel.files import AtomicFile, FileRange, atomic_file, open_regular, release_pages, remove_abandoned
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -329,3 +330,56 @@ print(list(Path().iterdir()))
         "file.whl: cannot be written (No space left on device). "
         "Check the free space and the permissions of its folder.\n[]\n"
     )
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    program = "import os, sys; from pathlib import Path; from rocwheel.files import AtomicFile\n"
+    run_python(program + "AtomicFile(Path(sys.argv[1])); os._exit(0)", tmp_path / "a.whl")
+    (left,) = tmp_path.iterdir()
+    others = [".a.whl.metadata", ".a.whl.abc", ".b.txt.abcdefgh", "a.whl.abcdefgh", ".whl"]
+    for name in others:
+        (tmp_path / name).touch()
+    (tmp_path / ".folder.whl.abcdefgh").mkdir()
+    with atomic_file(tmp_path / "c.whl"):
+        assert remove_abandoned(tmp_path, ".whl") == (left,)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, ".folder.whl.abcdefgh", "c.whl"])
+
+
+def test_what_another_process_writes_is_left_alone(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from rocwheel.files import atomic_file\n"
+        "with atomic_file(Path(sys.argv[1])) as file:\n"
+        "    print('writing', flush=True); sys.stdin.readline(); file.write(b'whole')"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "a.whl")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "writing\n"
+        assert remove_abandoned(tmp_path, ".whl") == ()
+        process.communicate("\n")
+    assert (tmp_path / "a.whl").read_bytes() == b"whole"
+
+
+def test_a_file_that_is_removed_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = tempfile.mkstemp
+    made: list[tuple[int, str]] = []
+
+    def make_and_lose_the_first(**options: Any) -> tuple[int, str]:
+        made.append(make(**options))
+        if len(made) == 1:
+            assert remove_abandoned(tmp_path, ".whl") != ()
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkstemp", make_and_lose_the_first)
+    with atomic_file(tmp_path / "a.whl") as file:
+        file.write(b"whole")
+    assert ((tmp_path / "a.whl").read_bytes(), len(made)) == (b"whole", 2)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="it is no regular file"):
+        open_regular(pipe)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import mmap
 import os
+import re
+import stat
 import tempfile
 import threading
 from contextlib import contextmanager, nullcontext, suppress
@@ -17,10 +21,12 @@ from rocwheel.errors import InputError, WorkError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["AtomicFile", "FileRange", "atomic_file", "release_pages"]
+__all__ = ["AtomicFile", "FileRange", "atomic_file", "open_regular", "release_pages", "remove_abandoned"]
 
 _RELEASED_FROM = 32 << 20
 _RELEASE_INTERVAL = 0.05
+_TEMPORARY = re.compile(r"^\.[a-z0-9_]{8}$")
+"""How `tempfile.mkstemp` ends a name."""
 _WRITEBACK_STEP = 16 << 20
 
 
@@ -101,6 +107,14 @@ def release_pages(data: memoryview) -> None:
         data.obj.madvise(mmap.MADV_DONTNEED)
 
 
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a file for reading; raise `OSError` also for a pipe, which would be waited for, and for a device."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return path.open("rb")
+
+
 def _read_error(path: str, error: OSError) -> InputError:
     return InputError(path, f"cannot be read ({error.strerror})", remedy="Check that it exists and may be read.")
 
@@ -120,7 +134,7 @@ class AtomicFile:
                 # Taking the name of a device or a pipe would replace it: as root, even /dev/null.
                 raise WorkError(path, "is no regular file, which could be replaced", remedy="Name another output.")
             path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, self._temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+            descriptor, self._temporary = _create_locked(path)
         self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
         self._writeback_begun = 0
 
@@ -178,6 +192,32 @@ class AtomicFile:
         except OSError as e:
             remedy = "Check the free space and the permissions of its folder."
             raise WorkError(self.path, f"cannot be written ({e.strerror})", remedy=remedy) from e
+
+
+def _create_locked(path: Path) -> tuple[int, str]:
+    """Make a temporary file whose lock tells `remove_abandoned` that it is being written."""
+    while True:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with suppress(OSError):  # some network file systems have no locks; none is removed there
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if Path(name).exists():
+            return descriptor, name
+        os.close(descriptor)  # removed in the moment before it was locked
+
+
+def remove_abandoned(folder: Path, suffix: str) -> tuple[Path, ...]:
+    """Remove the temporary files of an `AtomicFile` with a suffix that killed processes have left in a folder.
+
+    Return them. Those that a process is writing, on whatever machine has the folder, are locked and stay.
+    """
+    removed = []
+    for path in sorted(folder.glob(f".*{suffix}.*")):
+        if _TEMPORARY.search(path.name.rpartition(suffix)[2]) and path.is_file():
+            with suppress(OSError), path.open("r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+                removed.append(path)
+    return tuple(removed)
 
 
 @contextmanager
