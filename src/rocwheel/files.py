@@ -27,6 +27,7 @@ _RELEASED_FROM = 32 << 20
 _RELEASE_INTERVAL = 0.05
 _TEMPORARY = re.compile(r"^\.[a-z0-9_]{8}$")
 """How `tempfile.mkstemp` ends a name."""
+_TEMPORARY_MODE = stat.S_IFREG | 0o600
 _WRITEBACK_STEP = 16 << 20
 
 
@@ -212,7 +213,7 @@ def remove_abandoned(folder: Path, suffix: str) -> tuple[Path, ...]:
     """
     removed = []
     for path in sorted(folder.glob(f".*{suffix}.*")):
-        if _TEMPORARY.search(path.name.rpartition(suffix)[2]) and path.is_file():
+        if _TEMPORARY.search(path.name.rpartition(suffix)[2]) and path.lstat().st_mode == _TEMPORARY_MODE:
             with suppress(OSError), path.open("r+b") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 path.unlink()
