@@ -89,8 +89,8 @@ class OffloadBundle(msgspec.Struct, frozen=True):
     def short_host(self) -> str | None:
         """The host entry as clang 16 and earlier spell it, ``host-x86_64-unknown-linux``; none if there is no such one.
 
-        LLVM 21 and later (so their comgr) refuse a bundle when they meet it, which the runtime has them do in
-        compressed bundles; plain ones it looks into by itself.
+        Readers on LLVM 21 and later (clang-offload-bundler, comgr's unbundling of compressed bundles) give up on the
+        bundle when they come across it; the lookup in plain bundles, which the runtime uses, doesn't mind.
         """
         return next((entry.spelling for entry in self.entries if _is_short_host(entry.spelling)), None)
 
@@ -213,7 +213,7 @@ def _is_short_host(spelling: str) -> bool:
 def spell_hosts(parts: tuple[BundlePart, ...]) -> tuple[BundlePart, ...]:
     """Return ``parts`` with short host entries (`OffloadBundle.short_host`) spelled as clang 17 to 19 do.
 
-    All of LLVM 15 to 23 read these; the same tuple is returned when there is nothing to do.
+    The bundlers of LLVM 15 to 22 read these; the same tuple is returned when there is nothing to do.
     """
     if not any(_is_short_host(part.spelling) for part in parts):
         return parts
