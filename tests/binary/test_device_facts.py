@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from rocwheel.binary.bundle_edit import Storage, device_patch
 from rocwheel.binary.compressed_bundle import Method, compress_bundle
@@ -17,6 +16,7 @@ from rocwheel.binary.offload_bundle import BundlePart, write_offload_bundle
 from rocwheel.binary.target_id import TargetId
 from rocwheel.errors import InputError
 from rocwheel.targets.pruning import Prune
+from tests.binary.damage import damaged
 
 FIXTURES = Path(__file__).parent / "fixtures"
 NAMES = ["v22/libtwo.plain.so", "v22/libtwo.rdcccob.so", "v19/vadd.plain.o", "v23/saxpy.rdc.o", "v22/saxpy.ccob.hipfb"]
@@ -103,16 +103,6 @@ def test_wrong_hash_of_a_bundle_is_told_beside_its_kernels() -> None:
     assert problem.startswith("x: bundle 0 at offset 0x0: its hash is 0000000000000000, ")
 
 
-@st.composite
-def damaged_files(draw: st.DrawFn) -> bytes:
-    data = bytearray((FIXTURES / draw(st.sampled_from(NAMES))).read_bytes())
-    places = st.integers(0, 512) | st.integers(0, len(data) - 1) | st.integers(len(data) - 3000, len(data) - 1)
-    for place in draw(st.lists(places, max_size=4)):
-        new = draw(st.binary(min_size=1, max_size=8))
-        data[place : place + len(new)] = new
-    return bytes(data[: draw(st.just(len(data)) | st.integers(0, len(data)))])
-
-
 def outcome(data: bytes) -> str:
     try:
         read_device_facts(memoryview(data), name="libx.so", deep=True)
@@ -122,7 +112,7 @@ def outcome(data: bytes) -> str:
     return "read"
 
 
-@given(damaged_files())
+@given(damaged([(FIXTURES / name).read_bytes() for name in NAMES]))
 def test_damaged_file_gives_facts_or_one_error_that_names_it(data: bytes) -> None:
     result = outcome(data)
     assert result == "read" or result.startswith("libx.so")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
 
 from rocwheel.binary.bundle_edit import Storage, device_patch, iter_changes, list_slots
 from rocwheel.binary.device_code import read_device_code
@@ -21,7 +22,9 @@ from rocwheel.binary.fat_binary import read_fat_binary
 from rocwheel.binary.fat_trim import plan_fat_trim
 from rocwheel.binary.runpath import RunpathTag
 from rocwheel.binary.runpath_files import write_run_paths
+from rocwheel.errors import InputError
 from tests.binary.conftest import FIXTURES
+from tests.binary.damage import damaged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -272,3 +275,29 @@ def test_changed_bundles_are_trimmed_in_one_step_as_in_two(linked: Path, tmp_pat
     assert patch is not None
     rewrite_device_code(linked, small, None, Storage(compress=True), trim=True)
     assert b"".join(patch.apply(data)) == small.read_bytes()
+
+
+DAMAGED = [(FIXTURES / name).read_bytes() for name in ("v19/libtwo.plain.so", "v22/libtwo.rdc.so")]
+
+
+def trim(data: memoryview) -> tuple[memoryview, memoryview] | str:
+    """Return a library as it is compressed and as it is trimmed then, or the error."""
+    try:
+        compressed = device_patch(data, name="libx.so", storage=Storage(compress=True, level=1, limit=1 << 24))
+        whole = memoryview(b"".join(compressed.apply(data))) if compressed else data
+        patch = plan_fat_trim(whole, name="libx.so")
+    except InputError as e:
+        return str(e)
+    return whole, memoryview(b"".join(patch.apply(whole))) if patch else whole
+
+
+@given(damaged(DAMAGED))
+def test_damaged_library_is_trimmed_whole_or_refused_by_name(content: bytes) -> None:
+    result = trim(memoryview(content))
+    if isinstance(result, str):
+        assert result.startswith("libx.so")
+        return
+    whole, small = result
+    assert len(small) <= len(whole)
+    assert bundles_of(small) == bundles_of(whole)
+    assert pointed_to(small) == pointed_to(whole)

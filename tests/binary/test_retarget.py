@@ -6,14 +6,19 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
 
-from rocwheel.binary.bundle_edit import BundleSlot, Storage, bundle_parts, edit_bundle
+from rocwheel.binary.bundle_edit import BundleSlot, Storage, bundle_parts, device_patch, edit_bundle
 from rocwheel.binary.bundle_sequence import iter_bundles
+from rocwheel.binary.device_code import device_targets
 from rocwheel.binary.device_error import DeviceCodeError, Place
 from rocwheel.binary.offload_bundle import BundlePart, read_offload_bundle
 from rocwheel.binary.retarget import Retarget, TargetPair, retarget_code_object, same_code
 from rocwheel.binary.target_id import parse_target_id
+from rocwheel.errors import InputError
 from tests.binary.comgr import load_comgr
+from tests.binary.conftest import FIXTURES
+from tests.binary.damage import damaged
 
 if TYPE_CHECKING:
     from tests.binary.conftest import Fixture
@@ -164,3 +169,24 @@ def test_code_object_that_is_not_for_its_entry_is_refused(fixture: Fixture) -> N
     message = "a code object for gfx1030; expected one for gfx1031, as its entry says"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         retarget_code_object(data, parse_target_id("gfx1031"), parse_target_id("gfx1032"), place=PLACE)
+
+
+DAMAGED = [(FIXTURES / name).read_bytes() for name in ("v22/saxpy.hipfb", "v22/libtwo.ccob.so", "v23/saxpy.ccob.hipfb")]
+
+
+def outcome(data: memoryview) -> str:
+    edit = Retarget((pair("gfx1030", "gfx1031"), pair("gfx90a", "gfx942")), verify=True)
+    try:
+        patch = device_patch(data, name="x", edit=edit, storage=Storage(compress=True, level=1, limit=1 << 24))
+        if patch is None:
+            return "unchanged"
+        targets = device_targets(memoryview(b"".join(patch.apply(data))), name="x")
+    except InputError as e:
+        return str(e)
+    return "retargeted" if parse_target_id("gfx1031") in targets else "compressed"
+
+
+@given(damaged(DAMAGED))
+def test_damaged_code_is_retargeted_or_refused_by_name(content: bytes) -> None:
+    result = outcome(memoryview(content))
+    assert result in {"unchanged", "retargeted", "compressed"} or result.startswith("x: ")

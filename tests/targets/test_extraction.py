@@ -6,14 +6,17 @@ import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
 
 from rocwheel.binary.bundle_edit import bundle_parts
 from rocwheel.binary.bundle_sequence import iter_bundles
-from rocwheel.errors import InputError, ProblemsError
+from rocwheel.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.targets.extraction import extract_code
 from rocwheel.targets.target_set import parse_target_set
+from tests.binary.damage import damaged
 
 FIXTURES = Path(__file__).parents[1] / "binary" / "fixtures"
 Require = Callable[[str, str], None]
@@ -118,3 +121,25 @@ def test_every_bundle_without_code_is_named(tmp_path: Path) -> None:
         "bundle 0 at offset 0x0",
         "bundle 1 at offset 0x5000",
     ]
+
+
+DAMAGED = [
+    (FIXTURES / name).read_bytes()
+    for name in ("v22/libtwo.plain.so", "v22/saxpy.ccob.hipfb", "v19/saxpy.rdc.o", "v23/saxpy.rdc.o")
+]
+
+
+@given(damaged(DAMAGED))
+def test_code_of_a_damaged_file_is_written_whole_or_not_at_all(content: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        source, taken = Path(folder) / "libx.so", Path(folder) / "taken"
+        source.write_bytes(content)
+        try:
+            codes = extract_code(source, taken, (), limit=1 << 24)
+        except RocwheelError as e:
+            found = str(e)
+        else:
+            found = ""
+            assert all(Path(code.path).stat().st_size for code in codes)
+        assert not found or found.startswith(str(source))
+        assert not list(Path(folder).rglob("*.tmp"))
