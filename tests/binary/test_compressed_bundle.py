@@ -82,6 +82,17 @@ def test_targets_of_a_bundle_of_gigabytes_are_read_from_its_head(fixture: Fixtur
     assert [str(target) for target in head.targets] == ["gfx1030"]
 
 
+@pytest.mark.parametrize("method", list(Method))
+def test_targets_are_read_from_the_first_bytes_of_the_payload_alone(method: Method) -> None:
+    code = memoryview(hashlib.shake_256(b"code").digest(4 << 20))
+    raw = write_offload_bundle([BundlePart("hip-amdgcn-amd-amdhsa--gfx906", (code,))])
+    data = bytearray(compress_bundle(list(raw), version=3, level=1, method=method))
+    data[1 << 18 :] = bytes(len(data) - (1 << 18))
+    bundle = read_compressed_bundle(memoryview(data), place=PLACE)
+    head = read_compressed_head(memoryview(data), bundle, place=PLACE)
+    assert [str(target) for target in head.targets] == ["gfx906"]
+
+
 def test_bundle_larger_than_the_limit_is_refused(fixture: Fixture) -> None:
     message = f"{WHERE}holds a bundle of 4613738496 bytes; expected at most 4294967296, the limit set here"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
@@ -108,6 +119,20 @@ def test_code_that_is_the_same_for_another_target_costs_almost_nothing(fixture: 
     thrice = compress_bundle([memoryview(code)] * 3, version=3, level=3)
     assert len(once) > len(code)
     assert len(thrice) < len(once) + 2000
+
+
+def test_code_that_is_the_same_costs_almost_nothing_across_a_large_bundle() -> None:
+    code = memoryview(hashlib.shake_256(b"code").digest(6 << 20))
+    once = compress_bundle([code], version=3, level=1)
+    assert len(compress_bundle([code, code], version=3, level=1)) < len(once) + 4000
+
+
+def test_window_spans_what_decoders_accept_by_default() -> None:
+    block = memoryview(bytes(1 << 20))
+    payload = compress_bundle([block] * 129, version=3, level=1)[32:]
+    # The window descriptor follows magic and frame header: its upper five bits are the exponent less 10.
+    assert 10 + (payload[5] >> 3) == 27
+    assert len(zstd.ZstdDecompressor().decompress(payload)) == 129 << 20
 
 
 @pytest.mark.parametrize("method", list(Method))
