@@ -79,25 +79,34 @@ def test_a_gpu_that_the_release_does_not_serve_is_told(environment: Any, diagnos
         [
             "error",
             "ROCm 7.2.0, which has gfx906, gfx1030, has no packages for gfx1100",
-            "Choose another release, or another GPU with HIP_VISIBLE_DEVICES.",
+            "pip index versions rocm lists other releases",
         ]
     ]
 
 
 @pytest.mark.parametrize(
-    ("versions", "level"),
-    [pytest.param((90006, 100306), "note", id="beside another"), pytest.param((100306,), "warning", id="alone")],
+    ("versions", "level", "remedy"),
+    [
+        pytest.param((90006, 100306, 90006), "note", "export HIP_VISIBLE_DEVICES=0,2", id="beside others"),
+        pytest.param((100306,), "warning", "pip index versions rocm lists other releases", id="alone"),
+    ],
 )
 def test_an_integrated_gpu_without_packages_is_no_error(
-    environment: Any, diagnose: Make, versions: tuple[int, ...], level: str
+    environment: Any, diagnose: Make, versions: tuple[int, ...], level: str, remedy: str
 ) -> None:
     assert diagnose(environment, *versions) == [
         [
             level,
             "ROCm 7.2.0, which has gfx906, gfx1030, has no packages for gfx1036, which is integrated",
-            "Choose another release, or another GPU with HIP_VISIBLE_DEVICES.",
+            remedy,
         ]
     ]
+
+
+def test_a_gpu_that_is_hidden_from_programs_needs_no_package(environment: Any, diagnose: Make) -> None:
+    assert diagnose(environment, 90006, 110000, HIP_VISIBLE_DEVICES="0") == []
+    assert len(diagnose(environment, 90006, 110000, HIP_VISIBLE_DEVICES="0,1")) == 1
+    assert len(diagnose(environment, 90006, 110000, HIP_VISIBLE_DEVICES="GPU-1234")) == 1
 
 
 def test_two_gpus_of_one_kind_are_told_once(environment: Any, diagnose: Make) -> None:

@@ -140,14 +140,28 @@ def test_nodes_that_the_kernel_hides_are_told(make_machine: MakeMachine) -> None
     ]
 
 
-def test_an_override_is_told(make_machine: MakeMachine) -> None:
-    machine = make_machine(GPU, files=DEVICES, environ={"HSA_OVERRIDE_GFX_VERSION": "9.0.6"})
+@pytest.mark.parametrize(
+    ("variable", "value", "effect"),
+    [
+        ("HSA_OVERRIDE_GFX_VERSION", "9.0.6", "makes every GPU pass for that version"),
+        ("HSA_OVERRIDE_GFX_VERSION_0", "9.0.6", "makes the GPU of KFD node 0 pass for that version"),
+        ("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx906", "takes the place of what the kernel shows"),
+        ("ROCM_TARGET_LST", "/my.lst", "takes the place of what the kernel shows"),
+    ],
+)
+def test_an_override_is_told(make_machine: MakeMachine, variable: str, value: str, effect: str) -> None:
+    machine = make_machine(GPU, files={**DEVICES, "/my.lst": "gfx906"}, environ={variable: value})
+    report = check_machine(machine)
+    assert report.gpus == ("gfx906",)
+    assert report.findings == (AccessFinding("note", f"{variable}={value} {effect}", f"unset {variable}"),)
+
+
+def test_the_variable_that_hides_the_gpus_is_told(make_machine: MakeMachine) -> None:
+    machine = make_machine(GPU, files=DEVICES, environ={"ROCM_BOOTSTRAP_DISABLE_DETECTION": "1"})
+    text = "ROCM_BOOTSTRAP_DISABLE_DETECTION=1 takes the place of what the kernel shows"
     assert _findings(machine) == [
-        (
-            "note",
-            "HSA_OVERRIDE_GFX_VERSION=9.0.6 makes every GPU pass for that version",
-            "unset HSA_OVERRIDE_GFX_VERSION",
-        )
+        ("note", "no AMD GPU was found", ""),
+        ("note", text, "unset ROCM_BOOTSTRAP_DISABLE_DETECTION"),
     ]
 
 

@@ -114,7 +114,9 @@ def test_features_and_generics_count(carried: str, wanted: str, coherent: bool) 
 
 
 def test_a_package_given_twice_is_refused() -> None:
-    with pytest.raises(InputError, match=f"^{re.escape('blas: is given twice; expected each package once')}$"):
+    with pytest.raises(
+        InputError, match=f"^{re.escape('blas: is given twice, with different contents; expected each package once')}$"
+    ):
         check_coherence([_carrier("blas"), _carrier("fft"), _carrier("blas")])
 
 

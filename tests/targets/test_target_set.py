@@ -107,6 +107,13 @@ def test_native_means_what_detection_finds() -> None:
     assert str(parse_target_set("native gfx906", native=lambda: ["gfx1100", "gfx1036"])) == "gfx906;gfx1036;gfx1100"
 
 
+def test_features_after_a_word_are_those_of_all_of_its_targets() -> None:
+    assert str(parse_target_set("native:xnack-", native=lambda: ["gfx90a"])) == "gfx90a:xnack-"
+    message = "--targets: 'gfx1030:xnack+' sets xnack, which its processor does not have; expected no feature"
+    with pytest.raises(IllegalFeatureError, match=f"^{re.escape(message)}$"):
+        parse_target_set("official@5.0:xnack+", source="--targets")
+
+
 def test_native_is_refused_where_nothing_detects() -> None:
     with pytest.raises(InputError, match="'native' means the GPUs of this machine, which nothing looks for here"):
         parse_target_set("native")
@@ -169,6 +176,20 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
             UnknownTargetError,
             "--targets: 'jaxx' is no known packager's list. Nearest: jax.",
             id="unknown list",
+        ),
+        pytest.param(
+            "list@",
+            UnknownTargetError,
+            "--targets: '' is no known packager's list. There are debian-12, debian-13, debian-sid, "
+            "debian-experimental, ubuntu-26.04, fedora-gfx9, fedora-generic, nix, conda-forge, rocm-jax, jax, spack.",
+            id="no list",
+        ),
+        pytest.param(
+            "GFX94x-dcgpu",
+            UnknownTargetError,
+            "--targets: 'GFX94x-dcgpu' is no known GPU target, family or policy. "
+            "Nearest: gfx94X-dcgpu, gfx90X-dcgpu, gfx950-dcgpu.",
+            id="other case",
         ),
         pytest.param(
             "offical@7.1",

@@ -12,8 +12,9 @@ import pytest
 from rocwheel.binary.target_id import TargetId
 from rocwheel.distributions.wheel_targets import read_wheel_facts
 from rocwheel.errors import InputError
+from rocwheel.targets.coherence import Carrier
 from rocwheel.targets.declaration import encode_declaration
-from rocwheel.targets.wheels import carriers_of
+from rocwheel.targets.wheels import WheelFacts, carriers_of
 
 MakeWheel = Callable[..., Path]
 MakeBundle = Callable[..., bytes]
@@ -76,6 +77,13 @@ def test_requirements_are_followed_through_packages_and_extras(make_wheel: MakeW
 def test_requirements_that_are_not_given_are_named_and_not_followed(make_wheel: MakeWheel) -> None:
     wheels = [make_wheel("a", {"a/x": b""}, ["b", "numpy", "c; extra == 'x'"]), make_wheel("b", {"b/x": b""}, ["d"])]
     assert [c.requires for c in carriers_of([read_wheel_facts(w) for w in wheels])] == [("b", "d", "numpy"), ("d",)]
+
+
+def test_wheels_of_one_package_that_carry_and_need_the_same_count_once() -> None:
+    wheels = [WheelFacts(f"{tag}.whl", "a", ("b",), (GFX906,), frozenset("a")) for tag in ("cp311", "cp312")]
+    assert carriers_of(wheels) == [Carrier("a", (GFX906,), ("b",))]
+    other = WheelFacts("cp313.whl", "a", ("b",), (GFX1030,), frozenset("a"))
+    assert carriers_of([*wheels, other]) == [Carrier("a", (GFX906,), ("b",)), Carrier("a", (GFX1030,), ("b",))]
 
 
 def test_packages_that_need_one_another_are_followed_once(make_wheel: MakeWheel) -> None:

@@ -120,7 +120,7 @@ def _merge_parts(carriers: Sequence[Carrier]) -> dict[str, Carrier]:
     names = {carrier.name for carrier in carriers}
     if len(names) < len(carriers):
         twice = next(c.name for i, c in enumerate(carriers) if c.name in {d.name for d in carriers[:i]})
-        raise InputError(twice, "is given twice", expected="each package once")
+        raise InputError(twice, "is given twice, with different contents", expected="each package once")
     wholes = [carrier for carrier in carriers if carrier.part_of not in names]
     return {whole.name: _with_parts(whole, carriers) for whole in wholes}
 

@@ -54,21 +54,30 @@ def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
 class UnknownTargetError(InputError):
     """A name that is no target, generic processor, family, policy or packager's list; carries the ``nearest`` names."""
 
-    def __init__(self, name: str, known: Iterable[str], *, source: str, what: str = "GPU target") -> None:
+    def __init__(
+        self,
+        name: str,
+        known: Iterable[str],
+        *,
+        source: str,
+        what: str = "GPU target",
+        remedy: str = "`rocwheel targets list` prints them all.",
+    ) -> None:
         self.name = name
         self.nearest = _nearest(name, known)
-        remedy = f"Nearest: {', '.join(self.nearest)}." if self.nearest else "`rocwheel targets list` prints them all."
+        remedy = f"Nearest: {', '.join(self.nearest)}." if self.nearest else remedy
         super().__init__(source, f"{name!r} is no known {what}", remedy=remedy)
 
 
 def _nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    close = difflib.get_close_matches(name, sorted(set(known)), n=12, cutoff=0.6)
+    by_text = {other.lower(): other for other in sorted(set(known))}
+    close = [by_text[text] for text in difflib.get_close_matches(name.lower(), by_text, n=12, cutoff=0.6)]
     # Of similar names, people mean rather the one that begins alike: a generation, not a stepping.
     return tuple(sorted(close, key=lambda other: -_alike(name, other))[:3])
 
 
 def _alike(one: str, other: str) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one.lower(), other.lower(), strict=False)))
 
 
 class IllegalFeatureError(InputError):

@@ -4,12 +4,14 @@ The words of a set are separated by ``;``, ``,`` or white space, and may be led 
 ``--offload-arch=`` or ``-DGPU_TARGETS=``:
 
 * a target id, ``gfx90a:xnack+``, a generic processor, ``gfx9-4-generic``, or SPIR-V, ``amdgcnspirv``;
-* a family, ``gfx94X-dcgpu``, with or without features for all of its targets;
+* a family, ``gfx94X-dcgpu``;
 * ``official@7.1``, ``unofficial@7.1``, ``supported@7.1`` (both): what a ROCm version supports;
 * ``extended@7.1``: the official ones, and those that run their code under another name;
 * ``list@jax``: what a packager builds for;
 * ``all``: every specific processor;
 * ``native``: the GPUs of this machine.
+
+Features after any of these, ``native:xnack+``, are those of all of its targets.
 """
 
 from __future__ import annotations
@@ -143,29 +145,36 @@ def _split_words(text: str) -> list[str]:
 
 
 def _expand_word(word: str, *, source: str, native: Callable[[], Sequence[str]] | None) -> Sequence[str]:
-    if word == NATIVE:
+    name, colon, features = word.partition(":")
+    targets = _targets_of_name(name, source=source, native=native)
+    if targets is not None:
+        return [target + colon + features for target in targets]
+    if not (is_target(name) or name == SPIRV) and re.fullmatch(r"[\w-]+", name):
+        raise UnknownTargetError(name, _known_words(), source=source, what="GPU target, family or policy")
+    return [word]
+
+
+def _targets_of_name(name: str, *, source: str, native: Callable[[], Sequence[str]] | None) -> Sequence[str] | None:
+    """Return what a word without features stands for, None for what can be but a target itself."""
+    if name == NATIVE:
         if native is None:
             found = "'native' means the GPUs of this machine, which nothing looks for here"
             raise InputError(source, found, expected="the targets by name")
         return native()
-    if word == "all":
+    if name == "all":
         return [target.name for target in load_catalog().targets]
-    policy, at, argument = word.partition("@")
+    policy, at, argument = name.partition("@")
     if at:
-        return _policy_targets(policy, argument, word, source)
-    name, colon, features = word.partition(":")
-    if is_family(name):
-        return [target + colon + features for target in targets_of(name)]
-    if not (is_target(name) or name == SPIRV) and re.fullmatch(r"[\w-]+", name):
-        raise UnknownTargetError(name, _known_words(), source=source, what="GPU target, family or policy")
-    return [word]
+        return _policy_targets(policy, argument, name, source)
+    return targets_of(name) if is_family(name) else None
 
 
 def _policy_targets(policy: str, argument: str, word: str, source: str) -> Sequence[str]:
     if policy == "list":
         lists = {packager.name: packager.targets for packager in load_catalog().packagers}
         if argument not in lists:
-            raise UnknownTargetError(argument, lists, source=source, what="packager's list")
+            remedy = f"There are {', '.join(lists)}."
+            raise UnknownTargetError(argument, lists, source=source, what="packager's list", remedy=remedy)
         return lists[argument]
     if policy not in _POLICIES:
         raise UnknownTargetError(word, _known_words(), source=source, what="policy")

@@ -46,12 +46,14 @@ def kpack_target(name: str, *, source: str) -> TargetId:
 def carriers_of(wheels: Sequence[WheelFacts]) -> list[Carrier]:
     """Return what `check_coherence` compares: each wheel with all it needs, directly or through others of ``wheels``.
 
-    A wheel whose directories all belong to one that it needs completes that one, as the kernels of one GPU do.
+    A wheel whose directories all belong to one that it needs completes that one, as the kernels of one GPU do. Wheels
+    of one package that carry and need the same, as those for several versions of Python do, count once.
     """
     by_name = {wheel.name: wheel for wheel in wheels}
-    return [
+    carriers = (
         Carrier(wheel.name, wheel.targets, _needed(wheel, by_name), _completed_by(wheel, by_name)) for wheel in wheels
-    ]
+    )
+    return list(dict.fromkeys(carriers))
 
 
 def _needed(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> tuple[str, ...]:

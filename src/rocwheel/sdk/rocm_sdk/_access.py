@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ._detect import is_wsl, survey_gpus
+from ._detect import is_wsl, replacing_variable, survey_gpus
 from ._topology import NOT_OURS, TOPOLOGY, list_nodes
 
 TYPE_CHECKING = False
@@ -43,6 +43,7 @@ class Finding(NamedTuple):
     """What to do, as a command where there is one."""
 
 
+NONE_FOUND = Finding(NOTE, "no AMD GPU was found", "")
 MISSING = Finding(ERROR, "a GPU is required, and none was found", "lspci -d 1002: lists those of AMD")
 """What is wrong where one is required, and there is none."""
 
@@ -58,13 +59,15 @@ def check_access(system: System, gpus: list[Gpu]) -> list[Finding]:
     """Tell what keeps this process from using ``gpus``, or why there are none."""
     if system.platform != "linux":
         return [Finding(NOTE, f"access to GPUs is only looked at on Linux, and this is {system.platform}", "")]
+    if not gpus and replacing_variable(system):
+        return [NONE_FOUND, *_check_overrides(system, gpus)]
     if not gpus:
         return [*_check_hidden(system), *_explain_absence(system)]
     if is_wsl(system):
         return []
     paths = [KFD, *(f"/dev/dri/renderD{gpu.render_minor}" for gpu in gpus if gpu.render_minor)]
     findings = [finding for path in dict.fromkeys(paths) for finding in _check_device(system, path)]
-    return [*findings, *_check_hidden(system), *_check_override(system)]
+    return [*findings, *_check_hidden(system), *_check_overrides(system, gpus)]
 
 
 def _explain_absence(system: System) -> list[Finding]:
@@ -73,7 +76,7 @@ def _explain_absence(system: System) -> list[Finding]:
         return [Finding(NOTE, text, "export ROCM_SDK_TARGET_FAMILY=gfx... for the GPU that Windows has")]
     cards = _list_pci_gpus(system)
     if not cards:
-        return [Finding(NOTE, "no AMD GPU was found", "")]
+        return [NONE_FOUND]
     found = f"PCI shows {', '.join(cards)} of AMD, but there is no GPU in {TOPOLOGY}"
     if not system.exists("/sys/module/amdgpu"):
         return [Finding(ERROR, f"{found}: the kernel driver is not loaded", "sudo modprobe amdgpu")]
@@ -98,12 +101,17 @@ def _check_hidden(system: System) -> list[Finding]:
     return [Finding(NOTE, text, CONTAINER_DEVICES if _is_container(system) else ALLOTMENT)]
 
 
-def _check_override(system: System) -> list[Finding]:
-    value = system.variable("HSA_OVERRIDE_GFX_VERSION")
-    if not value:
-        return []
-    text = f"HSA_OVERRIDE_GFX_VERSION={value} makes every GPU pass for that version"
-    return [Finding(NOTE, text, "unset HSA_OVERRIDE_GFX_VERSION")]
+def _check_overrides(system: System, gpus: list[Gpu]) -> list[Finding]:
+    name = replacing_variable(system)
+    if name:
+        text = f"{name}={system.variable(name)} takes the place of what the kernel shows"
+        return [Finding(NOTE, text, f"unset {name}")]
+    passing = {f"HSA_OVERRIDE_GFX_VERSION_{gpu.node}": f"the GPU of KFD node {gpu.node}" for gpu in gpus}
+    return [
+        Finding(NOTE, f"{name}={system.variable(name)} makes {who} pass for that version", f"unset {name}")
+        for name, who in {"HSA_OVERRIDE_GFX_VERSION": "every GPU", **passing}.items()
+        if system.variable(name)
+    ]
 
 
 def _check_device(system: System, path: str) -> list[Finding]:

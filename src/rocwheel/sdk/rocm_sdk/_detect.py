@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._system import System
 
-__all__ = ["base_target", "detect_gpus", "is_wsl", "survey_gpus"]
+__all__ = ["base_target", "detect_gpus", "is_wsl", "replacing_variable", "survey_gpus"]
 
 TARGET = re.compile(r"gfx[0-9a-z-]+(:[a-z]+[+-])*")
 """A target id: processor, then features, as in LLVM's AMDGPUUsage."""
@@ -52,6 +52,14 @@ def survey_gpus(system: System) -> tuple[list[Gpu], list[DetectionError]]:
     return gpus, problems
 
 
+def replacing_variable(system: System) -> str:
+    """Return the name of the variable that takes the place of the topology, empty when none does."""
+    if system.variable("ROCM_BOOTSTRAP_DISABLE_DETECTION") == "1":
+        return "ROCM_BOOTSTRAP_DISABLE_DETECTION"
+    names = ("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "ROCM_TARGET_LST")
+    return next((name for name in names if system.variable(name)), "")
+
+
 def is_wsl(system: System) -> bool:
     """Tell whether this is the Windows Subsystem for Linux, which has no KFD and shows no GPU in sysfs."""
     return system.exists("/dev/dxg") or "microsoft" in (system.read_text("/proc/sys/kernel/osrelease") or "").lower()
@@ -64,13 +72,13 @@ def base_target(target: str) -> str:
 
 def _read_list(system: System) -> list[Gpu] | None:
     """Return what variables tell in place of the topology, None when they leave it to that."""
-    if system.variable("ROCM_BOOTSTRAP_DISABLE_DETECTION") == "1":
-        return []
-    forced = system.variable("ROCM_BOOTSTRAP_FORCE_GFX_ARCH")
-    if forced:
-        return _number("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", forced.split(","))
-    list_file = system.variable("ROCM_TARGET_LST")
-    return _read_target_list(system, list_file) if list_file else None
+    name = replacing_variable(system)
+    value = system.variable(name)
+    if name == "ROCM_BOOTSTRAP_FORCE_GFX_ARCH":
+        return _number(name, value.split(","))
+    if name == "ROCM_TARGET_LST":
+        return _read_target_list(system, value)
+    return [] if name else None
 
 
 def _read_subsystem(system: System) -> tuple[list[Gpu], list[DetectionError]]:

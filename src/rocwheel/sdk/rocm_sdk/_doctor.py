@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from fnmatch import fnmatch
 from pathlib import Path
@@ -49,27 +50,46 @@ def _check_packages(system: System, gpus: list[Gpu]) -> list[Finding]:
 
 
 def _check_device_codes(system: System, gpus: list[Gpu]) -> list[Finding]:
-    """Look for the code of each kind of GPU; what an integrated one lacks hinders nobody who has another."""
-    kinds = {base_target(gpu.target): gpu.integrated for gpu in gpus}
-    if_integrated = WARNING if all(kinds.values()) else NOTE
-    levels = {target: if_integrated if integrated else ERROR for target, integrated in kinds.items()}
-    return [finding for target, level in levels.items() for finding in _check_device_code(system, target, level)]
+    """Look for the code of each kind of GPU; what an integrated one lacks hinders nobody who has another.
 
-
-def _check_device_code(system: System, target: str, level: str) -> list[Finding]:
-    """Look for the package with code for a target; libraries that carry the code for all GPUs need none."""
+    Libraries that carry the code for all GPUs need no package for one.
+    """
     if not _build_info.FAMILIES:
         return []
+    kinds = {base_target(gpu.target): gpu.integrated for gpu in _visible_gpus(system, gpus)}
+    if_integrated = WARNING if all(kinds.values()) else NOTE
+    levels = {target: if_integrated if integrated else ERROR for target, integrated in kinds.items()}
+    return [finding for target, level in levels.items() for finding in _check_device_code(system, gpus, target, level)]
+
+
+def _check_device_code(system: System, gpus: list[Gpu], target: str, level: str) -> list[Finding]:
     gpu = target if level == ERROR else f"{target}, which is integrated"
     family = family_serving(target, system.platform)
     if family is None:
         available = ", ".join(_build_info.FAMILIES)
         text = f"ROCm {_build_info.VERSION}, which has {available}, has no packages for {gpu}"
-        return [Finding(level, text, "Choose another release, or another GPU with HIP_VISIBLE_DEVICES.")]
+        return [Finding(level, text, _way_around(gpus, target))]
     if _is_installed(family):
         return []
     logical = "device" if _build_info.LAYOUT == "neutral" else "libraries"
     return [Finding(level, f"no installed package carries code for {gpu}", installation_hint(f"{logical}-{family}"))]
+
+
+def _visible_gpus(system: System, gpus: list[Gpu]) -> list[Gpu]:
+    """Return the GPUs that ``HIP_VISIBLE_DEVICES`` leaves, all when it has other things than numbers."""
+    value = system.variable("HIP_VISIBLE_DEVICES")
+    if not re.fullmatch("[0-9]{1,9}(,[0-9]{1,9})*", value):
+        return gpus
+    chosen = set(map(int, value.split(",")))
+    return [gpu for number, gpu in enumerate(gpus) if number in chosen]
+
+
+def _way_around(gpus: list[Gpu], target: str) -> str:
+    """Return what to do about a GPU that this release can't serve; the runtime counts GPUs as the kernel's nodes."""
+    others = [str(number) for number, gpu in enumerate(gpus) if base_target(gpu.target) != target]
+    return (
+        f"export HIP_VISIBLE_DEVICES={','.join(others)}" if others else "pip index versions rocm lists other releases"
+    )
 
 
 def _is_installed(family: str) -> bool:
