@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -35,7 +34,7 @@ def test_an_archive_is_decompressed(tmp_path: Path, suffix: str) -> None:
 def test_nothing_with_a_name_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    monkeypatch.setenv("TMPDIR", str(scratch))
     with decompress(_compressed(tmp_path, "zst")) as spool:
         assert list(scratch.iterdir()) == []
         assert os.fstat(spool.fileno()).st_dev == scratch.stat().st_dev

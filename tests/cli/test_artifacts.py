@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from rocwheel.demo import SAMPLE_SDK
+
 Done = subprocess.CompletedProcess[str]
 
 
@@ -68,6 +70,52 @@ def test_list_prints_json(artifacts: Path) -> None:
         "symlinks": 1,
         "bytes": 10,
     }
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--target", "gfx90"], "no artifact is for the target 'gfx90'; there are generic, gfx90a:xnack+"),
+        (["--component", "bin"], "no artifact has the component 'bin'; there are dev, lib"),
+        (
+            ["--component", "dev", "--target", "gfx90a"],
+            "no artifact of the component 'dev' is for the target 'gfx90a'",
+        ),
+    ],
+    ids=["target", "component", "both"],
+)
+def test_list_tells_what_there_is_when_it_finds_nothing(artifacts: Path, options: list[str], told: str) -> None:
+    done = rocwheel("list", artifacts, *options)
+    assert done.returncode == 0
+    assert done.stderr.endswith(f"warning: {told}\n")
+
+
+def test_a_temporary_folder_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
+    done = rocwheel("list", SAMPLE_SDK, "--quiet")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"error: TMPDIR: names {tmp_path}/none, where no file can be made. Correct or unset it.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["list", "pipes"], "pipes/blas_lib_generic.tar.xz"),
+        (["extract", "pipes/blas_lib_generic.tar.xz", "--dest-dir", "out"], "pipes/blas_lib_generic.tar.xz"),
+        (["from-deb", "pipes/a.deb", "--dest-dir", "out"], "pipes/a.deb"),
+    ],
+    ids=["list", "extract", "from-deb"],
+)
+def test_a_pipe_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], found: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pipes").mkdir()
+    for name in ("blas_lib_generic.tar.xz", "a.deb"):
+        os.mkfifo(tmp_path / "pipes" / name)
+    done = rocwheel(*arguments, "--quiet")
+    assert done.returncode == 2
+    assert f"{found}: cannot be read (it is no regular file)" in done.stderr
 
 
 def test_list_prints_what_the_artifacts_hold_on_whole_lines(artifacts: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import re
 import tarfile
 import zipfile
@@ -64,12 +65,18 @@ def fail(path: Path) -> str:
         pytest.param("a-one-py3-none-any.whl", id="wheel-version"),
         pytest.param("thing.tar.gz", id="no-version"),
         pytest.param("a-one.tar.gz", id="sdist-version"),
+        pytest.param("a-1.0-py3-none-any (1).whl", id="wheel downloaded twice"),
+        pytest.param("a-1.0 (1).tar.gz", id="sdist downloaded twice"),
+        pytest.param("a-1.0-py3-none-Kopie von any.whl", id="blanks in a tag"),
     ],
 )
 def test_a_name_that_is_no_distribution_name_is_told(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"")
     expected = "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz"
-    assert fail(tmp_path / name) == f"{tmp_path / name}: not the name of a distribution; {expected}"
+    assert (
+        fail(tmp_path / name)
+        == f"{tmp_path / name}: not the name of a distribution; {expected}. Rename it, or remove it."
+    )
 
 
 def test_a_file_that_is_no_zip_is_told(tmp_path: Path) -> None:
@@ -107,6 +114,13 @@ def test_a_link_to_nothing_is_told(tmp_path: Path) -> None:
     path = tmp_path / "a-1.0-py3-none-any.whl"
     path.symlink_to("gone")
     assert fail(path) == f"{path}: cannot be read (No such file or directory). Check its permissions."
+
+
+@pytest.mark.parametrize("name", ["a-1.0-py3-none-any.whl", "a-1.0.tar.gz"])
+def test_a_pipe_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    os.mkfifo(path)
+    assert fail(path) == f"{path}: cannot be read (it is no regular file). Check its permissions."
 
 
 def test_metadata_of_unreasonable_size_is_told_and_not_unpacked(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_everything_wrong_is_told_at_once_and_nothing_written(
         f"  {dist_dir}/mismatch-1.0-py3-none-any.whl: its metadata names the project 'other'; "
         "expected 'mismatch' as in the file name\n"
         f"  {dist_dir}/thing.whl: not the name of a distribution; "
-        "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz\n"
+        "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz. Rename it, or remove it.\n"
         f"  {dist_dir}/twice-1.0-py3-none-any.whl: the same distribution as Twice-1.0.0-py3-none-any.whl under "
         "another name. Remove one of the two."
     )

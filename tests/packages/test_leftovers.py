@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.packages.leftovers import find_leftovers
+from rocwheel.packages.leftovers import find_leftovers, remove_unfinished
 from rocwheel.packages.plan import PlanWarning
 
 if TYPE_CHECKING:
@@ -42,3 +42,12 @@ def test_what_this_build_has_not_made_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_has_none(tmp_path: Path) -> None:
     assert find_leftovers(tmp_path / "dist", []) == ()
+
+
+def test_what_killed_builds_left_is_removed_from_all_folders(tmp_path: Path) -> None:
+    names = (".a-1-py3-none-any.whl.abcdefgh", ".rocm-1.tar.gz.01234567", "gfx94X-dcgpu/.b-1-py3-none-any.whl._bcdefgh")
+    fill(tmp_path, "a-1-py3-none-any.whl", *names)
+    for name in names:
+        (tmp_path / name).chmod(0o600)
+    assert remove_unfinished(tmp_path) == tuple(tmp_path / name for name in names)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a-1-py3-none-any.whl", "gfx94X-dcgpu"]

@@ -19,6 +19,7 @@ from rocwheel.artifacts.artifact import PERMISSIONS, FileKind
 from rocwheel.artifacts.paths import path_fault
 from rocwheel.binary.zstd import zstd
 from rocwheel.errors import InputError
+from rocwheel.files import open_regular
 from rocwheel.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def open_deb(path: Path, *, progress: Progress = SILENT) -> Iterator[Deb]:
     Raises `DebError` when the file can't be read, is no ar archive, is cut off, or lacks a member.
     """
     try:
-        file = path.open("rb")
+        file = open_regular(path)
     except OSError as e:
         raise DebError(path, f"cannot be read ({e.strerror})", remedy="Check that it exists and may be read.") from e
     with file:

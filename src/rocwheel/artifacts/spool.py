@@ -6,15 +6,16 @@ import lzma
 import os
 import tempfile
 from contextlib import ExitStack
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from rocwheel.binary.zstd import zstd
 from rocwheel.errors import InputError, WorkError
+from rocwheel.files import open_regular
 from rocwheel.progress import SILENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 __all__ = ["decompress", "peek", "range_path"]
 
@@ -32,9 +33,9 @@ def decompress(archive: Path, *, advance: Callable[[int], None] = SILENT.advance
     folder = "the temporary folder"
     with ExitStack() as stack:
         try:
-            folder = tempfile.gettempdir()
+            folder = _temporary_folder()
             # Unbuffered: what a full disk has not taken must not be tried again when the file closes.
-            spool = stack.enter_context(tempfile.TemporaryFile(prefix="rocwheel-", buffering=0))
+            spool = stack.enter_context(tempfile.TemporaryFile(prefix="rocwheel-", buffering=0, dir=folder))
             for data in _decompressed_chunks(archive, advance):
                 _write(spool, data)
         except OSError as e:
@@ -43,10 +44,21 @@ def decompress(archive: Path, *, advance: Callable[[int], None] = SILENT.advance
         return spool
 
 
+def _temporary_folder() -> str:
+    """Return the folder for temporary files. Python would silently take another than ``TMPDIR`` names."""
+    named = os.environ.get("TMPDIR")
+    if not named:
+        return tempfile.gettempdir()
+    if not (Path(named).is_dir() and os.access(named, os.W_OK | os.X_OK)):
+        source, found = "TMPDIR", f"names {named}, where no file can be made"
+        raise WorkError(source, found, remedy="Correct or unset it.")
+    return named
+
+
 def peek(archive: Path, size: int) -> bytes:
     """Return the first ``size`` decompressed bytes of an archive, or fewer, or none, when it has no such."""
     try:
-        with archive.open("rb") as raw, _decoder(archive, raw) as stream:
+        with open_regular(archive) as raw, _decoder(archive, raw) as stream:
             return stream.read(size)
     except _DECODER_ERRORS:
         return b""
@@ -59,7 +71,7 @@ def range_path(spool: IO[bytes]) -> str:
 
 def _decompressed_chunks(archive: Path, advance: Callable[[int], None]) -> Iterator[bytes]:
     try:
-        with archive.open("rb") as raw, _decoder(archive, raw) as stream:
+        with open_regular(archive) as raw, _decoder(archive, raw) as stream:
             told = 0
             while data := stream.read(_CHUNK):
                 yield data

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.catalog import Catalog, Entry
     from rocwheel.artifacts.names import ArtifactName
 
-__all__ = ["ArtifactSummary", "CatalogSummary", "EntrySummary", "summarise"]
+__all__ = ["ArtifactSummary", "CatalogSummary", "EntrySummary", "explain_absence", "summarise"]
 
 
 class EntrySummary(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -72,6 +72,17 @@ def summarise(
         sum(summary.symlinks for summary in summaries),
         sum(summary.bytes for summary in summaries),
     )
+
+
+def explain_absence(catalog: Catalog, *, component: str | None = None, target: str | None = None) -> str:
+    """Return what there is instead of artifacts of a component or target, when `summarise` has found none."""
+    components = {name.component for name in catalog.artifacts}
+    targets = {name.target for name in catalog.artifacts}
+    if component is not None and component not in components:
+        return f"no artifact has the component {component!r}; there are {', '.join(sorted(components))}"
+    if target is not None and target not in targets | {name.base_target for name in catalog.artifacts}:
+        return f"no artifact is for the target {target!r}; there are {', '.join(sorted(targets))}"
+    return f"no artifact of the component {component!r} is for the target {target!r}"
 
 
 def _summarise(name: ArtifactName, entries: Iterable[Entry], *, with_entries: bool) -> ArtifactSummary:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from rocwheel.artifacts.archive_writer import ArchiveFormat
 from rocwheel.artifacts.catalog import open_catalog
-from rocwheel.artifacts.summary import CatalogSummary, EntrySummary, summarise
+from rocwheel.artifacts.summary import CatalogSummary, EntrySummary, explain_absence, summarise
 from rocwheel.artifacts.transfer import archive_artifacts, extract_archives
 from rocwheel.cli._app import app
 from rocwheel.cli.output import (
@@ -23,6 +23,7 @@ from rocwheel.cli.output import (
     make_progress,
     print_json,
     print_table,
+    report_warning,
     setup_logging,
 )
 from rocwheel.distributions.source_date import SourceDate
@@ -60,6 +61,9 @@ def list_(
     setup_logging(quiet=quiet, verbose=verbose)
     with open_catalog(directory, progress=make_progress(quiet=quiet)) as catalog:
         summary = summarise(catalog, component=component, target=target, with_entries=files)
+        absence = "" if summary.artifacts else explain_absence(catalog, component=component, target=target)
+    if absence and not quiet:
+        report_warning(absence)
     if json:
         print_json("artifacts", 1, summary)
     else:

@@ -28,7 +28,7 @@ from rocwheel.cli.output import (
 from rocwheel.errors import InputError
 from rocwheel.packages.build import DEFAULT_LEVEL, BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob
-from rocwheel.packages.leftovers import find_leftovers
+from rocwheel.packages.leftovers import find_leftovers, remove_unfinished
 from rocwheel.packages.options import PlanOptions
 from rocwheel.packages.plan import Plan, PlanWarning, TarMember
 
@@ -94,6 +94,9 @@ def build(
         platform_tag=platform_tag,
     )
     job = BuildJob(PlanJob(artifact_dir, recipe, options), dest_dir, _level(compression), jobs)
+    unfinished = remove_unfinished(dest_dir / "dist")
+    if unfinished and not quiet:
+        messages.print(f"removed {len(unfinished)} unfinished files of builds that were killed", markup=False)
     made, result = job.run(progress=make_progress(quiet=quiet))
     warnings = made.warnings + find_leftovers(dest_dir / "dist", [built.path for built in result.distributions])
     if json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import lzma
+import re
 import struct
 import tarfile
 import zipfile
@@ -26,6 +27,7 @@ from packaging.utils import (
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.errors import InputError
+from rocwheel.files import open_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +41,7 @@ SUFFIXES = (".whl", ".tar.gz")
 
 _METADATA_LIMIT = 16 << 20
 _BLOCK = 1 << 20
+_TAG = re.compile(r"\w+-\w+-\w+", re.ASCII)
 _DEPENDENCY_FIELDS = {"requires-dist", "requires-python", "provides-extra"}
 
 
@@ -99,15 +102,22 @@ def _parse_filename(path: Path) -> _FileName:
         else:
             project, version = parse_sdist_filename(path.name)
             identity = f"{canonicalize_version(version)} sdist"
+            tags = frozenset()
     except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion) as e:
-        expected = "NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz"
-        raise InputError(path, "not the name of a distribution", expected=expected) from e
+        raise _bad_name(path) from e
+    if not all(_TAG.fullmatch(str(tag)) for tag in tags):
+        raise _bad_name(path)
     return _FileName(project, version, identity)
+
+
+def _bad_name(path: Path) -> InputError:
+    expected = "NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz"
+    return InputError(path, "not the name of a distribution", expected=expected, remedy="Rename it, or remove it.")
 
 
 def _read_wheel_metadata(path: Path, name: _FileName) -> bytes:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             member = archive.getinfo(_find_metadata_member(path, name, archive))
             if member.file_size > _METADATA_LIMIT:
                 found = f"{member.filename} is {member.file_size} bytes long"
@@ -129,14 +139,14 @@ def _find_metadata_member(path: Path, name: _FileName, archive: zipfile.ZipFile)
 
 def _read_sdist_metadata(path: Path) -> bytes:
     try:
-        with tarfile.open(path, "r:gz") as archive:
+        with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:gz") as archive:
             for member in archive:
                 if member.isfile() and member.name.count("/") == 1 and member.name.endswith("/PKG-INFO"):
                     if member.size > _METADATA_LIMIT:
                         found = f"{member.name} is {member.size} bytes long"
                         raise InputError(path, found, expected="at most 16 MiB")
-                    file = archive.extractfile(member)
-                    return file.read() if file else b""
+                    content = archive.extractfile(member)
+                    return content.read() if content else b""
     except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError) as e:
         raise InputError(path, f"not a readable .tar.gz archive ({e})", remedy="Build or fetch it again.") from e
     raise InputError(path, "not an sdist: no NAME-VERSION/PKG-INFO inside")
