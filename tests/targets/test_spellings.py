@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -102,6 +103,15 @@ def test_rpm_expands_the_macro_to_the_targets(require_tool: Require, tmp_path: P
     command = ["rpm", "--load", str(macros), "--eval", "%rocm_gpu_list_default"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert printed.strip().split(";") == list(TARGETS.words)
+
+
+def test_nix_evaluates_the_override_to_the_targets(require_tool: Require) -> None:
+    require_tool("nix-instantiate", "nix-bin")
+    override = flags_for(Tool.NIX, TARGETS).strip()
+    expression = f"let rocmPackages.clr.override = arguments: arguments.localGpuTargets; in {override}"
+    command = ["nix-instantiate", "--store", "dummy://", "--eval", "--strict", "--json", "-E", expression]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert json.loads(printed) == list(TARGETS.words)
 
 
 def test_dpkg_reads_the_field_of_a_package(require_tool: Require, tmp_path: Path) -> None:
