@@ -1,0 +1,207 @@
+"""Every rule of the audit on real files: one wheel that breaks it, and one that keeps it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from rocwheel.audit.auditing import audit
+from rocwheel.audit.configuration import Configuration
+from rocwheel.audit.reading import read_tree
+from rocwheel.audit.rules import ALL_RULES
+from tests.audit.libraries import Lib, needs_compiler
+from tests.audit.packs import FIXTURES, Pack, adding, bundles, changed, pack, without
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+pytestmark = needs_compiler
+
+HIP = "libamdhip64.so.7"
+CORE = Pack((Lib(f"_rocm_sdk_core/lib/{HIP}"),), name="rocm_sdk_core")
+TO_CORE = "$ORIGIN/../_rocm_sdk_core/lib"
+F, USES_F = "int f(void) { return 1; }", "int f(void); int use(void) { return f(); }"
+LLVM = "int LLVMInitializeCore(void) { return 1; }"
+DEVICE = "rocm_sdk_device_gfx1030"
+
+
+class Case(NamedTuple):
+    """Wheels that break a rule, wheels that keep it, and the settings of both audits."""
+
+    bad: tuple[Pack, ...]
+    good: tuple[Pack, ...]
+    settings: Mapping[str, Any] = {}
+
+
+def one(bad: Lib, good: Lib, *more: Lib, **settings: Any) -> Case:
+    """Return a case of one library, with further ones beside it."""
+    return Case((Pack((bad, *more)),), (Pack((good, *more)),), settings)
+
+
+def run_path(bad: str, good: str = "$ORIGIN", path: str = "demo/a.so", **settings: Any) -> Case:
+    return one(Lib(path, (), bad), Lib(path, (), good), **settings)
+
+
+def pair(first: tuple[Lib, ...], bad: Lib, good: Lib) -> Case:
+    return Case((Pack((*first, bad)),), (Pack((*first, good)),))
+
+
+def device(bad: bytes, good: bytes) -> Case:
+    return Case((Pack(files={"demo/k.hipfb": bad}),), (Pack(files={"demo/k.hipfb": good}),))
+
+
+CASES: dict[str, Case] = {
+    "unresolved-library": one(Lib("demo/a.so", ("libfoo.so.1",)), Lib("demo/a.so", ("libc.so.6",))),
+    "unreachable-library": one(
+        Lib("demo/a.so", ("libb.so",)), Lib("demo/a.so", ("libb.so",), "$ORIGIN/lib"), Lib("demo/lib/libb.so")
+    ),
+    "inherited-run-path": one(
+        Lib("demo/libb.so", ("libd.so",)),
+        Lib("demo/libb.so", ("libd.so",), "$ORIGIN/lib"),
+        Lib("demo/a.so", ("libb.so",), "$ORIGIN:$ORIGIN/lib", is_rpath=True),
+        Lib("demo/lib/libd.so"),
+    ),
+    "unresolved-dlopen": one(
+        Lib("demo/a.so"), Lib("demo/a.so", (), "$ORIGIN"), Lib("demo/libb.so"), dlopen={"demo/a.so": ("libb.so",)}
+    ),
+    "undeclared-requirement": Case(
+        (CORE, Pack((Lib("demo/a.so", (HIP,), TO_CORE),))),
+        (CORE, Pack((Lib("demo/a.so", (HIP,), TO_CORE),), requires=("rocm-sdk-core",))),
+    ),
+    "unintended-library": Case(
+        (CORE, Pack((Lib("demo/a.so", (HIP,), f"{TO_CORE}:$ORIGIN"), Lib(f"demo/{HIP}")))),
+        (CORE, Pack((Lib("demo/a.so", (HIP,), f"$ORIGIN:{TO_CORE}"), Lib(f"demo/{HIP}")))),
+    ),
+    "undefined-symbol": one(
+        Lib("demo/a.so", source=USES_F),
+        Lib("demo/a.so", ("libf.so",), "$ORIGIN", source=USES_F),
+        Lib("demo/libf.so", source=F),
+    ),
+    "run-path-relative": run_path("rocm_dis/lib"),
+    "run-path-eaten-origin": run_path("/../rocm/lib"),
+    "run-path-build-folder": run_path("$ORIGIN/../../_solib_k8/x"),
+    "run-path-absolute": run_path("/opt/rocm/lib"),
+    "run-path-repeated": run_path("$ORIGIN:$ORIGIN/../demo"),
+    "run-path-dead": run_path("$ORIGIN/lib"),
+    "run-path-wrong-depth": run_path(TO_CORE, f"$ORIGIN/../{TO_CORE.removeprefix('$ORIGIN/')}", path="demo/gpu/a.so"),
+    "run-path-mixed": one(
+        Lib("demo/a.so", (), "$ORIGIN", is_rpath=True), Lib("demo/a.so", (), "$ORIGIN"), Lib("demo/b.so", (), "$ORIGIN")
+    ),
+    "rpath-into-others": Case(
+        (CORE, Pack((Lib("demo/a.so", (HIP,), TO_CORE, is_rpath=True),), requires=("rocm-sdk-core",))),
+        (CORE, Pack((Lib("demo/a.so", (HIP,), TO_CORE, is_rpath=True),), requires=("rocm-sdk-core==1.0",))),
+    ),
+    "run-path-unexpected": run_path("$ORIGIN", "$ORIGIN/..", expect_runpath="$ORIGIN/.."),
+    "run-path-tag": one(
+        Lib("demo/a.so", (), "$ORIGIN", is_rpath=True), Lib("demo/a.so", (), "$ORIGIN"), expect_tag="runpath"
+    ),
+    "unreadable-binary": Case(
+        (Pack(files={"demo/a.so": (FIXTURES / "elf/libplain.so").read_bytes()[:300]}),),
+        (Pack(files={"demo/a.so": (FIXTURES / "elf/libplain.so").read_bytes()}),),
+    ),
+    "symlink": Case((Pack(finish=adding("demo/liba.so", b"liba.so.1", 0o120777)),), (Pack(),)),
+    "wrong-mode": Case((Pack(finish=adding("demo/a.py", mode=0o100666)),), (Pack(finish=adding("demo/a.py")),)),
+    "duplicate-library": one(Lib("demo/libx.so", soname="libx.so.1"), Lib("demo/liby.so.1"), Lib("demo/libx.so.1")),
+    "soname-clash": pair(
+        (
+            Lib("demo/a/a.so", ("libx.so",), "$ORIGIN"),
+            Lib("demo/a/libx.so", source=F),
+            Lib("demo/b/b.so", ("libx.so",), "$ORIGIN"),
+        ),
+        Lib("demo/b/libx.so", source="int g(void) { return 2; }"),
+        Lib("demo/b/libx.so", source=F),
+    ),
+    "path-collision": Case(
+        (Pack(files={"shared/x.py": b"1"}, name="one"), Pack(files={"shared/x.py": b"2"}, name="two")),
+        (Pack(files={"shared/x.py": b"1"}, name="one"), Pack(files={"shared/y.py": b"2"}, name="two")),
+    ),
+    "path-outside": Case((Pack(finish=adding("../evil.so")),), (Pack(finish=adding("demo/good.so")),)),
+    "tag-too-old": Case(
+        (Pack((Lib("demo/a.so", source="unsigned arc4random(void); int f(void) { return arc4random(); }",
+                   options=("-lc",)),), tag="py3-none-manylinux_2_17_x86_64"),),
+        (Pack((Lib("demo/a.so", source="int getpid(void); int f(void) { return getpid(); }", options=("-lc",)),),
+              tag="py3-none-manylinux_2_17_x86_64"),),
+    ),
+    "tag-too-new": Case(
+        (Pack((Lib("demo/a.so"),), tag="py3-none-manylinux_2_28_x86_64"),), (Pack((Lib("demo/a.so"),)),)
+    ),
+    "elf-in-any-wheel": Case((Pack((Lib("demo/a.so"),), tag="py3-none-any"),), (Pack((Lib("demo/a.so"),)),)),
+    "elf-in-purelib": Case((Pack((Lib("demo/a.so"),), is_purelib=True),), (Pack((Lib("demo/a.so"),)),)),
+    "wrong-machine": Case(
+        (Pack(files={"demo/a.so": (FIXTURES / "elf/libaarch64.so").read_bytes()}),),
+        (Pack(files={"demo/a.so": (FIXTURES / "elf/libaarch64.so").read_bytes()},
+              tag="py3-none-manylinux_2_17_aarch64"),),
+    ),
+    "tag-mismatch": Case(
+        (Pack(finish=lambda path: path.rename(path.with_name("demo-1.0-py3-none-linux_x86_64.whl"))),), (Pack(),)
+    ),
+    "executable-stack": one(
+        Lib("demo/a.so", options=("-Wl,-z,execstack",)), Lib("demo/a.so", options=("-Wl,-z,noexecstack",))
+    ),
+    "text-relocations": one(
+        Lib("demo/a.so", source=F + '__asm__(".text\\n.quad f");', options=("-Wl,-z,notext",)),
+        Lib("demo/a.so", source=F + '__asm__(".data\\n.quad f");'),
+    ),
+    "writable-code": one(Lib("demo/a.so", source=F, options=("-Wl,--omagic",)), Lib("demo/a.so", source=F)),
+    "missing-build-id": one(Lib("demo/a.so", source=F, options=("-Wl,--build-id=none",)), Lib("demo/a.so", source=F)),
+    "two-llvms": one(
+        Lib("demo/a.so", ("libb.so",), "$ORIGIN", source=LLVM),
+        Lib("demo/a.so", ("libb.so",), "$ORIGIN", source=f'__attribute__((visibility("hidden"))) {LLVM}'),
+        Lib("demo/libb.so", source=LLVM),
+    ),
+    "symbol-collision": one(
+        Lib("demo/a.so", ("libb.so",), "$ORIGIN", source=F),
+        Lib("demo/a.so", ("libb.so",), "$ORIGIN", source=f"static {F} int *use(void) {{ return (int *)f; }}"),
+        Lib("demo/libb.so", source=F),
+    ),
+    "device-target-missing": device(
+        bundles("hip/fam.gfx1030.hipfb", "hip/fam.gfx1100.hipfb"), bundles("v22/saxpy.hipfb", "v23/saxpy.hipfb")
+    ),
+    "device-target-absent": Case(
+        (Pack(files={"_libs/k.hipfb": bundles("hip/fam.gfx1100.hipfb")}, name=DEVICE),),
+        (Pack(files={"_libs/k.hipfb": bundles("hip/fam.gfx1030.hipfb")}, name=DEVICE),),
+    ),
+    "device-code-versions": device(
+        bundles("v16/vadd.cov2.hipfb", "v16/vadd.cov3.hipfb"), bundles("v16/vadd.cov3.hipfb", "v16/vadd.cov3.hipfb")
+    ),
+    "device-code-plain": device(bundles(*["v22/saxpy.hipfb"] * 30), bundles(*["v22/saxpy.ccob.hipfb"] * 500)),
+    "kernel-metadata": device(
+        changed("v22/saxpy.hipfb", b"amdhsa.target", b"amdhsa.nobody"), bundles("v22/saxpy.hipfb")
+    ),
+    "device-compilers": device(
+        bundles("v22/saxpy.hipfb", "v23/saxpy.hipfb"), bundles("v22/saxpy.hipfb", "v22/saxpy.hipfb")
+    ),
+    "host-compiler": Case(
+        (Pack(files={"demo/a.so": changed("v22/libtwo.plain.so", b"clang version 22.1.8", b"clang version 18.1.8")}),),
+        (Pack(files={"demo/a.so": (FIXTURES / "v22/libtwo.plain.so").read_bytes()}),),
+    ),
+    "license-file-missing": Case((Pack(finish=without("LICENSE")),), (Pack(),)),
+    "license-missing": Case((Pack(finish=without("LICENSE")),), (Pack(),)),
+    "metadata-malformed": Case((Pack(requires=("numpy = 1",)),), (Pack(requires=("numpy == 1",)),)),
+    "requirement-unsatisfied": Case(
+        (CORE, Pack(requires=("rocm-sdk-core==2.0",))), (CORE, Pack(requires=("rocm-sdk-core==1.0",)))
+    ),
+    "requirement-unavailable": Case(
+        (Pack(requires=("rocm-sdk-core",)),), (CORE, Pack(requires=("rocm-sdk-core",))), {"closed": True}
+    ),
+    "record-wrong": Case((Pack(finish=adding("demo/a.py")),), (Pack(files={"demo/a.py": b""}),)),
+    "import-clash": Case(
+        (Pack(files={"plugins/__init__.py": b""}, name="one"), Pack(files={"plugins/x.py": b""}, name="two")),
+        (Pack(files={"plugins/a.py": b""}, name="one"), Pack(files={"plugins/x.py": b""}, name="two")),
+    ),
+}  # fmt: skip
+
+
+def test_every_rule_has_its_files_here() -> None:
+    assert set(CASES) == {rule.name for rule in ALL_RULES}
+
+
+@pytest.mark.parametrize("rule", CASES)
+@pytest.mark.parametrize("kind", ["bad", "good"])
+def test_a_rule_tells_the_wheel_that_breaks_it_from_the_one_that_keeps_it(tmp_path: Path, rule: str, kind: str) -> None:
+    case = CASES[rule]
+    wheels = [pack(tmp_path, described) for described in (case.bad if kind == "bad" else case.good)]
+    report = audit(read_tree(wheels), Configuration(select=(rule,), **case.settings))
+    assert {finding.rule for finding in report.findings} == ({rule} if kind == "bad" else set())
