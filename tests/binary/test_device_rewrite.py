@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rocwheel.binary.bundle_edit import Storage, bundle_parts
-from rocwheel.binary.bundle_sequence import iter_bundles
+from rocwheel.binary.bundle_places import list_places
+from rocwheel.binary.bundle_sequence import iter_bundles, iter_entries
 from rocwheel.binary.device_code import device_targets, iter_code_sources
 from rocwheel.binary.device_rewrite import rewrite_device_code
 from rocwheel.binary.retarget import Retarget, TargetPair
@@ -168,3 +172,27 @@ def test_file_of_bundles_in_an_archive_is_refused(tmp_path: Path, run_tool: Run)
     found = f"{archive}(saxpy.hipfb): a file of bundles in an archive; expected object files. Take it out first."
     with pytest.raises(InputError, match=re.escape(found)):
         rewrite_device_code(archive, tmp_path / "out.a", prune("gfx906"), PLAIN)
+
+
+@st.composite
+def damaged_archives(draw: st.DrawFn) -> bytes:
+    members = [(FIXTURES / name).read_bytes() for name in ("v19/vadd.plain.o", "elf/library.o", "elf/gfx906.co")]
+    data = bytearray(b"!<arch>\n")
+    for member in draw(st.lists(st.sampled_from(members), min_size=1, max_size=2)):
+        data += f"{'x.o/':<16}{'0':<12}{'0':<6}{'0':<6}{'644':<8}{len(member):<10}`\n".encode()
+        data += member + b"\n" * (len(member) % 2)
+    places = st.integers(0, 200) | st.integers(0, len(data) - 1) | st.integers(len(data) - 3000, len(data) - 1)
+    for place in draw(st.lists(places, max_size=4)):
+        new = draw(st.binary(min_size=1, max_size=8))
+        data[place : place + len(new)] = new
+    return bytes(data[: draw(st.just(len(data)) | st.integers(0, len(data)))])
+
+
+@given(damaged_archives())
+def test_damaged_static_library_is_read_or_refused(data: bytes) -> None:
+    with contextlib.suppress(InputError):
+        for source in iter_code_sources(memoryview(data), name="libx.a"):
+            pieces = iter_entries(source.view, source.bundle, source.bundle.plain.entries)
+            assert sum(len(piece) for _, piece in pieces) <= 1 << 20
+    with contextlib.suppress(InputError):
+        assert sum(len(place.data) for place in list_places(memoryview(data), name="libx.a")) <= len(data)

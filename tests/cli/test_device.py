@@ -198,6 +198,35 @@ def test_note_is_about_all_bundles_of_the_result(run: Run, tmp_path: Path) -> No
     assert err.endswith("note: ROCm 6.2 and later read the result\n")
 
 
+def test_code_object_is_kept_or_made_one_for_another_target(run: Run, tmp_path: Path) -> None:
+    run("device", "extract", FIXTURES / "v22/saxpy.hipfb", "-t", "gfx1030", "-d", tmp_path, "-q")
+    source, output = tmp_path / "saxpy.hipfb.0.gfx1030.co", tmp_path / "out.co"
+    status, out, _ = run("device", "prune", source, "-k", "gfx1030", "-o", output)
+    assert (status, out) == (0, f"{output}: a code object, as it was\n")
+    status, out, _ = run("device", "retarget", "gfx1030=gfx1032", source, "-o", output)
+    assert (status, out) == (0, f"{output}: a code object, now for another target\n")
+    assert run("inspect", output)[1].splitlines()[1] == "  code object, 3.7 kB"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["prune", "--keep", "gfx906"],
+        ["compress", "--header-version", "2"],
+        ["retarget", "gfx1030=gfx1031"],
+    ],
+    ids=["prune", "compress", "retarget"],
+)
+def test_bundle_whose_hash_is_wrong_is_rewritten_by_force_only(run: Run, tmp_path: Path, arguments: list[str]) -> None:
+    command, *options = arguments
+    words = ["device", command, *options, FIXTURES / "edge/zlib.v3.badhash.ccob", "-o", tmp_path / "out.ccob"]
+    status, _, err = run(*words)
+    assert (status, "use --force to take it as it is" in err, list(tmp_path.iterdir())) == (2, True, [])
+    status, _, err = run(*words, "--force")
+    assert (status, "that of its content ceddc72cae1760d9" in " ".join(err.split())) == (0, True)
+    assert (tmp_path / "out.ccob").exists()
+
+
 def test_all_known_targets_are_added_on_request(run: Run, tmp_path: Path) -> None:
     output = tmp_path / "out.hipfb"
     assert run("device", "retarget", "gfx1030=extended", FIXTURES / "v22/saxpy.hipfb", "-o", output)[0] == 0
