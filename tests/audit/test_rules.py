@@ -544,6 +544,28 @@ def test_libraries_with_versions_of_their_own_do_not_collide() -> None:
     assert find(audited) == []
 
 
+@pytest.mark.parametrize(
+    ("symbol", "rule"),
+    [
+        ("LLVMInitializeCore", "two-llvms"), ("_ZN4llvm2cl", "two-llvms"), ("_ZNK4llvm5Value7getNameEv", "two-llvms"),
+        ("_ZTVN4llvm4PassE", "two-llvms"), ("_ZTIN4llvm4PassE", "two-llvms"), ("LLVm", "symbol-collision"),
+        ("_ZN5clang4DeclE", "symbol-collision"), ("_ZN3foo4llvmEv", "symbol-collision"),
+    ],
+)  # fmt: skip
+def test_symbols_of_llvm_are_told_by_their_names(symbol: str, rule: str) -> None:
+    audited = one(
+        library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=(symbol,)),
+        library("demo/libb.so", exports=(symbol,)),
+    )
+    assert [finding.rule for finding in find(audited)] == [rule]
+
+
+@pytest.mark.parametrize("name", ["/home/me/build/libb.so", "build/libb.so", "./libb.so"])
+def test_a_needed_path_is_found_on_the_builders_machine_alone(name: str) -> None:
+    (finding,) = find(one(library("demo/a.so", name, runpath="$ORIGIN"), library("demo/libb.so")))
+    assert finding.found.startswith(f"needs {name}, which none of the packages, the SDK and the allowed system")
+
+
 def test_libraries_that_no_process_loads_together_do_not_collide() -> None:
     audited = one(library("demo/a.so", exports=("answer",)), library("demo/b.so", exports=("answer",)))
     assert find(audited) == []

@@ -131,6 +131,71 @@ def test_a_project_may_settle_things_in_its_pyproject(run: Run, wheel: Path, tmp
     assert run("audit", wheel).status == 0
 
 
+def test_a_baseline_lies_beside_the_settings_that_name_it(run: Run, wheel: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "settings/audit.toml"
+    settings.parent.mkdir()
+    settings.write_text('[tool.rocwheel.audit]\nbaseline = "known.json"\n')
+    assert run("audit", wheel, "--config", settings, "--update-baseline").status == 0
+    assert (settings.parent / "known.json").exists()
+    assert run("audit", wheel, "--config", settings).stdout.endswith("0 errors, 0 warnings, 0 notes, 1 known\n")
+
+
+def test_a_baseline_to_update_has_to_be_named(run: Run, wheel: Path) -> None:
+    finished = run("audit", wheel, "--update-baseline")
+    assert finished.status == 2
+    words = " ".join(finished.stderr.replace("│", " ").split())
+    assert "--update-baseline needs '--baseline FILE', or 'baseline' in the settings." in words
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (None, "cannot be read (No such file or directory). --update-baseline makes one."),
+        ("{}", "no baseline (Object missing required field `schema`). --update-baseline makes a new one."),
+        (
+            '{"schema": "other/1", "findings": []}',
+            "a baseline of schema 'other/1'; expected rocwheel.audit-baseline/1",
+        ),
+    ],
+    ids=["absent", "another file", "another schema"],
+)
+def test_a_baseline_that_is_none_is_refused(
+    run: Run, wheel: Path, tmp_path: Path, text: str | None, found: str
+) -> None:
+    path = tmp_path / "known.json"
+    if text is not None:
+        path.write_text(text)
+    assert run("audit", wheel, "--baseline", path) == (2, "", f"error: {path}: {found}\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "status"),
+    [
+        ('select = ["tag-*"]', 0),
+        ('select = ["run-path-*"]', 1),
+        ('ignore = ["run-path-relative"]', 0),
+        ('expect-tag = "rpath"\nselect = ["run-path-tag"]', 1),
+        ('expect-runpath = "rocm_dis/lib"\nselect = ["run-path-unexpected"]', 0),
+        ('system-libraries = ["libx.so"]\ncpu-level = "x86-64-v2"\nclosed = true\nignore = ["run-path-relative"]', 0),
+    ],
+)
+def test_settings_choose_what_is_checked(run: Run, wheel: Path, tmp_path: Path, settings: str, status: int) -> None:
+    (tmp_path / "pyproject.toml").write_text(f"[tool.rocwheel.audit]\n{settings}\n")
+    assert run("audit", wheel).status == status
+
+
+def test_options_come_before_settings(run: Run, wheel: Path, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.rocwheel.audit]\nselect = ["tag-*"]\n')
+    assert run("audit", wheel, "--select", "run-path-*").status == 1
+
+
+def test_a_pattern_for_files_that_fits_no_rule_is_refused(run: Run, wheel: Path, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.rocwheel.audit.per-file-ignore]\n"*" = ["runpath-*"]\n')
+    finished = run("audit", wheel)
+    assert finished.status == 2
+    assert finished.stderr.startswith("error: audit rules: 'runpath-*' fits no rule; expected one of")
+
+
 def test_a_recipe_may_say_what_is_opened_by_name(run: Run, wheel: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.toml"
     recipe.write_text('[audit]\nselect = ["unresolved-dlopen"]\n[audit.dlopen]\n"demo/*.so" = ["libfoo.so.1"]\n')

@@ -41,7 +41,7 @@ class AuditReport(msgspec.Struct, frozen=True):
 def audit(tree: Tree, configuration: Configuration, baseline: Collection[str] = ()) -> AuditReport:
     """Check ``tree``; findings whose fingerprint is in ``baseline`` are counted as known.
 
-    Raises `InputError` for patterns in ``select`` and ``ignore`` that fit no rule.
+    Raises `InputError` for patterns in ``select``, ``ignore`` and ``per-file-ignore`` that fit no rule.
     """
     _check_patterns(configuration)
     rules = [rule for rule in ALL_RULES if configuration.is_checked(rule.name)]
@@ -67,7 +67,8 @@ def _breaches(rule: Rule, subject: Subject) -> list[Finding]:
 
 def _check_patterns(configuration: Configuration) -> None:
     names = [rule.name for rule in ALL_RULES]
-    for pattern in (*configuration.select, *configuration.ignore):
+    at_files = (pattern for patterns in configuration.per_file_ignore.values() for pattern in patterns)
+    for pattern in (*configuration.select, *configuration.ignore, *at_files):
         alone = msgspec.structs.replace(configuration, select=(pattern,), ignore=())
         if not any(alone.is_checked(name) for name in names):
             found = f"{pattern!r} fits no rule"

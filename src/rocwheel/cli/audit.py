@@ -77,6 +77,9 @@ def audit_(
     given |= {"cpu_level": cpu_level, "select": tuple(select or ()) or None, "ignore": tuple(ignore or ()) or None}
     configuration, base = _configure(config, {name: value for name, value in given.items() if value is not None})
     known_file = baseline or (base / configuration.baseline if configuration.baseline else None)
+    if update_baseline and known_file is None:
+        message = "--update-baseline needs '--baseline FILE', or 'baseline' in the settings."
+        raise typer.BadParameter(message)
     known = read_baseline(known_file) if known_file and not update_baseline else frozenset()
     report = audit(read_tree(paths, beside or ()), configuration, known)
     if update_baseline and known_file:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES"]
 
-_LLVM = re.compile(rb"_ZN?K?4llvm|LLVM[A-Z]")
+# Names of LLVM's C API, and mangled ones in namespace llvm: functions, and tables of classes (vtables, type names).
+_LLVM = re.compile(rb"_Z(T[VTIS])?N?K?4llvm|LLVM[A-Z]")
 # Symbols that linkers and C run times put into every library.
 _COMMON = {b"_init", b"_fini", b"_end", b"_edata", b"__bss_start", b"__end__", b"end", b"edata", b"_start", b"main"}
 _COMMON |= {b"__data_start", b"data_start", b"_IO_stdin_used", b"_fp_hw", b"_lib_version", b"__odr_asan_gen"}
