@@ -92,6 +92,21 @@ def test_broken_detection_matters_only_to_what_depends_on_the_gpu(load_sdk: Load
     assert selection.explanation.startswith("ROCM_BOOTSTRAP_FORCE_GFX_ARCH: 'navi' is no GPU target")
 
 
+def test_a_node_that_makes_no_sense_does_not_hide_a_gpu(load_sdk: Load, tmp_path: Path) -> None:
+    nodes = tmp_path / "machine/sys/class/kfd/kfd/topology/nodes"
+    for node, text in enumerate(("", "simd_count 416\ngfx_target_version 90006\n")):
+        (nodes / str(node)).mkdir(parents=True)
+        (nodes / str(node) / "properties").write_text(text)
+    modules = load_sdk()
+    system = modules("rocm_sdk._system").System(tmp_path / "machine", {}, "linux")
+    assert modules("rocm_sdk._select").select(system) == (
+        ("gfx906",),
+        "detection",
+        "gfx906 chosen for the GPUs found: gfx906; /sys/class/kfd/kfd/topology/nodes/0/properties: is empty; "
+        "expected properties, 'simd_count' and a number among them",
+    )
+
+
 def test_selected_extra_requires_the_package_of_each_family(load_sdk: Load) -> None:
     chosen = extras(load_sdk, gpus("gfx906", "gfx1030"))
     assert chosen["device"] == [["rocm-sdk-device-gfx906==7.2.0", ""], ["rocm-sdk-device-gfx1030==7.2.0", ""]]

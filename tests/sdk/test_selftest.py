@@ -100,6 +100,10 @@ def test_gpu_with_its_device_package_passes(environment: Installed) -> None:
     environment.run("rocm-sdk", "test", ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx906:xnack-")
 
 
+def test_an_integrated_gpu_beside_one_with_its_package_passes(environment: Installed) -> None:
+    environment.run("rocm-sdk", "test", ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx906,gfx1036")
+
+
 def test_devel_without_cmake_files_fails(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     (environment.root / "lib/cmake/hip/hip-config.cmake").unlink()

@@ -37,7 +37,10 @@ class BaseTest(unittest.TestCase):
 
     def test_gpus_are_served_by_the_packages_installed(self) -> None:
         """What pip chose on another day it keeps in its cache: a GPU without its packages fails at the first kernel."""
-        targets = sorted({base_target(gpu.target) for gpu in detect_gpus(System())})
+        gpus = detect_gpus(System())
+        # What an integrated GPU lacks hinders nobody who has another.
+        meant = [gpu for gpu in gpus if not gpu.integrated] or gpus
+        targets = sorted({base_target(gpu.target) for gpu in meant})
         present = self._require_device_code()
         if not targets:
             self.skipTest("no AMD GPU was found")
