@@ -102,8 +102,10 @@ def test_a_node_that_makes_no_sense_does_not_hide_a_gpu(load_sdk: Load, tmp_path
     assert modules("rocm_sdk._select").select(system) == (
         ("gfx906",),
         "detection",
-        "gfx906 chosen for the GPUs found: gfx906; /sys/class/kfd/kfd/topology/nodes/0/properties: is empty; "
-        "expected properties, 'simd_count' and a number among them",
+        (
+            "gfx906 chosen for the GPUs found: gfx906; /sys/class/kfd/kfd/topology/nodes/0/properties: is empty; "
+            "expected properties, 'simd_count' and a number among them"
+        ),
     )
 
 
