@@ -112,6 +112,13 @@ def test_translate_takes_a_command_line_behind_two_dashes(tmp_path: Path) -> Non
     assert "#   --linkopt=-Wl,-rpath,$ORIGIN: went through a second shell" in made.stdout
 
 
+def test_a_wheel_whose_path_is_known_is_assembled_in_silence(project: Path) -> None:
+    output = "out/demo-1.0-py3-none-any.whl"
+    made = run("wheel", "--quiet", "--spec", "demo.toml", "--src", ".", "--output", output, cwd=project)
+    assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
+    assert (project / output).is_file()
+
+
 def test_a_wheel_is_assembled_and_named(project: Path) -> None:
     made = run("wheel", "--spec", "demo.toml", "--src", ".", "--dest-dir", "out", cwd=project)
     assert (made.returncode, made.stdout) == (0, "out/demo-1.0-py3-none-any.whl\n")

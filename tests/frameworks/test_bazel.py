@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -13,20 +12,17 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 
 from rocwheel.frameworks.bazelrc import spell_rc_word
+from tests.frameworks.bazel_workspace import NEEDS_BAZEL, ROOT, Workspace, build_wheels, make_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT = Path(__file__).parent.parent.parent
-EXAMPLE = ROOT / "examples/bazel"
 JAX_WHEELS = ROOT / ".cache/jax-cpu"
-VERSION = "0.12.0"
 SDK_FOLDERS = [
     "_rocm_sdk_libraries/lib",
     "_rocm_sdk_core/lib",
@@ -35,68 +31,16 @@ SDK_FOLDERS = [
     "_rocm_sdk_core/lib/llvm/lib",
 ]
 
-pytestmark = [
-    pytest.mark.skipif(shutil.which("bazel") is None, reason="no bazel: install Debian's bazel-bootstrap"),
-    pytest.mark.skipif(platform.machine() != "x86_64", reason="the sample SDK is for x86-64"),
+# What declares the repository in WORKSPACE, and what does as MODULE.bazel would.
+EMULATED = [
+    (
+        '"//rocm_wheel:rocm_wheel_repository.bzl", "rocm_wheel_repository"',
+        '"//rocm_wheel:extensions.bzl", "rocm_wheel"',
+    ),
+    ('rocm_wheel_repository(name = "rocm_wheel")', "rocm_wheel.implementation(None)"),
 ]
 
-
-class Workspace(msgspec.Struct, frozen=True):
-    """A copy of the example with everything written, and an output root of its own."""
-
-    folder: Path
-    output_root: Path
-    sdk_dist: Path
-
-    def rocwheel(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        """Run rocwheel in the workspace."""
-        command = [sys.executable, "-m", "rocwheel", *map(str, arguments)]
-        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
-
-    def bazel(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run Bazel with an environment that holds next to nothing."""
-        command = ["bazel", f"--output_user_root={self.output_root}", *arguments]
-        variables = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder.parent)}
-        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, env=variables)
-
-    def build(self, *arguments: str) -> None:
-        """Build with Bazel, which has to succeed."""
-        finished = self.bazel("build", *arguments)
-        assert finished.returncode == 0, finished.stderr
-
-    def wheel(self, kind: str, dest: Path, *options: str) -> Path:
-        """Assemble a wheel of JAX and return its path."""
-        sources = ("--src", "bazel-bin", "--src", "LICENSE", "--src", "pjrt/python/__init__.py")
-        commit = "ROCm/rocm-jax=0123456789abcdef"
-        beside = ("--with", self.sdk_dist, "--dest-dir", dest, "--commit", commit)
-        made = self.rocwheel("jax", "wheel", kind, "--version", VERSION, *sources, *beside, *options)
-        assert made.returncode == 0, made.stderr
-        return Path(made.stdout.strip())
-
-
-@pytest.fixture(scope="module")
-def rocm_path(sdk_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the root of an installed SDK, as a builder has it."""
-    environment = tmp_path_factory.mktemp("builder")
-    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-    pip = [str(environment / "bin/pip"), "install", "-q", "--no-index", "--find-links", str(sdk_dist), "rocm[devel]"]
-    subprocess.run(pip, check=True, env={"PIP_CONFIG_FILE": os.devnull})
-    tool = [str(environment / "bin/rocm-sdk"), "path", "--root"]
-    return Path(subprocess.run(tool, check=True, capture_output=True, text=True).stdout.strip())
-
-
-def make_workspace(folder: Path, sdk_dist: Path, rocm_path: Path) -> Workspace:
-    shutil.copytree(EXAMPLE, folder / "source")
-    (folder / "source/sdk").mkdir()
-    for wheel in sdk_dist.glob("rocm_sdk_core-*.whl"):
-        shutil.copy(wheel, folder / "source/sdk")
-    workspace = Workspace(folder / "source", folder / "bazel", sdk_dist)
-    for arguments in (["bazelrc", "--output", "rocm.bazelrc"], ["starlark", "rocm_wheel"]):
-        written = workspace.rocwheel("jax", *arguments)
-        assert written.returncode == 0, written.stderr
-    user = f"build --repo_env=ROCM_PATH={rocm_path}\nbuild --repo_env=ROCWHEEL_PYTHON={sys.executable}\n"
-    (workspace.folder / ".bazelrc.user").write_text(user)
-    return workspace
+pytestmark = NEEDS_BAZEL
 
 
 @pytest.fixture(scope="module")
@@ -104,17 +48,6 @@ def workspace(sdk_dist: Path, rocm_path: Path, tmp_path_factory: pytest.TempPath
     made = make_workspace(tmp_path_factory.mktemp("workspace"), sdk_dist, rocm_path)
     yield made
     made.bazel("shutdown")
-
-
-def build_wheels(workspace: Workspace, dest: Path) -> list[Path]:
-    """Build the plugin and the extension module for two Pythons, and assemble the three wheels."""
-    workspace.build("--config=rocm_build", "--config=python311", "//pjrt:pjrt_c_api_gpu_plugin.so")
-    wheels = [workspace.wheel("pjrt", dest)]
-    for python in ("3.11", "3.12"):
-        config = "--config=python" + python.replace(".", "")
-        workspace.build("--config=rocm_build", config, "//example:_example.so")
-        wheels.append(workspace.wheel("plugin", dest, "--python", python, "--spec", "plugin.toml"))
-    return wheels
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +69,7 @@ def test_the_wheels_are_named_by_what_is_in_them(wheels: list[Path]) -> None:
         "jax_rocm7_pjrt-0.12.0-py3-none-manylinux_2_5_x86_64.whl",
         "jax_rocm7_plugin-0.12.0-cp311-cp311-manylinux_2_5_x86_64.whl",
         "jax_rocm7_plugin-0.12.0-cp312-cp312-manylinux_2_5_x86_64.whl",
+        "jax_rocm7_plugin-0.12.0-cp313-cp313-manylinux_2_5_x86_64.whl",
     ]
 
 
@@ -145,8 +79,9 @@ def test_the_wheels_are_named_by_what_is_in_them(wheels: list[Path]) -> None:
         (0, "jax_plugins/xla_rocm7/xla_rocm_plugin.so", "$ORIGIN/../../"),
         (1, "jax_rocm7_plugin/_example.so", "$ORIGIN/../"),
         (2, "jax_rocm7_plugin/_example.so", "$ORIGIN/../"),
+        (3, "jax_rocm7_plugin/_example.so", "$ORIGIN/../"),
     ],
-    ids=["pjrt", "python311", "python312"],
+    ids=["pjrt", "python311", "python312", "python313"],
 )
 def test_bazel_links_the_run_path_that_fits_the_place(
     wheels: list[Path], tmp_path: Path, index: int, member: str, up: str
@@ -156,10 +91,78 @@ def test_bazel_links_the_run_path_that_fits_the_place(
     assert read_run_path(library) == ("DT_RUNPATH", [up + folder for folder in SDK_FOLDERS])
 
 
-@pytest.mark.parametrize(("index", "python"), [(1, b"3.11"), (2, b"3.12")])
+@pytest.mark.parametrize(("index", "python"), [(1, b"3.11"), (2, b"3.12"), (3, b"3.13")])
 def test_each_python_config_builds_its_own_extension_module(wheels: list[Path], index: int, python: bytes) -> None:
     with zipfile.ZipFile(wheels[index]) as archive:
         assert python in archive.read("jax_rocm7_plugin/_example.so")
+
+
+@pytest.mark.parametrize(("index", "version"), [(1, "3.11"), (2, "3.12"), (3, "3.13")])
+def test_the_wheels_load_on_the_python_that_they_are_for(
+    wheels: list[Path], sdk_dist: Path, tmp_path: Path, index: int, version: str
+) -> None:
+    folders = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob(f"versions/{version}.*/bin")
+    found = shutil.which(f"python{version}", path=os.pathsep.join([*map(str, folders), "/usr/local/bin", "/usr/bin"]))
+    if not found:
+        pytest.skip(f"Python {version} is not installed")
+    uv = [str(Path(sys.executable).parent / "uv")]
+    subprocess.run([*uv, "venv", "-q", "--python", found, tmp_path / "env"], check=True)
+    install = [
+        *uv,
+        "pip",
+        "install",
+        "-q",
+        "--python",
+        str(tmp_path / "env"),
+        "--no-index",
+        "--find-links",
+        str(sdk_dist),
+    ]
+    subprocess.run([*install, "rocm-sdk-core", wheels[0], wheels[index]], check=True, env={"UV_NO_CONFIG": "1"})
+    program = (
+        "from jax_rocm7_plugin import _example, commit_info, version\n"
+        "print(_example.BUILT_FOR, _example.hip_status(), version.__version__, commit_info.commits)\n"
+    )
+    finished = run_python(tmp_path / "env", program)
+    told = f"{version} no ROCm-capable device is detected 0.12.0 {{'ROCm/rocm-jax': '0123456789abcdef'}}\n"
+    assert (finished.stdout, finished.stderr) == (told, "")
+
+
+def test_the_files_for_bzlmod_build_the_same_library(
+    workspace: Workspace, wheels: list[Path], sdk_dist: Path, rocm_path: Path, tmp_path: Path
+) -> None:
+    made = make_workspace(tmp_path, sdk_dist, rocm_path, "--bzlmod")
+    emulate_bzlmod(made.folder)
+    try:
+        made.build("--config=rocm_build", "--config=python311", "//pjrt:pjrt_c_api_gpu_plugin.so", "//:pjrt_wheel")
+    finally:
+        made.bazel("shutdown")
+    with zipfile.ZipFile(wheels[0]) as archive:
+        expected = archive.read("jax_plugins/xla_rocm7/xla_rocm_plugin.so")
+    assert (made.folder / "bazel-bin/pjrt/pjrt_c_api_gpu_plugin.so").read_bytes() == expected
+
+
+def emulate_bzlmod(folder: Path) -> None:
+    """Give a workspace what a Bazel without bzlmod lacks for its files: rules_cc's names, and module extensions."""
+    common = folder / "third_party/rules_cc/cc/common"
+    common.mkdir()
+    (common / "BUILD").touch()
+    (common / "native.bzl").write_text("NATIVE = struct(common = cc_common, info = CcInfo)\n")
+    for name, field in {"cc_common": "common", "CcInfo": "info"}.items():
+        file = {"CcInfo": "cc_info"}.get(name, name)
+        (common / f"{file}.bzl").write_text(f'load(":native.bzl", "NATIVE")\n\n{name} = NATIVE.{field}\n')
+    rules = folder / "rocm_wheel"
+    (rules / "emulation.bzl").write_text(
+        "def module_extension(implementation):\n    return struct(implementation = implementation)\n"
+    )
+    extensions = rules / "extensions.bzl"
+    extensions.write_text(f'load(":emulation.bzl", "module_extension")\n{extensions.read_text()}')
+    workspace = folder / "WORKSPACE"
+    text = workspace.read_text()
+    for declared, used in EMULATED:
+        assert declared in text
+        text = text.replace(declared, used)
+    workspace.write_text(text)
 
 
 def test_two_output_roots_give_the_same_wheels(
@@ -184,6 +187,12 @@ def test_a_wheel_made_by_a_build_action_is_verified_and_reproducible(workspace: 
     workspace.build("--config=rocm_build", "--config=python311", commits, "//:pjrt_wheel")
     with zipfile.ZipFile(made) as action:
         assert f'"ROCm/rocm-jax": "{"ab" * 20}"' in action.read("jax_plugins/xla_rocm7/commit_info.py").decode()
+
+
+def test_the_files_of_rocwheel_are_inputs_of_the_build_action(workspace: Workspace) -> None:
+    asked = workspace.bazel("cquery", "--config=rocm_build", "deps(//tools:rocwheel)")
+    inputs = {line.partition(" ")[0] for line in asked.stdout.splitlines()}
+    assert {"@python//:site/rocwheel/cli/wheel.py", "@python//:site/rocwheel/packages/rocm.toml"} <= inputs
 
 
 def test_a_build_action_fails_on_a_wrong_run_path(workspace: Workspace) -> None:

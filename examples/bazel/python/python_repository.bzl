@@ -32,15 +32,30 @@ cc_library(
     hdrs = glob(["include/**/*.h"]),
     includes = ["include"],
 )
+
+# The files of rocwheel are inputs of the actions that run it: another rocwheel makes the wheels anew.
+py_library(
+    name = "rocwheel",
+    srcs = glob(["site/rocwheel/**/*.py"]),
+    data = glob(
+        ["site/rocwheel/**"],
+        exclude = ["**/*.py", "**/__pycache__/**", "site/rocwheel/sample/**"],
+    ),
+    imports = ["site"],
+)
 """
+
+_FACTS = "import pathlib, rocwheel, sysconfig; print(sysconfig.get_path('include'), pathlib.Path(rocwheel.__file__).parent, sep='\\n')"
 
 def _python_repository_impl(repository_ctx):
     environ = repository_ctx.os.environ
     python = environ.get("ROCWHEEL_PYTHON", "/usr/bin/python3")
-    found = repository_ctx.execute([python, "-c", "import sysconfig; print(sysconfig.get_path('include'))"])
+    found = repository_ctx.execute([python, "-c", _FACTS])
     if found.return_code:
-        fail("ROCWHEEL_PYTHON=%s does not run: %s" % (python, found.stderr))
-    repository_ctx.symlink(found.stdout.strip(), "include")
+        fail("ROCWHEEL_PYTHON=%s does not run, or has no rocwheel: %s" % (python, found.stderr))
+    include, rocwheel = found.stdout.splitlines()
+    repository_ctx.symlink(include, "include")
+    repository_ctx.symlink(rocwheel, "site/rocwheel")
     repository_ctx.file("BUILD.bazel", _BUILD.format(python = python))
     repository_ctx.file("defs.bzl", "PYTHON_VERSION = %r\n" % environ.get("HERMETIC_PYTHON_VERSION", "3.11"))
 

@@ -68,7 +68,7 @@ def run_wheel_job(job: WheelJob, *, json: bool, quiet: bool) -> None:
         messages.print(f"run paths mended: {', '.join(report.repaired)}", markup=False)
     if json:
         print_json("wheel", 1, report)
-    else:
+    elif not (quiet and job.output):  # a build action knows the path, and its log shows whatever is printed
         typer.echo(report.path)
 
 
