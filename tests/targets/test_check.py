@@ -179,7 +179,13 @@ def test_a_topology_that_cannot_be_understood_is_an_error(make_machine: MakeMach
     report = check_machine(make_machine("simd_count x\n"))
     assert not report.usable
     expected = f"{NODES}/0/properties: 'simd_count x' is no property; expected 'simd_count' and a number"
-    assert report.findings[0].text == expected
+    assert report.findings == (AccessFinding("error", expected, "dmesg | grep -i kfd"),)
+
+
+def test_a_variable_that_makes_no_sense_is_an_error(make_machine: MakeMachine) -> None:
+    machine = make_machine(GPU, environ={"HSA_OVERRIDE_GFX_VERSION": "gfx906"})
+    text = "HSA_OVERRIDE_GFX_VERSION=gfx906: expected major.minor.stepping, such as 10.3.0"
+    assert _findings(machine) == [("error", text, "unset HSA_OVERRIDE_GFX_VERSION")]
 
 
 def test_a_node_that_cannot_be_understood_is_told_beside_the_access_to_others(make_machine: MakeMachine) -> None:

@@ -10,7 +10,7 @@ from ._topology import NOT_OURS, TOPOLOGY, list_nodes
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._system import System
-    from ._topology import Gpu
+    from ._topology import DetectionError, Gpu
 
 __all__ = ["ERROR", "MISSING", "NOTE", "WARNING", "Finding", "check_access", "find_gpus"]
 
@@ -51,8 +51,13 @@ MISSING = Finding(ERROR, "a GPU is required, and none was found", "lspci -d 1002
 def find_gpus(system: System) -> tuple[list[Gpu], list[Finding]]:
     """Return the GPUs, and what made it impossible to tell of all or some of them."""
     gpus, problems = survey_gpus(system)
-    remedy = "Correct or unset the variable, or see `dmesg | grep -i kfd`."
-    return gpus, [Finding(ERROR, str(problem), remedy) for problem in problems]
+    return gpus, [Finding(ERROR, str(problem), _remedy_of(problem)) for problem in problems]
+
+
+def _remedy_of(problem: DetectionError) -> str:
+    if problem.source.startswith(TOPOLOGY):
+        return "dmesg | grep -i kfd"
+    return f"unset {problem.source.partition('=')[0]}"
 
 
 def check_access(system: System, gpus: list[Gpu]) -> list[Finding]:

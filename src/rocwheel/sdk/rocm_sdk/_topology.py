@@ -173,6 +173,6 @@ def _read_properties(system: System, path: str) -> dict[str, int]:
             properties[name] = int(value)
     # The kernel writes it for every node, 0 for one of CPUs.
     if "simd_count" not in properties:
-        found = f"begins with {text[:40]!r}" if text.strip() else "is empty"
+        found = f"begins with {text[:40]!a}" if text.strip() else "is empty"
         raise DetectionError(path, f"{found}; expected properties, 'simd_count' and a number among them")
     return {name: properties.get(name, 0) for name in PROPERTIES}
