@@ -14,9 +14,9 @@ from hypothesis import given
 
 from rocwheel.binary.bundle_edit import Storage, device_patch, iter_changes, list_slots
 from rocwheel.binary.device_code import read_device_code
-from rocwheel.binary.device_error import DeviceCodeError
+from rocwheel.binary.device_error import DeviceCodeError, NotTrimmableError
 from rocwheel.binary.device_rewrite import rewrite_device_code, trim_fat_binary
-from rocwheel.binary.elf import ElfError, read_elf, read_sections
+from rocwheel.binary.elf import read_elf, read_sections
 from rocwheel.binary.elf_header import PF_W, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR
 from rocwheel.binary.fat_binary import read_fat_binary
 from rocwheel.binary.fat_trim import plan_fat_trim
@@ -247,10 +247,10 @@ def test_library_without_a_program_header_to_spare_is_refused(linked: Path) -> N
         if segment.type in {PT_PHDR, PT_GNU_RELRO}:
             data[64 + number * 56 : 68 + number * 56] = PT_NOTE.to_bytes(4, "little")
     message = (
-        "x: no program header to spare for what follows its device code; expected PT_PHDR, as lld makes it, or "
-        "PT_GNU_RELRO next. The free space can't be taken out of it; in a wheel it costs next to nothing."
+        "x: offset 0x0: no program header to spare for what follows its device code; expected PT_PHDR, as lld makes "
+        "it, or PT_GNU_RELRO next. The free space can't be taken out of it; in a wheel it costs next to nothing."
     )
-    with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(NotTrimmableError, match=f"^{re.escape(message)}$"):
         plan_fat_trim(memoryview(data), name="x")
 
 
@@ -261,7 +261,9 @@ def test_headers_among_the_device_code_are_refused(fixture: Fixture) -> None:
     table = bytes(data[64 : 64 + 10 * 56])
     data[fat.section.offset + 600 : fat.section.offset + 600 + len(table)] = table
     data[32:40] = (fat.section.offset + 600).to_bytes(8, "little")
-    message = "x: offset 0x0: something else in .hip_fatbin; expected device code alone. The free space can't be taken"
+    message = (
+        "x: offset 0x1000: something else in .hip_fatbin; expected device code alone. The free space can't be taken"
+    )
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         plan_fat_trim(memoryview(data), name="x")
 
@@ -273,8 +275,17 @@ def test_changed_bundles_are_trimmed_in_one_step_as_in_two(linked: Path, tmp_pat
     changes = tuple(iter_changes(data, code, list_slots(data, code), None, Storage(compress=True)))
     patch = plan_fat_trim(data, name="x", changes=changes)
     assert patch is not None
+    assert device_patch(data, name="x", storage=Storage(compress=True), trim=True) == patch
     rewrite_device_code(linked, small, None, Storage(compress=True), trim=True)
     assert b"".join(patch.apply(data)) == small.read_bytes()
+
+
+def test_object_file_is_compressed_without_being_trimmed(fixture: Fixture) -> None:
+    data, storage = fixture("v19/vadd.plain.o"), Storage(compress=True)
+    patch = device_patch(data, name="x", storage=storage, trim=True)
+    assert patch == device_patch(data, name="x", storage=storage)
+    assert patch is not None
+    assert patch.size == len(data)
 
 
 DAMAGED = [(FIXTURES / name).read_bytes() for name in ("v19/libtwo.plain.so", "v22/libtwo.rdc.so")]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.file_patch import FilePatch, Replacement, write_patched
+from rocwheel.binary.file_patch import FilePatch, Replacement, patched_file, write_patched
 
 DATA = memoryview(bytes(range(1, 101)))
 
@@ -94,3 +94,9 @@ def test_every_buffer_may_be_released_by_itself() -> None:
     for buffer in patch.apply(DATA):
         buffer.release()
     assert sum(map(len, patch.apply(DATA))) == 4 << 20
+
+
+def test_new_file_is_mapped_before_it_is_written() -> None:
+    patch = FilePatch(104, (Replacement.of(2, b"new"), Replacement.of(102, b"!!")))
+    with patched_file(DATA, patch) as made:
+        assert made[:] == b"".join(patch.apply(DATA))

@@ -23,7 +23,8 @@ from rocwheel.binary.compressed_bundle import (
     header_version,
 )
 from rocwheel.binary.device_code import DeviceCode, read_device_code
-from rocwheel.binary.device_error import DeviceCodeError
+from rocwheel.binary.device_error import DeviceCodeError, NotTrimmableError
+from rocwheel.binary.fat_trim import plan_fat_trim
 from rocwheel.binary.file_patch import FilePatch, Replacement
 from rocwheel.binary.offload_bundle import RUNTIME_HEADER_LIMIT, BundlePart, spell_hosts, write_offload_bundle
 
@@ -287,19 +288,34 @@ def device_patch(
     name: str,
     edit: BundleEdit | None = None,
     storage: Storage,
+    trim: bool = False,
     executor: Executor | None = None,
 ) -> FilePatch | None:
     """Return all changes of the file ``data`` at once; none when it has no bundles or none changes.
 
-    The patch holds the new bundles in memory: with compression, about a tenth of the device code. Use `iter_changes`
-    to have one at a time. Raises `InputError` as `read_device_code` and `edit_bundle` do.
+    With ``trim``, the space that they free is taken out where that can be done. The patch holds the new bundles in
+    memory: with compression, about a tenth of the device code. Use `iter_changes` to have one at a time.
+    Raises `InputError` as `read_device_code` and `edit_bundle` do.
     """
     code = read_device_code(data, name=name)
     if code is None:
         return None
     slots = list_slots(data, code)
     changes = tuple(iter_changes(data, code, slots, edit, storage, executor=executor, jobs=len(slots)))
+    if trim and (trimmed := _trim(data, name, code, changes)):
+        return trimmed
     if not changes:
         return None
     replacements = tuple(replacement for change in changes for replacement in change.replacements)
     return FilePatch(patched_size(data, code, slots, changes[-1]), replacements)
+
+
+def _trim(data: memoryview, name: str, code: DeviceCode, changes: Sequence[BundleChange]) -> FilePatch | None:
+    """Return the changes of a shared library without the space that they free; none if that can't be taken out."""
+    if code.fat_binary is None or code.fat_binary.is_kpacked:
+        return None
+    try:
+        return plan_fat_trim(data, name=name, changes=changes)
+    except NotTrimmableError as e:
+        logger.info("not trimmed: %s", e)
+        return None

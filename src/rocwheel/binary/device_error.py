@@ -6,7 +6,7 @@ import msgspec
 
 from rocwheel.errors import InputError
 
-__all__ = ["DeviceCodeError", "Place"]
+__all__ = ["DeviceCodeError", "NotTrimmableError", "Place"]
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -28,3 +28,11 @@ class DeviceCodeError(InputError):
     def __init__(self, place: Place, found: str, *, expected: str = "", remedy: str = "") -> None:
         self.place = place
         super().__init__(str(place), found, expected=expected, remedy=remedy)
+
+
+class NotTrimmableError(DeviceCodeError):
+    """A file that is sound, but whose free space among device code can't be taken out."""
+
+    def __init__(self, place: Place, found: str, *, expected: str) -> None:
+        remedy = "The free space can't be taken out of it; in a wheel it costs next to nothing."
+        super().__init__(place, found, expected=expected, remedy=remedy)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.device_error import DeviceCodeError, Place
+from rocwheel.binary.device_error import DeviceCodeError, NotTrimmableError, Place
 from rocwheel.binary.elf_bytes import ElfBytes, ElfError
 from rocwheel.binary.elf_header import (
     E_PHOFF,
@@ -113,8 +113,8 @@ class _Layout(msgspec.Struct, frozen=True):
 def plan_fat_trim(data: memoryview, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch | None:
     """Plan to trim the shared library ``data`` after ``changes`` of its bundles; none when there is no page to gain.
 
-    Raises `DeviceCodeError` for programs and object files, when a symbol, not an address, tells where a bundle is, and
-    when there is no program header for what follows the bundles; `ElfError` for damaged files.
+    Raises `NotTrimmableError` for programs and object files, when a symbol, not an address, tells where a bundle is,
+    and when there is no program header for what follows the bundles; another `InputError` for damaged files.
     """
     library = _read_library(data, name)
     moves = _pack(library, tuple(library.fat.iter_bundles(data)), changes)
@@ -136,24 +136,15 @@ def _read_library(data: memoryview, name: str) -> _Library:
     header = read_header(source)
     segments = read_segments(source, header)
     if header.type != ET_DYN or any(segment.type == PT_INTERP for segment in segments):
-        raise _refusal(name, "a program or an object file", "a shared library")
+        raise NotTrimmableError(Place(name), "a program or an object file", expected="a shared library")
     require_contents(source, segments)
     start, stop = fat.section.offset, fat.section.offset + fat.section.size
     holder = next((s for s in load_segments(segments) if s.offset <= start and stop <= s.end), None)
     if holder is None:
-        raise _refusal(name, ".hip_fatbin in no loaded segment", "it in one")
+        raise NotTrimmableError(Place(name), ".hip_fatbin in no loaded segment", expected="it in one")
     library = _Library(fat, header, segments, read_section_table(source, header), holder)
     _require_apart(library)
     return library
-
-
-def _refusal(name: str, found: str, expected: str) -> DeviceCodeError:
-    return DeviceCodeError(
-        Place(name),
-        found,
-        expected=expected,
-        remedy="The free space can't be taken out of it; in a wheel it costs next to nothing.",
-    )
 
 
 def _require_apart(library: _Library) -> None:
@@ -166,7 +157,8 @@ def _require_apart(library: _Library) -> None:
         *((s.offset, s.size) for s in library.sections if s.type not in {SHT_NULL, SHT_NOBITS} and s != section),
     ]
     if any(size and start < library.stop and start + size > library.start for start, size in places):
-        raise _refusal(library.fat.name, "something else in .hip_fatbin", "device code alone")
+        place = Place(library.fat.name, library.start)
+        raise NotTrimmableError(place, "something else in .hip_fatbin", expected="device code alone")
 
 
 def _pack(library: _Library, bundles: Sequence[Bundle], changes: Sequence[BundleChange]) -> tuple[_Move, ...]:
@@ -232,7 +224,7 @@ def _pointers(library: _Library, layout: _Layout, data: memoryview) -> Iterator[
 def _places(name: str, wrapper: Wrapper, data: memoryview) -> Iterator[int]:
     """Give the file offsets at which a wrapper's pointer stands: its relocation's, and its own if that isn't zero."""
     if wrapper.pointer.stored_at is None:
-        raise DeviceCodeError(
+        raise NotTrimmableError(
             Place(name, wrapper.offset),
             "a wrapper whose relocation names its bundle by a symbol",
             expected="one by an address, as linkers make for shared libraries",

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from bisect import bisect_right
 from itertools import pairwise
+from tempfile import TemporaryFile, gettempdir
 from typing import IO, TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.errors import WorkError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["FilePatch", "Replacement", "write_patched"]
+__all__ = ["FilePatch", "Replacement", "patched_file", "write_patched"]
 
 _ZEROS = memoryview(bytes(1 << 20))
 
@@ -129,8 +133,24 @@ def write_patched(
     position = 0
     for replacement in replacements:
         file.write(data[position : replacement.start])
+        file.seek(max(replacement.start - max(position, len(data)), 0), os.SEEK_CUR)
         content = replacement.content(data)
         file.write(content)
         file.seek(replacement.stop - replacement.start - len(content), os.SEEK_CUR)
         position = replacement.stop
     file.write(data[position:size])
+
+
+def patched_file(data: memoryview, patch: FilePatch) -> mmap.mmap:
+    """Make the new file, without a name, and map it for whoever has to read it before it is written.
+
+    Raises `WorkError` when there is no room for it.
+    """
+    try:
+        with TemporaryFile() as file:
+            write_patched(file, data, patch.replacements, size=patch.size)
+            file.truncate(patch.size)
+            return mmap.mmap(file.fileno(), patch.size, access=mmap.ACCESS_READ)
+    except OSError as e:
+        remedy = "Check the free space there, or set TMPDIR to another folder."
+        raise WorkError(gettempdir(), f"can't hold a file of {patch.size} bytes ({e.strerror})", remedy=remedy) from e

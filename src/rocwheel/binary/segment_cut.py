@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.elf_bytes import ElfError
+from rocwheel.binary.device_error import NotTrimmableError, Place
 from rocwheel.binary.elf_header import PF_W, PF_X, PT_GNU_RELRO, PT_NULL, PT_PHDR, Segment, load_segments
 from rocwheel.binary.elf_sections import SHF_ALLOC, SHF_EXECINSTR, Section
 
@@ -41,7 +41,7 @@ def cut_segment(
 ) -> SegmentCut:
     """Take the bytes from ``start`` to ``stop`` in the file, at least a page, out of ``holder``, one of ``segments``.
 
-    Raises `ElfError` when nothing can load what lies behind them; ``name`` is what it calls the file.
+    Raises `NotTrimmableError` when nothing can load what lies behind them; ``name`` is what it calls the file.
     """
     size = start - holder.offset
     if holder.end <= stop:
@@ -76,11 +76,10 @@ def _join(
     follower = next((segment for segment in load_segments(segments) if segment.address > holder.address), None)
     relro = next((segment for segment in segments if segment.type == PT_GNU_RELRO), None)
     if follower is None or relro is None or not _may_join(sections, rest, follower, relro):
-        raise ElfError(
-            name,
+        raise NotTrimmableError(
+            Place(name),
             "no program header to spare for what follows its device code",
             expected="PT_PHDR, as lld makes it, or PT_GNU_RELRO next",
-            remedy="The free space can't be taken out of it; in a wheel it costs next to nothing.",
         )
     distance = follower.address - rest.address
     joined = _replaced(segments, {segment: _grown(segment, rest, distance) for segment in (follower, relro)})

@@ -47,7 +47,10 @@ SelectorOption = Annotated[
 ]
 DevelOption = Annotated[Literal["none", "xz", "zst"], typer.Option(help="Compression of the devel tar.")]
 DeviceCodeOption = Annotated[
-    Literal["keep", "compress"], typer.Option(help="compress: plain offload bundles become compressed in their places.")
+    Literal["keep", "compress", "trim"],
+    typer.Option(
+        help="compress: plain offload bundles become compressed in their places; trim: and libraries smaller."
+    ),
 ]
 ReadByOption = Annotated[
     str, typer.Option(help="Oldest ROCm release that has to read compressed bundles. [default: the SDK manifest's]")

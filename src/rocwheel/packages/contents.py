@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.alias_library import make_alias_library
 from rocwheel.binary.bundle_edit import Storage, device_patch
 from rocwheel.binary.exec_stub import make_exec_stub
+from rocwheel.binary.file_patch import patched_file
 from rocwheel.binary.runpath import plan_runpath
 from rocwheel.distributions.content import BytesContent, Content, FileContent
 from rocwheel.distributions.patched_content import PatchedContent
@@ -58,14 +60,17 @@ def _file_content(member: FileMember, executor: Executor | None = None) -> Conte
 def _plan_patch(member: FileMember, data: memoryview, executor: Executor | None) -> FilePatch | None:
     """Return all changes of a file as one patch, none when it is as it should be."""
     name = f"{member.artifact}: {member.origin}"
-    edit = member.run_path
-    run_path = plan_runpath(data, edit.value, edit.tag, name=name) if edit else None
+    device = None
     if member.compress_for is not None:
         storage = Storage(compress=True, rocm=member.compress_for)
-        device = device_patch(data, name=name, storage=storage, executor=executor)
-        if device is not None:
-            return device.then(run_path) if run_path else device
-    return None if run_path is None or run_path.is_identity else run_path
+        device = device_patch(data, name=name, storage=storage, trim=member.trim, executor=executor)
+    if member.run_path is None:
+        return device
+    if device is None:
+        run_path = plan_runpath(data, member.run_path.value, member.run_path.tag, name=name)
+        return None if run_path.is_identity else run_path
+    with patched_file(data, device) if member.trim else nullcontext(data) as changed:
+        return device.then(plan_runpath(changed, member.run_path.value, member.run_path.tag, name=name))
 
 
 def _tar_member(entry: TarEntry) -> TarFile | TarLink:

@@ -47,6 +47,8 @@ class MemberMaker(msgspec.Struct, frozen=True):
     tag: RunpathTag
     compress_for: str | None = None
     """The ROCm release that device code is compressed for, none to keep it as it is."""
+    trim: bool = False
+    """Whether the space that this frees is taken out of shared libraries."""
 
     def file(self, path: str, entry: Entry) -> FileMember:
         """Return the member for a file that is installed at ``path``, relative to site-packages."""
@@ -55,7 +57,8 @@ class MemberMaker(msgspec.Struct, frozen=True):
             raise ValueError(message)
         edit = self._edit(path, entry)
         release = self.compress_for if entry.source in self.facts.targets else None
-        return FileMember(path, plain_mode(entry.mode), entry.source, str(entry.artifact), entry.path, edit, release)
+        mode, trim = plain_mode(entry.mode), self.trim and release is not None
+        return FileMember(path, mode, entry.source, str(entry.artifact), entry.path, edit, release, trim)
 
     def members(self, package: PlacedPackage) -> list[FileMember | StubMember]:
         """Return the members for everything that a package ships."""

@@ -26,7 +26,7 @@ __all__ = [
 
 DevelCompression = Literal["none", "xz", "zst"]
 
-DeviceCodeForm = Literal["keep", "compress"]
+DeviceCodeForm = Literal["keep", "compress", "trim"]
 
 SelectorForm = Literal["sdist", "wheel"]
 
@@ -45,7 +45,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
     selector: SelectorForm = "sdist"
     devel_compression: DevelCompression = "none"
     device_code: DeviceCodeForm = "keep"
-    """Whether plain offload bundles stay, or become compressed ones in their places."""
+    """Whether plain offload bundles stay, or become compressed ones in their places, or are moved together, too."""
     read_by: str = ""
     """The oldest ROCm release that has to read compressed bundles; by default the SDK manifest's."""
     platform_tag: str | None = None
@@ -70,7 +70,7 @@ def compress_for(catalog: Catalog, options: PlanOptions) -> str | None:
     if options.device_code == "keep":
         return None
     release = options.read_by or (catalog.manifest.rocm_version if catalog.manifest else "")
-    option = "--device-code compress"
+    option = f"--device-code {options.device_code}"
     if not release:
         found = "needs to know which ROCm release will read the result"
         raise InputError(option, found, expected="rocm_version in the SDK's manifest", remedy="Give --read-by VERSION.")

@@ -41,6 +41,8 @@ class FileMember(msgspec.Struct, frozen=True, tag="file"):
     run_path: SetRunpath | None = None
     compress_for: str | None = None
     """The oldest ROCm release that has to read the file's offload bundles, which are compressed; none leaves them."""
+    trim: bool = False
+    """Whether the space that this frees is taken out of shared libraries."""
 
 
 class StubMember(msgspec.Struct, frozen=True, tag="stub"):

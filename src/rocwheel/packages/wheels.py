@@ -116,7 +116,8 @@ class WheelPlanner:
     def _maker(self, spec: Package, package: PlacedPackage) -> MemberMaker:
         search = tuple(self._folder(place, package) for place in spec.search if self._is_here(place, package))
         tag = RunpathTag(self._recipe.run_path_tag)
-        return MemberMaker(self._facts, self._places, search, tag, self._compress_for)
+        trim = self._options.device_code == "trim"
+        return MemberMaker(self._facts, self._places, search, tag, self._compress_for, trim)
 
     def _is_here(self, place: str, package: PlacedPackage) -> bool:
         return place.partition(":")[0] in {*self._group, package.key}

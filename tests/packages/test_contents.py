@@ -1,0 +1,47 @@
+"""Tests of the bytes of planned members."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rocwheel.audit.run_paths import SetRunpath
+from rocwheel.binary.device_code import device_targets
+from rocwheel.binary.elf import read_elf
+from rocwheel.binary.runpath import RunpathTag
+from rocwheel.files import FileRange
+from rocwheel.packages.contents import member_content
+from rocwheel.packages.plan import FileMember
+
+FIXTURES = Path(__file__).parents[1] / "binary" / "fixtures"
+RUN_PATH = "$ORIGIN/../_rocm_sdk_core/lib:$ORIGIN/and/another/that/takes/room"
+
+
+def bytes_of(name: str, *, run_path: str = "", trim: bool) -> bytes:
+    edit = SetRunpath(run_path, RunpathTag.RUNPATH) if run_path else None
+    source = FileRange.whole(FIXTURES / name)
+    content = member_content(FileMember(name, 0o755, source, "artifact", name, edit, "7.0", trim), mtime=0)
+    with content.open(0, content.size) as buffers:
+        return b"".join(buffers)
+
+
+@pytest.mark.parametrize("run_path", ["", RUN_PATH], ids=["no run path", "run path"])
+def test_device_code_is_compressed_and_trimmed(run_path: str) -> None:
+    name = "v22/libtwo.plain.so"
+    compressed, trimmed = (bytes_of(name, run_path=run_path, trim=trim) for trim in (False, True))
+    distances = [data.rindex(b"CCOB") - data.index(b"CCOB") for data in (compressed, trimmed)]
+    assert distances == [5 * 4096, 4096]
+    assert read_elf(trimmed, name=name).runpath == (run_path or None)
+    assert device_targets(memoryview(trimmed), name=name) == device_targets(memoryview(compressed), name=name)
+
+
+def test_trimmed_library_is_smaller() -> None:
+    compressed, trimmed = (bytes_of("v22/libtwo.plain.so", trim=trim) for trim in (False, True))
+    assert len(compressed) - len(trimmed) == 7 * 4096
+
+
+def test_what_can_not_be_trimmed_is_compressed() -> None:
+    name = "v19/vadd.plain.o"
+    assert bytes_of(name, trim=True) == bytes_of(name, trim=False)
+    assert b"CCOB" in bytes_of(name, trim=True)
