@@ -115,14 +115,95 @@ def test_a_reference_that_leads_nowhere_is_named(tmp_path: Path, change: tuple[s
     ("text", "expected"),
     [
         ("schema = [", "is no recipe: "),
-        (MINIMAL.replace("schema = 1", "schema = 2"), "is no recipe: Invalid enum value 2 - at `$.schema`"),
-        (MINIMAL.replace("summary", "sumary"), "Object contains unknown field `sumary` - at `$.packages[...]`"),
+        (MINIMAL + "\n[selector]\n", "is no recipe: "),
     ],
-    ids=["no TOML", "later schema", "misspelled field"],
+    ids=["no TOML", "a table twice"],
 )
-def test_text_that_is_no_recipe_tells_what_and_where(tmp_path: Path, text: str, expected: str) -> None:
+def test_text_that_is_no_toml_is_told(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(RecipeError, match=re.escape(expected)):
         load_recipe(written(tmp_path, text))
+
+
+SCRIPTS = """
+[packages.core.console-scripts]
+good = { path = "bin/good" }
+bad = { pth = "bin/bad" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (MINIMAL.replace("schema = 1", "schema = 2"), ["schema: Invalid enum value 2"]),
+        (MINIMAL.replace("summary", "sumary", 1), ["packages.core: Object contains unknown field `sumary`"]),
+        (
+            MINIMAL.replace('"my-core"', "7").replace("[selector]", '[libraries.hip]\npackage = "core"\n[selector]'),
+            [
+                "packages.core.distribution: Expected `str | object`, got `int`",
+                "libraries.hip: Object missing required field `pattern`",
+            ],
+        ),
+        (MINIMAL + SCRIPTS, ["packages.core.console-scripts.bad: Object contains unknown field `pth`"]),
+        (MINIMAL.replace('["lib"]', "[7]"), ["packages.core.take[0].components[0]: Expected `str`, got `int`"]),
+        (MINIMAL.replace("[packages.core]", "[[packages]]"), ["packages: Expected `object`, got `array`"]),
+        (MINIMAL + "extra = 1", ["selector: Object contains unknown field `extra`"]),
+    ],
+    ids=["later schema", "misspelled field", "two", "console script", "list", "packages as a list", "selector"],
+)
+def test_fields_that_cannot_be_read_are_told_with_the_table_they_are_in(
+    tmp_path: Path, text: str, expected: list[str]
+) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(ProblemsError) as caught:
+        load_recipe(path)
+    rest = ". See the recipe's fields in the documentation."
+    assert [str(problem) for problem in caught.value.problems] == [f"{path}: {line}{rest}" for line in expected]
+
+
+SECOND = """
+[packages.second]
+kind = "runtime"
+distribution = "my-second"
+module = "my_second"
+platform-module = "_my_second"
+summary = "Second"
+take = [{ artifacts = ["other"], components = ["lib"] }]
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            ('"_my_second"', '"_my_core"'),
+            "packages.second.platform-module is '_my_core', as packages.core.platform-module is; expected a module",
+        ),
+        (
+            ('"my_second"', '"_my_core"'),
+            "packages.second.module is '_my_core', as packages.core.platform-module is; expected a module",
+        ),
+        (
+            ('"my-second"', '"My.Core"'),
+            "packages.second.distribution is 'my-core', as packages.core.distribution is; expected a distribution",
+        ),
+        (
+            ('"my_second"', '"my_sdk"'),
+            "packages.second.module is 'my_sdk', as selector.module is; expected a module",
+        ),
+    ],
+    ids=["platform module", "module and platform module", "distribution", "selector"],
+)
+def test_names_that_two_packages_claim_are_refused(tmp_path: Path, change: tuple[str, str], expected: str) -> None:
+    path = written(tmp_path, MINIMAL + SECOND.replace(*change))
+    with pytest.raises(ProblemsError) as caught:
+        load_recipe(path)
+    assert [str(problem) for problem in caught.value.problems] == [f"{path}: {expected} of its own"]
+
+
+def test_packages_of_different_layouts_may_share_their_names(tmp_path: Path) -> None:
+    one = MINIMAL.replace('distribution = "my-core"', 'distribution = { neutral = "my-core" }')
+    other = SECOND.replace('"my-second"', '{ per-family = "my-core" }').replace("_second", "_core")
+    assert list(load_recipe(written(tmp_path, one + other)).packages) == ["core", "second"]
 
 
 def test_a_missing_recipe_is_named(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from rocwheel.artifacts.paths import ancestors
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["LinkOutcome", "LinkTarget", "PrefixIndex", "resolve_link"]
+__all__ = ["LinkOutcome", "LinkTarget", "PrefixIndex", "describe_end", "resolve_link"]
 
 _MAX_LINKS = 40
 """Links that Linux follows on one way before it answers ELOOP (path_resolution(7))."""
@@ -92,6 +92,18 @@ def resolve_link(index: PrefixIndex, path: str) -> LinkTarget:
             ahead += _stacked(entry.link)
             culprit, here = here, posixpath.dirname(here)
     return LinkTarget(LinkOutcome.DIRECTORY, here)
+
+
+def describe_end(target: LinkTarget) -> str:
+    """Return where a link leads, as the words that follow "a symlink"."""
+    path = target.path or "."
+    return {
+        LinkOutcome.FILE: f"to {path}, which no package has",
+        LinkOutcome.DIRECTORY: f"to the folder {path}, which wheels can't hold: at most the devel package has it",
+        LinkOutcome.DANGLING: f"to {path}, which no artifact has",
+        LinkOutcome.LOOP: f"that leads in a circle at {path}",
+        LinkOutcome.OUTSIDE: f"that leads out of the prefix at {path}",
+    }[target.outcome]
 
 
 def _stacked(path: str) -> list[str]:

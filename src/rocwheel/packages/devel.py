@@ -6,7 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.catalog import Entry, FileKind
-from rocwheel.artifacts.links import PrefixIndex, resolve_link
+from rocwheel.artifacts.links import PrefixIndex, describe_end, resolve_link
 from rocwheel.packages.plan import Dropped, TarEntry
 
 if TYPE_CHECKING:
@@ -67,8 +67,7 @@ class DevelTree:
         if resolution.outcome.value in ("file", "directory") and leads_to_kept and entry.link is not None:
             yield self._link(entry.path, entry.link)
         else:
-            reason = f"a symlink whose way ends at {resolution.path or '.'} ({resolution.outcome.value})"
-            self.dropped.append(Dropped(entry.path, str(entry.artifact), reason))
+            self.dropped.append(Dropped(entry.path, str(entry.artifact), f"a symlink {describe_end(resolution)}"))
 
     def _is_kept(self, path: str) -> bool:
         return path in self._selected or path in self._shipped

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.catalog import Entry, FileKind
-from rocwheel.artifacts.links import PrefixIndex, resolve_link
+from rocwheel.artifacts.links import PrefixIndex, describe_end, resolve_link
 from rocwheel.binary.elf import Elf, ElfKind
 from rocwheel.errors import ProblemsError
 from rocwheel.packages.plan import Dropped
@@ -120,7 +120,7 @@ class _Placer:
         resolution = resolve_link(self._prefix, link.path)
         target = resolution.entry
         if target is None:
-            self._drop(link, f"a symlink whose way ends at {resolution.path or '.'} ({resolution.outcome.value})")
+            self._drop(link, f"a symlink {describe_end(resolution)}")
             return
         elf = self._facts.elf(target)
         if elf is not None and elf.kind is ElfKind.SHARED_OBJECT and elf.soname:

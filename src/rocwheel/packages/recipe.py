@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import importlib.resources
-import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
-from packaging.metadata import ExceptionGroup
-from packaging.utils import InvalidName, canonicalize_name
 
 from rocwheel.audit.configuration import Configuration
-from rocwheel.distributions.metadata import CoreMetadata, render_metadata
-from rocwheel.errors import InputError, ProblemsError
+from rocwheel.errors import ProblemsError
+from rocwheel.packages.recipe_checks import RecipeError, recipe_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,12 +28,10 @@ __all__ = [
     "load_recipe",
 ]
 
+_SEE_FIELDS = "See the recipe's fields in the documentation."
+
 Layout = Literal["neutral", "per-family"]
 """``neutral``: libraries once, device code in one distribution per target. ``per-family``: libraries per GPU family."""
-
-
-class RecipeError(InputError):
-    """A recipe that can't be used."""
 
 
 class _Fields(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
@@ -153,13 +148,15 @@ def load_recipe(path: Path | None = None) -> Recipe:
     """
     source = str(path) if path else "rocm.toml"
     try:
-        data = _read_file(path) if path else _default_recipe()
-        recipe = msgspec.toml.decode(data, type=Recipe)
+        table = msgspec.toml.decode(_read_file(path) if path else _default_recipe())
+        recipe = msgspec.convert(table, Recipe)
     except OSError as e:
         raise RecipeError(source, f"cannot be read ({e.strerror})", remedy="Check --recipe.") from e
+    except msgspec.ValidationError as e:
+        raise ProblemsError(source, list(_field_problems(source, table)) or [_field_problem(source, "", e)]) from e
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
-        raise RecipeError(source, f"is no recipe: {e}", remedy="See the recipe's fields in the documentation.") from e
-    if problems := list(_problems(source, recipe)):
+        raise RecipeError(source, f"is no recipe: {e}", remedy=_SEE_FIELDS) from e
+    if problems := list(recipe_problems(source, recipe, get_args(Layout))):
         raise ProblemsError(source, problems)
     return recipe
 
@@ -174,64 +171,37 @@ def _default_recipe() -> bytes:
     return importlib.resources.files(__package__).joinpath("rocm.toml").read_bytes()
 
 
-def _problems(source: str, recipe: Recipe) -> Iterator[RecipeError]:
-    for key, package in recipe.packages.items():
-        yield from _package_problems(source, f"packages.{key}", package, recipe)
-    yield from _unknown(source, "selector.requires", recipe.selector.requires, recipe)
-    for extra, packages in recipe.selector.extras.items():
-        yield from _unknown(source, f"selector.extras.{extra}", packages, recipe)
-    for short, library in recipe.libraries.items():
-        yield from _unknown(source, f"libraries.{short}", (library.package,), recipe)
-    yield from _name_problems(source, "selector", recipe.selector.distribution)
-    yield from _metadata_problems(source, recipe)
+def _field_problems(source: str, table: object) -> Iterator[RecipeError]:
+    """Give a problem for each package, console script and library whose fields can't be read, by its name."""
+    tried = ((where, _conversion_error(part, kind)) for where, part, kind in _parts(table))
+    return (_field_problem(source, where, error) for where, error in tried if error is not None)
 
 
-def _package_problems(source: str, where: str, package: Package, recipe: Recipe) -> Iterator[RecipeError]:
-    named = [*package.requires, *(place.partition(":")[0] for place in package.search)]
-    yield from _unknown(source, where, [*named, package.overlay] if package.overlay else named, recipe)
-    names = package.distribution.values() if isinstance(package.distribution, dict) else [package.distribution]
-    for name in names:
-        yield from _name_problems(source, where, name)
-    for name in filter(None, (package.module, package.platform_module)):
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            yield RecipeError(
-                source, f"{where}: {name!r} is no module name", expected="letters, digits and underscores"
-            )
-    for name in package.console_scripts:
-        if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name):
-            yield RecipeError(source, f"{where}: {name!r} is no name for a console script", expected="a file name")
-    for place in package.search:
-        if set(place.partition(":")[2].split("/")) & {"", ".", ".."}:
-            yield RecipeError(
-                source, f"{where} searches {place!r}", expected="a folder relative to the package's prefix"
-            )
-    if package.kind == "device" and not package.overlay:
-        yield RecipeError(source, f"{where} is a device package without overlay", expected="the package it goes into")
-    if package.kind != "device" and not (package.module and package.platform_module):
-        yield RecipeError(source, f"{where} lacks module or platform-module", expected="both for its kind")
-
-
-def _metadata_problems(source: str, recipe: Recipe) -> Iterator[RecipeError]:
-    """Give a problem for each field that no METADATA file may hold."""
-    summaries = [recipe.selector.summary, *(package.summary for package in recipe.packages.values())]
-    for summary in set(summaries):
-        metadata = CoreMetadata("x", "0", summary, recipe.requires_python, recipe.license)
-        try:
-            render_metadata(metadata)
-        except ExceptionGroup as group:
-            for error in group.exceptions:
-                yield RecipeError(source, f"has an unusable field: {error}")
-
-
-def _unknown(source: str, where: str, names: Iterable[str], recipe: Recipe) -> Iterator[RecipeError]:
-    for name in names:
-        if name not in recipe.packages:
-            yield RecipeError(source, f"{where} names {name!r}", expected=f"one of {', '.join(recipe.packages)}")
-
-
-def _name_problems(source: str, where: str, name: str) -> Iterator[RecipeError]:
+def _conversion_error(part: object, kind: type) -> msgspec.ValidationError | None:
     try:
-        canonicalize_name(re.sub(r"\{(target|family)\}", "x", name), validate=True)
-    except InvalidName:
-        expected = "letters, digits and single -_. between them"
-        yield RecipeError(source, f"{where}: {name!r} is no valid distribution name", expected=expected)
+        msgspec.convert(part, kind)
+    except msgspec.ValidationError as e:
+        return e
+    return None
+
+
+def _parts(table: object) -> Iterator[tuple[str, object, type]]:
+    """Give the named parts of a recipe; each without the named parts of its own, which follow it."""
+    for key, package in _named(table, "packages"):
+        if isinstance(package, dict):
+            yield f"packages.{key}", {**package, "console-scripts": {}}, Package
+            for name, script in _named(package, "console-scripts"):
+                yield f"packages.{key}.console-scripts.{name}", script, ConsoleScript
+    for key, library in _named(table, "libraries"):
+        yield f"libraries.{key}", library, PublicLibrary
+
+
+def _named(table: object, field: str) -> Iterable[tuple[str, object]]:
+    part = table.get(field) if isinstance(table, dict) else None
+    return part.items() if isinstance(part, dict) else ()
+
+
+def _field_problem(source: str, where: str, error: msgspec.ValidationError) -> RecipeError:
+    text, _, place = str(error).partition(" - at `$")
+    there = f"{where}{place.rstrip('`')}".lstrip(".")
+    return RecipeError(source, f"{there}: {text}" if there else text, remedy=_SEE_FIELDS)
