@@ -291,7 +291,7 @@ def test_compressed_device_code_keeps_its_place_and_its_targets(sample_dist: Pat
 
 
 def test_a_release_that_reads_no_compressed_bundles_refuses_them(tmp_path: Path) -> None:
-    options = PlanOptions(device_code="compress", read_by="5.2.3")
+    options = PlanOptions(device_code="compress", rocm="5.2.3")
     with pytest.raises(
         InputError, match=re.escape("--device-code compress: compressed bundles of version 2, which ROCm")
     ):

@@ -36,7 +36,7 @@ __all__ = ["build", "plan", "print_distributions"]
 
 ArtifactDirOption = Annotated[Path, typer.Option(help="Folder of artifacts: folders, .tar.xz or .tar.zst archives.")]
 RecipeOption = Annotated[Path | None, typer.Option(help="Recipe (TOML) that replaces the one for ROCm.")]
-VersionOption = Annotated[str | None, typer.Option(help="Version of all packages. [default: the SDK manifest's]")]
+VersionOption = Annotated[str | None, typer.Option(help="Version of all packages.", show_default="the SDK manifest's")]
 SuffixOption = Annotated[str, typer.Option(help="Text appended to the names of platform modules.")]
 TargetsOption = Annotated[
     str, typer.Option(help="GPU targets or families that must be there, e.g. 'gfx906;gfx94X-dcgpu'.")
@@ -45,18 +45,28 @@ DefaultFamilyOption = Annotated[str, typer.Option(help="Target or family to sele
 SelectorOption = Annotated[
     Literal["sdist", "wheel"], typer.Option(help="sdist: decides at install time. wheel: lockable, explicit extras.")
 ]
-DevelOption = Annotated[Literal["none", "xz", "zst"], typer.Option(help="Compression of the devel tar.")]
+DevelOption = Annotated[
+    Literal["none", "xz", "zst"],
+    typer.Option(
+        help="Compression of the devel tar. Reading zst takes Python 3.14, or backports.zstd, which is then required."
+    ),
+]
 DeviceCodeOption = Annotated[
     Literal["keep", "compress", "trim"],
     typer.Option(
         help="compress: plain offload bundles become compressed in their places; trim: and libraries smaller."
     ),
 ]
-ReadByOption = Annotated[
-    str, typer.Option(help="Oldest ROCm release that has to read compressed bundles. [default: the SDK manifest's]")
+RocmOption = Annotated[
+    str,
+    typer.Option(
+        metavar="VERSION",
+        help="The oldest ROCm release whose runtime has to read compressed device code.",
+        show_default="the SDK manifest's",
+    ),
 ]
 PlatformTagOption = Annotated[
-    str | None, typer.Option(help="Platform tag of all wheels. [default: computed from their files]")
+    str | None, typer.Option(help="Platform tag of all wheels.", show_default="computed from their files")
 ]
 
 
@@ -72,10 +82,10 @@ def build(
     selector: SelectorOption = "sdist",
     devel_compression: DevelOption = "none",
     device_code: DeviceCodeOption = "keep",
-    read_by: ReadByOption = "",
+    rocm: RocmOption = "",
     platform_tag: PlatformTagOption = None,
     compression: Annotated[str, typer.Option(help="Deflate level 0 to 12, or 'stored'.")] = str(DEFAULT_LEVEL),
-    jobs: Annotated[int, typer.Option(min=0, help="Workers. [default: one per core]", show_default=False)] = 0,
+    jobs: Annotated[int, typer.Option(min=0, help="Workers.", show_default="one per core")] = 0,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -93,13 +103,14 @@ def build(
         selector=selector,
         devel_compression=devel_compression,
         device_code=device_code,
-        read_by=read_by,
+        rocm=rocm,
         platform_tag=platform_tag,
     )
     job = BuildJob(PlanJob(artifact_dir, recipe, options), dest_dir, _level(compression), jobs)
     unfinished = remove_unfinished(dest_dir / "dist")
     if unfinished and not quiet:
-        messages.print(f"removed {len(unfinished)} unfinished files of builds that were killed", markup=False)
+        names = ", ".join(path.name for path in unfinished)
+        messages.print(f"removed what a killed build left unfinished: {names}", markup=False)
     made, result = job.run(progress=make_progress(quiet=quiet))
     warnings = made.warnings + find_leftovers(dest_dir / "dist", [built.path for built in result.distributions])
     if json:
@@ -121,7 +132,7 @@ def plan(
     selector: SelectorOption = "sdist",
     devel_compression: DevelOption = "none",
     device_code: DeviceCodeOption = "keep",
-    read_by: ReadByOption = "",
+    rocm: RocmOption = "",
     platform_tag: PlatformTagOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -140,7 +151,7 @@ def plan(
         selector=selector,
         devel_compression=devel_compression,
         device_code=device_code,
-        read_by=read_by,
+        rocm=rocm,
         platform_tag=platform_tag,
     )
     made = PlanJob(artifact_dir, recipe, options).run(progress=make_progress(quiet=quiet))
@@ -173,7 +184,7 @@ def _print_plan(made: Plan, *, verbose: bool) -> None:
     print_table(table)
     if verbose:
         for row in made.dropped:
-            messages.print(f"not shipped: {row.path} of {row.artifact}: {row.reason}", markup=False)
+            messages.print(f"left out: {row.path or 'all'} of {row.artifact}: {row.reason}", markup=False)
 
 
 def print_distributions(result: BuildResult) -> None:
@@ -192,5 +203,5 @@ def _print_facts(made: Plan, warnings: Iterable[PlanWarning]) -> None:
         messages.print(f"  {remedy}", markup=False)
     for gap in made.gaps:
         messages.print(f"not coherent: {gap}", markup=False)
-    dropped = f"; {len(made.dropped)} links not shipped (rocwheel plan -v tells why)" if made.dropped else ""
+    dropped = f"; left out: {len(made.dropped)} (rocwheel plan -v tells what and why)" if made.dropped else ""
     messages.print(f"version {made.version}, layout {made.layout}, GPU targets: {targets}{dropped}", markup=False)

@@ -26,7 +26,7 @@ __all__ = ["index"]
 def index(
     dist_dir: Annotated[Path, typer.Argument(metavar="DIST_DIR", help="The folder that holds the wheels and sdists.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="The index. [default: DIST_DIR/../simple]")
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="The index.", show_default="DIST_DIR/../simple")
     ] = None,
     files: Annotated[
         FilePlacement, typer.Option("--files", help="Link to the files where they are, or have them in the index.")

@@ -46,8 +46,8 @@ class PlanOptions(msgspec.Struct, frozen=True):
     devel_compression: DevelCompression = "none"
     device_code: DeviceCodeForm = "keep"
     """Whether plain offload bundles stay, or become compressed ones in their places, or are moved together, too."""
-    read_by: str = ""
-    """The oldest ROCm release that has to read compressed bundles; by default the SDK manifest's."""
+    rocm: str = ""
+    """The oldest ROCm release whose runtime has to read compressed bundles; by default the SDK manifest's."""
     platform_tag: str | None = None
     """Platform tag of all wheels; by default each wheel's is computed from its files."""
 
@@ -69,11 +69,11 @@ def compress_for(catalog: Catalog, options: PlanOptions) -> str | None:
     """
     if options.device_code == "keep":
         return None
-    release = options.read_by or (catalog.manifest.rocm_version if catalog.manifest else "")
+    release = options.rocm or (catalog.manifest.rocm_version if catalog.manifest else "")
     option = f"--device-code {options.device_code}"
     if not release:
         found = "needs to know which ROCm release will read the result"
-        raise InputError(option, found, expected="rocm_version in the SDK's manifest", remedy="Give --read-by VERSION.")
+        raise InputError(option, found, expected="rocm_version in the SDK's manifest", remedy="Give --rocm VERSION.")
     choose_version(0, rocm=release, source=option)
     return release
 
