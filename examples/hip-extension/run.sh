@@ -27,14 +27,19 @@ env/bin/pip install --quiet --no-index --find-links "$packages" 'rocm[libraries,
 
 step "build the wheel"
 cp -r "$here" source
+# Left alone, scikit-build-core names the wheel after this machine, linux_x86_64. A tag that promises too much, or less
+# than the files need, is a finding of the audit.
+tag=$(env/bin/python -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
 # Without a GPU nothing can tell hipcc what to compile for, so it is told.
 env -i PATH="$work/env/bin:/usr/bin:/bin" HOME="$work" HCC_AMDGPU_TARGET=gfx906,gfx1030 CXX=hipcc \
     CMAKE_PREFIX_PATH="$(env/bin/rocm-sdk path --cmake)" CMAKE_ARGS="-DGPU_TARGETS=gfx906;gfx1030" \
-    python -m build --wheel --no-isolation --outdir dist source >build.log 2>&1 || { tail -n 30 build.log; exit 1; }
+    python -m build --wheel --no-isolation -Cwheel.tags="$tag-$tag-manylinux_2_5_x86_64" \
+    --outdir dist source >build.log 2>&1 || { tail -n 30 build.log; exit 1; }
 ls dist
 
 step "the audit finds nothing wrong, and a repair has nothing to do"
 "$bin/rocwheel" audit dist --with "$packages"
+"$bin/rocwheel" repair --check dist/*.whl --dest-dir repaired --with "$packages"
 unzip -q dist/*.whl 'hip_saxpy/*.so' -d unpacked
 "$bin/rocwheel" runpath show unpacked/hip_saxpy/*.so
 "$bin/rocwheel" targets runs-on gfx1030 unpacked/hip_saxpy/*.so

@@ -68,6 +68,25 @@ def test_bazelrc_leaves_an_edited_file_alone_unless_forced(project: Path) -> Non
     assert (forced.returncode, "-build --jobs=1" in forced.stdout) == (0, True)
 
 
+def test_check_fails_on_a_change_and_writes_nothing(project: Path) -> None:
+    for command in (["bazelrc", "-o", "rocm.bazelrc"], ["starlark", "rules"]):
+        assert run("jax", *command, cwd=project).returncode == 0
+        assert run("jax", *command, "--check", cwd=project).returncode == 0
+    for file in ("rocm.bazelrc", "rules/run_path.bzl"):
+        (project / file).write_text("mine\n")
+    bazelrc = run("jax", "bazelrc", "-o", "rocm.bazelrc", "--check", cwd=project)
+    assert (bazelrc.returncode, "-mine\n" in bazelrc.stdout) == (1, True)
+    starlark = run("jax", "starlark", "rules", "--check", cwd=project)
+    assert (starlark.returncode, "-mine\n" in starlark.stderr) == (1, True)
+    assert {(project / file).read_text() for file in ("rocm.bazelrc", "rules/run_path.bzl")} == {"mine\n"}
+
+
+def test_check_needs_a_file_to_compare_with(project: Path) -> None:
+    failed = run("jax", "bazelrc", "--check", cwd=project)
+    assert failed.returncode == 2
+    assert "--check compares with a file: name it with --output" in failed.stderr
+
+
 def test_unknown_targets_are_named(project: Path) -> None:
     (project / "rocm.toml").write_text(SETTINGS.replace("gfx90a", "gfx90b"))
     failed = run("jax", "bazelrc", cwd=project)

@@ -218,6 +218,8 @@ def test_a_build_action_fails_on_a_wrong_run_path(workspace: Workspace) -> None:
         ("ROCM_WHEEL_RPATH=$HOME/x", 'the entry "$HOME/x" begins with $HOME; expected $SITE_PACKAGES or $ORIGIN.'),
         ("ROCM_WHEEL_RPATH=$ORIGIN/a$b", 'the entry "$ORIGIN/a$b" has a $ elsewhere than at its beginning.'),
         ("ROCM_WHEEL_RPATH=/a,/b", 'the entry "/a,/b" has a comma, at which the compiler would part it.'),
+        ("ROCM_WHEEL_RPATH=/a b", 'the entry "/a b" has a blank, a quote or a backslash, at which Bazel would part or'),
+        ('ROCM_WHEEL_RPATH=/a"b', "has a blank, a quote or a backslash, at which Bazel would part or change"),
         ("ROCM_WHEEL_RPATH=lib", 'the entry "lib" is relative; expected $SITE_PACKAGES/FOLDER'),
         ("ROCM_WHEEL_RPATH=/a::/b", 'the entry "" is empty, which the loader takes for the folder'),
         ("ROCM_WHEEL_RPATH=/a:/a", "ROCM_WHEEL_RPATH=/a:/a: an entry stands there twice."),
@@ -229,6 +231,23 @@ def test_a_malformed_value_fails_the_fetch_with_a_clear_text(workspace: Workspac
     finished = workspace.bazel("build", "--nobuild", "--config=rocm_build", f"--repo_env={setting}", "//pjrt:all")
     assert finished.returncode == 1
     assert text in finished.stderr
+
+
+@pytest.mark.parametrize("folder", ["/jax_rocm7_plugin", "../jax_rocm7_plugin", "./jax_rocm7_plugin"])
+def test_a_folder_outside_of_site_packages_fails_the_analysis(workspace: Workspace, folder: str) -> None:
+    package = workspace.folder / "misplaced"
+    package.mkdir(exist_ok=True)
+    rule = 'load("//rocm_wheel:rocm_shared_library.bzl", "rocm_shared_library")\n\n'
+    (package / "BUILD.bazel").write_text(f'{rule}rocm_shared_library(name = "x.so", folder = "{folder}")\n')
+    finished = workspace.bazel("build", "--nobuild", "--config=rocm_build", "//misplaced:all")
+    assert finished.returncode == 1
+    assert f'"{folder}" is no folder in site-packages, such as jax_plugins/xla_rocm7' in finished.stderr
+
+
+def test_the_build_action_has_no_network_and_no_variables(workspace: Workspace) -> None:
+    told = workspace.bazel("aquery", "--config=rocm_build", "mnemonic(RocmWheel, //:pjrt_wheel)")
+    assert "ExecutionInfo: {block-network: 1}" in told.stdout
+    assert "Environment: []" in told.stdout or "Environment:" not in told.stdout
 
 
 def test_the_tag_may_be_rpath(workspace: Workspace) -> None:

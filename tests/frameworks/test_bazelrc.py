@@ -126,7 +126,8 @@ def test_configs_are_named_by_python_versions() -> None:
 def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "rocm.toml"
     path.write_text(
-        'schema = 1\ncompiler = ""\ntargets = []\npython-versions = ["312"]\nsearch = ["lib", "/../x", "$ORIGIN/ok"]\n'
+        'schema = 1\ncompiler = ""\ntargets = []\npython-versions = ["312"]\n'
+        'search = ["lib", "/../x", "$ORIGIN/a b", "$ORIGIN/ok", "$SDK"]\n'
         'pjrt-targets = ["plugin"]\noptions = ["a\\nb"]\ncommits = { jax = "main" }\n'
     )
     with pytest.raises(ProblemsError) as caught:
@@ -134,8 +135,11 @@ def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
     assert [str(problem) for problem in caught.value.problems] == [
         f"{path}: compiler is empty; expected the path of clang or gcc",
         f"{path}: python-versions names '312'; expected such as '3.12' or '3.13-ft'",
-        f"{path}: search names 'lib'; expected $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder",
-        f"{path}: search names '/../x'; expected $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder",
+        *(
+            f"{path}: search names {entry!r}; expected $SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute "
+            "folder, without blanks and quotes"
+            for entry in ("lib", "/../x", "$ORIGIN/a b")
+        ),
         f"{path}: 'plugin' is no Bazel label; expected such as //pjrt:plugin.so",
         (
             f"{path}: commits names 'jax' = 'main'; expected a repository, and 7 to 64 hexadecimal digits or "
@@ -143,6 +147,15 @@ def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
         ),
         f"{path}: options has a line break or control character; expected one line of text",
     ]
+
+
+def test_the_sdk_may_be_searched_among_other_folders() -> None:
+    settings = BazelSettings(1, "gcc", (), (), search=("/site/rocm/lib", "$SDK", "/opt/rocm/lib"))
+    assert settings.run_path == (
+        "/site/rocm/lib:$SITE_PACKAGES/_rocm_sdk_libraries/lib:$SITE_PACKAGES/_rocm_sdk_core/lib:"
+        "$SITE_PACKAGES/_rocm_sdk_core/lib/rocm_sysdeps/lib:$SITE_PACKAGES/_rocm_sdk_core/lib/host-math/lib:"
+        "$SITE_PACKAGES/_rocm_sdk_core/lib/llvm/lib:/opt/rocm/lib"
+    )
 
 
 def test_a_misspelled_setting_is_refused(tmp_path: Path) -> None:

@@ -49,6 +49,14 @@ def test_a_file_that_was_edited_stays_as_it_is(tmp_path: Path, old: str) -> None
     assert path.read_text() == old
 
 
+def test_a_diff_alone_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    assert FIRST.diff(path).splitlines()[-2:] == ["+a", "+b"]
+    assert not path.exists()
+    FIRST.write(path)
+    assert FIRST.diff(path) == ""
+
+
 def test_force_overwrites_it(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text("mine\n")

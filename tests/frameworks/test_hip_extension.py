@@ -21,6 +21,7 @@ def test_the_extension_passes_the_audit_with_nothing_mended_and_loads(tmp_path: 
     command = ["bash", str(ROOT / "examples/hip-extension/run.sh"), str(PACKAGES), str(tmp_path / "run")]
     finished = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     assert finished.returncode == 0, finished.stdout[-5000:]
+    assert "-manylinux_2_5_x86_64.whl\n" in finished.stdout
     assert "0 errors, 0 warnings, 0 notes" in finished.stdout
     assert "RUNPATH   $ORIGIN/../_rocm_sdk_core/lib " in finished.stdout
     assert finished.stdout.splitlines()[-1] in {"HIP says: hipErrorInvalidDevice", "[12.0, 24.0]"}

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.frameworks.generated_file import HandEditedError
-from rocwheel.frameworks.starlark_files import starlark_package
+from rocwheel.frameworks.starlark_files import HandEditedFilesError, starlark_package
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,11 +47,18 @@ def test_only_the_c_rules_differ_between_the_two(tmp_path: Path) -> None:
     assert [name for name in sorted(COMMON) if old[name] != new[name]] == ["cc.bzl"]
 
 
-def test_an_edited_file_is_not_overwritten(tmp_path: Path) -> None:
+def test_edited_files_are_named_and_nothing_is_written(tmp_path: Path) -> None:
     package = starlark_package(tmp_path, "workspace")
     package.write(tmp_path)
     assert package.write(tmp_path) == ""
-    (tmp_path / "run_path.bzl").write_text("mine")
-    with pytest.raises(HandEditedError):
+    (tmp_path / "BUILD.bazel").unlink()
+    for name in ("cc.bzl", "run_path.bzl"):
+        (tmp_path / name).write_text("mine")
+    with pytest.raises(HandEditedFilesError) as caught:
         package.write(tmp_path)
+    found = "was edited by hand, or made by something else. Put the changes elsewhere, or give --force to lose them."
+    assert [str(problem) for problem in caught.value.problems] == [
+        f"{tmp_path / name}: {found}" for name in ("cc.bzl", "run_path.bzl")
+    ]
+    assert not (tmp_path / "BUILD.bazel").exists()
     assert "-mine\n" in package.write(tmp_path, force=True)

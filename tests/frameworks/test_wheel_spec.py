@@ -70,6 +70,15 @@ def test_the_version_of_the_command_line_wins() -> None:
     assert make({"version": "2.0"}, summary="{version}").summary == "2.0"
 
 
+@pytest.mark.parametrize(
+    ("given", "normal"),
+    [("0.12.0-rc1", "0.12.0rc1"), ("v0.12.0", "0.12.0"), ("1.0-1", "1.0.post1"), ("1+A_b", "1+a.b")],
+)
+def test_a_version_has_its_normal_form_wherever_it_stands(given: str, normal: str) -> None:
+    made = make({"version": given}, summary="for {version}")
+    assert (made.version, made.summary) == (normal, f"for {normal}")
+
+
 def test_a_placeholder_without_value_is_named() -> None:
     with pytest.raises(SpecError) as caught:
         make(name="jax-rocm{rocm}")

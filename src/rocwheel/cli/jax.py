@@ -28,6 +28,7 @@ app.add_typer(jax_app)
 SettingsOption = Annotated[
     Path, typer.Option("--settings", "-s", metavar="FILE", help="The build's settings, TOML.", show_default=True)
 ]
+CheckOption = Annotated[bool, typer.Option("--check", help="Write nothing; fail if anything would change.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that were edited by hand.")]
 
 
@@ -51,6 +52,7 @@ def bazelrc(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The fragment. [default: standard output]")
     ] = None,
     force: ForceOption = False,
+    check: CheckOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -65,11 +67,16 @@ def bazelrc(
     given = read_settings(settings)
     targets = parse_target_set(given.targets, source=f"{settings}: targets", native=native_targets)
     fragment = GeneratedFile(f"Made by rocwheel jax bazelrc from {settings.name};", render_bazelrc(given, targets))
-    diff = fragment.write(output, force=force) if output else ""
+    if check and output is None:
+        message = "--check compares with a file: name it with --output"
+        raise typer.BadParameter(message)
+    diff = (fragment.diff(output) if check else fragment.write(output, force=force)) if output else ""
     if json:
         print_json("jax.bazelrc", 1, {"text": fragment.text, "diff": diff})
     else:
         typer.echo(diff if output else fragment.text, nl=False)
+    if check and diff:
+        raise typer.Exit(1)
 
 
 @jax_app.command()
@@ -77,6 +84,7 @@ def starlark(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of the workspace; it becomes a package.")],
     bzlmod: Annotated[bool, typer.Option("--bzlmod", help="For MODULE.bazel; otherwise for WORKSPACE.")] = False,
     force: ForceOption = False,
+    check: CheckOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -87,13 +95,15 @@ def starlark(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     package = starlark_package(folder, "bzlmod" if bzlmod else "workspace")
-    diff = package.write(folder, force=force)
+    diff = package.diff(folder) if check else package.write(folder, force=force)
     if not quiet:
         messages.print(diff or f"{folder}: nothing changed", markup=False, end="" if diff else "\n")
     if json:
         print_json("jax.starlark", 1, {"files": list(package.files), "declaration": package.declaration, "diff": diff})
     else:
         typer.echo(package.declaration, nl=False)
+    if check and diff:
+        raise typer.Exit(1)
 
 
 @jax_app.command()

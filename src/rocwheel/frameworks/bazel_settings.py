@@ -20,7 +20,9 @@ CpuFeatures = Literal["release", "native", "default"]
 """``release``: AVX, as published wheels have. ``native``: this machine's. ``default``: the compiler's."""
 
 _PYTHON = re.compile(r"3\.[0-9]{1,2}(-ft)?")
-_ENTRY = re.compile(r"\$(?:ORIGIN|SITE_PACKAGES)(?:/[^:$,]*)?|/[^:$,]+")
+_SDK = "$SDK"
+_FOLDER = r"/[^:$,\s'\"\\]"
+_ENTRY = re.compile(rf"\$SDK|\$(?:ORIGIN|SITE_PACKAGES)(?:{_FOLDER}*)?|{_FOLDER}+")
 _COMPILER_MAJOR = re.compile(r"(?:llvm|clang|gcc|g\+\+)-(\d+)")
 _REPOSITORY = re.compile(r"[\w./-]+")
 _PINNED = re.compile(r"[0-9a-f]{7,64}|[^:]+:[A-Za-z_]\w*")
@@ -50,7 +52,7 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     cpu_features: CpuFeatures = "release"
     compress_device_code: bool = True
     search: tuple[str, ...] = ()
-    """Run path entries: ``$SITE_PACKAGES/FOLDER``, ``$ORIGIN/FOLDER`` or absolute; by default the SDK's folders."""
+    """Run path entries: ``$SITE_PACKAGES/FOLDER``, ``$ORIGIN/FOLDER``, absolute, or ``$SDK``, which is the default."""
     target_family: str = ""
     """For an SDK in the per-family layout: the family whose libraries are searched."""
     run_path_tag: Literal["rpath", "runpath"] = "runpath"
@@ -62,7 +64,7 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     """Further options of ``rocm_build``, literally."""
     remote_execution: str = ""
     """A file of the workspace that defines ``rocm_rbe``; with it, ``rocm_build_remote`` builds remotely."""
-    wheel_sources: tuple[str, ...] = ("LICENSE",)
+    wheel_sources: tuple[str, ...] = ("jaxlib_ext/tools/LICENSE.txt", "pjrt/python/__init__.py")
     """Files of the source tree that the wheels take, beside the outputs of Bazel."""
     pjrt_spec: str = ""
     """The description of the PJRT wheel, a file of the source tree; empty for the one of ROCm's JAX."""
@@ -87,8 +89,13 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     @property
     def run_path(self) -> str:
         """The value of ``ROCM_WHEEL_RPATH``."""
-        folders = () if self.search else sdk_search_folders(self.target_family)
-        return ":".join(self.search or (f"$SITE_PACKAGES/{folder}" for folder in folders))
+        return ":".join(entry for word in self.search or (_SDK,) for entry in self._entries(word))
+
+    def _entries(self, word: str) -> tuple[str, ...]:
+        """Return what an entry stands for: ``$SDK`` for the folders of the SDK's packages."""
+        if word != _SDK:
+            return (word,)
+        return tuple(f"$SITE_PACKAGES/{folder}" for folder in sdk_search_folders(self.target_family))
 
 
 def read_settings(path: Path) -> BazelSettings:
@@ -114,7 +121,7 @@ def _problems(settings: BazelSettings, path: Path) -> Iterator[SettingsError]:
             yield SettingsError(path, f"python-versions names {version!r}", expected="such as '3.12' or '3.13-ft'")
     for entry in settings.search:
         if not _ENTRY.fullmatch(entry) or entry.startswith("/.."):
-            expected = "$SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder"
+            expected = "$SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder, without blanks and quotes"
             yield SettingsError(path, f"search names {entry!r}", expected=expected)
     for label in (*settings.pjrt_targets, *settings.plugin_targets, *filter(None, [settings.crosstool])):
         if not _BAZEL_LABEL.fullmatch(label):

@@ -15,7 +15,7 @@ from rocwheel.files import atomic_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["GeneratedFile", "HandEditedError"]
+__all__ = ["GeneratedFile", "HandEditedError", "refuse_edited"]
 
 _SEAL = re.compile(r"\A# (?P<note>.*) sha256 of what follows: (?P<digest>[0-9a-f]{64})\n")
 
@@ -41,16 +41,29 @@ class GeneratedFile(msgspec.Struct, frozen=True):
         Raises `HandEditedError` when the file there was edited, or made by something else, unless ``force``; and
         `WorkError` when it can't be written.
         """
-        old = _read(path)
-        if old is not None and not force and not _is_intact(old):
-            found = "was edited by hand, or made by something else"
-            remedy = "Put the changes elsewhere, or give --force to lose them."
-            raise HandEditedError(path, found, remedy=remedy)
-        diff = _diff(old or "", self.text, path)
-        if diff or old is None:
+        if not force:
+            refuse_edited(path)
+        diff = self.diff(path)
+        if diff or not path.exists():
             with atomic_file(path) as target:
                 target.write(self.text.encode())
         return diff
+
+    def diff(self, path: Path) -> str:
+        """Return the unified diff from what stands at ``path``; raise `WorkError` when it can't be read."""
+        lines = difflib.unified_diff(
+            (_read(path) or "").splitlines(), self.text.splitlines(), f"{path} (before)", str(path), lineterm=""
+        )
+        return "".join(f"{line}\n" for line in lines)
+
+
+def refuse_edited(path: Path) -> None:
+    """Raise `HandEditedError` when the file there was edited, or made by something else."""
+    old = _read(path)
+    if old is not None and not _is_intact(old):
+        found = "was edited by hand, or made by something else"
+        remedy = "Put the changes elsewhere, or give --force to lose them."
+        raise HandEditedError(path, found, remedy=remedy)
 
 
 def _digest(body: str) -> str:
@@ -69,8 +82,3 @@ def _read(path: Path) -> str | None:
         return None
     except OSError as e:
         raise WorkError(path, f"cannot be read ({e.strerror})", remedy="Choose another file.") from e
-
-
-def _diff(old: str, new: str, path: Path) -> str:
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), f"{path} (before)", str(path), lineterm="")
-    return "".join(f"{line}\n" for line in lines)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib.resources
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
-from rocwheel.frameworks.generated_file import GeneratedFile
+from rocwheel.errors import ProblemsError
+from rocwheel.frameworks.generated_file import GeneratedFile, HandEditedError, refuse_edited
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["StarlarkPackage", "Workspace", "starlark_package"]
+__all__ = ["HandEditedFilesError", "StarlarkPackage", "Workspace", "starlark_package"]
 
 Workspace = Literal["workspace", "bzlmod"]
 """How the workspace declares what it depends on: WORKSPACE, or MODULE.bazel."""
@@ -31,6 +33,12 @@ _COMMON = (
 _MARKERS = ("MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel")
 
 
+class HandEditedFilesError(ProblemsError):
+    """Files that are not as they were generated, so that none is written."""
+
+    exit_status: ClassVar[int] = 1
+
+
 class StarlarkPackage(msgspec.Struct, frozen=True):
     """The files of the package by name, and the lines that declare it."""
 
@@ -39,8 +47,25 @@ class StarlarkPackage(msgspec.Struct, frozen=True):
     """Lines for WORKSPACE or MODULE.bazel."""
 
     def write(self, folder: Path, *, force: bool = False) -> str:
-        """Write the files and return the unified diffs to what stood there; raises as `GeneratedFile.write` does."""
+        """Write the files and return the unified diffs to what stood there.
+
+        Raises `HandEditedFilesError` with all that were edited, before any is written, unless ``force``; and as
+        `GeneratedFile.write` does.
+        """
+        if not force and (edited := list(self._edited(folder))):
+            raise HandEditedFilesError(str(folder), edited)
         return "".join(file.write(folder / name, force=force) for name, file in self.files.items())
+
+    def diff(self, folder: Path) -> str:
+        """Return the unified diffs from what stands in ``folder``."""
+        return "".join(file.diff(folder / name) for name, file in self.files.items())
+
+    def _edited(self, folder: Path) -> Iterator[HandEditedError]:
+        for name in self.files:
+            try:
+                refuse_edited(folder / name)
+            except HandEditedError as e:  # noqa: PERF203 (all of them are reported)
+                yield e
 
 
 def starlark_package(folder: Path, workspace: Workspace) -> StarlarkPackage:

@@ -96,12 +96,12 @@ def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Pat
     """Make the description that decoded TOML stands for, each ``{name}`` in it replaced by its value.
 
     Values come from ``[values]`` of the description and, before these, from ``values``. ``{version}`` is the version
-    and ``{pair}`` what `pair_specifier` makes of it. Raises `SpecError` and `ProblemsError`.
+    in its normal form, and ``{pair}`` what `pair_specifier` makes of it. Raises `SpecError` and `ProblemsError`.
     """
     fields = dict(data)
     known = {**fields.pop("values", {}), **values}
-    version = known.get("version", fields.get("version", ""))
-    known |= {"version": version, "pair": _pair(version, source)}
+    version = _version(known.get("version", fields.get("version", "")), source)
+    known |= {"version": version, "pair": pair_specifier(version)}
     filled = {**_replaced(fields, known, source), "version": version}
     try:
         spec = msgspec.convert(filled, WheelSpec)
@@ -135,12 +135,13 @@ def pair_specifier(version: str) -> str:
     return f"=={epoch}{'.'.join(map(str, parsed.release))}.*"
 
 
-def _pair(version: object, source: Path | str) -> str:
+def _version(text: object, source: Path | str) -> str:
+    """Return a version's normal form, so that name, metadata and ``version.py`` tell the same."""
     try:
-        return pair_specifier(str(version))
+        return str(Version(str(text)))
     except InvalidVersion as e:
         expected = "a version such as '0.12.0' (PEP 440)"
-        raise SpecError(source, f"has the version {version!r}", expected=expected, remedy="Give --version.") from e
+        raise SpecError(source, f"has the version {text!r}", expected=expected, remedy="Give --version.") from e
 
 
 def _replaced(value: Any, known: Mapping[str, str], source: Path | str) -> Any:

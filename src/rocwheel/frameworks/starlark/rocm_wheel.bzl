@@ -20,6 +20,7 @@ def _rocm_wheel_impl(ctx):
         inputs = [ctx.file.spec] + ctx.files.srcs + ctx.files.beside,
         outputs = [wheel],
         env = {"SOURCE_DATE_EPOCH": ctx.attr.source_date_epoch} if ctx.attr.source_date_epoch else {},
+        execution_requirements = {"block-network": "1"},
         mnemonic = "RocmWheel",
         progress_message = "Assembling %s" % ctx.attr.wheel,
     )

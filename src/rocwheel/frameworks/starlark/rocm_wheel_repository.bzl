@@ -27,6 +27,9 @@ def _entry_fault(entry):
         return "has a $ elsewhere than at its beginning"
     if "," in entry:
         return "has a comma, at which the compiler would part it"
+    for character in [" ", "\t", "\n", "'", '"', "\\", "`"]:
+        if character in entry:
+            return "has a blank, a quote or a backslash, at which Bazel would part or change the linker's option"
     if not token and not entry.startswith("/"):
         return "is relative; expected $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder"
     return None

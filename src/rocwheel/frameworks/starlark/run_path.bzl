@@ -13,7 +13,7 @@ def _spell(entry, folder):
 
 def wheel_run_path(folder):
     """Returns the run path entries of a library that is installed in `folder`, relative to site-packages."""
-    if folder.startswith("/") or ".." in folder.split("/"):
+    if folder.startswith("/") or [part for part in folder.split("/") if part in [".", ".."]]:
         fail("%r is no folder in site-packages, such as jax_plugins/xla_rocm7" % folder)
     return [_spell(entry, folder) for entry in WHEEL_RUN_PATH]
 
