@@ -177,7 +177,7 @@ def read_glibc_versions(path: Path) -> set[str]:
         return {aux.name for need, auxiliaries in needs if need.name == "libc.so.6" for aux in auxiliaries}
 
 
-def test_the_fat_binary_holds_code_for_four_gpus(prefix: Path, tmp_path: Path) -> None:
+def test_the_fat_binary_holds_code_for_the_gpus_that_have_packages(prefix: Path, tmp_path: Path) -> None:
     bundler, objcopy = shutil.which("clang-offload-bundler-16"), shutil.which("llvm-objcopy-16")
     if not bundler or not objcopy:
         pytest.skip("needs Debian's clang-16 and llvm-16")
@@ -186,7 +186,6 @@ def test_the_fat_binary_holds_code_for_four_gpus(prefix: Path, tmp_path: Path) -
     run(objcopy, f"--dump-section=.hip_fatbin={bundle}", library, tmp_path / "unused")
     assert sorted(run(bundler, "-list", "-type=o", f"-input={bundle}").split()) == [
         "hipv4-amdgcn-amd-amdhsa--gfx1030",
-        "hipv4-amdgcn-amd-amdhsa--gfx1100",
         "hipv4-amdgcn-amd-amdhsa--gfx906",
         "hipv4-amdgcn-amd-amdhsa--gfx90a",
         "host-x86_64-unknown-linux",
