@@ -117,6 +117,17 @@ def test_starlark_writes_a_package_and_prints_its_declaration(project: Path) -> 
     assert (project / "rocm_wheel/BUILD.bazel").is_file()
 
 
+def test_commands_build_remotely_where_the_settings_say_how(project: Path) -> None:
+    refused = run("jax", "commands", "--version", "1.0", "--remote", cwd=project)
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        "error: rocm.toml: has no remote-execution; expected a file that defines the config rocm_rbe\n",
+    )
+    (project / "rocm.toml").write_text(SETTINGS + 'remote-execution = "rbe.bazelrc"\n')
+    made = run("jax", "commands", "--version", "1.0", "--remote", cwd=project)
+    assert made.stdout.count("\nbazel build --config=rocm_build_remote --config=python312 //") == 2
+
+
 def test_translate_takes_a_command_line_behind_two_dashes(tmp_path: Path) -> None:
     old = [
         "python",

@@ -10,7 +10,7 @@ import typer
 
 from rocwheel.cli._app import app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, setup_logging
-from rocwheel.frameworks.bazel_settings import read_settings
+from rocwheel.frameworks.bazel_settings import SettingsError, read_settings
 from rocwheel.frameworks.bazelrc import render_bazelrc
 from rocwheel.frameworks.build_commands import BuildOptions, spell_commands, wheel_commands
 from rocwheel.frameworks.generated_file import GeneratedFile
@@ -117,6 +117,7 @@ def commands(
         str, typer.Option("--with", metavar="DIR", help="The folder of the SDK's packages, for the verification.")
     ] = "",
     dest_dir: Annotated[str, typer.Option(metavar="DIR", help="Where the wheels go.")] = "dist",
+    remote: Annotated[bool, typer.Option("--remote", help="Build by remote execution, as the settings say.")] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -126,8 +127,11 @@ def commands(
     Example: rocwheel jax commands --settings rocm.toml --version 0.12.0 --form makefile
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    options = BuildOptions(version, sdk=sdk, dest_dir=dest_dir)
-    made = wheel_commands(read_settings(settings), options)
+    given = read_settings(settings)
+    if remote and not given.remote_execution:
+        raise SettingsError(settings, "has no remote-execution", expected="a file that defines the config rocm_rbe")
+    config = "rocm_build_remote" if remote else "rocm_build"
+    made = wheel_commands(given, BuildOptions(version, sdk=sdk, dest_dir=dest_dir, config=config))
     text = spell_commands(made, form.value)
     if json:
         print_json("jax.commands", 1, {"form": form.value, "text": text})
