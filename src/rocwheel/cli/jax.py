@@ -49,7 +49,8 @@ def jax() -> None:
 def bazelrc(
     settings: SettingsOption = Path("rocm.toml"),
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The fragment. [default: standard output]")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The fragment.", show_default="standard output"),
     ] = None,
     force: ForceOption = False,
     check: CheckOption = False,
