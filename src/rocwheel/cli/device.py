@@ -148,7 +148,8 @@ def compress(
     *,
     rocm: RocmOption = "",
     header_version: Annotated[
-        int | None, typer.Option(help="Insist on a header version, 2 or 3. [default: what most ROCm releases read]")
+        int | None,
+        typer.Option(help="Insist on a header version, 2 or 3.", show_default="what most ROCm releases read"),
     ] = None,
     level: LevelOption = 9,
     limit: LimitOption = 4,
