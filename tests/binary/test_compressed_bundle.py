@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.compressed_bundle import (
     Method,
+    WrongHashError,
     compress_bundle,
     decompress_bundle,
     iter_decompressed,
@@ -34,7 +35,7 @@ TRUNCATED = "where the data end. The file may be truncated."
 WHERE = "libx.so: bundle 0 at offset 0x0: "
 
 
-def decompress(data: bytes | memoryview, limit: int = 1 << 20) -> tuple[bytes, str | None]:
+def decompress(data: bytes | memoryview, limit: int = 1 << 20) -> tuple[bytes, WrongHashError | None]:
     view = memoryview(data)
     raw, warning = decompress_bundle(view, read_compressed_bundle(view, place=PLACE), place=PLACE, limit=limit)
     return bytes(raw), warning
