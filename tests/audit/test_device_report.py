@@ -60,3 +60,18 @@ def test_a_name_that_yaml_took_for_a_boolean_is_a_fault(tmp_path: Path) -> None:
 
 def test_metadata_without_a_target_is_a_fault(tmp_path: Path) -> None:
     assert assembled(tmp_path, note("x")).faults == ("a metadata note without amdhsa.target",)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "fault"),
+    [
+        (5, "a metadata note whose amdhsa.kernels is no list of maps"),
+        ([1], "a metadata note whose amdhsa.kernels is no list of maps"),
+        ([{".name": "k", ".args": 3}], "kernel 'k': .args is no list of maps"),
+        ([{".name": "k", ".args": [None]}], "kernel 'k': .args is no list of maps"),
+    ],
+    ids=["number", "list of numbers", "arguments are a number", "an argument is none"],
+)
+def test_metadata_of_another_shape_is_a_fault(tmp_path: Path, kernels: object, fault: str) -> None:
+    report = assembled(tmp_path, {"amdhsa.target": TARGET, "amdhsa.kernels": kernels})
+    assert report.faults == (fault,)

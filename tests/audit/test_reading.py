@@ -71,6 +71,48 @@ def test_a_folder_of_wheels_is_all_of_them(tmp_path: Path) -> None:
     assert [owner.name for owner in read_tree([tmp_path]).distributions] == ["one", "two"]
 
 
+@pytest.mark.parametrize("spelling", ["dist", "./dist", "absolute", "link"])
+def test_a_wheel_that_also_lies_beside_itself_is_read_once_and_audited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelling: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        make_wheel(tmp_path / "dist", name, {f"{name}/__init__.py": b""})
+    (tmp_path / "link").symlink_to("dist")
+    beside = tmp_path / "dist" if spelling == "absolute" else Path(spelling)
+    tree = read_tree([Path("dist/one-1.0-py3-none-linux_x86_64.whl")], [beside])
+    assert [(owner.name, owner.is_context) for owner in tree.distributions] == [("one", False), ("two", True)]
+    assert [file.path for file in tree.files].count("one/__init__.py") == 1
+    assert [owner.name for owner in read_tree([Path("dist"), beside], [Path("dist")]).audited_distributions] == [
+        "one",
+        "two",
+    ]
+
+
+def test_an_environment_beside_itself_is_audited(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""})
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    (owner,) = read_tree([tmp_path / "site"], [tmp_path / "site"]).distributions
+    assert not owner.is_context
+
+
+@pytest.mark.parametrize("name", ["x.whl", "demo-1.0.whl", "demo-1.0-1-2-py3-none-any.whl"])
+def test_a_wheel_has_to_be_named_as_one(tmp_path: Path, name: str) -> None:
+    path = make_wheel(tmp_path, "demo", {"demo/__init__.py": b""}).rename(tmp_path / name)
+    with pytest.raises(InputError) as error:
+        read_tree([path])
+    assert str(error.value) == (
+        f"{path}: is not named as wheels are; expected NAME-VERSION-PYTHON-ABI-PLATFORM.whl. Give it its name again."
+    )
+
+
+def test_a_link_that_leads_in_a_circle_is_no_library(tmp_path: Path) -> None:
+    (tmp_path / "a.so").symlink_to("b.so")
+    (tmp_path / "b.so").symlink_to(tmp_path / "a.so")
+    assert [(file.path, file.elf) for file in read_tree([tmp_path]).files] == [("a.so", None), ("b.so", None)]
+
+
 def test_artifacts_are_one_prefix_with_its_links() -> None:
     tree = read_tree([SAMPLE_SDK])
     assert tree.is_prefix

@@ -594,6 +594,15 @@ def test_a_device_package_may_add_to_the_folder_of_what_it_requires() -> None:
     assert find(tree((libraries, [data("_libs/__init__.py")]), (device, [data("_libs/tuning.py")]))) == []
 
 
+@pytest.mark.parametrize("marker", ['os_name ~= "posix"', 'python_version ~= "x"'])
+def test_a_marker_that_compares_what_has_no_order_is_malformed(marker: str) -> None:
+    text = f"other; {marker}"
+    found = find(tree((package(requires=(text,)), []), (package("other"), [])))
+    assert [(finding.rule, finding.found) for finding in found] == [
+        ("metadata-malformed", f"Requires-Dist {text!r} is malformed")
+    ]
+
+
 def test_record_has_to_match_the_files() -> None:
     rows = (RecordEntry("demo/a.py", "sha256=AAAA", "1"), RecordEntry("demo/gone.py", "", ""))
     found = [finding.found for finding in find(one(data("demo/a.py"), owner=package(record=rows)))]

@@ -123,10 +123,18 @@ def _faults(data: memoryview, code: CodeObject, place: Place) -> Iterator[str]:
         yield from _boolean_names(note)
 
 
-def _boolean_names(note: dict[str, Any]) -> Iterator[str]:
+def _boolean_names(note: dict[Any, Any]) -> Iterator[str]:
     """YAML takes the plain words y, n, yes, no, on and off for booleans; as a name one of them stops the runtime."""
-    for kernel in note.get("amdhsa.kernels") or ():
-        for index, argument in enumerate(kernel.get(".args") or ()):
+    kernels = note.get("amdhsa.kernels")
+    if not isinstance(kernels, list | None) or not all(isinstance(kernel, dict) for kernel in kernels or ()):
+        yield "a metadata note whose amdhsa.kernels is no list of maps"
+        return
+    for kernel in kernels or ():
+        name, arguments = kernel.get(".name"), kernel.get(".args")
+        if not isinstance(arguments, list | None) or not all(isinstance(found, dict) for found in arguments or ()):
+            yield f"kernel {name!r}: .args is no list of maps"
+            continue
+        for index, argument in enumerate(arguments or ()):
             for key in (".name", ".type_name"):
                 if isinstance(argument.get(key), bool):
-                    yield f"kernel {kernel.get('.name')!r}: {key} of argument {index} is a boolean, not a string"
+                    yield f"kernel {name!r}: {key} of argument {index} is a boolean, not a string"

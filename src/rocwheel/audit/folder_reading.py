@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,7 +19,6 @@ from rocwheel.files import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from rocwheel.artifacts.catalog import Entry
 
@@ -89,9 +89,10 @@ def _link_text(path: Path, site: Path) -> str | None:
     To the dynamic loader that is a file under the link's name.
     """
     text = path.readlink()
-    target = path.resolve()
-    if target.is_relative_to(site.resolve()):
-        return os.path.relpath(target, path.parent.resolve()) if text.is_absolute() else str(text)
+    # Unlike resolve(), realpath() bears links that lead in a circle.
+    target = Path(os.path.realpath(path))
+    if target.is_relative_to(os.path.realpath(site)):
+        return os.path.relpath(target, os.path.realpath(path.parent)) if text.is_absolute() else str(text)
     return None if target.is_file() else str(text)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.folder_reading import find_site_packages, is_artifact_folder, read_artifact_folder, read_folder
@@ -10,7 +11,7 @@ from rocwheel.audit.wheel_reading import read_wheels
 from rocwheel.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 __all__ = ["read_tree"]
@@ -22,13 +23,26 @@ def read_tree(paths: Sequence[Path], beside: Sequence[Path] = ()) -> Tree:
     """Read everything at ``paths``, taken to be installed together, and beside it what is mere context.
 
     A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files.
+    What several paths lead to is read once, and audited if any of ``paths`` leads there.
     Raises `InputError` for a path that is none of these.
     """
-    parts = [_read(path, context=False) for path in paths] + [_read(path, context=True) for path in beside]
+    audited = _places(paths)
+    context = {real: path for real, path in _places(beside).items() if real not in audited}
+    parts = [_read(path, context=False) for path in audited.values()]
+    parts += [_read(path, context=True) for path in context.values()]
     distributions = tuple(distribution for found, _ in parts for distribution in found)
     files = tuple(file for _, found in parts for file in found)
     is_prefix = bool(distributions) and not any(distribution.dist_info for distribution in distributions)
     return Tree(distributions, files, is_prefix)
+
+
+def _places(paths: Iterable[Path]) -> dict[str, Path]:
+    """Return wheels, and folders of anything else, by their real path: as they were spelled first."""
+    found: dict[str, Path] = {}
+    for path in paths:
+        for place in sorted(path.glob("*.whl")) or [path]:
+            found.setdefault(os.path.realpath(place), place)
+    return found
 
 
 def _read(path: Path, *, context: bool) -> _Part:
@@ -40,8 +54,6 @@ def _read(path: Path, *, context: bool) -> _Part:
         return read_wheels([path], context=context)
     if not path.is_dir():
         raise InputError(path, "does not exist", expected="a wheel or a folder")
-    if wheels := sorted(path.glob("*.whl")):
-        return read_wheels(wheels, context=context)
     if find_site_packages(path) is None and is_artifact_folder(path):
         return read_artifact_folder(path)
     distributions, files = read_folder(path, context=context)

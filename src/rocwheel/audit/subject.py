@@ -7,8 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
+from packaging.markers import UndefinedComparison
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion
 
 from rocwheel.audit.disks import SITE, TreeDisk
 from rocwheel.audit.hwcaps import hwcaps_folders
@@ -19,10 +21,12 @@ from rocwheel.audit.tree import InstalledFile
 from rocwheel.binary.elf import Elf, ElfKind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rocwheel.audit.configuration import Configuration
     from rocwheel.audit.tree import Distribution, Tree
 
-__all__ = ["Process", "Subject", "parse_requirement", "parse_requirements"]
+__all__ = ["Process", "Subject", "applies", "parse_requirement", "parse_requirements"]
 
 _ET_DYN = 3
 
@@ -131,11 +135,26 @@ def parse_requirements(owner: Distribution) -> list[Requirement]:
 
 
 def parse_requirement(text: str) -> Requirement | None:
-    """Return a requirement, none for malformed text."""
+    """Return a requirement; none for malformed text, and for a marker that compares what has no order."""
     try:
-        return Requirement(text)
-    except InvalidRequirement:
+        requirement = Requirement(text)
+        applies(requirement)
+    except (InvalidRequirement, UndefinedComparison):
         return None
+    return requirement
+
+
+def applies(requirement: Requirement, extras: Iterable[str] = ("",)) -> bool:
+    """Tell whether a requirement holds on this machine with any of the extras.
+
+    Raises `packaging.markers.UndefinedComparison`, though not for what `parse_requirement` returns.
+    """
+    marker = requirement.marker
+    try:
+        return marker is None or any(marker.evaluate({"extra": extra}) for extra in extras)
+    except InvalidVersion:
+        # Of this machine, such as a kernel's: earlier releases of packaging don't compare it as text.
+        return True
 
 
 def _reachable(name: str, direct: dict[str, set[str]]) -> set[str]:

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["find_dist_info", "installed_path", "read_wheel", "read_wheels"]
+__all__ = ["check_wheel_name", "find_dist_info", "installed_path", "read_wheel", "read_wheels"]
 
 _HEAD = 64
+_NAME_PARTS = (5, 6)
 _SCHEMES = {
     "purelib": "",
     "platlib": "",
@@ -51,13 +52,21 @@ def read_wheels(paths: Sequence[Path], *, context: bool = False) -> tuple[list[D
 
 
 def read_wheel(path: Path, executor: Executor, *, context: bool = False) -> tuple[Distribution, list[InstalledFile]]:
-    """Read one wheel. Raises `InputError` for what is no wheel, and for members that can't be unpacked."""
+    """Read one wheel. Raises `InputError` for what is no wheel or not named as one, and for damaged members."""
+    check_wheel_name(path)
     members = read_directory(path)
     dist_info = find_dist_info(path, members)
     by_name = {member.name: member for member in members}
     texts = {name: read_member(by_name[found]) for name in INFO_FILES if (found := f"{dist_info}/{name}") in by_name}
     distribution = read_distribution(texts, source=str(path), dist_info=dist_info, is_wheel=True, is_context=context)
     return distribution, list(executor.map(partial(_read_file, str(path)), members))
+
+
+def check_wheel_name(path: Path) -> None:
+    """Raise `InputError` for a file name without the five parts, or six with a build number, of a wheel's."""
+    if len(path.name.removesuffix(".whl").split("-")) not in _NAME_PARTS:
+        expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
+        raise InputError(path, "is not named as wheels are", expected=expected, remedy="Give it its name again.")
 
 
 def find_dist_info(path: Path, members: Sequence[ZipMember]) -> str:

@@ -11,7 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from rocwheel.audit.distribution_reading import SIGNATURES
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.audit.subject import parse_requirement, parse_requirements
+from rocwheel.audit.subject import applies, parse_requirement, parse_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,13 +62,8 @@ def _unsatisfied(subject: Subject) -> Iterator[Evidence]:
     for owner, _ in _with_metadata(subject):
         for requirement in parse_requirements(owner):
             found = given.get(canonicalize_name(requirement.name))
-            if found and _applies(requirement, ("",)) and not _satisfies(requirement, found.version):
+            if found and applies(requirement) and not _satisfies(requirement, found.version):
                 yield Evidence(owner.label, f"requires {requirement}, but beside it is version {found.version}")
-
-
-def _applies(requirement: Requirement, extras: tuple[str, ...]) -> bool:
-    marker = requirement.marker
-    return marker is None or any(marker.evaluate({"extra": extra}) for extra in extras)
 
 
 def _satisfies(requirement: Requirement, version: str) -> bool:
@@ -84,7 +79,7 @@ def _unavailable(subject: Subject) -> Iterator[Evidence]:
     given = {owner.name for owner in subject.tree.distributions}
     for owner, _ in _with_metadata(subject):
         for requirement in parse_requirements(owner):
-            if canonicalize_name(requirement.name) not in given and _applies(requirement, ("", *owner.extras)):
+            if canonicalize_name(requirement.name) not in given and applies(requirement, ("", *owner.extras)):
                 yield Evidence(owner.label, f"requires {requirement}, which none of the given packages is")
 
 
