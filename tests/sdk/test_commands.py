@@ -84,11 +84,12 @@ def test_damaged_facts_about_the_set_are_named(make_set: MakeSet, make_environme
     environment = make_environment(make_set())
     environment.install("rocm", "--link-mode=copy")
     path = environment.site / "_rocm_sdk_core/share/therock/dist_info.json"
-    path.write_text("{")
-    done = environment.run("rocm-sdk", "targets", check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"rocm-sdk: error: {path}: not JSON (")
-    assert "Traceback" not in done.stderr
+    for text, found in (("{", "not JSON ("), ("[]", "no JSON object. Reinstall rocm-sdk-core.")):
+        path.write_text(text)
+        done = environment.run("rocm-sdk", "targets", check=False)
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"rocm-sdk: error: {path}: {found}")
+        assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("words", [[], ["path"], ["path", "--root", "--bin"], ["nonsense"]])

@@ -62,8 +62,8 @@ def test_nodes_that_can_be_understood_are_enough(tmp_path: Path) -> None:
     assert [gpu.target for gpu in detect_gpus(System(tmp_path, {}, "linux"))] == ["gfx90a"]
 
 
-def test_use_of_a_device_needs_read_and_write_permission(tmp_path: Path) -> None:
+def test_a_device_that_opens_is_not_refused(tmp_path: Path) -> None:
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev/kfd").touch()
     system = System(tmp_path, {})
-    assert (system.may_use("/dev/kfd"), system.may_use("/dev/absent")) == (True, False)
+    assert (system.device_refusal("/dev/kfd"), system.device_refusal("/dev/absent")) == ("", "ENOENT")

@@ -19,15 +19,15 @@ GPU = "simd_count 416\ngfx_target_version {version}\ndrm_render_minor 128\n"
 DIAGNOSE = """
 import json, os, pathlib
 os.chdir("/usr/lib")
-from rocm_sdk._access import find_gpus
 from rocm_sdk._doctor import diagnose
 from rocm_sdk._system import System
 system = System(pathlib.Path({root!r}), {environ!r}, "linux")
-print(json.dumps(diagnose(system, find_gpus(system)[0])))
+print(json.dumps(diagnose(system)[1]))
 """
 REMOVE_SECOND = (
     "If it is not wanted, remove what installed it: dpkg --search /opt/rocm-6.4 || rpm --query --file /opt/rocm-6.4"
 )
+INSTALL_GFX1030 = 'pip install "rocm[device-gfx1030]==7.2.0"'
 Make = Callable[..., Any]
 
 
@@ -109,6 +109,44 @@ def test_a_gpu_that_is_hidden_from_programs_needs_no_package(environment: Any, d
     assert len(diagnose(environment, 90006, 110000, HIP_VISIBLE_DEVICES="GPU-1234")) == 1
 
 
+@pytest.mark.parametrize(
+    ("rocr", "hip", "lacking"),
+    [
+        pytest.param("1", "", ["gfx1100"], id="ROCR alone"),
+        pytest.param("1,2", "1", ["gfx1030"], id="HIP counts what ROCR leaves"),
+        pytest.param("", "-1", [], id="none"),
+        pytest.param("", "0,-1,1", [], id="none after one that there is not"),
+        pytest.param("", "0,7,1", [], id="none after a number that is too high"),
+        pytest.param("1", "1", [], id="a number that ROCR took away"),
+        pytest.param("0", "GPU-1234", [], id="UUIDs of what ROCR leaves"),
+        pytest.param("", "", ["gfx1100", "gfx1030"], id="all"),
+    ],
+)
+def test_gpus_that_variables_hide_need_no_package(
+    environment: Any, diagnose: Make, rocr: str, hip: str, lacking: list[str]
+) -> None:
+    variables = {"ROCR_VISIBLE_DEVICES": rocr, "HIP_VISIBLE_DEVICES": hip}
+    findings = diagnose(environment, 90006, 110000, 100300, **variables)
+    assert [text.rpartition(" ")[2] for _, text, _ in findings] == lacking
+
+
+def test_the_way_around_gpus_that_the_release_does_not_serve_leads_to_those_that_it_does(
+    environment: Any, diagnose: Make
+) -> None:
+    remedies = [remedy for _, _, remedy in diagnose(environment, 110000, 90006, 120000)]
+    assert remedies == ["export HIP_VISIBLE_DEVICES=1"] * 2
+    others = diagnose(environment, 110000, 90006, 120000, ROCR_VISIBLE_DEVICES="1,2")
+    assert [remedy for _, _, remedy in others] == ["export HIP_VISIBLE_DEVICES=0"]
+    assert {remedy for _, _, remedy in diagnose(environment, 110000, 120000)} == {
+        "pip index versions rocm lists other releases"
+    }
+
+
+def test_an_integrated_gpu_that_passes_for_another_hides_no_missing_package(environment: Any, diagnose: Make) -> None:
+    findings = diagnose(environment, 100301, 100306, HSA_OVERRIDE_GFX_VERSION="10.3.0")
+    assert ["error", "no installed package carries code for gfx1030", INSTALL_GFX1030] in findings
+
+
 def test_two_gpus_of_one_kind_are_told_once(environment: Any, diagnose: Make) -> None:
     assert len(diagnose(environment, 100300, 100300)) == 1
 
@@ -128,6 +166,7 @@ def test_libraries_that_shadow_those_of_the_packages_are_told(environment: Any, 
         pytest.param("old", "/usr/lib/old/libamdhip64.so.5", "/usr/lib/old", id="relative"),
         pytest.param("../old", "/usr/old/libamdhip64.so.5", "/usr/old", id="relative, upwards"),
         pytest.param("/nowhere:", "/usr/lib/libamdhip64.so.5", "/usr/lib", id="empty entry"),
+        pytest.param("/nowhere;/old", "/old/libamdhip64.so.5", "/old", id="semicolon"),
     ],
 )
 def test_relative_folders_start_from_the_working_directory(
@@ -167,6 +206,36 @@ def test_a_second_rocm_is_told(environment: Any, diagnose: Make) -> None:
             "If that is not wanted: sudo rm /etc/ld.so.conf.d/rocm.conf && sudo ldconfig",
         ],
     ]
+
+
+def test_a_second_rocm_with_two_names_is_told_once(environment: Any, diagnose: Make, tmp_path: Path) -> None:
+    folder = tmp_path / "machine/opt"
+    folder.mkdir(parents=True)
+    (folder / "rocm").symlink_to("rocm-6.4")
+    findings = diagnose(environment, 90006, files=("/opt/rocm-6.4/lib/libamdhip64.so.6",))
+    text = "there is a second ROCm in /opt/rocm-6.4, which these packages do not use"
+    assert findings == [["note", text, REMOVE_SECOND]]
+
+
+def test_the_loader_s_other_folders_are_no_second_rocm(environment: Any, diagnose: Make) -> None:
+    library = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5"
+    configuration = {"/etc/ld.so.conf.d/x86_64-linux-gnu.conf": "/usr/lib/x86_64-linux-gnu\n"}
+    assert diagnose(environment, 90006, files=(library,), texts=configuration) == []
+
+
+def test_the_packages_themselves_are_no_second_rocm(environment: Any) -> None:
+    environment.install("rocm[devel]", "--link-mode=copy")
+    tree = environment.run("rocm-sdk", "path", "--root").stdout.strip()
+    core = environment.site / "_rocm_sdk_core"
+    by_link = environment.path / "lib64" / core.relative_to(environment.path / "lib")
+    assert by_link.is_dir()
+    for variables in (
+        {"ROCM_PATH": tree, "HIP_PATH": str(core)},
+        {"LD_LIBRARY_PATH": f"{tree}/lib:{core}/lib:{by_link}/lib"},
+    ):
+        done = environment.run("rocm-sdk", "doctor", "--json", check=False, **variables)
+        levels = [finding["level"] for finding in json.loads(done.stdout)["findings"]]
+        assert "warning" not in levels
 
 
 def test_a_missing_core_comes_with_the_command_that_installs_it(environment: Any, diagnose: Make) -> None:

@@ -71,6 +71,14 @@ def test_library_that_ends_the_process_fails_without_ending_the_test(
     assert "ended by SIGABRT while it was loaded" in fail(environment)
 
 
+def test_library_that_exits_with_success_while_it_is_loaded_fails(environment: Installed, tmp_path: Path) -> None:
+    source = tmp_path / "exit.c"
+    source.write_text("#include <unistd.h>\n__attribute__((constructor)) static void go(void) { _exit(0); }\n")
+    library = environment.site / "_rocm_sdk_core/lib/libexit.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    assert "the process ended with status 0 while it was loaded" in fail(environment)
+
+
 def test_program_that_fails_is_shown_with_its_message(environment: Installed) -> None:
     program = environment.site / "_rocm_sdk_core/bin/hipcc"
     program.write_text("#!/bin/sh\necho broken >&2\nexit 3\n")
@@ -89,11 +97,9 @@ def test_package_of_another_version_fails(environment: Installed) -> None:
 
 
 def test_gpu_without_its_device_package_fails_with_what_to_install(environment: Installed) -> None:
-    assert (
-        "found GPUs gfx1030, but installed in "
-        f"{environment.site} is device code for gfx906. Install what suits: "
-        'pip install --no-cache-dir --force-reinstall "rocm[device]==7.2.0"'
-    ) in fail(environment, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1030")
+    assert ("""no installed package carries code for gfx1030: pip install "rocm[device-gfx1030]==7.2.0\"""") in fail(
+        environment, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1030"
+    )
 
 
 def test_gpu_with_its_device_package_passes(environment: Installed) -> None:
@@ -102,6 +108,22 @@ def test_gpu_with_its_device_package_passes(environment: Installed) -> None:
 
 def test_an_integrated_gpu_beside_one_with_its_package_passes(environment: Installed) -> None:
     environment.run("rocm-sdk", "test", ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx906,gfx1036")
+
+
+def test_gpu_that_a_variable_hides_needs_no_package(environment: Installed) -> None:
+    both = "gfx942,gfx906"
+    assert "has no packages for gfx942" in fail(environment, ROCM_BOOTSTRAP_FORCE_GFX_ARCH=both)
+    environment.run("rocm-sdk", "test", HIP_VISIBLE_DEVICES="1", ROCM_BOOTSTRAP_FORCE_GFX_ARCH=both)
+
+
+def test_an_integrated_gpu_that_the_release_does_not_serve_is_told_and_fails_nothing(environment: Installed) -> None:
+    printed = environment.run("rocm-sdk", "test", ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx90c").stdout
+    text = "ROCm 7.2.0, which has gfx906, gfx1030, has no packages for gfx90c, which is integrated"
+    assert f"left out: test_gpus_are_served_by_the_packages_installed: {text}\n" in printed
+
+
+def test_a_variable_that_makes_no_sense_fails(environment: Installed) -> None:
+    assert "ROCM_TARGET_LST=/nowhere: the file cannot be read" in fail(environment, ROCM_TARGET_LST="/nowhere")
 
 
 def test_devel_without_cmake_files_fails(environment: Installed) -> None:

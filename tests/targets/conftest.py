@@ -99,6 +99,9 @@ class FakeMachine(System):
     def refusal(self, path: str) -> str:  # noqa: D102
         return self.refused.get(path) or super().refusal(path)
 
+    def listing_refusal(self, folder: str) -> str:  # noqa: D102
+        return self.refused.get(folder) or super().listing_refusal(folder)
+
     def device_refusal(self, path: str) -> str:  # noqa: D102
         return self.refused.get(path) or super().device_refusal(path)
 

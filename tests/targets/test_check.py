@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rocwheel.targets.check import AccessFinding, check_machine
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GPU = "simd_count 416\ngfx_target_version 90010\ndrm_render_minor 128\n"
 DEVICES = {"/dev/kfd": "", "/dev/dri/renderD128": ""}
@@ -78,6 +81,36 @@ def test_missing_devices_are_errors(make_machine: MakeMachine, files: dict[str, 
             id="group without permission",
         ),
         pytest.param(
+            {"owners": {"/dev/kfd": 65534}},
+            {"/run/.containerenv": ""},
+            "/dev/kfd may not be opened by ada, who has no group of the host",
+            "Start the container with --group-add keep-groups.",
+            id="rootless container",
+        ),
+        pytest.param(
+            {"owners": {"/dev/kfd": 4711}},
+            {"/run/.containerenv": "", "/proc/sys/kernel/overflowgid": "4711\n"},
+            "/dev/kfd may not be opened by ada, who has no group of the host",
+            "Start the container with --group-add keep-groups.",
+            id="rootless container, another overflow group",
+        ),
+        pytest.param(
+            {"owners": {"/dev/kfd": 65534}, "session_groups": {65534}},
+            {"/run/.containerenv": ""},
+            "/dev/kfd may not be opened by ada, though it has groups of the host",
+            "On the host, put the user into the group that this shows: ls -l /dev/kfd",
+            id="rootless container with the groups of the host",
+        ),
+        pytest.param(
+            {"owners": {"/dev/kfd": 0}},
+            {"/.dockerenv": ""},
+            "/dev/kfd may not be opened by ada: it belongs to root alone",
+            """On the host: echo 'KERNEL=="kfd", GROUP="render", MODE="0660"' | """
+            "sudo tee /etc/udev/rules.d/70-amdgpu.rules"
+            " && sudo udevadm control --reload && sudo udevadm trigger",
+            id="no udev rule on the host of a container",
+        ),
+        pytest.param(
             {"owners": {"/dev/kfd": 0}},
             {},
             "/dev/kfd may not be opened by ada: it belongs to root alone",
@@ -94,6 +127,13 @@ def test_a_device_without_permission_comes_with_the_command_that_gives_it(
     for name, value in changes.items():
         setattr(machine, name, value)
     assert _findings(machine) == [("error", text, remedy)]
+
+
+def test_a_pod_of_kubernetes_is_a_container(make_machine: MakeMachine) -> None:
+    machine = make_machine(GPU, environ={"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
+    assert {finding.remedy for finding in check_machine(machine).findings} == {
+        "Start the container with --device=/dev/kfd --device=/dev/dri."
+    }
 
 
 def test_a_device_that_the_container_was_not_given_is_an_error(make_machine: MakeMachine) -> None:
@@ -146,10 +186,18 @@ def test_nodes_that_the_kernel_hides_are_told(make_machine: MakeMachine) -> None
         ("HSA_OVERRIDE_GFX_VERSION", "9.0.6", "makes every GPU pass for that version"),
         ("HSA_OVERRIDE_GFX_VERSION_0", "9.0.6", "makes the GPU of KFD node 0 pass for that version"),
         ("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx906", "takes the place of what the kernel shows"),
-        ("ROCM_TARGET_LST", "/my.lst", "takes the place of what the kernel shows"),
+        ("ROCM_TARGET_LST", "my.lst", "takes the place of what the kernel shows"),
     ],
 )
-def test_an_override_is_told(make_machine: MakeMachine, variable: str, value: str, effect: str) -> None:
+def test_an_override_is_told(
+    make_machine: MakeMachine,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    variable: str,
+    value: str,
+    effect: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
     machine = make_machine(GPU, files={**DEVICES, "/my.lst": "gfx906"}, environ={variable: value})
     report = check_machine(machine)
     assert report.gpus == ("gfx906",)
@@ -173,6 +221,43 @@ def test_wsl_is_told_apart_from_a_machine_without_a_gpu(make_machine: MakeMachin
             "export ROCM_SDK_TARGET_FAMILY=gfx... for the GPU that Windows has",
         )
     ]
+
+
+WSL = {"/proc/sys/kernel/osrelease": "5.15.153.1-microsoft-standard-WSL2\n"}
+WSL_OVERRIDE = ("note", "HSA_OVERRIDE_GFX_VERSION=11.0.0 makes every GPU pass for that version")
+
+
+@pytest.mark.parametrize(
+    ("files", "refused", "expected"),
+    [
+        pytest.param({"/dev/dxg": ""}, {}, [WSL_OVERRIDE], id="device opens"),
+        pytest.param({}, {}, [("error", "/dev/dxg does not exist"), WSL_OVERRIDE], id="no device"),
+        pytest.param(
+            {"/dev/dxg": ""},
+            {"/dev/dxg": "EPERM"},
+            [("error", "/dev/dxg cannot be opened (EPERM)"), WSL_OVERRIDE],
+            id="device of others",
+        ),
+    ],
+)
+def test_in_wsl_the_device_is_that_of_windows(
+    make_machine: MakeMachine, files: dict[str, str], refused: dict[str, str], expected: list[tuple[str, str]]
+) -> None:
+    machine = make_machine(files={**WSL, **files}, environ={"HSA_OVERRIDE_GFX_VERSION": "11.0.0"}, refused=refused)
+    assert [finding[:2] for finding in _findings(machine)] == expected
+
+
+def test_nodes_that_cannot_be_listed_are_an_error(make_machine: MakeMachine) -> None:
+    machine = make_machine(GPU, refused={NODES: "EACCES"})
+    text = f"{NODES}: cannot be listed (EACCES), so there may be GPUs that nothing is known of"
+    assert _findings(machine) == [("error", text, f"ls --directory -l {NODES}")]
+
+
+def test_nodes_that_cannot_be_listed_are_no_matter_when_a_variable_tells_the_gpus(make_machine: MakeMachine) -> None:
+    machine = make_machine(
+        files=DEVICES, environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx906"}, refused={NODES: "EACCES"}
+    )
+    assert [finding.level for finding in check_machine(machine).findings] == ["note"]
 
 
 def test_a_topology_that_cannot_be_understood_is_an_error(make_machine: MakeMachine) -> None:

@@ -87,20 +87,50 @@ def test_the_number_that_kfd_tells_names_the_target(name: str) -> None:
         pytest.param(
             {"ROCM_BOOTSTRAP_DISABLE_DETECTION": "1", "ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx942"}, [], id="disabled"
         ),
-        pytest.param({"ROCM_TARGET_LST": "/etc/list", "HSA_OVERRIDE_GFX_VERSION": "10.3.0"}, ["gfx906"], id="a list"),
+        pytest.param({"ROCM_TARGET_LST": "etc/list", "HSA_OVERRIDE_GFX_VERSION": "10.3.0"}, ["gfx906"], id="a list"),
         pytest.param(
-            {"ROCM_TARGET_LST": "/etc/list", "ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx908"},
+            {"ROCM_TARGET_LST": "etc/list", "ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx908"},
             ["gfx908"],
             id="forced before a list",
         ),
     ],
 )
 def test_environment_variables_take_the_place_of_detection(
-    make_machine: MakeMachine, environ: dict[str, str], expected: list[str]
+    make_machine: MakeMachine,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    environ: dict[str, str],
+    expected: list[str],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     files = {"/etc/list": "gfx000\ngfx906\n"}
     machine = make_machine(CPU, _gpu(100301), _gpu(100306), environ=environ, files=files)
     assert [gpu.target for gpu in find_gpus(machine)] == expected
+
+
+def test_a_gpu_that_passes_for_another_stays_integrated(make_machine: MakeMachine) -> None:
+    machine = make_machine(_gpu(100301), _gpu(100306), environ={"HSA_OVERRIDE_GFX_VERSION": "10.3.0"})
+    assert [(gpu.target, gpu.kind) for gpu in find_gpus(machine)] == [("gfx1030", "desktop"), ("gfx1030", "integrated")]
+
+
+@pytest.mark.parametrize("value", ["gfx942:foo-", "gfx-", "gfx942:", "gfx942:xnack", "gfx942:xnack+:xnack-"])
+def test_a_forced_name_that_is_no_target_id_is_an_error(make_machine: MakeMachine, value: str) -> None:
+    message = f"{value!r} is no GPU target; expected names such as gfx90a or gfx90a:xnack-"
+    with pytest.raises(InputError, match=re.escape(message)):
+        find_gpus(make_machine(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": value}))
+
+
+def test_forced_names_may_be_of_any_target_id(make_machine: MakeMachine) -> None:
+    names = "gfx942,gfx9-4-generic,gfx90a:sramecc+:xnack-,gfx90a:xnack-:sramecc+,gfx1250-strict"
+    machine = make_machine(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": names})
+    assert ",".join(gpu.target for gpu in find_gpus(machine)) == names
+
+
+def test_nodes_in_a_file_are_an_error(make_machine: MakeMachine) -> None:
+    machine = make_machine(files={NODES: ""})
+    message = f"{NODES}: cannot be listed (ENOTDIR), so there may be GPUs that nothing is known of"
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        find_gpus(machine)
 
 
 def test_in_wsl_the_override_is_all_there_is(make_machine: MakeMachine) -> None:
@@ -257,7 +287,8 @@ def test_a_relative_list_is_looked_up_in_the_working_directory(
     make_machine: MakeMachine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    machine = make_machine(files={f"{tmp_path}/my.lst": "gfx906\n"}, environ={"ROCM_TARGET_LST": "my.lst"})
+    (tmp_path / "my.lst").write_text("gfx906\n")
+    machine = System(tmp_path / "another machine", {"ROCM_TARGET_LST": "my.lst"}, "linux")
     assert [gpu.target for gpu in find_gpus(machine)] == ["gfx906"]
 
 

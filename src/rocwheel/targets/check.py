@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rocwheel.sdk.rocm_sdk._access import ERROR, MISSING, check_access
-from rocwheel.sdk.rocm_sdk._access import find_gpus as find_gpus_or_reason
+from rocwheel.sdk.rocm_sdk._access import ERROR, survey_access
 from rocwheel.sdk.rocm_sdk._system import System
 
 __all__ = ["AccessFinding", "AccessReport", "check_machine"]
@@ -35,9 +34,5 @@ class AccessReport(msgspec.Struct, frozen=True):
 
 def check_machine(system: System | None = None, *, require_gpu: bool = False) -> AccessReport:
     """Look at the driver, the devices and the permissions of ``system`` (this machine)."""
-    machine = system or System()
-    gpus, unclear = find_gpus_or_reason(machine)
-    access = check_access(machine, gpus) if gpus or not unclear else []
-    missing = [MISSING] if require_gpu and not gpus else []
-    findings = tuple(AccessFinding(*finding) for finding in (*unclear, *access, *missing))
-    return AccessReport(tuple(gpu.target for gpu in gpus), findings)
+    gpus, findings = survey_access(system or System(), require_gpu=require_gpu)
+    return AccessReport(tuple(gpu.target for gpu in gpus), tuple(AccessFinding(*finding) for finding in findings))

@@ -32,7 +32,7 @@ class DetectedGpu(msgspec.Struct, frozen=True):
     target: str
     """Target id; with features only where an environment variable names them."""
     kind: str
-    """``data-centre``, ``desktop``, ``integrated``, or empty when neither the catalogue nor sysfs tells."""
+    """``integrated`` when sysfs says so, else the catalogue's ``data-centre`` or ``desktop``; empty for neither."""
     device_id: int
     """PCI device id, 0 when not known."""
     render_node: str
@@ -80,6 +80,7 @@ def native_targets(system: System | None = None) -> Sequence[str]:
 
 def _describe(gpu: Gpu) -> DetectedGpu:
     row = load_catalog().processors.get(base_target(gpu.target))
-    kind = row.kind if isinstance(row, Target) else ""
+    # An override changes the target, and makes no card of a GPU that is part of a processor.
+    kind = "integrated" if gpu.integrated else row.kind if isinstance(row, Target) else ""
     render_node = f"/dev/dri/renderD{gpu.render_minor}" if gpu.render_minor else ""
-    return DetectedGpu(gpu.node, gpu.target, kind or "integrated" * gpu.integrated, gpu.device_id, render_node)
+    return DetectedGpu(gpu.node, gpu.target, kind, gpu.device_id, render_node)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ._detect import is_wsl, replacing_variable, survey_gpus
-from ._topology import NOT_OURS, TOPOLOGY, list_nodes
+from ._topology import NOT_OURS, TOPOLOGY, DetectionError, list_nodes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._system import System
-    from ._topology import DetectionError, Gpu
+    from ._topology import Gpu
 
-__all__ = ["ERROR", "MISSING", "NOTE", "WARNING", "Finding", "check_access", "find_gpus"]
+__all__ = ["ERROR", "NOTE", "WARNING", "Finding", "survey_access"]
 
 ERROR = "error"
 WARNING = "warning"
@@ -22,6 +22,8 @@ KFD = "/dev/kfd"
 PCI = "/sys/bus/pci/devices"
 PCI_CLASSES = ("0x03", "0x12")
 """Display controllers, and processing accelerators."""
+
+WSL_DEVICE = "/dev/dxg"
 
 CONTAINER_DEVICES = "Start the container with --device=/dev/kfd --device=/dev/dri."
 ALLOTMENT = "Ask for the GPUs where they are allotted, such as with the job scheduler's --gpus."
@@ -48,19 +50,25 @@ MISSING = Finding(ERROR, "a GPU is required, and none was found", "lspci -d 1002
 """What is wrong where one is required, and there is none."""
 
 
-def find_gpus(system: System) -> tuple[list[Gpu], list[Finding]]:
-    """Return the GPUs, and what made it impossible to tell of all or some of them."""
+def survey_access(system: System, *, require_gpu: bool = False) -> tuple[list[Gpu], list[Finding]]:
+    """Return the GPUs, and what can't be understood of them or keeps this process from using them."""
     gpus, problems = survey_gpus(system)
-    return gpus, [Finding(ERROR, str(problem), _remedy_of(problem)) for problem in problems]
+    unclear = [Finding(ERROR, str(problem), _remedy_of(problem)) for problem in problems]
+    # Where detection itself failed, the reasons for an absence would be guesses.
+    access = _check_access(system, gpus) if gpus or not unclear else []
+    missing = [MISSING] if require_gpu and not gpus else []
+    return gpus, [*unclear, *access, *missing]
 
 
 def _remedy_of(problem: DetectionError) -> str:
+    if problem.source == TOPOLOGY:
+        return f"ls --directory -l {TOPOLOGY}"
     if problem.source.startswith(TOPOLOGY):
         return "dmesg | grep -i kfd"
     return f"unset {problem.source.partition('=')[0]}"
 
 
-def check_access(system: System, gpus: list[Gpu]) -> list[Finding]:
+def _check_access(system: System, gpus: list[Gpu]) -> list[Finding]:
     """Tell what keeps this process from using ``gpus``, or why there are none."""
     if system.platform != "linux":
         return [Finding(NOTE, f"access to GPUs is only looked at on Linux, and this is {system.platform}", "")]
@@ -68,11 +76,16 @@ def check_access(system: System, gpus: list[Gpu]) -> list[Finding]:
         return [NONE_FOUND, *_check_overrides(system, gpus)]
     if not gpus:
         return [*_check_hidden(system), *_explain_absence(system)]
-    if is_wsl(system):
-        return []
-    paths = [KFD, *(f"/dev/dri/renderD{gpu.render_minor}" for gpu in gpus if gpu.render_minor)]
-    findings = [finding for path in dict.fromkeys(paths) for finding in _check_device(system, path)]
+    findings = [
+        finding for path in dict.fromkeys(_device_paths(system, gpus)) for finding in _check_device(system, path)
+    ]
     return [*findings, *_check_hidden(system), *_check_overrides(system, gpus)]
+
+
+def _device_paths(system: System, gpus: list[Gpu]) -> list[str]:
+    if is_wsl(system):
+        return [WSL_DEVICE]
+    return [KFD, *(f"/dev/dri/renderD{gpu.render_minor}" for gpu in gpus if gpu.render_minor)]
 
 
 def _explain_absence(system: System) -> list[Finding]:
@@ -99,7 +112,11 @@ def _list_pci_gpus(system: System) -> list[str]:
 
 
 def _check_hidden(system: System) -> list[Finding]:
-    nodes = [node for node in list_nodes(system) if system.refusal(f"{TOPOLOGY}/{node}/properties") in NOT_OURS]
+    try:
+        listed = list_nodes(system)
+    except DetectionError:  # a variable told of the GPUs in its place
+        return []
+    nodes = [node for node in listed if system.refusal(f"{TOPOLOGY}/{node}/properties") in NOT_OURS]
     if not nodes:
         return []
     text = f"the kernel hides KFD node{'s' if len(nodes) > 1 else ''} {', '.join(map(str, nodes))} from this process"
@@ -121,8 +138,7 @@ def _check_overrides(system: System, gpus: list[Gpu]) -> list[Finding]:
 
 def _check_device(system: System, path: str) -> list[Finding]:
     if not system.exists(path):
-        remedy = CONTAINER_DEVICES if _is_container(system) else "sudo modprobe amdgpu && sudo udevadm trigger"
-        return [Finding(ERROR, f"{path} does not exist", remedy)]
+        return [Finding(ERROR, f"{path} does not exist", _remedy_of_absence(system, path))]
     refusal = system.device_refusal(path)
     if not refusal:
         return []
@@ -132,11 +148,20 @@ def _check_device(system: System, path: str) -> list[Finding]:
     return [Finding(ERROR, f"{path} cannot be opened ({refusal})", remedy)]
 
 
+def _remedy_of_absence(system: System, path: str) -> str:
+    if path == WSL_DEVICE:
+        return "In a container: --device=/dev/dxg. Else in Windows: wsl --update"
+    return CONTAINER_DEVICES if _is_container(system) else "sudo modprobe amdgpu && sudo udevadm trigger"
+
+
 def _explain_permission(system: System, path: str) -> Finding:
     group, number = system.owner_group(path)
     found = f"{path} may not be opened by {system.user()}"
+    if number == _overflow_group(system):
+        return _explain_foreign_group(system, path, found)
     if number == 0:
-        return Finding(ERROR, f"{found}: it belongs to root alone", UDEV_RULE)
+        remedy = f"On the host: {UDEV_RULE}" if _is_container(system) else UDEV_RULE
+        return Finding(ERROR, f"{found}: it belongs to root alone", remedy)
     if system.has_group(number):
         return Finding(ERROR, f"{found}, though in its group {group}", f"sudo chmod g+rw {path}")
     found += f", who is not in its group {group}"
@@ -145,6 +170,20 @@ def _explain_permission(system: System, path: str) -> Finding:
     if system.is_member(number):
         return Finding(ERROR, f"{found} yet", f"Log out and in again, or: newgrp {group}")
     return Finding(ERROR, found, f"sudo usermod --append --groups {group} {system.user()}, then log in again")
+
+
+def _explain_foreign_group(system: System, path: str, found: str) -> Finding:
+    """Tell of a device whose group has no number in a rootless container."""
+    if system.has_group(_overflow_group(system)):
+        text = f"{found}, though it has groups of the host"
+        return Finding(ERROR, text, f"On the host, put the user into the group that this shows: ls -l {path}")
+    return Finding(ERROR, f"{found}, who has no group of the host", "Start the container with --group-add keep-groups.")
+
+
+def _overflow_group(system: System) -> int:
+    """Return the number that stands for all groups that the user namespace of this process doesn't know."""
+    text = (system.read_text("/proc/sys/kernel/overflowgid") or "").strip()
+    return int(text) if text.isdecimal() else 65534
 
 
 def _is_container(system: System) -> bool:

@@ -116,6 +116,9 @@ def _read_built_targets(core: Path) -> list[str]:
     except ValueError as e:
         msg = f"{path}: not JSON ({e}). Reinstall rocm-sdk-core."
         raise ValueError(msg) from e
+    if not isinstance(facts, dict):
+        msg = f"{path}: no JSON object. Reinstall rocm-sdk-core."
+        raise ValueError(msg)  # noqa: TRY004 (a damaged file, not a wrong argument)
     return [target for target in str(facts.get("dist_amdgpu_targets", "")).split(";") if target]
 
 

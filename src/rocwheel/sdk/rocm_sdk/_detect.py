@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["base_target", "detect_gpus", "is_wsl", "replacing_variable", "survey_gpus"]
 
-TARGET = re.compile(r"gfx[0-9a-z-]+(:[a-z]+[+-])*")
-"""A target id: processor, then features, as in LLVM's AMDGPUUsage."""
+TARGET = re.compile(r"gfx[0-9a-f]+(-[0-9a-z]+)*(:(?P<first>sramecc|xnack)[+-](:(?!(?P=first))(sramecc|xnack)[+-])?)?")
+"""A target id: processor, then features, each once, as in LLVM's AMDGPUUsage."""
 
 
 def detect_gpus(system: System) -> list[Gpu]:
@@ -106,7 +106,7 @@ def _describe(number: int, target: str) -> Gpu:
 def _read_target_list(system: System, path: str) -> list[Gpu]:
     source = f"ROCM_TARGET_LST={path}"
     # A relative path starts from the working directory, as for rocm_agent_enumerator.
-    text = system.read_text(system.absolute(path))
+    text = system.read_given(path)
     if text is None:
         raise DetectionError(source, "the file cannot be read; correct the variable or unset it")
     return [gpu for gpu in _number(source, text.split()) if gpu.target != "gfx000"]

@@ -53,6 +53,16 @@ class System:
             return errno.errorcode.get(e.errno or 0, str(e))
         return ""
 
+    def read_given(self, path: str) -> str | None:
+        """Return the text of a file that a variable names, None when it can't be read.
+
+        Like the variables it is this process's own, whichever machine lies below ``root``.
+        """
+        try:
+            return Path(path).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+
     def absolute(self, path: str) -> str:
         """Return a path with what it leaves open taken from the working directory; an empty one is that directory."""
         return os.path.abspath(path)  # noqa: PTH100 (no Path: the empty one is the working directory)
@@ -71,9 +81,17 @@ class System:
         except OSError:
             return []
 
-    def may_use(self, path: str) -> bool:
-        """Tell whether a device file may be read and written."""
-        return os.access(self._locate(path), os.R_OK | os.W_OK)
+    def listing_refusal(self, folder: str) -> str:
+        """Return why a folder can't be listed, such as ``ENOENT``; empty when it can."""
+        try:
+            next(self._locate(folder).iterdir(), None)
+        except OSError as e:
+            return errno.errorcode.get(e.errno or 0, str(e))
+        return ""
+
+    def real_path(self, path: str) -> str:
+        """Return the path that a path leads to, through all symbolic links; tells one file from another."""
+        return os.path.realpath(self._locate(path))
 
     def device_refusal(self, path: str) -> str:
         """Return why a device can't be opened for reading and writing, such as ``EPERM``; empty when it can."""

@@ -68,7 +68,13 @@ class Gpu(NamedTuple):
 
 
 def list_nodes(system: System) -> list[int]:
-    """Return the numbers of all KFD nodes, CPUs included; none without the driver."""
+    """Return the numbers of all KFD nodes, CPUs included; none without the driver.
+
+    Raises `DetectionError` when they are there, and can't be listed.
+    """
+    refusal = system.listing_refusal(TOPOLOGY)
+    if refusal not in ("", "ENOENT"):
+        raise DetectionError(TOPOLOGY, f"cannot be listed ({refusal}), so there may be GPUs that nothing is known of")
     return sorted(int(name) for name in system.list_names(TOPOLOGY) if NUMBER.fullmatch(name))
 
 
@@ -80,7 +86,11 @@ def read_topology(system: System) -> tuple[list[Gpu], list[DetectionError]]:
     """
     gpus: list[Gpu] = []
     problems: dict[str, DetectionError] = {}
-    for node in list_nodes(system):
+    try:
+        nodes = list_nodes(system)
+    except DetectionError as e:
+        return [], [e]
+    for node in nodes:
         if system.refusal(_properties_path(node)) in NOT_OURS:
             continue
         try:

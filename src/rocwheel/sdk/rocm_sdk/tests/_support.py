@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from .. import _build_info
-from .._detect import detect_gpus
+from .._detect import survey_gpus
 from .._system import System
 
 TYPE_CHECKING = False
@@ -24,6 +24,9 @@ __all__ = ["check_load", "find_script", "run_script", "shared_libraries", "usabl
 
 TIME_LIMIT = 60
 """Seconds after which a program or a library that is being loaded counts as hanging."""
+
+LOADED = "\0"
+"""What a child process writes once a library is loaded; no message of the loader."""
 
 NATIVE_MACHINE = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "riscv64": 243}
 """ELF's ``e_machine`` by the name of a machine; libraries for GPUs have others."""
@@ -39,7 +42,10 @@ def shared_libraries(root: Path) -> Iterator[Path]:
 
 
 def check_load(path: Path) -> str:
-    """Load a library in a child process, where it can neither hang nor break this one; return what went wrong."""
+    """Load a library in a child process, where it can neither hang nor break this one; return what went wrong.
+
+    Only a child that lives to say so has loaded it: a library may also end its process, with any status.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -49,13 +55,17 @@ def check_load(path: Path) -> str:
     with open(reading, "rb") as pipe:  # noqa: PTH123 (it is a descriptor)
         text = pipe.read().decode(errors="replace")
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return text or (f"ended by {signal.Signals(-status).name} while it was loaded" if status < 0 else "")
+    if text == LOADED:
+        return ""
+    ended = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+    return text or f"the process ended {ended} while it was loaded"
 
 
 def _load_and_exit(path: Path, writing: int) -> None:
     signal.alarm(TIME_LIMIT)
     try:
         ctypes.CDLL(str(path))
+        os.write(writing, LOADED.encode())
     except OSError as e:
         os.write(writing, str(e).encode())
     finally:
@@ -85,7 +95,7 @@ def run_script(script: Path, arguments: list[str]) -> str:
 def usable_gpus() -> list[str]:
     """Return the targets of the GPUs that this process may use."""
     system = System()
-    return [gpu.target for gpu in detect_gpus(system)] if system.may_use("/dev/kfd") else []
+    return [] if system.device_refusal("/dev/kfd") else [gpu.target for gpu in survey_gpus(system)[0]]
 
 
 def _is_native_library(path: Path) -> bool:

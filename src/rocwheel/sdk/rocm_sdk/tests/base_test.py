@@ -6,10 +6,12 @@ import unittest
 from importlib.metadata import distribution
 
 from .. import _build_info
-from .._detect import base_target, detect_gpus
+from .._access import ERROR, WARNING
+from .._detect import survey_gpus
+from .._device_code import check_device_code
 from .._installed import deviating_versions
 from .._packages import SITE, find_root, installed_devices, library_family
-from .._select import CHOICE_VARIABLE, family_serving, select
+from .._select import CHOICE_VARIABLE, select
 from .._system import System
 
 __all__ = ["BaseTest"]
@@ -37,15 +39,16 @@ class BaseTest(unittest.TestCase):
 
     def test_gpus_are_served_by_the_packages_installed(self) -> None:
         """What pip chose on another day it keeps in its cache: a GPU without its packages fails at the first kernel."""
-        gpus = detect_gpus(System())
-        # What an integrated GPU lacks hinders nobody who has another.
-        meant = [gpu for gpu in gpus if not gpu.integrated] or gpus
-        targets = sorted({base_target(gpu.target) for gpu in meant})
-        present = self._require_device_code()
-        if not targets:
+        gpus, problems = survey_gpus(System())
+        self._require_device_code()
+        self.assertEqual(problems, [])
+        if not gpus:
             self.skipTest("no AMD GPU was found")
-        lacking = [target for target in targets if family_serving(target, System().platform) not in present]
-        self.assertEqual(lacking, [], _advice(f"found GPUs {', '.join(targets)}", present))
+        findings = check_device_code(System(), gpus)
+        self.assertEqual([f"{text}: {remedy}" for level, text, remedy in findings if level == ERROR], [])
+        warnings = [text for level, text, _ in findings if level == WARNING]
+        if warnings:
+            self.skipTest("; ".join(warnings))
 
     def test_choice_of_families_is_installed(self) -> None:
         """What pip chose for another value of the variable it keeps in its cache."""

@@ -1,0 +1,88 @@
+"""Whether the installed packages carry code for the GPUs that programs see."""
+
+from __future__ import annotations
+
+from . import _build_info
+from ._access import ERROR, NOTE, WARNING, Finding
+from ._detect import base_target
+from ._packages import describe_package, find_module, installation_hint, installed_devices
+from ._select import family_serving
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._system import System
+    from ._topology import Gpu
+
+__all__ = ["check_device_code", "visible_gpus"]
+
+
+def check_device_code(system: System, gpus: list[Gpu]) -> list[Finding]:
+    """Look for the code of each kind of GPU; what an integrated one lacks hinders nobody who has another.
+
+    Libraries that carry the code for all GPUs need no package for one.
+    """
+    if not _build_info.FAMILIES:
+        return []
+    visible = visible_gpus(system, gpus)
+    kinds: dict[str, bool] = {}
+    for gpu in visible.values():  # one that isn't integrated decides for all that pass for its target
+        target = base_target(gpu.target)
+        kinds[target] = kinds.get(target, True) and gpu.integrated
+    if_integrated = WARNING if all(kinds.values()) else NOTE
+    levels = {target: if_integrated if integrated else ERROR for target, integrated in kinds.items()}
+    return [finding for target, level in levels.items() for finding in _check_target(system, visible, target, level)]
+
+
+def visible_gpus(system: System, gpus: list[Gpu]) -> dict[int, Gpu]:
+    """Return the GPUs that a program sees, by the numbers that ``HIP_VISIBLE_DEVICES`` has for them.
+
+    The runtime numbers GPUs as the kernel's nodes follow one another. ``ROCR_VISIBLE_DEVICES`` takes some of them,
+    which HIP then numbers anew.
+    """
+    reachable = dict(enumerate(_choose(system.variable("ROCR_VISIBLE_DEVICES"), dict(enumerate(gpus))).values()))
+    return _choose(system.variable("HIP_VISIBLE_DEVICES"), reachable)
+
+
+def _choose(value: str, gpus: dict[int, Gpu]) -> dict[int, Gpu]:
+    """Return the GPUs that a variable names up to the first that there is not: the runtimes' rule.
+
+    Returns all for a variable that isn't set, and for one with UUIDs, which the topology doesn't tell for all GPUs.
+    """
+    words = [word.strip() for word in value.split(",")]
+    if not value or any(word.upper().startswith("GPU-") for word in words):
+        return gpus
+    chosen: dict[int, Gpu] = {}
+    for word in words:
+        number = int(word) if word.isdecimal() and len(word) < 10 else -1
+        if number not in gpus:
+            break
+        chosen[number] = gpus[number]
+    return chosen
+
+
+def _check_target(system: System, visible: dict[int, Gpu], target: str, level: str) -> list[Finding]:
+    gpu = target if level == ERROR else f"{target}, which is integrated"
+    family = family_serving(target, system.platform)
+    if family is None:
+        available = ", ".join(_build_info.FAMILIES)
+        text = f"ROCm {_build_info.VERSION}, which has {available}, has no packages for {gpu}"
+        return [Finding(level, text, _way_around(system, visible))]
+    if _is_installed(family):
+        return []
+    logical = "device" if _build_info.LAYOUT == "neutral" else "libraries"
+    return [Finding(level, f"no installed package carries code for {gpu}", installation_hint(f"{logical}-{family}"))]
+
+
+def _way_around(system: System, visible: dict[int, Gpu]) -> str:
+    """Return what to do about a GPU that this release can't serve: keep to those that it can."""
+    served = [str(number) for number, gpu in visible.items() if family_serving(gpu.target, system.platform)]
+    return (
+        f"export HIP_VISIBLE_DEVICES={','.join(served)}" if served else "pip index versions rocm lists other releases"
+    )
+
+
+def _is_installed(family: str) -> bool:
+    if _build_info.LAYOUT == "neutral":
+        return family in installed_devices()
+    package = describe_package("libraries", family)
+    return package is not None and find_module(package.platform_module) is not None
