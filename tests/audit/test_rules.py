@@ -19,6 +19,8 @@ USES_CORE = package(requires=("rocm-sdk-core==1.0",))
 TO_CORE = "$ORIGIN/../_rocm_sdk_core/lib"
 TAG = "py3-none-manylinux_2_17_x86_64"
 LLVM_SYMBOLS = ("LLVMInitializeCore", "_ZN4llvm2cl", "_init")
+OUT_OF_REACH = "where its run path doesn't lead: only LD_LIBRARY_PATH or an earlier load would help"
+ABSENT = "which none of the packages, the SDK and the allowed system libraries has"
 AMD_22, AMD_23 = "AMD clang version 22.0.0git (a)", "AMD clang version 23.0.0git (b)"
 
 
@@ -397,6 +399,128 @@ def test_a_package_that_finds_the_sdk_by_its_run_path_has_no_findings() -> None:
         data("demo/__init__.py"),
     )
     assert find(audited) == []
+
+
+def test_a_library_that_another_happens_to_have_loaded_is_out_of_reach() -> None:
+    audited = one(
+        library("demo/a.so", "libb.so", "libc.so", runpath="$ORIGIN/lib"),
+        library("demo/lib/libb.so", "libc.so"),
+        library("demo/lib/libc.so"),
+    )
+    assert brief(find(audited)) == [
+        (
+            "unreachable-library",
+            "demo/lib/libb.so",
+            f"needs libc.so, which is in demo/lib, {OUT_OF_REACH}",
+        )
+    ]
+
+
+def test_an_inherited_entry_counts_even_where_the_library_was_loaded_before() -> None:
+    audited = one(
+        library("demo/a.so", "libb.so", "libc.so", rpath="$ORIGIN/lib"),
+        library("demo/lib/libb.so", "libc.so"),
+        library("demo/lib/libc.so"),
+    )
+    assert [finding.rule for finding in find(audited)] == ["inherited-run-path"]
+
+
+def test_a_library_that_loses_to_the_systems_is_told() -> None:
+    files = (library("demo/a.so", "libz.so.1"), library("demo/libs/libz.so.1"))
+    assert brief(find(one(*files))) == [
+        (
+            "unintended-library",
+            "demo/a.so",
+            "needs libz.so.1 and finds the system's before its own demo/libs/libz.so.1",
+        )
+    ]
+    assert find(one(library("demo/a.so", "libz.so.1", runpath="$ORIGIN/libs"), files[1])) == []
+
+
+def test_a_library_that_is_loaded_already_is_nobodys_choice() -> None:
+    user = library("demo/a.so", "libb.so", "libx.so", runpath=f"{TO_CORE}:$ORIGIN")
+    other = library("_rocm_sdk_core/lib/libb.so", soname="libx.so")
+    audited = tree((USES_CORE, [user, library("demo/libx.so", soname="other.so")]), (CORE, [other]))
+    assert find(audited, select=("unintended-library",)) == []
+
+
+def test_what_a_package_beside_does_not_find_is_told_once_of_what_loads_it() -> None:
+    context = package("sdk", is_context=True)
+    sdk = library("_sdk/libx.so", "libnowhere.so", "liby.so")
+    users = [library(f"demo/{name}.so", "libx.so", runpath="$ORIGIN/../_sdk") for name in "ab"]
+    audited = tree((package(requires=("sdk",)), users), (context, [sdk, library("_sdk/deep/liby.so")]))
+    assert brief(find(audited)) == [
+        (
+            "unreachable-library",
+            "demo/a.so",
+            f"loads _sdk/libx.so, which needs liby.so, which is in _sdk/deep, {OUT_OF_REACH}",
+        ),
+        (
+            "unresolved-library",
+            "demo/a.so",
+            f"loads _sdk/libx.so, which needs libnowhere.so, {ABSENT}",
+        ),
+    ]
+
+
+def test_only_what_a_file_itself_loads_has_to_be_required() -> None:
+    audited = tree(
+        (package(requires=("middle",)), [library("demo/a.so", "libm1.so", runpath="$ORIGIN/../middle")]),
+        (package("middle"), [library("middle/libm1.so", "libamdhip64.so.7", runpath=TO_CORE)]),
+        (CORE, [HIP]),
+    )
+    found = find(audited, select=("undeclared-requirement",))
+    assert [finding.file for finding in found] == ["middle-1.0-py3-none-manylinux_2_17_x86_64.whl"]
+
+
+def test_programs_of_a_wheel_find_the_libraries_beside_the_interpreters() -> None:
+    tool = program("../../../bin/tool", "libx.so.1", runpath="$ORIGIN/../lib", references=(F,))
+    x = library(
+        "../../../lib/libx.so.1", "libamdhip64.so.7", runpath="$ORIGIN/python3/site-packages/_rocm_sdk_core/lib"
+    )
+    audited = with_core(tool, msgspec.structs.replace(x, traits=library("x", defines=("f",)).traits))
+    assert find(audited, ignore=("record-wrong", "path-outside")) == []
+
+
+def test_the_assumed_sdk_serves_wheels_of_every_machine() -> None:
+    owners = [USES_CORE, package("other", tag="py3-none-manylinux_2_17_aarch64", requires=("rocm-sdk-core",))]
+    files = [
+        library(f"{name}/a.so", "libamdhip64.so.7", runpath=TO_CORE, machine=machine)
+        for name, machine in (("demo", 62), ("other", 183))
+    ]
+    assert find(tree(*((owner, [file]) for owner, file in zip(owners, files, strict=True)))) == []
+
+
+def test_a_folder_that_the_package_has_is_no_build_folder() -> None:
+    files = (library("demo/a.so", "libb.so", runpath="$ORIGIN/external/lib"), library("demo/external/lib/libb.so"))
+    assert find(one(*files)) == []
+
+
+@pytest.mark.parametrize(
+    ("requirement", "is_release"),
+    [("==7.0", True), ("===7.0", True), ("==7.*", False), (">=7", False), ("~=7.0", False), ("", False)],
+)
+def test_a_release_is_of_one_exact_version(requirement: str, is_release: bool) -> None:
+    core = package("rocm-sdk-core", version="7.0")
+    owner = package(requires=(f"rocm-sdk-core{requirement}",))
+    audited = tree((owner, [library("demo/a.so", "libamdhip64.so.7", rpath=TO_CORE)]), (core, [HIP]))
+    assert ([finding.rule for finding in find(audited)] == []) is is_release
+
+
+@pytest.mark.parametrize(("version", "is_met"), [("7.1rc1", True), ("6.9", False)])
+def test_a_prerelease_beside_it_may_satisfy(version: str, is_met: bool) -> None:
+    owner = package(requires=("rocm-sdk-core>=7.0",))
+    audited = tree((owner, []), (package("rocm-sdk-core", version=version), []))
+    assert (find(audited, select=("requirement-unsatisfied",)) == []) is is_met
+
+
+@pytest.mark.parametrize("definitions", [(), ("V1",)], ids=["no versions", "the other's version"])
+def test_versions_of_one_side_alone_do_not_keep_symbols_apart(definitions: tuple[str, ...]) -> None:
+    audited = one(
+        library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=("answer",), definitions=("V1",)),
+        library("demo/libb.so", exports=("answer",), definitions=definitions),
+    )
+    assert [finding.rule for finding in find(audited)] == ["symbol-collision"]
 
 
 def test_the_sdk_is_taken_to_be_where_its_packages_put_it() -> None:

@@ -12,9 +12,9 @@ from rocwheel.errors import InputError
 from rocwheel.files import FileRange
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["SITE", "FileSystem", "TreeDisk"]
+__all__ = ["SITE", "FileSystem", "TreeDisk", "place_of"]
 
 SITE = "/environment/lib/python3/site-packages"
 """Where described packages are taken to be installed: deep enough for entries that lead out of it to lead nowhere."""
@@ -57,22 +57,33 @@ def _read(path: Path) -> Elf | None:
 
 
 class TreeDisk:
-    """Described files, by their path relative to site-packages, and the symlinks among them with their raw text."""
+    """Described files, by their path relative to site-packages, and the symlinks among them with their raw text.
 
-    def __init__(self, files: Mapping[str, Elf], links: Mapping[str, str]) -> None:
-        self._files = {posixpath.join(SITE, path): elf for path, elf in files.items()}
-        self._links = {posixpath.join(SITE, path): text for path, text in links.items()}
-        self._folders = {folder for path in (*self._files, *self._links) for folder in _parents(path)}
+    At ``assumed`` paths there are libraries of which nothing is known: they serve every machine.
+    """
+
+    def __init__(self, files: Mapping[str, Elf], links: Mapping[str, str], assumed: Iterable[str] = ()) -> None:
+        self._files = {_absolute(path): elf for path, elf in files.items()}
+        self._links = {_absolute(path): text for path, text in links.items()}
+        self._assumed = frozenset(map(_absolute, assumed)) - self._files.keys()
+        paths = (*self._files, *self._links, *self._assumed, posixpath.join(SITE, "x"))
+        self._folders = {folder for path in paths for folder in _parents(path)}
 
     def find(self, path: str, machine: int) -> Library | None:
-        """Return the ELF file of ``machine`` at an absolute path, below `SITE`."""
-        library = self.open(path)
-        return library if library and library.elf and library.elf.machine == machine else None
+        """Return the ELF file of ``machine`` at an absolute path."""
+        real = self.resolve(path)
+        if real and real in self._assumed:
+            return Library(path, real, None)
+        elf = self._files.get(real or "")
+        return Library(path, real, elf) if real and elf and elf.machine == machine else None
 
     def open(self, path: str) -> Library | None:
         """Return the ELF file at an absolute path, whatever its machine."""
         real = self.resolve(path)
         return Library(path, real, self._files[real]) if real in self._files else None
+
+    def _is_file(self, path: str) -> bool:
+        return path in self._files or path in self._assumed
 
     def is_folder(self, path: str) -> bool:
         """Tell whether there is a folder at an absolute path."""
@@ -94,9 +105,19 @@ class TreeDisk:
                 text = self._links[current]
                 waiting += text.split("/")[::-1]
                 current = "/" if text.startswith("/") else posixpath.dirname(current)
-            elif current not in self._folders and (waiting or current not in self._files):
+            elif current not in self._folders and (waiting or not self._is_file(current)):
                 return None
         return current
+
+
+def place_of(library: Library) -> str:
+    """Return where a library of a `TreeDisk` is, relative to site-packages; any other's identity as it is."""
+    inside = library.identity.removeprefix(f"{SITE}/")
+    return posixpath.relpath(inside, SITE) if inside.startswith("/") else inside
+
+
+def _absolute(path: str) -> str:
+    return posixpath.normpath(posixpath.join(SITE, path))
 
 
 def _parents(path: str) -> list[str]:

@@ -116,6 +116,11 @@ class Loader:
         self._load_needed()
         return search
 
+    def is_inherited(self, search: Search) -> bool:
+        """Tell whether a RPATH that the requester inherits leads to the name, whatever was loaded before."""
+        found = self._candidates(search.name, search.requester)
+        return any(how is How.RPATH and self._disk.find(path, self._machine) for how, _, path in found)
+
     @property
     def missing(self) -> list[Search]:
         """The searches that found nothing."""
@@ -172,13 +177,10 @@ class Loader:
             yield How.RUNPATH, entry, f"{folder}/{name}"
 
     def _ancestors(self, index: int) -> Iterator[int]:
-        """Give an object, the one that had it loaded, and so on; at last the first object of the process."""
-        last = index
+        """Give an object, the one that had it loaded, and so on up to the first object of the process."""
         while index >= 0:
             yield index
-            last, index = index, self.objects[index].loader
-        if last != 0:
-            yield 0
+            index = self.objects[index].loader
 
     def _folders(self, holder: int, how: How) -> Iterator[tuple[str, str]]:
         held = self.objects[holder]

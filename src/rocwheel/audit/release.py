@@ -13,6 +13,8 @@ from rocwheel.audit.subject import parse_requirements
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from packaging.requirements import Requirement
+
     from rocwheel.audit.tree import Distribution, Tree
 
 __all__ = ["folders_beyond", "release_folders"]
@@ -21,13 +23,17 @@ __all__ = ["folders_beyond", "release_folders"]
 def release_folders(tree: Tree, owner: Distribution) -> frozenset[str]:
     """Return the top-level folders of a distribution and of those that it requires in one exact version."""
     pinned = {
-        canonicalize_name(requirement.name)
-        for requirement in parse_requirements(owner)
-        if [specifier.operator for specifier in requirement.specifier] == ["=="]
+        canonicalize_name(requirement.name) for requirement in parse_requirements(owner) if _is_exact(requirement)
     }
     release = {other.source for other in tree.distributions if other is owner or other.name in pinned}
     given = {file.path.partition("/")[0] for file in tree.files if file.distribution in release}
     return frozenset(given | {f.folder.partition("/")[0] for f in sdk_folders() if f.distribution in pinned})
+
+
+def _is_exact(requirement: Requirement) -> bool:
+    return any(
+        s.operator == "===" or (s.operator == "==" and not s.version.endswith(".*")) for s in requirement.specifier
+    )
 
 
 def folders_beyond(release: Collection[str], run_path: str | None, folder: str) -> list[str]:

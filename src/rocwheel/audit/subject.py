@@ -12,13 +12,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
-from rocwheel.audit.disks import SITE, TreeDisk
+from rocwheel.audit.disks import SITE, TreeDisk, place_of
 from rocwheel.audit.hwcaps import hwcaps_folders
 from rocwheel.audit.loader import Library, Loader
 from rocwheel.audit.sdk_layout import SdkFolder, find_sdk_library, sdk_folders
 from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
 from rocwheel.audit.tree import InstalledFile
-from rocwheel.binary.elf import Elf, ElfKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.tree import Distribution, Tree
 
 __all__ = ["Process", "Subject", "applies", "parse_requirement", "parse_requirements"]
-
-_ET_DYN = 3
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -68,11 +65,7 @@ class Subject:
     def disk(self) -> TreeDisk:
         """The files as the loader finds them."""
         files = {file.path: file.elf for file in self.tree.files if file.elf is not None}
-        machines = {elf.machine for elf in files.values() if elf.kind is ElfKind.SHARED_OBJECT}
-        machine = min(machines, default=62)
-        for path in self.assumed:
-            files.setdefault(path, _assumed_library(posixpath.basename(path), machine))
-        return TreeDisk(files, self.tree.links)
+        return TreeDisk(files, self.tree.links, self.assumed)
 
     @cached_property
     def folders(self) -> frozenset[str]:
@@ -106,13 +99,25 @@ class Subject:
             loader.open_name(name)
         return Process(file, loader, linked)
 
+    @cached_property
+    def inherited(self) -> frozenset[tuple[str, str]]:
+        """File and name of each search that a RPATH above the file answers in the process of some other file."""
+        return frozenset(
+            (file.path, search.name)
+            for process in self.processes
+            for search in process.loader.searches
+            if search.requester
+            and (file := self.file_of(process.loader.objects[search.requester].library))
+            and process.loader.is_inherited(search)
+        )
+
     def file_of(self, library: Library) -> InstalledFile | None:
         """Return the file of the tree that a loaded library is; none for the system's and for assumed ones."""
-        return self.tree.by_path.get(library.identity.removeprefix(f"{SITE}/"))
+        return self.tree.by_path.get(place_of(library))
 
     def provider_of(self, library: Library) -> str:
         """Return the name of the distribution that a loaded library belongs to; empty for the system's."""
-        path = library.identity.removeprefix(f"{SITE}/")
+        path = place_of(library)
         if path in self.assumed and path not in self.tree.by_path:
             return self.assumed[path].distribution
         file = self.tree.by_path.get(path)
@@ -166,7 +171,3 @@ def _reachable(name: str, direct: dict[str, set[str]]) -> set[str]:
                 reached.add(other)
                 waiting.append(other)
     return reached
-
-
-def _assumed_library(soname: str, machine: int) -> Elf:
-    return Elf(machine=machine, kind=ElfKind.SHARED_OBJECT, type=_ET_DYN, osabi=0, segments=(), soname=soname)

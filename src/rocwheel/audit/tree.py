@@ -115,8 +115,20 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def audited(self) -> tuple[InstalledFile, ...]:
         """The files that are not mere context."""
-        context = {distribution.source for distribution in self.distributions if distribution.is_context}
-        return tuple(file for file in self.files if file.distribution not in context)
+        return tuple(file for file in self.files if not self.is_context(file))
+
+    def is_context(self, file: InstalledFile) -> bool:
+        """Tell whether a file is only there for others to be installed beside it."""
+        owner = self.owners.get(file.distribution)
+        return owner is not None and owner.is_context
+
+    @cached_property
+    def files_of(self) -> dict[str, tuple[InstalledFile, ...]]:
+        """Source of each distribution to its files."""
+        found: dict[str, list[InstalledFile]] = {distribution.source: [] for distribution in self.distributions}
+        for file in self.files:
+            found.setdefault(file.distribution, []).append(file)
+        return {source: tuple(files) for source, files in found.items()}
 
     @cached_property
     def audited_distributions(self) -> tuple[Distribution, ...]:

@@ -47,7 +47,7 @@ def _promised(owner: Distribution) -> set[str]:
 
 def _absent_targets(subject: Subject) -> Iterator[Evidence]:
     for owner in subject.tree.audited_distributions:
-        files = [file for file in subject.tree.audited if file.distribution == owner.source]
+        files = subject.tree.files_of[owner.source]
         found = {target for file in files if file.device for target in file.device.targets}
         carried = found | {target.partition(":")[0] for target in found}
         # Kernel archives and databases carry code that only their names tell of.
@@ -110,7 +110,7 @@ def _compilers(subject: Subject) -> Iterator[Evidence]:
     sdk = {owner.source for owner in subject.tree.distributions if owner.name.startswith("rocm-sdk-")}
     of_sdk = _by_compiler(file for file in subject.tree.files if file.distribution in sdk)
     for owner in subject.tree.audited_distributions:
-        files = [file for file in subject.tree.audited if file.distribution == owner.source]
+        files = subject.tree.files_of[owner.source]
         found = _by_compiler(files)
         listed = "; ".join(f"{compiler} in {path}" for compiler, path in sorted(found.items()))
         if found and not _common_compilers(files):

@@ -27,10 +27,10 @@ _LICENSE_WORDS = ("licen", "copying", "notice", "copyright")
 _UNHASHED = ("RECORD", *SIGNATURES)
 
 
-def _with_metadata(subject: Subject) -> Iterator[tuple[Distribution, list[InstalledFile]]]:
+def _with_metadata(subject: Subject) -> Iterator[tuple[Distribution, tuple[InstalledFile, ...]]]:
     for owner in subject.tree.audited_distributions:
         if owner.dist_info:
-            yield owner, [file for file in subject.tree.audited if file.distribution == owner.source]
+            yield owner, subject.tree.files_of[owner.source]
 
 
 def _license_files(subject: Subject) -> Iterator[Evidence]:

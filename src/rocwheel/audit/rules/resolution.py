@@ -5,18 +5,20 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.hwcaps import has_level
 from rocwheel.audit.loader import How, Search
 from rocwheel.audit.run_path_entries import is_origin_relative, split_run_path
 from rocwheel.audit.run_paths import origin_relative
 from rocwheel.audit.sdk_layout import other_versions
+from rocwheel.audit.tree import InstalledFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.audit.subject import Process, Subject
-    from rocwheel.audit.tree import InstalledFile
 
 __all__ = ["RULES"]
 
@@ -34,28 +36,42 @@ def _folders_of(subject: Subject, name: str) -> list[str]:
     return places or [posixpath.dirname(path) for path in subject.assumed if posixpath.basename(path) == name]
 
 
-def _inherited(subject: Subject) -> set[tuple[str, str]]:
-    """Return file and name of each search that some other file's process answers, through a RPATH above it."""
-    answered = set()
+class _Miss(msgspec.Struct, frozen=True):
+    """A library that a file doesn't find, be it the audited one or, in its process, one of the packages beside."""
+
+    file: InstalledFile
+    name: str
+    user: InstalledFile
+    """The audited file that is loaded."""
+
+    @property
+    def words(self) -> str:
+        who = "" if self.file is self.user else f"loads {self.file.path}, which "
+        return f"{who}needs {self.name}, which"
+
+
+def _misses(subject: Subject) -> Iterator[_Miss]:
+    """Give what files don't find; of packages that aren't audited themselves, for the first that loads them."""
+    seen: set[tuple[str, str]] = set()
     for process in subject.processes:
-        for search in process.loader.searches:
+        declared = subject.configuration.opened_by(process.file.path)
+        yield from (_Miss(process.file, s.name, process.file) for s in _own_misses(process) if s.name not in declared)
+        for search in process.loader.missing:
             file = subject.file_of(process.loader.objects[search.requester].library)
-            if search.requester and search.found is not None and file:
-                answered.add((file.path, search.name))
-    return answered
+            if file and subject.tree.is_context(file) and (file.path, search.name) not in seen:
+                seen.add((file.path, search.name))
+                yield _Miss(file, search.name, process.file)
 
 
 def _unresolved(subject: Subject) -> Iterator[Evidence]:
-    for process in subject.processes:
-        declared = subject.configuration.opened_by(process.file.path)
-        for search in _own_misses(process):
-            if not _folders_of(subject, search.name) and search.name not in declared:
-                yield Evidence(process.file.source, _absence(subject, search.name) + _luck(process.file))
+    for miss in _misses(subject):
+        if not _folders_of(subject, miss.name):
+            yield Evidence(miss.user.source, _absence(subject, miss) + _luck(miss.file))
 
 
-def _absence(subject: Subject, name: str) -> str:
-    found = f"needs {name}, which none of the packages, the SDK and the allowed system libraries has"
-    others = other_versions(name, subject.tree.libraries)
+def _absence(subject: Subject, miss: _Miss) -> str:
+    found = f"{miss.words} none of the packages, the SDK and the allowed system libraries has"
+    others = other_versions(miss.name, subject.tree.libraries)
     return f"{found}; they have {', '.join(others)}" if others else found
 
 
@@ -67,29 +83,25 @@ def _luck(file: InstalledFile) -> str:
 
 
 def _unreachable(subject: Subject) -> Iterator[Evidence]:
-    inherited = _inherited(subject)
-    for process in subject.processes:
-        declared = subject.configuration.opened_by(process.file.path)
-        for search in _own_misses(process):
-            folders = _folders_of(subject, search.name)
-            if folders and search.name not in declared and (process.file.path, search.name) not in inherited:
-                mender = "have rocwheel build set it" if subject.tree.is_prefix else "run rocwheel repair"
-                yield _out_of_reach(process.file, search.name, folders, mender)
+    for miss in _misses(subject):
+        folders = _folders_of(subject, miss.name)
+        if folders and (miss.file.path, miss.name) not in subject.inherited:
+            yield _out_of_reach(miss, folders, is_prefix=subject.tree.is_prefix)
 
 
-def _out_of_reach(file: InstalledFile, name: str, folders: list[str], mender: str) -> Evidence:
-    found = f"needs {name}, which is in {', '.join(folders)}, where its run path doesn't lead" + _luck(file)
-    if not _luck(file):
-        found += ": only LD_LIBRARY_PATH or an earlier load would help"
-    remedy = f"Add {origin_relative(folders[0], file.folder)} to its run path when linking, or {mender}."
-    return Evidence(file.source, found, remedy)
+def _out_of_reach(miss: _Miss, folders: list[str], *, is_prefix: bool) -> Evidence:
+    luck = _luck(miss.file) or ": only LD_LIBRARY_PATH or an earlier load would help"
+    found = f"{miss.words} is in {', '.join(folders)}, where its run path doesn't lead{luck}"
+    mender = "have rocwheel build set it" if is_prefix else "run rocwheel repair"
+    whose = "its" if miss.file is miss.user else f"the other's ({miss.file.name})"
+    remedy = f"Add {origin_relative(folders[0], miss.file.folder)} to {whose} run path when linking, or {mender}."
+    return Evidence(miss.user.source, found, remedy)
 
 
 def _relies_on_inheritance(subject: Subject) -> Iterator[Evidence]:
-    inherited = _inherited(subject)
     for process in subject.processes:
         for search in _own_misses(process):
-            if (process.file.path, search.name) in inherited:
+            if (process.file.path, search.name) in subject.inherited:
                 yield Evidence(process.file.source, f"finds {search.name} only by the RPATH of whoever loads it")
 
 
@@ -124,13 +136,24 @@ def _unintended(subject: Subject) -> Iterator[Evidence]:
         for search in process.loader.searches:
             if search.requester or search.found is None or search.how is How.LOADED:
                 continue
+            own = _own_libraries(subject, process.file, search.name)
             found = subject.file_of(process.loader.objects[search.found].library)
-            named = subject.tree.libraries.get(search.name, ())
-            own = [f for f in named if f.distribution == process.file.distribution and f.link is None]
-            if found and own and found.distribution != process.file.distribution:
+            other = "the system's" if search.how is How.SYSTEM else found.path if found else ""
+            if own and other and (found is None or found.distribution != process.file.distribution):
                 yield Evidence(
-                    process.file.source, f"needs {search.name} and finds {found.path} before its own {own[0].path}"
+                    process.file.source, f"needs {search.name} and finds {other} before its own {own[0].path}"
                 )
+
+
+def _own_libraries(subject: Subject, user: InstalledFile, name: str) -> list[InstalledFile]:
+    """Return the libraries of a name that a file's package ships for any processor of the file's machine."""
+    machine = user.elf.machine if user.elf else 0
+    return [
+        file
+        for file in subject.tree.libraries.get(name, ())
+        if file.distribution == user.distribution and file.elf and file.elf.machine == machine
+        if not has_level(file.folder)
+    ]
 
 
 _LINK = "Link with a run path that leads there ('rocwheel runpath for' prints it), or run rocwheel repair."

@@ -59,9 +59,14 @@ def _eaten(subject: Subject) -> Iterator[Evidence]:
 
 def _build_folders(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
-        bad = [entry for entry in entries if _is_build_folder(entry)]
+        bad = [entry for entry in entries if _is_build_folder(entry) and not _is_there(subject, file, entry)]
         if bad:
             yield Evidence(file.source, f"searches {_shown(bad)}, of the machine that built it")
+
+
+def _is_there(subject: Subject, file: InstalledFile, entry: str) -> bool:
+    folder = resolve_entry(entry, file.folder)
+    return folder is not None and subject.has_folder(folder)
 
 
 def _absolute(subject: Subject) -> Iterator[Evidence]:
@@ -131,7 +136,7 @@ def _wrong_depth(subject: Subject) -> Iterator[Evidence]:
 
 def _mixed(subject: Subject) -> Iterator[Evidence]:
     for owner in subject.tree.audited_distributions:
-        files = [f for f in subject.tree.loadable if f.distribution == owner.source and f.elf and f.run_path]
+        files = [file for file in subject.tree.files_of[owner.source] if file.is_loadable and file.run_path]
         old = [file for file in files if file.elf and file.elf.runpath is None]
         if old and len(old) < len(files):
             yield Evidence(
@@ -145,8 +150,8 @@ def _into_others(subject: Subject) -> Iterator[Evidence]:
         if not owner.dist_info:
             continue
         release = release_folders(subject.tree, owner)
-        for file in subject.tree.loadable:
-            if file.distribution != owner.source or file.elf is None or file.elf.runpath is not None:
+        for file in subject.tree.files_of[owner.source]:
+            if file.elf is None or not file.is_loadable or file.elf.runpath is not None:
                 continue
             if bad := folders_beyond(release, file.elf.rpath, file.folder):
                 found = f"has a RPATH into {', '.join(bad[:_SHOWN])}, which LD_LIBRARY_PATH can't override"

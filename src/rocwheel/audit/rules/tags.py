@@ -37,7 +37,7 @@ def lowest_glibc(platforms: list[str]) -> tuple[int, int] | None:
 def _wheels(subject: Subject) -> Iterator[tuple[Distribution, list[InstalledFile]]]:
     for owner in subject.tree.audited_distributions:
         if owner.is_wheel:
-            files = [file for file in subject.tree.audited if file.distribution == owner.source]
+            files = subject.tree.files_of[owner.source]
             yield owner, [file for file in files if file.elf is not None and file.elf.machine in _MACHINES.values()]
 
 
