@@ -38,7 +38,7 @@ def family(name: str) -> dict[str, BundlePart]:
 @pytest.mark.parametrize("name", ["gfx900", "gfx1010", "gfx1030", "gfx1100", "gfx1200"])
 def test_compiler_makes_the_same_code_for_every_pair_of_a_rule(name: str) -> None:
     parts = family(name)
-    pairs = [(p.code.processor, p.agent.processor) for code in parts for p in extended_pairs(code)]
+    pairs = [(p.code.processor, p.agent.processor) for code in parts for p in extended_pairs(parse_target_id(code))]
     assert len(pairs) >= 2
     for code, agent in pairs:
         assert same_code(parts[code], parts[agent], place=Place(f"{code}={agent}"))
@@ -96,6 +96,31 @@ def test_pairs_are_parsed() -> None:
         TargetPair(parse_target_id("gfx1030"), parse_target_id("gfx1032")),
     )
     assert [str(pair.agent) for pair in parse_pairs("gfx1010=extended")] == ["gfx1011", "gfx1012", "gfx1013"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "code", "agents"),
+    [
+        ("gfx900=extended", "gfx900:xnack-", ["gfx902:xnack-", "gfx909:xnack-", "gfx90c"]),
+        ("gfx900=extended", "gfx900:xnack+", ["gfx902:xnack+", "gfx909:xnack+", None]),
+        ("gfx900=gfx90c", "gfx900:xnack-", ["gfx90c"]),
+        ("gfx900:xnack-=extended", "gfx900:xnack-", ["gfx902:xnack-", "gfx909:xnack-", "gfx90c"]),
+        ("gfx900:xnack-=extended", "gfx900", [None, None, None]),
+        ("gfx900:xnack+=extended", "gfx900:xnack+", ["gfx902:xnack+", "gfx909:xnack+"]),
+        ("gfx90c=gfx900", "gfx90c:xnack-", ["gfx900:xnack-"]),
+    ],
+)
+def test_copy_names_no_feature_that_runtimes_do_not_name(pairs: str, code: str, agents: list[str | None]) -> None:
+    offered = [pair.agent_of(parse_target_id(code)) for pair in parse_pairs(pairs)]
+    assert [agent and str(agent) for agent in offered] == agents
+
+
+@pytest.mark.parametrize("pair", ["gfx900:xnack-=gfx90c:xnack-", "gfx900:xnack+=gfx90c"])
+def test_pair_of_a_feature_that_runtimes_do_not_name_is_refused(pair: str) -> None:
+    code, _, agent = pair.partition("=")
+    with pytest.raises(InputError, match=re.escape(f"no rule says that code for {code} runs on {agent}; expected one")):
+        parse_pairs(pair)
+    assert [str(allowed.agent) for allowed in parse_pairs(pair, force=True)] == [agent]
 
 
 def test_other_pair_is_accepted_by_force_only() -> None:

@@ -26,21 +26,29 @@ _OLDEST_VERSION = 4
 
 
 class TargetPair(msgspec.Struct, frozen=True):
-    """Code for ``code`` is offered to GPUs of the target ``agent``, too."""
+    """Code for ``code`` is offered to GPUs of the target ``agent``, too.
+
+    ``unnamed`` are features that runtimes don't name of ``agent``, which has them switched off.
+    """
 
     code: TargetId
     agent: TargetId
+    unnamed: tuple[str, ...] = ()
 
     def agent_of(self, target: TargetId) -> TargetId | None:
         """Return the target that a copy of code for ``target`` gets; none when the pair isn't about it.
 
-        A pair without features is about all variants of the processor, and keeps their features.
+        A pair without features is about all variants of the processor, and keeps their features, but for unnamed ones;
+        code that needs one of these gets none.
         """
         if target == self.code:
             return self.agent
         if self.code.features or self.agent.features or target.processor != self.code.processor:
             return None
-        return TargetId(self.agent.processor, sramecc=target.sramecc, xnack=target.xnack)
+        if any(target.features.get(name) for name in self.unnamed):
+            return None
+        named = {name: setting for name, setting in target.features.items() if name not in self.unnamed}
+        return TargetId(self.agent.processor, **named)
 
 
 def retarget_code_object(data: memoryview, old: TargetId, new: TargetId, *, place: Place) -> tuple[memoryview, ...]:

@@ -23,6 +23,8 @@ class CodeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     source: str
     measured: str
     note: str = ""
+    unnamed: dict[str, tuple[str, ...]] = {}
+    """For agents of which runtimes don't name some feature, as it is switched off: the features."""
 
     def is_about(self, code: str, agent: str) -> bool:
         """Tell whether the rule is about code for one processor on another."""

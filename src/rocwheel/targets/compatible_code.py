@@ -17,9 +17,21 @@ if TYPE_CHECKING:
 __all__ = ["extended_pairs", "parse_pairs"]
 
 
-def extended_pairs(processor: str) -> tuple[TargetPair, ...]:
-    """Return all pairs that let code for ``processor`` pass for another target's; features play no part in it."""
-    return tuple(TargetPair(TargetId(processor), TargetId(agent)) for agent in relabelled_agents(processor))
+def extended_pairs(code: TargetId) -> tuple[TargetPair, ...]:
+    """Return all pairs that let code for ``code`` pass for another target's.
+
+    Those of a variant are about it alone, and keep its features as far as runtimes name them.
+    """
+    pairs = (_pair(TargetId(code.processor), TargetId(agent)) for agent in relabelled_agents(code.processor))
+    if not code.features:
+        return tuple(pairs)
+    agents = ((agent, pair.unnamed) for pair in pairs if (agent := pair.agent_of(code)))
+    return tuple(TargetPair(code, agent, unnamed) for agent, unnamed in agents)
+
+
+def _pair(code: TargetId, agent: TargetId) -> TargetPair:
+    rule = find_relabelling(code.processor, agent.processor)
+    return TargetPair(code, agent, rule.unnamed.get(agent.processor, ()) if rule else ())
 
 
 def parse_pairs(
@@ -37,15 +49,15 @@ def parse_pairs(
     try:
         code = parse_known_target(code_text, source=source)
         if agents_text == "extended":
-            return _require_some(extended_pairs(code.processor), code_text, source)
+            return _require_some(extended_pairs(code), code_text, source)
         agents = parse_target_set(agents_text, source=source, native=native)
     except UnknownTargetError as e:
         if force:
             raise _no_machine_number(e, source) from e
         raise
-    pairs = tuple(TargetPair(code, agent) for agent in agents if agent != code)
+    pairs = tuple(_pair(code, agent) for agent in agents if agent != code)
     for pair in pairs:
-        if find_relabelling(pair.code.processor, pair.agent.processor) is None and not force:
+        if not force and not _is_allowed(pair):
             raise InputError(
                 source,
                 f"no rule says that code for {pair.code} runs on {pair.agent}",
@@ -69,6 +81,13 @@ def _require_some(pairs: tuple[TargetPair, ...], code: str, source: str) -> tupl
     return pairs
 
 
+def _is_allowed(pair: TargetPair) -> bool:
+    """Tell whether a rule is about the processors, and neither target needs a feature that runtimes don't name."""
+    has_rule = find_relabelling(pair.code.processor, pair.agent.processor) is not None
+    needs_unnamed = any(pair.code.features.get(name) for name in pair.unnamed)
+    return has_rule and not needs_unnamed and pair.agent.features.keys().isdisjoint(pair.unnamed)
+
+
 def _expectation(pair: TargetPair) -> str:
-    agents = [str(allowed.agent) for allowed in extended_pairs(pair.code.processor)]
+    agents = [str(allowed.agent) for allowed in extended_pairs(pair.code)]
     return f"one of {', '.join(agents)}" if agents else "code that a rule is about"
