@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
 import struct
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -53,7 +55,7 @@ def _bundle(*targets: str) -> bytes:
 
 
 def _wheel(folder: Path, name: str, *targets: str, requires: str = "") -> Path:
-    path = folder / f"{name}-1.0-py3-none-any.whl"
+    path = folder / f"{name.replace('-', '_')}-1.0-py3-none-any.whl"
     requirement = f"Requires-Dist: {requires}\n" if requires else ""
     with ZipFile(path, "w") as archive:
         archive.writestr(f"{name}/kernels.hipfb", _bundle(*targets))
@@ -305,6 +307,70 @@ def test_coherent_names_what_is_needed_and_not_given(run: Run, tmp_path: Path) -
     torch = _wheel(tmp_path, "torch", "gfx906", requires="blas>=2")
     expected = "torch: gfx906\nneeded, but not given, so not compared: blas\ncoherent; served by all: gfx906\n"
     assert run("coherent", torch) == (0, expected, "")
+
+
+_BUILD_INFO = """
+VERSION = "1.0"
+LAYOUT = "{layout}"
+FAMILIES = {{"gfx906": {{}}, "gfx1030": {{}}}}
+PACKAGES = {{"meta": {{"dist": "rocm"}}}}
+REQUIRES = ["rocm-core==1.0"]
+EXTRAS = {{"libraries": {extras}}}
+SELECTED = {selected}
+"""
+
+
+def _selector(folder: Path, build_info: str, name: str = "rocm_sdk/_build_info.py") -> Path:
+    path = folder / "rocm-1.0.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        member = tarfile.TarInfo(f"rocm-1.0/{name}")
+        member.size = len(build_info)
+        archive.addfile(member, io.BytesIO(build_info.encode()))
+    return path
+
+
+def test_coherent_follows_the_extras_of_the_sdist_that_chooses_packages(run: Run, tmp_path: Path) -> None:
+    extras = """[["libs==1.0", ""], ["dlls", "sys_platform == 'win32'"]]"""
+    info = _BUILD_INFO.format(layout="neutral", extras=extras, selected='{"device": "device-{family}==1.0"}')
+    sdist = _selector(tmp_path, info)
+    torch = _wheel(tmp_path, "torch", "gfx906", "gfx942", requires="rocm[libraries]==1.0")
+    libraries = _wheel(tmp_path, "libs", "gfx906")
+    gap = "libs lacks gfx942, which torch asks for; it carries gfx906\n"
+    assert run("coherent", tmp_path, "--quiet") == (1, gap, "")
+    assert run("coherent", torch, libraries, sdist, "--quiet") == (1, gap, "")
+    absent = json.loads(run("coherent", tmp_path, "--json").stdout)["absent"]
+    assert absent == ["dlls", "rocm-core"]
+
+
+def test_coherent_counts_the_families_that_the_sdist_chooses_from_as_one_package(run: Run, tmp_path: Path) -> None:
+    selected = '{"libraries": "libs-{family}==1.0"}'
+    _selector(tmp_path, _BUILD_INFO.format(layout="per-family", extras="[]", selected=selected))
+    for family in ("gfx906", "gfx1030"):
+        _wheel(tmp_path, f"libs-{family}", family)
+    torch = _wheel(tmp_path, "torch", "gfx906", "gfx1030", requires="rocm[libraries]")
+    assert run("coherent", tmp_path, "--quiet") == (0, "", "")
+    torch.unlink()
+    _wheel(tmp_path, "torch", "gfx906", "gfx942", requires="rocm[libraries]")
+    gap = "rocm lacks gfx942, which torch asks for; it carries gfx906, gfx1030\n"
+    assert run("coherent", tmp_path, "--quiet") == (1, gap, "")
+
+
+def test_coherent_passes_over_other_sdists_in_a_folder(run: Run, tmp_path: Path) -> None:
+    _wheel(tmp_path, "blas", "gfx906")
+    sdist = _selector(tmp_path, "", "PKG-INFO")
+    assert run("coherent", tmp_path, "--quiet") == (0, "", "")
+    message = f"error: {sdist}: has no rocm_sdk/_build_info.py; expected a wheel, or the sdist of rocm\n"
+    assert run("coherent", sdist) == (2, "", message)
+
+
+@pytest.mark.parametrize("text", ["VERSION =", "VERSION = open('x')", "VERSION = '1'"])
+def test_coherent_refuses_a_damaged_sdist(run: Run, tmp_path: Path, text: str) -> None:
+    sdist = _selector(tmp_path, text)
+    finished = run("coherent", sdist)
+    assert (finished[0], finished[1]) == (2, "")
+    assert finished[2].startswith(f"error: {sdist}: its _build_info.py cannot be read (")
+    sdist.write_bytes(b"x")
+    assert run("coherent", sdist)[2].startswith(f"error: {sdist}: not a readable .tar.gz archive (")
 
 
 @pytest.mark.parametrize("value", ["", " , "])

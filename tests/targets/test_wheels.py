@@ -82,8 +82,84 @@ def test_requirements_that_are_not_given_are_named_and_not_followed(make_wheel: 
 def test_wheels_of_one_package_that_carry_and_need_the_same_count_once() -> None:
     wheels = [WheelFacts(f"{tag}.whl", "a", ("b",), (GFX906,), frozenset("a")) for tag in ("cp311", "cp312")]
     assert carriers_of(wheels) == [Carrier("a", (GFX906,), ("b",))]
-    other = WheelFacts("cp313.whl", "a", ("b",), (GFX1030,), frozenset("a"))
-    assert carriers_of([*wheels, other]) == [Carrier("a", (GFX906,), ("b",)), Carrier("a", (GFX1030,), ("b",))]
+    needier = WheelFacts("cp313.whl", "a", ("c",), (GFX906,), frozenset("a"))
+    assert carriers_of([*wheels, needier]) == [Carrier("a", (GFX906,), ("b", "c"))]
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        pytest.param(
+            WheelFacts("two.whl", "a", (), (GFX1030,), frozenset("a"), "1.0"),
+            "one.whl: carries gfx906, and two.whl, of the same package, carries gfx1030; "
+            "expected the same targets in all wheels of a package",
+            id="other code",
+        ),
+        pytest.param(
+            WheelFacts("two.whl", "a", (), (GFX906,), frozenset("a"), "2.0"),
+            "one.whl: is version 1.0 of a, and two.whl is version 2.0; expected one version of each package",
+            id="another version",
+        ),
+    ],
+)
+def test_wheels_of_one_package_that_differ_are_refused_with_the_difference(other: WheelFacts, message: str) -> None:
+    one = WheelFacts("one.whl", "a", (), (GFX906,), frozenset("a"), "1.0")
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        carriers_of([one, other])
+
+
+@pytest.mark.parametrize(
+    ("requirement", "named"),
+    [("b==1.0", "b"), ("b>=0.9", "b"), ("b==2.0", "b==2.0"), ("b[x]<1", "b<1")],
+)
+def test_a_requirement_that_the_given_version_does_not_meet_is_named_with_its_version(
+    requirement: str, named: str
+) -> None:
+    wheels = [
+        WheelFacts("a.whl", "a", (requirement,), (), frozenset("a"), "1.0"),
+        WheelFacts("b.whl", "b", (), (), frozenset("b"), "1.0"),
+    ]
+    assert carriers_of(wheels)[0].requires == (named,)
+
+
+@pytest.mark.parametrize(
+    ("tag", "needed"),
+    [
+        pytest.param("cp310-cp310-manylinux_2_28_x86_64", ("linux", "old", "x86"), id="old Python"),
+        pytest.param("cp314-cp314-manylinux2014_aarch64", ("arm", "linux"), id="other machine"),
+        pytest.param("cp310-abi3-win_amd64", ("old", "windows"), id="stable ABI, Windows"),
+        pytest.param("cp312-abi3-musllinux_1_2_x86_64", ("linux", "x86"), id="stable ABI of a newer Python"),
+        pytest.param("py312-none-macosx_11_0_universal2", (), id="macOS"),
+        pytest.param("py3-none-any", ("arm", "linux", "old", "windows", "x86"), id="any"),
+    ],
+)
+def test_markers_hold_for_what_the_tags_of_a_wheel_allow(tag: str, needed: tuple[str, ...]) -> None:
+    requirements = (
+        "old; python_version < '3.11'",
+        "linux; sys_platform == 'linux'",
+        "windows; platform_system == 'Windows' and os_name == 'nt'",
+        "x86; platform_machine == 'x86_64' and sys_platform == 'linux'",
+        "arm; platform_machine == 'aarch64'",
+        "pypy; implementation_name == 'pypy'",
+    )
+    wheel = WheelFacts(f"dist/a-1.0-{tag}.whl", "a", requirements, (), frozenset())
+    assert carriers_of([wheel])[0].requires == needed
+
+
+def test_markers_of_what_a_wheel_needs_are_judged_where_that_wheel_can_be_installed() -> None:
+    wheels = [
+        WheelFacts("a-1.0-cp314-cp314-linux_x86_64.whl", "a", ("b",), (), frozenset()),
+        WheelFacts("b-1.0-py3-none-any.whl", "b", ("c; python_version < '3.11'", "d"), (), frozenset()),
+    ]
+    assert [carrier.requires for carrier in carriers_of(wheels)] == [("b", "d"), ("c", "d")]
+
+
+def test_a_wheel_without_folders_completes_nothing() -> None:
+    wheels = [
+        WheelFacts("a.whl", "a", (), (GFX906,), frozenset("a")),
+        WheelFacts("b.whl", "b", ("a",), (GFX906,), frozenset()),
+    ]
+    assert [carrier.part_of for carrier in carriers_of(wheels)] == ["", ""]
 
 
 def test_packages_that_need_one_another_are_followed_once(make_wheel: MakeWheel) -> None:

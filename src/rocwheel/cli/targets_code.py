@@ -9,6 +9,7 @@ import typer
 
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
 from rocwheel.cli.targets import TargetCommand, print_target_set, read_targets, targets_app
+from rocwheel.distributions.selector_facts import find_selectors, read_selector_facts
 from rocwheel.distributions.wheel_targets import read_wheel_facts
 from rocwheel.errors import InputError
 from rocwheel.targets.coherence import Carrier, CoherenceReport, check_coherence
@@ -17,7 +18,7 @@ from rocwheel.targets.detection import native_targets
 from rocwheel.targets.errors import convert_all, raise_all
 from rocwheel.targets.runs_on import FileVerdict, judge_files
 from rocwheel.targets.target_set import TargetSet, parse_target_set
-from rocwheel.targets.wheels import carriers_of
+from rocwheel.targets.wheels import WheelFacts, carriers_of
 
 __all__: list[str] = []
 
@@ -26,7 +27,9 @@ _DIVIDED = "no target is served by every package with device code"
 
 @targets_app.command()
 def coherent(
-    wheels: Annotated[list[Path], typer.Argument(exists=True, metavar="WHEEL...", help="Wheels, or folders of them.")],
+    wheels: Annotated[
+        list[Path], typer.Argument(exists=True, metavar="WHEEL...", help="Wheels and rocm's sdist, or folders of them.")
+    ],
     require: Annotated[list[str] | None, typer.Option(help="Targets that every package has to carry.")] = None,
     *,
     reduce: Annotated[bool, typer.Option("--reduce", help="Print the largest set that all packages serve.")] = False,
@@ -41,7 +44,7 @@ def coherent(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     required = parse_target_set(require or [], source="--require", native=native_targets, required=require is not None)
-    carriers = carriers_of(convert_all("wheels", read_wheel_facts, _find_wheels(wheels)))
+    carriers = carriers_of(convert_all("wheels", _read_facts, _find_wheels(wheels)))
     report = check_coherence(carriers, required)
     if reduce:
         print_target_set("targets", _words(report.common), as_json=as_json)
@@ -56,7 +59,11 @@ def coherent(
 def _find_wheels(paths: list[Path]) -> list[Path]:
     empty = [path for path in paths if path.is_dir() and not _expand([path], "*.whl")]
     raise_all("wheels", [InputError(path, "holds no wheel", expected="a folder of files *.whl") for path in empty])
-    return _expand(paths, "*.whl")
+    return [*_expand(paths, "*.whl"), *find_selectors([path for path in paths if path.is_dir()])]
+
+
+def _read_facts(path: Path) -> WheelFacts:
+    return read_selector_facts(path) if path.name.endswith(".tar.gz") else read_wheel_facts(path)
 
 
 def _tell_of_shortage(report: CoherenceReport, required: TargetSet) -> int:

@@ -47,6 +47,7 @@ def read_wheel_facts(path: Path) -> WheelFacts:
         tuple(metadata.get("requires_dist", ())),
         tuple(sorted(targets, key=id_sort_key)),
         frozenset(root for root in roots if not root.endswith((".dist-info", ".data"))),
+        metadata.get("version", ""),
     )
 
 

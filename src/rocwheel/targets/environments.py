@@ -1,0 +1,81 @@
+"""Whether a requirement's marker holds where a wheel can be installed, which its tags tell (:pep:`425`, :pep:`508`)."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import product
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from packaging.markers import Marker
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+if TYPE_CHECKING:
+    from packaging.tags import Tag
+
+__all__ = ["marker_holds"]
+
+_MINORS = range(8, 16)
+"""The versions of Python 3 that a wheel for any of them is asked about."""
+_MACHINES = ("x86_64", "aarch64", "ppc64le", "riscv64")
+_PLATFORMS = (*(("linux", machine) for machine in _MACHINES), ("win32", "AMD64"), ("darwin", "arm64"))
+_NAMES = {"linux": ("Linux", "posix"), "win32": ("Windows", "nt"), "darwin": ("Darwin", "posix")}
+
+
+@cache
+def marker_holds(marker: str, extra: str, filename: str) -> bool:
+    """Tell whether ``marker`` holds, with ``extra``, for some Python and platform that the file ``filename`` is for.
+
+    The name of anything but a wheel tells neither, so that every known one counts. The Python that asks is no matter.
+    """
+    parsed = Marker(marker)
+    return any(
+        parsed.evaluate({**_environment(minor, *platform), "extra": extra})
+        for minor, platform in _places(PurePath(filename).name)
+    )
+
+
+@cache
+def _places(filename: str) -> tuple[tuple[int, tuple[str, str]], ...]:
+    try:
+        tags = parse_wheel_filename(filename)[3]
+    except InvalidWheelFilename:
+        return tuple(product(_MINORS, _PLATFORMS))
+    places = {place for tag in tags for place in product(_minors(tag), _platforms(tag.platform))}
+    return tuple(sorted(places))
+
+
+def _minors(tag: Tag) -> tuple[int, ...]:
+    match = re.fullmatch(r"(?:cp|py)3(\d+)", tag.interpreter)
+    if match is None:
+        return tuple(_MINORS)
+    minor = int(match[1])
+    only = tag.interpreter.startswith("cp") and tag.abi != "abi3"
+    return (minor,) if only else tuple(sorted({minor, *(later for later in _MINORS if later > minor)}))
+
+
+def _platforms(tag: str) -> tuple[tuple[str, str], ...]:
+    """Return the values of ``sys_platform`` and ``platform_machine``; all where the tag is for any, or is not known."""
+    windows = {"win_amd64": "AMD64", "win_arm64": "ARM64", "win32": "x86"}
+    if tag in windows:
+        return (("win32", windows[tag]),)
+    if tag.startswith("macosx_"):
+        return tuple(("darwin", machine) for machine in ("arm64", "x86_64"))
+    match = re.fullmatch(r"(?:many|musl|)linux(?:\d+|)(?:_\d+_\d+|)_(\w+)", tag)
+    return (("linux", match[1]),) if match else _PLATFORMS
+
+
+def _environment(minor: int, platform: str, machine: str) -> dict[str, str]:
+    system, os_name = _NAMES[platform]
+    return {
+        "python_version": f"3.{minor}",
+        "python_full_version": f"3.{minor}.0",
+        "implementation_version": f"3.{minor}.0",
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+        "sys_platform": platform,
+        "platform_system": system,
+        "platform_machine": machine,
+        "os_name": os_name,
+    }
