@@ -27,7 +27,7 @@ from tests.binary.conftest import FIXTURES
 from tests.binary.damage import damaged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tests.binary.conftest import Fixture, Run
 
@@ -200,6 +200,65 @@ def test_trimmed_library_keeps_addresses_symbols_and_relocations(
 
 def _without_offsets(text: str) -> str:
     return re.sub(r"offset:? 0x[0-9a-f]+|Offset: 0x[0-9a-f]+", "offset", text)
+
+
+NAMED = """
+ .section .hip_fatbin,"a",@progbits
+{bundles}
+ .section .hipFatBinSegment,"aw",@progbits
+{wrappers}
+ .data
+ .globl last
+last: .quad __hip_fatbin_2{addend}
+"""
+FLAGS = {
+    "rela": [],
+    "relr": ["-fuse-ld=lld", "-Wl,--pack-dyn-relocs=relr"],
+    "rela, in place": ["-fuse-ld=lld", "-Wl,--apply-dynamic-relocs"],
+}
+
+
+def named(run_tool: Run, folder: Path, *, addend: str = "", flags: Sequence[str] = ()) -> Path:
+    """Link a library whose bundles have exported names, the last of which is also pointed at by data."""
+    unit = FIXTURES / "v22/saxpy.hipfb"
+    bundles = "".join(f' .p2align 12\n .globl __hip_fatbin_{n}\n__hip_fatbin_{n}: .incbin "{unit}"\n' for n in range(3))
+    wrappers = "".join(f" .long 0x48495046, 1\n .quad __hip_fatbin_{n}, 0\n" for n in range(3))
+    (folder / "named.s").write_text(NAMED.format(bundles=bundles, wrappers=wrappers, addend=addend))
+    library = folder / "libnamed.so"
+    options = ["-shared", "-nostdlib", "-Wl,-Bsymbolic", *flags, "-o", str(library)]
+    run_tool(["clang-16", *options, str(folder / "named.s")])
+    return library
+
+
+@pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS)
+def test_names_of_bundles_and_other_pointers_to_them_move_along(
+    run_tool: Run, tmp_path: Path, flags: Sequence[str]
+) -> None:
+    library, small = named(run_tool, tmp_path, flags=flags), tmp_path / "small.so"
+    assert rewrite_device_code(library, small, None, Storage(compress=True), trim=True).trimmed > 8192
+    seen = (
+        "import ctypes, sys; library = ctypes.CDLL(sys.argv[1]); at = lambda a: ctypes.string_at(a, 4).decode();"
+        "names = [ctypes.addressof(ctypes.c_char.in_dll(library, f'__hip_fatbin_{n}')) for n in range(3)];"
+        "print(*map(at, names), at(ctypes.c_size_t.in_dll(library, 'last').value))"
+    )
+    assert run_tool([sys.executable, "-c", seen, str(small)]) == "CCOB CCOB CCOB CCOB\n"
+    data = memoryview(small.read_bytes())
+    fat = read_fat_binary(data, name="x")
+    assert fat is not None
+    table = run_tool(["readelf", "-sW", str(small)])
+    addresses = {int(at, 16) for at in re.findall(r": ([0-9a-f]{16}) .* __hip_fatbin_\d", table)}
+    assert addresses == {bundle.start + fat.section.address for bundle in fat.iter_bundles(data)}
+
+
+def test_pointer_into_a_bundle_that_moves_is_refused(run_tool: Run, tmp_path: Path) -> None:
+    library, small = named(run_tool, tmp_path, addend=" + 32"), tmp_path / "small.so"
+    message = (
+        "a symbol or a relocation tells an address among the device code; expected addresses of bundles alone. "
+        "The free space can't be taken out of it"
+    )
+    with pytest.raises(NotTrimmableError, match=re.escape(message)):
+        rewrite_device_code(library, small, None, Storage(compress=True), trim=True)
+    assert not small.exists()
 
 
 def test_library_without_a_page_to_gain_is_copied(fixture_path: Callable[[str], Path], tmp_path: Path) -> None:

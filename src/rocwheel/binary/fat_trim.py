@@ -4,7 +4,7 @@ Bundles move together at the section's start, what lies behind them leaves the f
 
 * the section and the segment that holds it end with the bundles, and what the latter held behind the section is loaded
   from closer to them in the file (`rocwheel.binary.segment_cut`);
-* relocations give the wrappers the new addresses of their bundles;
+* relocations give the wrappers, and whatever else points at bundles, the new addresses; so do symbols;
 * what comes later in the file moves up by whole pages.
 
 So all that is loaded lies in sections, and program headers behind the ELF header: strip and objcopy, of binutils, LLVM
@@ -42,6 +42,7 @@ from rocwheel.binary.elf_sections import (
 )
 from rocwheel.binary.fat_binary import POINTER_OFFSET, FatBinary, read_fat_binary
 from rocwheel.binary.file_patch import FilePatch, Replacement
+from rocwheel.binary.pointer import Pointer, iter_addresses
 from rocwheel.binary.segment_cut import cut_segment
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class _Library(msgspec.Struct, frozen=True):
     sections: tuple[Section, ...]
     holder: Segment
     """The segment that holds ``.hip_fatbin``."""
+    addresses: tuple[Pointer, ...]
+    """The addresses in that section that symbols and relocations tell."""
 
     @property
     def start(self) -> int:
@@ -113,8 +116,9 @@ class _Layout(msgspec.Struct, frozen=True):
 def plan_fat_trim(data: memoryview, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch | None:
     """Plan to trim the shared library ``data`` after ``changes`` of its bundles; none when there is no page to gain.
 
-    Raises `NotTrimmableError` for programs and object files, when a symbol, not an address, tells where a bundle is,
-    and when there is no program header for what follows the bundles; another `InputError` for damaged files.
+    Raises `NotTrimmableError` for programs and object files, when a symbol, not an address, tells a wrapper where its
+    bundle is, when a symbol or a relocation tells an address inside of one, and when no program header is left for what
+    follows the bundles; another `InputError` for damaged files.
     """
     library = _read_library(data, name)
     moves = _pack(library, tuple(library.fat.iter_bundles(data)), changes)
@@ -142,7 +146,9 @@ def _read_library(data: memoryview, name: str) -> _Library:
     holder = next((s for s in load_segments(segments) if s.offset <= start and stop <= s.end), None)
     if holder is None:
         raise NotTrimmableError(Place(name), ".hip_fatbin in no loaded segment", expected="it in one")
-    library = _Library(fat, header, segments, read_section_table(source, header), holder)
+    sections = read_section_table(source, header)
+    addresses = tuple(iter_addresses(source, header, segments, sections, fat.section))
+    library = _Library(fat, header, segments, sections, holder, addresses)
     _require_apart(library)
     return library
 
@@ -211,14 +217,44 @@ def _contents(library: _Library, layout: _Layout, old_size: int) -> Iterator[Rep
 
 
 def _pointers(library: _Library, layout: _Layout, data: memoryview) -> Iterator[Replacement]:
-    """Give the new addresses of bundles, wherever relocations or wrappers tell them."""
-    to_address = library.fat.section.address - library.start
-    addresses = {move.old + to_address: move.new + to_address for move in layout.moves}
+    """Give the new addresses of bundles, wherever wrappers, relocations or symbols tell them."""
+    moved = _moved_addresses(library, layout)
+    edits = {
+        pointer.stored_at: new
+        for pointer in library.addresses
+        if pointer.stored_at is not None and (new := moved.new(pointer.target)) != pointer.target
+    }
     for wrapper in library.fat.wrappers:
-        new = addresses[wrapper.pointer.target]
-        if new != wrapper.pointer.target:
-            for place in _places(library.fat.name, wrapper, data):
-                yield Replacement.of(layout.offset(place), _ADDRESS.pack(new))
+        if (new := moved.new(wrapper.pointer.target)) != wrapper.pointer.target:
+            edits.update(dict.fromkeys(_places(library.fat.name, wrapper, data), new))
+    for place, new in edits.items():
+        yield Replacement.of(layout.offset(place), _ADDRESS.pack(new))
+
+
+class _Addresses(msgspec.Struct, frozen=True):
+    """Where bundles are loaded, before and after, and from which address on nothing else stays."""
+
+    name: str
+    moves: dict[int, int]
+    stays: int
+    to_offset: int
+
+    def new(self, old: int) -> int:
+        """Return the address of what was at ``old``; raises `NotTrimmableError` where that is gone."""
+        if old not in self.moves and old >= self.stays:
+            raise NotTrimmableError(
+                Place(self.name, old + self.to_offset),
+                "a symbol or a relocation tells an address among the device code",
+                expected="addresses of bundles alone",
+            )
+        return self.moves.get(old, old)
+
+
+def _moved_addresses(library: _Library, layout: _Layout) -> _Addresses:
+    by = library.fat.section.address - library.start
+    moves = {move.old + by: move.new + by for move in layout.moves}
+    stays = min([layout.section_stop + by, *(old for old, new in moves.items() if old != new)])
+    return _Addresses(library.fat.name, moves, stays, -by)
 
 
 def _places(name: str, wrapper: Wrapper, data: memoryview) -> Iterator[int]:

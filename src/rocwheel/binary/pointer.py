@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.elf_header import EM_AARCH64, EM_X86_64, ET_REL, Header
-from rocwheel.binary.elf_sections import SHT_NOBITS, SHT_RELA, Section
+from rocwheel.binary.elf_header import EM_AARCH64, EM_X86_64, ET_REL, Header, Segment, find_offset
+from rocwheel.binary.elf_sections import SHT_DYNSYM, SHT_NOBITS, SHT_RELA, SHT_RELR, SHT_SYMTAB, Section
 from rocwheel.binary.elf_symbols import SYMBOL_LAYOUT
 
 if TYPE_CHECKING:
@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.elf_bytes import ElfBytes
 
-__all__ = ["Pointer", "resolve_pointers"]
+__all__ = ["Pointer", "iter_addresses", "resolve_pointers"]
 
 _RELA: Final = Struct("<QQq")
 _POINTER: Final = Struct("<Q")
 _ADDEND_AT = 16
+_SYMBOL_VALUE_AT = 8
+_RELR_SPAN = 63
+"""How many words a bitmap of a RELR table is about."""
 _ABSOLUTE = {EM_X86_64: 1, EM_AARCH64: 257}
 _RELATIVE = {EM_X86_64: 8, EM_AARCH64: 1027}
 
@@ -81,3 +84,60 @@ def _symbol_value(source: ElfBytes, symbols: Section | None, index: int) -> int:
         return 0
     value: int = source.unpack(SYMBOL_LAYOUT, symbols.offset + index * SYMBOL_LAYOUT.size, "a symbol")[4]
     return value
+
+
+def iter_addresses(
+    source: ElfBytes, header: Header, segments: Sequence[Segment], sections: Sequence[Section], target: Section
+) -> Iterator[Pointer]:
+    """Give every address in ``target`` that a shared library tells: in symbols, and wherever the loader relocates one.
+
+    Those in instructions, which count from where they stand, aren't seen. Raises `ElfError` for damaged tables.
+    """
+    index = sections.index(target)
+    for table in sections:
+        if table.type in {SHT_SYMTAB, SHT_DYNSYM}:
+            yield from _symbols_in(source, table, index)
+        elif table.type == SHT_RELA:
+            yield from _addends_in(source, header, segments, table, target)
+        elif table.type == SHT_RELR:
+            for address in _iter_relr(source, table):
+                position, _ = find_offset(source, segments, address, "a relocated pointer")
+                yield from _if_in(target, _read_in_place(source, position))
+
+
+def _if_in(target: Section, pointer: Pointer) -> tuple[Pointer, ...]:
+    return (pointer,) if target.address <= pointer.target < target.address + target.size else ()
+
+
+def _symbols_in(source: ElfBytes, table: Section, index: int) -> Iterator[Pointer]:
+    usable = table.size - table.size % SYMBOL_LAYOUT.size
+    rows = SYMBOL_LAYOUT.iter_unpack(source.read(table.offset, usable, "the symbols"))
+    for number, (_, _, _, section, value, _) in enumerate(rows):
+        if section == index:
+            yield Pointer(value, table.offset + number * SYMBOL_LAYOUT.size + _SYMBOL_VALUE_AT)
+
+
+def _addends_in(
+    source: ElfBytes, header: Header, segments: Sequence[Segment], table: Section, target: Section
+) -> Iterator[Pointer]:
+    """Give the addends of relocations, and what stands in their place where a linker wrote the same there."""
+    relative = _RELATIVE.get(header.machine)
+    for position, address, info, addend in _iter_relocations(source, table):
+        if info & 0xFFFFFFFF == relative and (found := _if_in(target, Pointer(addend, position + _ADDEND_AT))):
+            yield from found
+            in_place = _read_in_place(source, find_offset(source, segments, address, "a relocated pointer")[0])
+            if in_place.target == addend:
+                yield in_place
+
+
+def _iter_relr(source: ElfBytes, table: Section) -> Iterator[int]:
+    """Give the addresses of the pointers that a RELR table covers: an even word is one, an odd one a map of more."""
+    usable = table.size - table.size % _POINTER.size
+    base = 0
+    for (word,) in _POINTER.iter_unpack(source.read(table.offset, usable, "the relocations")):
+        if word & 1:
+            yield from (base + bit * _POINTER.size for bit in range(_RELR_SPAN) if word >> (bit + 1) & 1)
+            base += _RELR_SPAN * _POINTER.size
+        else:
+            yield word
+            base = word + _POINTER.size
