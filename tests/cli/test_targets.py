@@ -487,6 +487,46 @@ def test_runs_on_names_files_without_device_code(run: Run, tmp_path: Path) -> No
     )
 
 
+def test_runs_on_passes_over_kernel_files_of_folders_that_are_named_for_other_targets(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "gfx1100/library"
+    folder.mkdir(parents=True)
+    for target in ("gfx906", "gfx90a-xnack+", "gfx90a-xnack-", "gfx1030"):
+        (folder / f"Kernels_{target}.co").write_bytes(_bundle(target.replace("-", ":", 1)))
+    (folder / "libblas.gfx1030.so.hipfb").write_bytes(_bundle("gfx90a", "gfx906"))
+    assert run("runs-on", "gfx906", folder) == (
+        0,
+        (
+            f"{folder}/Kernels_gfx906.co: gfx906 on a stock runtime: uses gfx906 in 1 bundle "
+            "(the same processor with the same features)\n"
+            f"{folder}/Kernels_gfx906.co: gfx906 on an extended runtime: uses gfx906 in 1 bundle "
+            "(the same processor with the same features)\n"
+            f"{folder}/libblas.gfx1030.so.hipfb: gfx906 on a stock runtime: uses gfx906 in 1 bundle "
+            "(the same processor with the same features)\n"
+            f"{folder}/libblas.gfx1030.so.hipfb: gfx906 on an extended runtime: uses gfx906 in 1 bundle "
+            "(the same processor with the same features)\n"
+            "passed over, as named for other targets: 3 files\n"
+        ),
+        "",
+    )
+    finished = run("runs-on", "gfx90a", folder, "--json")
+    assert finished.status == 0
+    assert json.loads(finished.stdout)["for_others"] == [
+        f"{folder}/Kernels_gfx1030.co",
+        f"{folder}/Kernels_gfx906.co",
+    ]
+    named = folder / "Kernels_gfx1030.co"
+    assert run("runs-on", "gfx906", named).status == 1
+    (folder / "libblas.gfx1030.so.hipfb").unlink()
+    message = f"error: {folder}: all device code is in files named for other GPUs than gfx942\n"
+    assert run("runs-on", "gfx942", folder) == (2, "", message)
+
+
+def test_runs_on_refuses_wheels(run: Run, tmp_path: Path) -> None:
+    wheel = _wheel(tmp_path, "blas", "gfx906")
+    remedy = "Unpack it, and give the folder: python -m zipfile -e WHEEL FOLDER"
+    assert run("runs-on", "gfx906", wheel) == (2, "", f"error: {wheel}: is a wheel, not a binary. {remedy}\n")
+
+
 def test_runs_on_refuses_a_damaged_file(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.hipfb"
     path.write_bytes(_bundle("gfx906")[:50])

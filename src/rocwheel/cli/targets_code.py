@@ -16,7 +16,7 @@ from rocwheel.targets.coherence import Carrier, CoherenceReport, check_coherence
 from rocwheel.targets.compatibility import Runtime, covers
 from rocwheel.targets.detection import native_targets
 from rocwheel.targets.errors import convert_all, raise_all
-from rocwheel.targets.runs_on import FileVerdict, judge_files
+from rocwheel.targets.runs_on import FileVerdict, is_named_for_others, judge_files
 from rocwheel.targets.target_set import TargetSet, parse_target_set
 from rocwheel.targets.wheels import WheelFacts, carriers_of
 
@@ -120,25 +120,45 @@ def runs_on(
 ) -> None:
     """Tell which code object of each binary a GPU would use, and why, by stock and extended runtimes' rules.
 
-    Where that depends on a feature that GPU leaves open, each setting is judged.
-    Exits with 1 when a stock runtime finds nothing to run somewhere.
+    Where that depends on a feature that GPU leaves open, each setting is judged. In folders, kernel files that are
+    named for other targets are passed over. Exits with 1 when a stock runtime finds nothing to run somewhere.
     Example: rocwheel targets runs-on gfx1031 lib/librocsparse.so.1
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    files = _expand(paths, "*")
-    verdicts = judge_files(files, read_targets([gpu]))
-    judged = {verdict.path for verdict in verdicts}
+    _refuse_wheels(paths)
+    found = judge_files(_expand(paths, "*"), read_targets([gpu]))
+    judged = {verdict.path for verdict in found}
     without_code = [str(path) for path in paths if path.is_file() and str(path) not in judged]
-    if not verdicts:
+    if not found:
         raise InputError(", ".join(map(str, paths)), "no device code", expected="a fat binary or a file of bundles")
+    verdicts = [verdict for verdict in found if not is_named_for_others(_relative(verdict.path, paths), verdict.gpu)]
+    for_others = sorted(judged - {verdict.path for verdict in verdicts})
+    if not verdicts:
+        raise InputError(", ".join(map(str, paths)), f"all device code is in files named for other GPUs than {gpu}")
     if as_json:
         rows = [_verdict_json(verdict) for verdict in verdicts]
-        print_json("runs-on", 1, {"verdicts": rows, "without_code": without_code})
+        print_json("runs-on", 1, {"verdicts": rows, "without_code": without_code, "for_others": for_others})
     lines = [line for verdict in verdicts for line in _verdict_lines(verdict, quiet=quiet)]
     lines += [] if quiet else [f"{path}: no device code" for path in without_code]
+    if for_others and not quiet:
+        lines.append(f"passed over, as named for other targets: {len(for_others)} file{'s' * (len(for_others) > 1)}")
     for line in [] if as_json else lines:
         typer.echo(line)
     raise typer.Exit(0 if all(verdict.runs for verdict in verdicts if verdict.runtime is Runtime.STOCK) else 1)
+
+
+def _refuse_wheels(paths: list[Path]) -> None:
+    wheels = [path for path in paths if path.suffix == ".whl"]
+    remedy = "Unpack it, and give the folder: python -m zipfile -e WHEEL FOLDER"
+    raise_all("binaries", [InputError(p, "is a wheel, not a binary", remedy=remedy) for p in wheels])
+
+
+def _relative(path: str, paths: list[Path]) -> str:
+    """Return a file's path below the folder it was found in; empty for one that was named, which is always judged."""
+    if Path(path) in paths:
+        return ""
+    folder = next(folder for folder in paths if Path(path).is_relative_to(folder))
+    return Path(path).relative_to(folder).as_posix()
 
 
 def _verdict_json(verdict: FileVerdict) -> dict[str, Any]:

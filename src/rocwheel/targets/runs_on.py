@@ -12,6 +12,7 @@ from rocwheel.binary.target_id import TargetId
 from rocwheel.files import FileRange
 from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit, settings_of
 from rocwheel.targets.errors import convert_all
+from rocwheel.targets.named_files import is_kernel_file, targets_in_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.device_code import DeviceCode
 
-__all__ = ["FileVerdict", "Use", "judge_file", "judge_files", "judge_targets"]
+__all__ = ["FileVerdict", "Use", "is_named_for_others", "judge_file", "judge_files", "judge_targets"]
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -73,6 +74,15 @@ def judge_files(paths: Iterable[Path], agents: Iterable[TargetId]) -> list[FileV
     gpus = tuple(agents)
     groups = convert_all("binaries", lambda path: [v for gpu in gpus for v in judge_file(path, gpu)], paths)
     return [verdict for verdicts in groups for verdict in verdicts]
+
+
+def is_named_for_others(path: str, gpu: TargetId) -> bool:
+    """Tell whether a kernel library would not open a file for ``gpu``, as its path names other targets.
+
+    ``path`` is relative to a folder of the library's files: names above that say nothing.
+    """
+    named = targets_in_path(path) if is_kernel_file(path) else ()
+    return bool(named) and all(fit(target, gpu) is Fit.NONE for target in named)
 
 
 def judge_targets(bundles: Iterable[Sequence[TargetId]], agent: TargetId, runtime: Runtime) -> tuple[Use, ...]:
