@@ -523,6 +523,21 @@ def test_versions_of_one_side_alone_do_not_keep_symbols_apart(definitions: tuple
     assert [finding.rule for finding in find(audited)] == ["symbol-collision"]
 
 
+def test_a_library_at_the_top_of_site_packages_has_a_place_as_any_other() -> None:
+    files = [library("demo/_ext.so", "libfoo.so.1"), library("libfoo.so.1")]
+    (found,) = find(tree((package(), files)), select=("unreachable-library",))
+    assert (found.found.partition(",")[2], found.remedy.partition(" to ")[0]) == (
+        " which is in the top folder, where its run path doesn't lead: only LD_LIBRARY_PATH or an earlier load would "
+        "help",
+        "Add $ORIGIN/..",
+    )
+
+
+def test_an_entry_that_leads_to_the_top_of_site_packages_leads_somewhere() -> None:
+    files = [library("demo/_ext.so", "libfoo.so.1", runpath="$ORIGIN/.."), library("libfoo.so.1")]
+    assert find(tree((package(), files)), ignore=("tag-*",)) == []
+
+
 def test_the_sdk_is_taken_to_be_where_its_packages_put_it() -> None:
     owner = package(requires=("rocm-sdk-core", "rocm-sdk-libraries"))
     entries = f"{TO_CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"

@@ -27,8 +27,11 @@ PLACES = LibraryPlaces(
         ("_rocm_sdk_core/lib", "_rocm_sdk_core/bin", "$ORIGIN/../lib"),
         ("_rocm_sdk_core/lib", "_rocm_sdk_libraries/lib", "$ORIGIN/../../_rocm_sdk_core/lib"),
         ("_rocm_sdk_core/lib/llvm/lib", "_rocm_sdk_core/lib", "$ORIGIN/llvm/lib"),
+        ("_rocm_sdk_core/lib", "", "$ORIGIN/_rocm_sdk_core/lib"),
+        ("", "demo", "$ORIGIN/.."),
+        ("", "", "$ORIGIN"),
     ],
-    ids=["own folder", "sibling folder", "sibling package", "below"],
+    ids=["own folder", "sibling folder", "sibling package", "below", "from the root", "to the root", "at the root"],
 )
 def test_a_place_is_spelled_relative_to_the_file(folder: str, origin: str, expected: str) -> None:
     assert origin_relative(folder, origin) == expected

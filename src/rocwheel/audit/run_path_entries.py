@@ -31,8 +31,12 @@ def expand_entry(entry: str, origin: str) -> str:
 
 
 def resolve_entry(entry: str, folder: str) -> str | None:
-    """Return the folder an entry leads to, both relative to site-packages; none unless it starts with ``$ORIGIN``."""
+    """Return the folder an entry leads to, both relative to site-packages; none unless it starts with ``$ORIGIN``.
+
+    Site-packages itself is an empty text, as for files that stand there.
+    """
     match = _ORIGIN_FIRST.match(entry)
     if match is None:
         return None
-    return posixpath.normpath(posixpath.join(folder, entry[match.end() :].lstrip("/")))
+    place = posixpath.normpath(posixpath.join(folder, entry[match.end() :].lstrip("/")))
+    return "" if place == "." else place

@@ -37,7 +37,7 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
 
 def origin_relative(folder: str, origin: str) -> str:
     """Spell a folder as a run path entry of a file in ``origin``; both relative to site-packages."""
-    relative = posixpath.relpath(folder, origin)
+    relative = posixpath.relpath(folder or ".", origin or ".")
     return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
 
 

@@ -91,7 +91,8 @@ def _unreachable(subject: Subject) -> Iterator[Evidence]:
 
 def _out_of_reach(miss: _Miss, folders: list[str], *, is_prefix: bool) -> Evidence:
     luck = _luck(miss.file) or ": only LD_LIBRARY_PATH or an earlier load would help"
-    found = f"{miss.words} is in {', '.join(folders)}, where its run path doesn't lead{luck}"
+    places = ", ".join(folder or "the top folder" for folder in folders)
+    found = f"{miss.words} is in {places}, where its run path doesn't lead{luck}"
     mender = "have rocwheel build set it" if is_prefix else "run rocwheel repair"
     whose = "its" if miss.file is miss.user else f"the other's ({miss.file.name})"
     remedy = f"Add {origin_relative(folders[0], miss.file.folder)} to {whose} run path when linking, or {mender}."
