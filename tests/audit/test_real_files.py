@@ -137,6 +137,10 @@ CASES: dict[str, Case] = {
     "tag-mismatch": Case(
         (Pack(finish=lambda path: path.rename(path.with_name("demo-1.0-py3-none-linux_x86_64.whl"))),), (Pack(),)
     ),
+    "musl-unchecked": Case(
+        (Pack((Lib("demo/a.so", ("libc.musl-x86_64.so.1",)),), tag="py3-none-musllinux_1_2_x86_64"),),
+        (Pack((Lib("demo/a.so", ("libc.so.6",)),)),),
+    ),
     "executable-stack": one(
         Lib("demo/a.so", options=("-Wl,-z,execstack",)), Lib("demo/a.so", options=("-Wl,-z,noexecstack",))
     ),

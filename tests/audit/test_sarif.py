@@ -41,10 +41,10 @@ def test_every_rule_is_described() -> None:
 
 def test_places_are_uris() -> None:
     audited = tree((package(), [library("demo/a.so", runpath="lib")]))
-    owner = msgspec.structs.replace(audited.distributions[0], source="my dist/a#1.whl")
+    owner = msgspec.structs.replace(audited.distributions[0], source="my dist/a#1-1.0-py3-none-any.whl")
     files = tuple(msgspec.structs.replace(f, distribution=owner.source, source=f"{owner.source}!{f.path}")
                   for f in audited.files)  # fmt: skip
     (result,) = sarif(Tree((owner,), files), select=("run-path-relative",))["runs"][0]["results"]
     (location,) = result["locations"]
-    assert location["physicalLocation"]["artifactLocation"]["uri"] == "my%20dist/a%231.whl"
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "my%20dist/a%231-1.0-py3-none-any.whl"
     assert location["logicalLocations"] == [{"fullyQualifiedName": "demo/a.so", "kind": "member"}]

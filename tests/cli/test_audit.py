@@ -84,6 +84,9 @@ def test_machines_get_every_finding(run: Run, wheel: Path) -> None:
             "file": f"{wheel}!demo/a.so",
             "found": FOUND,
             "remedy": "Link with the list that 'rocwheel runpath for' prints, or run rocwheel repair.",
+            "distribution": "demo",
+            "path": "demo/a.so",
+            "fingerprint": "f643f4e4cfe425bdf9f9b81f43ad66bf",
         }
     ]
 
@@ -154,7 +157,7 @@ def test_a_baseline_to_update_has_to_be_named(run: Run, wheel: Path) -> None:
         ("{}", "no baseline (Object missing required field `schema`). --update-baseline makes a new one."),
         (
             '{"schema": "other/1", "findings": []}',
-            "a baseline of schema 'other/1'; expected rocwheel.audit-baseline/1",
+            "a baseline of schema 'other/1'; expected rocwheel.audit-baseline/2. --update-baseline makes a new one.",
         ),
     ],
     ids=["absent", "another file", "another schema"],
@@ -194,6 +197,15 @@ def test_a_pattern_for_files_that_fits_no_rule_is_refused(run: Run, wheel: Path,
     finished = run("audit", wheel)
     assert finished.status == 2
     assert finished.stderr.startswith("error: audit rules: 'runpath-*' fits no rule; expected one of")
+
+
+@pytest.mark.parametrize("setting", ["dlopen", "loaded-by", "per-file-ignore"])
+def test_a_pattern_of_paths_that_fits_no_file_is_told(run: Run, wheel: Path, tmp_path: Path, setting: str) -> None:
+    table = '"dmo/*" = ["run-path-relative"]\n"demo/*" = ["run-path-relative"]\n'
+    (tmp_path / "pyproject.toml").write_text(f"[tool.rocwheel.audit.{setting}]\n{table}")
+    finished = run("audit", wheel)
+    assert finished.stderr == f"warning: the setting {setting} 'dmo/*' fits no file\n"
+    assert json.loads(run("audit", wheel, "--json").stdout)["idle_patterns"] == [f"{setting} 'dmo/*'"]
 
 
 def test_a_recipe_may_say_what_is_opened_by_name(run: Run, wheel: Path, tmp_path: Path) -> None:

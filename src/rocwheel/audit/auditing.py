@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.audit.finding import Finding, Rule, Severity
+from rocwheel.audit.environments import split_environments
+from rocwheel.audit.finding import Finding, Severity, fingerprint
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.subject import Subject
 from rocwheel.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Iterator
 
     from rocwheel.audit.configuration import Configuration
-    from rocwheel.audit.tree import Tree
+    from rocwheel.audit.finding import Evidence, Rule
+    from rocwheel.audit.tree import Distribution, Tree
 
 __all__ = ["AuditReport", "audit"]
 
@@ -23,7 +25,10 @@ _ORDER = {severity: index for index, severity in enumerate(Severity)}
 
 
 class AuditReport(msgspec.Struct, frozen=True):
-    """The outcome of an audit; ``known`` counts the findings that the baseline holds."""
+    """The outcome of an audit; ``known`` counts the findings that the baseline holds.
+
+    ``idle_patterns`` are those of paths in the settings that fit no file, each with its setting.
+    """
 
     files: int
     libraries: int
@@ -31,6 +36,7 @@ class AuditReport(msgspec.Struct, frozen=True):
     rules: tuple[str, ...]
     findings: tuple[Finding, ...]
     known: int = 0
+    idle_patterns: tuple[str, ...] = ()
 
     @property
     def errors(self) -> int:
@@ -41,28 +47,53 @@ class AuditReport(msgspec.Struct, frozen=True):
 def audit(tree: Tree, configuration: Configuration, baseline: Collection[str] = ()) -> AuditReport:
     """Check ``tree``; findings whose fingerprint is in ``baseline`` are counted as known.
 
+    Wheels of one distribution for several Pythons are checked in environments of their own.
     Raises `InputError` for patterns in ``select``, ``ignore`` and ``per-file-ignore`` that fit no rule.
     """
     _check_patterns(configuration)
     rules = [rule for rule in ALL_RULES if configuration.is_checked(rule.name)]
-    subject = Subject(tree, configuration)
-    found = [finding for rule in rules for finding in _breaches(rule, subject)]
+    subjects = (Subject(environment, configuration) for environment in split_environments(tree))
+    found = dict.fromkeys(finding for subject in subjects for finding in _breaches(rules, subject))
     fresh = sorted(
         (finding for finding in found if finding.fingerprint not in baseline),
         key=lambda finding: (_ORDER[finding.severity], finding.rule, finding.file, finding.found),
     )
     labels = tuple(owner.label for owner in tree.audited_distributions if owner.label)
-    names = tuple(rule.name for rule in rules)
-    return AuditReport(len(tree.audited), len(tree.loadable), labels, names, tuple(fresh), len(found) - len(fresh))
+    return AuditReport(
+        len(tree.audited),
+        len(tree.loadable),
+        labels,
+        tuple(rule.name for rule in rules),
+        tuple(fresh),
+        len(found) - len(fresh),
+        configuration.idle_patterns({*(file.path for file in tree.files), *labels}),
+    )
 
 
-def _breaches(rule: Rule, subject: Subject) -> list[Finding]:
-    places = {file.source: file.path for file in subject.tree.audited}
-    return [
-        Finding(rule.name, rule.severity, evidence.file, evidence.found, evidence.remedy or rule.remedy)
-        for evidence in rule.check(subject)
-        if not subject.configuration.is_ignored_at(rule.name, places.get(evidence.file, evidence.file))
-    ]
+def _breaches(rules: Iterable[Rule], subject: Subject) -> Iterator[Finding]:
+    files = {file.source: file for file in subject.tree.files}
+    owners = {name: owner for owner in subject.tree.distributions for name in (owner.label, owner.source)}
+    for rule in rules:
+        for evidence in rule.check(subject):
+            file = files.get(evidence.file)
+            owner = subject.tree.owners.get(file.distribution) if file else owners.get(evidence.file)
+            if not subject.configuration.is_ignored_at(rule.name, file.path if file else evidence.file):
+                yield _finding(rule, evidence, file.path if file else "", owner, subject.tree)
+
+
+def _finding(rule: Rule, evidence: Evidence, path: str, owner: Distribution | None, tree: Tree) -> Finding:
+    name = owner.name if owner else ""
+    lasting = fingerprint(rule.name, name, _unversioned(path, tree), _unversioned(evidence.found, tree))
+    remedy = evidence.remedy or rule.remedy
+    return Finding(rule.name, rule.severity, evidence.file, evidence.found, remedy, name, path, lasting)
+
+
+def _unversioned(text: str, tree: Tree) -> str:
+    """Return a text that names wheels and metadata folders by their distributions alone."""
+    for owner in tree.distributions:
+        if owner.dist_info:
+            text = text.replace(owner.label, owner.name).replace(owner.dist_info, f"{owner.name}.dist-info")
+    return text
 
 
 def _check_patterns(configuration: Configuration) -> None:

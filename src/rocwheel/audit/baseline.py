@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["read_baseline", "write_baseline"]
 
-_SCHEMA = "rocwheel.audit-baseline/1"
+_SCHEMA = "rocwheel.audit-baseline/2"
+_RENEW = "--update-baseline makes a new one."
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -38,9 +39,9 @@ def read_baseline(path: Path) -> frozenset[str]:
     except OSError as e:
         raise InputError(path, f"cannot be read ({e.strerror})", remedy="--update-baseline makes one.") from e
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
-        raise InputError(path, f"no baseline ({e})", remedy="--update-baseline makes a new one.") from e
+        raise InputError(path, f"no baseline ({e})", remedy=_RENEW) from e
     if baseline.schema != _SCHEMA:
-        raise InputError(path, f"a baseline of schema {baseline.schema!r}", expected=_SCHEMA)
+        raise InputError(path, f"a baseline of schema {baseline.schema!r}", expected=_SCHEMA, remedy=_RENEW)
     return frozenset(known.fingerprint for known in baseline.findings)
 
 

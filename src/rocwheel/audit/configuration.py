@@ -11,7 +11,7 @@ from rocwheel.audit.hwcaps import CpuLevel
 from rocwheel.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
 __all__ = ["Configuration", "load_configuration"]
@@ -34,7 +34,7 @@ class Configuration(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     """Pattern of paths in site-packages to what is loaded before those files, with its symbols for all: paths there or
     SONAMEs, as patterns."""
     expect_runpath: str | None = None
-    """The run path that every shared library and program has to have, to the letter."""
+    """The run path that every shared library has to have, to the letter; programs may have others."""
     expect_tag: Literal["rpath", "runpath"] | None = None
     """The kind of run path that every file has to have."""
     cpu_level: CpuLevel = "x86-64"
@@ -51,6 +51,16 @@ class Configuration(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     def loaders_of(self, path: str) -> tuple[str, ...]:
         """Return what is loaded before the file at a path in site-packages, and has symbols for it."""
         return _named(self.loaded_by, path)
+
+    def idle_patterns(self, paths: Collection[str]) -> tuple[str, ...]:
+        """Return the patterns of paths that fit none of ``paths``, each with the setting that it is in."""
+        tables = {"dlopen": self.dlopen, "loaded-by": self.loaded_by, "per-file-ignore": self.per_file_ignore}
+        return tuple(
+            f"{setting} {pattern!r}"
+            for setting, table in tables.items()
+            for pattern in table
+            if not any(fnmatchcase(path, pattern) for path in paths)
+        )
 
     def is_checked(self, rule: str) -> bool:
         """Tell whether a rule is selected and not ignored."""

@@ -12,7 +12,7 @@ import msgspec
 if TYPE_CHECKING:
     from rocwheel.audit.subject import Subject
 
-__all__ = ["Evidence", "Finding", "Rule", "Severity"]
+__all__ = ["Evidence", "Finding", "Rule", "Severity", "fingerprint"]
 
 
 class Severity(str, enum.Enum):
@@ -50,9 +50,14 @@ class Finding(msgspec.Struct, frozen=True):
     """Wheel and member (``a.whl!b/c.so``), a path, or a distribution's label."""
     found: str
     remedy: str
+    distribution: str = ""
+    """The name of the distribution; empty for a file that none owns."""
+    path: str = ""
+    """The file's path in site-packages; empty for a distribution as a whole."""
+    fingerprint: str = ""
+    """What stays the same from run to run, from machine to machine and from version to version (`fingerprint`)."""
 
-    @property
-    def fingerprint(self) -> str:
-        """What stays the same from run to run and from machine to machine: rule, place inside the package, evidence."""
-        place = self.file.rpartition("/")[2] if "!" not in self.file else self.file.partition("!")[2]
-        return hashlib.sha256("\0".join([self.rule, place, self.found]).encode()).hexdigest()[:32]
+
+def fingerprint(rule: str, distribution: str, path: str, found: str) -> str:
+    """Return 32 hexadecimal digits for a breach: what is given here must hold no version and no place on a disk."""
+    return hashlib.sha256("\0".join([rule, distribution, path, found]).encode()).hexdigest()[:32]

@@ -51,5 +51,5 @@ def _result(finding: Finding, index: int) -> dict[str, Any]:
         "level": finding.severity.value,
         "message": {"text": f"{member or archive} {finding.found}. {finding.remedy}"},
         "locations": [{"physicalLocation": {"artifactLocation": {"uri": quote(archive)}}, "logicalLocations": logical}],
-        "partialFingerprints": {"rocwheel/1": finding.fingerprint},
+        "partialFingerprints": {"rocwheel/2": finding.fingerprint},
     }

@@ -86,8 +86,12 @@ class Subject:
 
     @cached_property
     def processes(self) -> tuple[Process, ...]:
-        """One process for each audited file that the loader loads, with what the recipe says it opens by name."""
-        return tuple(self.start(file) for file in self.tree.loadable)
+        """One process for each audited file that the loader loads, with what the recipe says it opens by name.
+
+        None for the files of wheels for musl, whose loader is another one.
+        """
+        other = {owner.source for owner in self.tree.distributions if owner.is_for_musl}
+        return tuple(self.start(file) for file in self.tree.loadable if file.distribution not in other)
 
     def start(self, file: InstalledFile) -> Process:
         """Load one file into an empty process."""

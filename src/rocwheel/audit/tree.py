@@ -51,6 +51,19 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
         """How findings name it: the wheel's file name, or the distribution's."""
         return self.source.rpartition("/")[2] if self.is_wheel else self.name
 
+    @property
+    def name_tags(self) -> tuple[str, str, str]:
+        """The tags for Python, ABI and platform in a wheel's file name, each maybe several with dots between."""
+        if not self.is_wheel:
+            return ("", "", "")
+        _, python, abi, platform = self.label.removesuffix(".whl").rsplit("-", 3)
+        return python, abi, platform
+
+    @property
+    def is_for_musl(self) -> bool:
+        """Whether a wheel is for systems with musl alone, whose loader is another one."""
+        return self.is_wheel and all(tag.startswith("musllinux_") for tag in self.name_tags[2].split("."))
+
 
 class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
     """One file; ``path`` is relative to site-packages."""

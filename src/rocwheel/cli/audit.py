@@ -23,7 +23,16 @@ from rocwheel.audit.reading import read_tree
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.sarif import to_sarif
 from rocwheel.cli._app import app
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, print_table, results, setup_logging
+from rocwheel.cli.output import (
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    print_json,
+    print_table,
+    report_warning,
+    results,
+    setup_logging,
+)
 from rocwheel.files import atomic_file
 
 __all__ = ["audit_"]
@@ -82,6 +91,8 @@ def audit_(
         raise typer.BadParameter(message)
     known = read_baseline(known_file) if known_file and not update_baseline else frozenset()
     report = audit(read_tree(paths, beside or ()), configuration, known)
+    for pattern in report.idle_patterns:
+        report_warning(f"the setting {pattern} fits no file")
     if update_baseline and known_file:
         write_baseline(known_file, report.findings)
     if sarif:

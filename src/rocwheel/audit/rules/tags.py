@@ -92,10 +92,16 @@ def _tag_lines(subject: Subject) -> Iterator[Evidence]:
     for owner in subject.tree.audited_distributions:
         if not owner.is_wheel or not owner.tags:
             continue
-        python, abi, platform = owner.label.removesuffix(".whl").split("-")[-3:]
+        python, abi, platform = owner.name_tags
         named = {f"{p}-{a}-{f}" for p in python.split(".") for a in abi.split(".") for f in platform.split(".")}
         if named != set(owner.tags):
             yield Evidence(owner.label, f"WHEEL says {', '.join(owner.tags)}")
+
+
+def _musl(subject: Subject) -> Iterator[Evidence]:
+    for owner, files in _wheels(subject):
+        if owner.is_for_musl and any(file.is_loadable for file in files):
+            yield Evidence(owner.label, "is for musl: whether its libraries find each other is not checked")
 
 
 _TAG = "Tag it as 'rocwheel repair' does, by its files."
@@ -113,4 +119,11 @@ RULES = (
     ),
     Rule("wrong-machine", Severity.ERROR, "All machine code is for the machine that the tag names.", _TAG, _machines),
     Rule("tag-mismatch", Severity.ERROR, "WHEEL and the file name carry the same tags.", _TAG, _tag_lines),
+    Rule(
+        "musl-unchecked",
+        Severity.NOTE,
+        "A wheel with machine code is for glibc, whose loader the audit models.",
+        "Import it on a system with musl.",
+        _musl,
+    ),
 )
