@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from rocwheel.cli import main
+from rocwheel.distributions.inspection import FileFacts, inspect_paths
 
 FIXTURES = Path(__file__).parents[1] / "binary" / "fixtures"
 LIBRARY = FIXTURES / "v22/libtwo.plain.so"
@@ -247,6 +248,59 @@ def test_damaged_member_is_one_error_and_other_files_are_told(
     assert status == 2
     assert err.startswith(f"error: {wheel}{message}")
     assert f"{LIBRARY}: 46.6 kB" in out
+
+
+def _deflated_wheel(folder: Path) -> Path:
+    wheel = folder / "x-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(LIBRARY, "x/libtwo.so")
+    return wheel
+
+
+def test_member_that_finds_no_room_to_be_unpacked_is_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    wheel = _deflated_wheel(tmp_path)
+    monkeypatch.setattr("rocwheel.distributions.zip_reader.os.write", full)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    found = f"its {LIBRARY.stat().st_size} bytes can't be unpacked into {tmp_path} (No space left on device)"
+    remedy = "Make room there, or name another folder with TMPDIR."
+    assert run(wheel) == (1, "", f"error: {wheel}!x/libtwo.so: {found}. {remedy}\n")
+
+
+def test_member_above_the_limit_is_named_and_not_unpacked(tmp_path: Path) -> None:
+    wheel = _deflated_wheel(tmp_path)
+    size = LIBRARY.stat().st_size
+    [facts] = inspect_paths([wheel], limit=size - 1)
+    assert str(facts.error) == (
+        f"{wheel}!x/libtwo.so: {size} bytes when unpacked; expected at most {size - 1}. "
+        "Set a higher limit if you trust the file."
+    )
+    [facts] = inspect_paths([wheel], limit=size)
+    assert facts.error is None
+
+
+def test_limit_lets_a_larger_bundle_be_checked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = []
+
+    def look(_: list[Path], *, deep: bool, limit: int) -> list[FileFacts]:
+        limits.append((deep, limit))
+        return []
+
+    monkeypatch.setattr("rocwheel.cli.inspect.inspect_paths", look)
+    run(LIBRARY, "--deep", "--limit", "6")
+    run(LIBRARY)
+    assert limits == [(True, 6 << 30), (False, 4 << 30)]
+
+
+def test_truncated_wheel_is_told_as_such(run: Run, tmp_path: Path) -> None:
+    wheel = _deflated_wheel(tmp_path)
+    wheel.write_bytes(wheel.read_bytes()[:500])
+    found = "a truncated or damaged archive; expected a whole wheel, with its directory at the end"
+    assert run(wheel) == (2, "", f"error: {wheel}: {found}\n")
 
 
 def test_deflated_members_are_not_held_in_memory(run: Run, tmp_path: Path) -> None:

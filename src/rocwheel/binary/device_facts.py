@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.ar_archive import is_ar_archive, iter_ar_members
+from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT
 from rocwheel.binary.device_code import DeviceCode, read_device_code
 from rocwheel.binary.device_error import Place
 from rocwheel.binary.kernel_metadata import count_kernels
@@ -94,14 +95,16 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
     kernels: int | None
 
 
-def read_device_facts(data: memoryview, *, name: str, deep: bool = False) -> DeviceFacts | None:
+def read_device_facts(
+    data: memoryview, *, name: str, deep: bool = False, limit: int = RAW_SIZE_LIMIT
+) -> DeviceFacts | None:
     """Gather the facts of the file ``name``; none when it has no device code.
 
-    With ``deep``, compressed bundles are decompressed, to check their hashes and to count their kernels.
+    With ``deep``, compressed bundles of up to ``limit`` bytes are decompressed, to check hashes and to count kernels.
     Raises `InputError` for damaged files.
     """
     if is_ar_archive(data):
-        return _read_archive(data, name, deep=deep)
+        return _read_archive(data, name, deep=deep, limit=limit)
     code = read_device_code(data, name=name)
     if code is None:
         return _read_images(data, name)
@@ -109,7 +112,7 @@ def read_device_facts(data: memoryview, *, name: str, deep: bool = False) -> Dev
         target = str(code.code_object.target or "unknown")
         kernels = count_kernels(data, code.code_object, place=Place(name))
         return DeviceFacts(container="code object", entries=(EntryFacts("", target, len(data), len(data), kernels),))
-    return _read_bundles(data, code, deep=deep)
+    return _read_bundles(data, code, deep=deep, limit=limit)
 
 
 def list_device_code(path: Path) -> DeviceFacts:
@@ -125,7 +128,7 @@ def list_device_code(path: Path) -> DeviceFacts:
     return facts
 
 
-def _read_archive(data: memoryview, name: str, *, deep: bool) -> DeviceFacts | None:
+def _read_archive(data: memoryview, name: str, *, deep: bool, limit: int) -> DeviceFacts | None:
     """Gather what all members hold; bundles are numbered through, and placed in the archive."""
     bundles: list[BundleFacts] = []
     entries: list[EntryFacts] = []
@@ -133,7 +136,7 @@ def _read_archive(data: memoryview, name: str, *, deep: bool) -> DeviceFacts | N
     wrappers = 0
     for member in iter_ar_members(data, name=name):
         content = data[member.offset : member.offset + member.size]
-        facts = read_device_facts(content, name=f"{name}({member.name})", deep=deep)
+        facts = read_device_facts(content, name=f"{name}({member.name})", deep=deep, limit=limit)
         if facts is None:
             continue
         for bundle in facts.bundles:
@@ -162,13 +165,13 @@ def _read_images(data: memoryview, name: str) -> DeviceFacts | None:
     return DeviceFacts(container="object file", entries=entries, problems=problems) if entries else None
 
 
-def _read_bundles(data: memoryview, code: DeviceCode, *, deep: bool) -> DeviceFacts:
+def _read_bundles(data: memoryview, code: DeviceCode, *, deep: bool, limit: int) -> DeviceFacts:
     view = code.view(data)
     bundles: list[BundleFacts] = []
     problems: list[str] = []
     for bundle in code.iter_bundles(data, strict=False):
         problems += bundle.find_problems()
-        facts, found = _bundle_facts(view, bundle, deep=deep)
+        facts, found = _bundle_facts(view, bundle, deep=deep, limit=limit)
         bundles.append(facts)
         problems += found
         release_pages(data)
@@ -186,8 +189,8 @@ def _read_bundles(data: memoryview, code: DeviceCode, *, deep: bool) -> DeviceFa
     )
 
 
-def _bundle_facts(view: memoryview, bundle: Bundle, *, deep: bool) -> tuple[BundleFacts, tuple[str, ...]]:
-    payloads = read_payload_facts(view, bundle, deep=deep)
+def _bundle_facts(view: memoryview, bundle: Bundle, *, deep: bool, limit: int) -> tuple[BundleFacts, tuple[str, ...]]:
+    payloads = read_payload_facts(view, bundle, deep=deep, limit=limit)
     entries, hosts = [], []
     for entry, stored, kernels in zip(bundle.plain.entries, payloads.stored, payloads.kernels, strict=True):
         if entry.id.is_host:

@@ -39,9 +39,10 @@ class PayloadFacts(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-def read_payload_facts(view: memoryview, bundle: Bundle, *, deep: bool) -> PayloadFacts:
-    """Look into the payloads of ``bundle``, which is in ``view``; into those of a compressed one only when ``deep``.
+def read_payload_facts(view: memoryview, bundle: Bundle, *, deep: bool, limit: int = RAW_SIZE_LIMIT) -> PayloadFacts:
+    """Look into the payloads of ``bundle``, which is in ``view``.
 
+    Those of a compressed one are read only when ``deep``, and when it decompresses to no more than ``limit`` bytes.
     Raises `InputError` for damaged payloads.
     """
     unknown = (None,) * len(bundle.plain.entries)
@@ -50,8 +51,8 @@ def read_payload_facts(view: memoryview, bundle: Bundle, *, deep: bool) -> Paylo
         return PayloadFacts(tuple(entry.size for entry in bundle.plain.entries), kernels, tuple(problems))
     if not deep:
         return PayloadFacts(unknown, unknown)
-    if bundle.raw_size > RAW_SIZE_LIMIT:
-        found = f"it holds {bundle.raw_size} bytes, which are not read: at most {RAW_SIZE_LIMIT} are"
+    if bundle.raw_size > limit:
+        found = f"it holds {bundle.raw_size} bytes, which are not read: at most {limit} are"
         return PayloadFacts(unknown, unknown, (f"{bundle.place}: {found}",))
     kernels, problems = _look_into(view, bundle)
     return PayloadFacts(_measure(view, bundle, bundle.compressed), kernels, tuple(problems))

@@ -41,6 +41,10 @@ def inspect(
             "--deep", help="Decompress bundles, to check their hashes, count kernels and tell what each target takes."
         ),
     ] = False,
+    limit: Annotated[
+        int,
+        typer.Option(metavar="GIB", min=1, help="The largest packed library or bundle to unpack, in GiB."),
+    ] = 4,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -54,7 +58,7 @@ def inspect(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     files = []
-    for facts in inspect_paths(paths, deep=deep):
+    for facts in inspect_paths(paths, deep=deep, limit=limit << 30):
         files.append(facts)
         if not as_json and not facts.error:
             _print_file(facts, verbose=verbose)

@@ -11,6 +11,7 @@ import msgspec
 
 from rocwheel.binary.ar_archive import is_ar_archive
 from rocwheel.binary.bundle_sequence import is_bundle
+from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT
 from rocwheel.binary.device_facts import DeviceFacts, read_device_facts, summarize_targets
 from rocwheel.binary.elf import ElfKind, is_elf, read_elf
 from rocwheel.distributions.zip_reader import member_head, open_unpacked, read_directory
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from rocwheel.distributions.zip_reader import ZipMember
 
 __all__ = ["ElfFacts", "FileFacts", "file_document", "inspect_paths"]
+
+
+_ZIP_MAGIC = b"PK\3\4"
 
 
 class ElfFacts(msgspec.Struct, frozen=True):
@@ -47,6 +51,13 @@ class FileFacts(msgspec.Struct, frozen=True):
     error: InputError | None = None
 
 
+class _Look(msgspec.Struct, frozen=True):
+    """How closely to look: whether bundles are decompressed, and how many bytes anything may come to."""
+
+    deep: bool
+    limit: int
+
+
 def file_document(facts: FileFacts) -> dict[str, Any]:
     """Return the facts as JSON has them, device code with its targets summed up."""
     device: dict[str, Any] | None = None
@@ -68,47 +79,61 @@ def file_document(facts: FileFacts) -> dict[str, Any]:
     }
 
 
-def inspect_paths(paths: Iterable[Path], *, deep: bool = False) -> Iterator[FileFacts]:
+def inspect_paths(paths: Iterable[Path], *, deep: bool = False, limit: int = RAW_SIZE_LIMIT) -> Iterator[FileFacts]:
     """Give the facts of every binary among ``paths``: files, folders with all that is below, and wheels.
 
+    No member of a wheel of more than ``limit`` bytes is unpacked, and, with ``deep``, no larger bundle decompressed.
     What can't be read or is damaged, and a path that is no binary itself, is given with its error; the rest follows.
     """
+    look = _Look(deep, limit)
     for path in paths:
         if path.is_dir():
-            yield from _inspect_folder(path, deep=deep)
+            yield from _inspect_folder(path, look)
         elif path.exists() and not path.is_file():
             # A pipe would be waited for, a device read without end.
             yield _refused(path, "is no regular file", expected="a binary, a folder or a wheel")
         elif zipfile.is_zipfile(path):
-            yield from _inspect_wheel(path, deep=deep)
+            yield from _inspect_wheel(path, look)
+        elif _head(path) == _ZIP_MAGIC:
+            yield _refused(
+                path, "a truncated or damaged archive", expected="a whole wheel, with its directory at the end"
+            )
         else:
-            facts = _inspect_file(path, deep=deep)
+            facts = _inspect_file(path, look)
             kinds = "an ELF file, an archive, a bundle, a folder or a wheel"
             yield facts or _refused(path, "no binary", expected=kinds)
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_ZIP_MAGIC))
+    except OSError:
+        return b""  # reading it whole tells why
 
 
 def _refused(path: Path, found: str, *, expected: str = "") -> FileFacts:
     return FileFacts(str(path), 0, error=InputError(path, found, expected=expected))
 
 
-def _inspect_folder(folder: Path, *, deep: bool) -> Iterator[FileFacts]:
+def _inspect_folder(folder: Path, look: _Look) -> Iterator[FileFacts]:
     unreadable: list[OSError] = []
     walk = os.walk(folder, onerror=unreadable.append)
     for file in sorted(Path(root, name) for root, _, names in walk for name in names):
         if file.is_symlink() or not file.is_file():
             continue
         if file.suffix == ".whl":
-            yield from _inspect_wheel(file, deep=deep)
-        elif facts := _inspect_file(file, deep=deep):
+            yield from _inspect_wheel(file, look)
+        elif facts := _inspect_file(file, look):
             yield facts
     for error in unreadable:
         yield _refused(Path(error.filename), f"cannot be read ({error.strerror})")
 
 
-def _inspect_file(path: Path, *, deep: bool) -> FileFacts | None:
+def _inspect_file(path: Path, look: _Look) -> FileFacts | None:
     try:
         with FileRange.whole(path).map() as data:
-            return _read_facts(data, str(path), deep=deep) if _is_binary(data) else None
+            return _read_facts(data, str(path), look) if _is_binary(data) else None
     except InputError as e:
         return FileFacts(str(path), 0, error=e)
 
@@ -117,9 +142,10 @@ def _is_binary(head: memoryview) -> bool:
     return is_elf(head) or is_bundle(head) or is_ar_archive(head)
 
 
-def _read_facts(data: memoryview, name: str, *, deep: bool) -> FileFacts:
+def _read_facts(data: memoryview, name: str, look: _Look) -> FileFacts:
     try:
-        return FileFacts(name, len(data), _read_elf_facts(data, name), read_device_facts(data, name=name, deep=deep))
+        device = read_device_facts(data, name=name, deep=look.deep, limit=look.limit)
+        return FileFacts(name, len(data), _read_elf_facts(data, name), device)
     except InputError as e:
         return FileFacts(name, len(data), error=e)
 
@@ -133,21 +159,21 @@ def _read_elf_facts(data: memoryview, name: str) -> ElfFacts | None:
     return ElfFacts(elf.kind.value, elf.machine, elf.soname, elf.needed, elf.rpath, elf.runpath, elf.build_id)
 
 
-def _inspect_wheel(path: Path, *, deep: bool) -> Iterator[FileFacts]:
+def _inspect_wheel(path: Path, look: _Look) -> Iterator[FileFacts]:
     try:
         members = read_directory(path)
     except InputError as e:
         yield FileFacts(str(path), path.stat().st_size, error=e)
         return
-    facts = (_inspect_member(member, deep=deep) for member in members)
+    facts = (_inspect_member(member, look) for member in members)
     yield from (found for found in facts if found)
 
 
-def _inspect_member(member: ZipMember, *, deep: bool) -> FileFacts | None:
+def _inspect_member(member: ZipMember, look: _Look) -> FileFacts | None:
     try:
         if not _is_binary(memoryview(member_head(member))):
             return None
-        with open_unpacked(member) as (unpacked, _), unpacked.map() as data:
-            return _read_facts(data, member.source, deep=deep)
+        with open_unpacked(member, limit=look.limit) as (unpacked, _), unpacked.map() as data:
+            return _read_facts(data, member.source, look)
     except InputError as e:
         return FileFacts(member.source, member.size, error=e)

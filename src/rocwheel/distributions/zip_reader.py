@@ -139,44 +139,47 @@ def _pieces(member: ZipMember) -> Generator[bytes | memoryview, None, None]:
 
 
 @contextmanager
-def open_unpacked(member: ZipMember) -> Iterator[tuple[FileRange, Digest]]:
+def open_unpacked(member: ZipMember, *, limit: int = _MOST_UNPACKED) -> Iterator[tuple[FileRange, Digest]]:
     """Give the unpacked bytes as a range, with their digest.
 
     A stored member is a range of the archive. A deflated one is unpacked into a nameless temporary file, which ends
     with the block: a library of half a gigabyte takes no memory. Raises `InputError` for a damaged member, and for one
-    of more than 8 GiB; `WorkError` when that file can't be written.
+    to unpack of more than ``limit`` bytes; `WorkError` when that file can't be written. Both name the member.
     """
     if member.method == STORED:
         yield member.packed, digest_member(member)
         return
-    if member.size > _MOST_UNPACKED:
-        raise InputError(member.source, f"{member.size} bytes", expected=f"at most {_MOST_UNPACKED} in a wheel")
+    if member.size > limit:
+        remedy = "Set a higher limit if you trust the file."
+        raise InputError(
+            member.source, f"{member.size} bytes when unpacked", expected=f"at most {limit}", remedy=remedy
+        )
     sha256 = hashlib.sha256()
-    with _open_spool() as spool:
+    with _open_spool(member) as spool:
         for piece in iter_member(member):
             sha256.update(piece)
-            _write_all(spool.fileno(), piece)
+            _write_all(spool.fileno(), piece, member)
         path = f"/proc/{os.getpid()}/fd/{spool.fileno()}"
         yield FileRange(path, 0, member.size), Digest(member.crc32, sha256.digest(), member.size)
 
 
-def _open_spool() -> IO[bytes]:
+def _open_spool(member: ZipMember) -> IO[bytes]:
     try:
         return tempfile.TemporaryFile(prefix="rocwheel-", buffering=0)
     except OSError as e:
-        raise _no_room(e) from e
+        raise _no_room(member, e) from e
 
 
-def _write_all(descriptor: int, piece: bytes | memoryview) -> None:
+def _write_all(descriptor: int, piece: bytes | memoryview, member: ZipMember) -> None:
     view = memoryview(piece)
     try:
         while view:
             view = view[os.write(descriptor, view) :]
     except OSError as e:
-        raise _no_room(e) from e
+        raise _no_room(member, e) from e
 
 
-def _no_room(error: OSError) -> WorkError:
+def _no_room(member: ZipMember, error: OSError) -> WorkError:
     folder = os.environ.get("TMPDIR", "the temporary folder")
-    remedy = "Make room there, or name another folder with TMPDIR."
-    return WorkError(folder, f"cannot be written ({error.strerror})", remedy=remedy)
+    found = f"its {member.size} bytes can't be unpacked into {folder} ({error.strerror})"
+    return WorkError(member.source, found, remedy="Make room there, or name another folder with TMPDIR.")
