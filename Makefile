@@ -45,8 +45,9 @@ docs: setup      ## the documentation site, into site/
 bench: setup     ## the benchmarks; prints tables
 	$(BIN)/python -m benchmarks
 
-corpus: setup    ## the long run: every ELF file of this machine and of LLVM 15, and published wheels
+corpus: setup    ## the long run: every ELF file of this machine and of LLVM 15, published wheels, Debian's device code
 	bash scripts/fetch_wheel_corpus.sh
+	sh scripts/fetch_device_code_corpus.sh
 	if command -v npm > /dev/null; then bash scripts/fetch_sarif_schema.sh; fi
 	bash scripts/install-debian-packages.sh
 	$(BIN)/python -m pytest -n 2 -m corpus

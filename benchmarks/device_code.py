@@ -6,6 +6,7 @@ The bundler knows one bundle, so it is given the largest one as a file; the whol
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -33,24 +34,31 @@ _BUNDLER = "clang-offload-bundler-19"
 """The newest in Debian 12 that accepts the spelling of host entries of clang 15."""
 _ROCWHEEL = (sys.executable, "-m", "rocwheel")
 _BLOCK = 1 << 20
+_FETCH = Path(__file__).parents[1] / "scripts" / "fetch_device_code_corpus.sh"
 
 
 def main() -> None:
     """Print the tables for the documentation."""
-    found = sorted(CACHE.glob("librocsparse0/usr/lib/*/librocsparse.so.0.1"))
-    if not found:
-        sys.exit("no librocsparse0; scripts/fetch_device_code_corpus.sh gets it")
+    library = _fetched_library()
     print(machine())
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         work = Path(folder)
         print("\n### The whole library: 111 bundles for 7 targets\n")
-        print(markdown_table(("", "time, s", "CPU, s", "memory, MB"), _measure_library(found[0], work)))
+        print(markdown_table(("", "time, s", "CPU, s", "memory, MB"), _measure_library(library, work)))
         print("\n### Sizes, MB\n")
-        print(markdown_table(("", "file", "on disk", "deflated, as in a wheel"), _measure_sizes(found[0], work)))
+        print(markdown_table(("", "file", "on disk", "deflated, as in a wheel"), _measure_sizes(library, work)))
         print("\n### The largest bundle by itself\n")
         bundle = work / "bundle.hipfb"
-        _write_largest_bundle(found[0], bundle)
+        _write_largest_bundle(library, bundle)
         print(markdown_table(("", "time, s", "CPU, s", "memory, MB"), _measure_bundle(bundle, work)))
+
+
+def _fetched_library() -> Path:
+    """Return the library, fetched into the cache when it isn't there."""
+    pattern = "librocsparse0/usr/lib/*/librocsparse.so.0.1"
+    if not any(CACHE.glob(pattern)):
+        subprocess.run(["sh", _FETCH], check=True)
+    return next(CACHE.glob(pattern))
 
 
 def _measure_library(library: Path, work: Path) -> list[Sequence[str]]:
