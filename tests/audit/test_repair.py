@@ -341,6 +341,26 @@ def test_rpaths_stay_as_long_as_they_lead_into_packages_of_one_release(
     assert run("repair", repaired, "--with", sdk, "--check").status == 0
 
 
+@pytest.mark.parametrize(
+    ("platforms", "expected"),
+    [
+        ("manylinux1_x86_64", "manylinux1_x86_64"),
+        ("manylinux_2_17_x86_64.manylinux2014_x86_64", "manylinux_2_17_x86_64.manylinux2014_x86_64"),
+        ("manylinux_2_40_x86_64", "manylinux_2_40_x86_64"),
+        ("linux_x86_64", "manylinux_2_5_x86_64"),
+        ("any", "manylinux_2_5_x86_64"),
+        ("manylinux_2_17_aarch64", "manylinux_2_5_x86_64"),
+    ],
+)
+def test_tags_that_promise_no_more_than_the_files_hold_stay(
+    run: Run, tmp_path: Path, platforms: str, expected: str
+) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("_ext.so"))
+    wheel = make_wheel(tmp_path / "dist", "demo", {"demo/_ext.so": tree / "_ext.so"}, tag=f"py3-none-{platforms}")
+    run("repair", wheel, "--dest-dir", tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [f"demo-1.0-py3-none-{expected}.whl"]
+
+
 def test_a_damaged_wheel_is_named_with_the_member(run: Run, plugin: Path, tmp_path: Path) -> None:
     member = next(member for member in read_directory(plugin) if member.name == "plugin/_wrong.so")
     data = bytearray(plugin.read_bytes())

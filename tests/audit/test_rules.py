@@ -542,6 +542,22 @@ def test_an_entry_that_leads_to_the_top_of_site_packages_leads_somewhere() -> No
     assert find(tree((package(), files)), ignore=("tag-*",)) == []
 
 
+@pytest.mark.parametrize(
+    ("asked", "tag", "found"),
+    [
+        ("GLIBC_2.14", "manylinux_2_17_x86_64.manylinux2014_x86_64", []),
+        ("GLIBC_2.25", "manylinux_2_26_x86_64", []),
+        ("GLIBC_2.36", "manylinux_2_36_x86_64", []),
+        ("GLIBC_2.14", "manylinux_2_24_x86_64", ["tag-too-new"]),
+        ("GLIBC_2.35", "manylinux_2_36_x86_64", ["tag-too-new"]),
+    ],
+)
+def test_the_next_tag_that_auditwheel_knows_is_not_too_new(asked: str, tag: str, found: list[str]) -> None:
+    names = tuple(f"py3-none-{platform}" for platform in tag.split("."))
+    audited = one(library("demo/a.so", versions=(asked,)), owner=package(tag=f"py3-none-{tag}", tags=names))
+    assert [finding.rule for finding in find(audited)] == found
+
+
 def test_the_sdk_is_taken_to_be_where_its_packages_put_it() -> None:
     owner = package(requires=("rocm-sdk-core", "rocm-sdk-libraries"))
     entries = f"{TO_CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"

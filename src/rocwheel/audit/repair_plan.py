@@ -12,6 +12,7 @@ from rocwheel.audit.distribution_reading import SIGNATURES
 from rocwheel.audit.initializer import INITIALIZER, initializer_folder, preload_names, render_initializer
 from rocwheel.audit.release import folders_beyond, release_folders
 from rocwheel.audit.repairability import check_repairable
+from rocwheel.audit.rules.tags import lowest_glibc, wheel_platforms
 from rocwheel.audit.run_path_advice import advise_run_path, choose_folders, library_folders
 from rocwheel.audit.run_paths import LibraryPlaces, SetRunpath, run_path_edit
 from rocwheel.audit.sdk_layout import find_sdk_library, sdk_folders
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rocwheel.audit.tree import Distribution, InstalledFile, Tree
+    from rocwheel.distributions.tags import PlatformFloor
 
 __all__ = ["Change", "Pin", "RepairOptions", "RepairPlan", "plan_repair"]
 
@@ -179,7 +181,7 @@ class _Planner:
         floor = platform_floor((file.path, file.elf) for file in self._files if file.elf is not None)
         stem, python, abi, platform = label.removesuffix(".whl").rsplit("-", 3)
         platforms = platform.split(".")
-        if floor is not None and floor.tag not in platforms:
+        if floor is not None and not _is_kept(label, floor):
             platforms = [floor.tag]
         tags = tuple(f"{p}-{a}-{f}" for p in python.split(".") for a in abi.split(".") for f in platforms)
         changed = tags if set(tags) != set(self._owner.tags) else ()
@@ -221,6 +223,14 @@ class _Planner:
             advice = advise_run_path(file.elf, file.path, self._folders, self._system, self._options.dlopen)
             found += [f"{file.path} needs {name}, which no package and no system has" for name in advice.missing]
         return found
+
+
+def _is_kept(file_name: str, floor: PlatformFloor) -> bool:
+    """Tell whether tags promise no older glibc than the files run on: what is promised less may have its reason."""
+    platforms = wheel_platforms(file_name)
+    promised = lowest_glibc(platforms)
+    fits = all(platform.endswith(f"_{floor.architecture}") for platform in platforms)
+    return fits and promised is not None and promised >= floor.glibc
 
 
 def _tag_words(file: InstalledFile, edit: SetRunpath) -> str:

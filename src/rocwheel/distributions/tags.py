@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.elf import Elf
 
-__all__ = ["PlatformFloor", "oldest_tag", "platform_floor"]
+__all__ = ["PlatformFloor", "next_policy", "oldest_tag", "platform_floor"]
 
 _ARCHITECTURES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64"}
 # PEP 600 gives no tag below the oldest glibc that an architecture was ever tagged for.
 _OLDEST = {"x86_64": (2, 5), "aarch64": (2, 17), "ppc64le": (2, 17), "riscv64": (2, 31)}
+# The glibc versions that auditwheel has policies for; from the last one on, every minor version.
+_POLICIES = ((2, 5), (2, 12), (2, 17), (2, 24), (2, 26), (2, 27), (2, 28), (2, 31), (2, 34))
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 
 
@@ -44,6 +46,11 @@ class PlatformFloor(msgspec.Struct, frozen=True):
 def oldest_tag(machine: int) -> str:
     """Return the tag that any glibc Linux of a machine accepts, for files such as GPU kernels that need no glibc."""
     return PlatformFloor(machine, _OLDEST[_ARCHITECTURES[machine]], "").tag
+
+
+def next_policy(glibc: tuple[int, int]) -> tuple[int, int]:
+    """Return the glibc of the strictest tag that auditwheel gives to files that ask for ``glibc``."""
+    return min((policy for policy in _POLICIES if policy >= glibc), default=glibc)
 
 
 def platform_floor(files: Iterable[tuple[str, Elf]]) -> PlatformFloor | None:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.distributions.tags import platform_floor
+from rocwheel.distributions.tags import next_policy, platform_floor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ def _too_old(subject: Subject) -> Iterator[Evidence]:
 def _too_new(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _wheels(subject):
         promised, floor = lowest_glibc(wheel_platforms(owner.label)), _floor(files)
-        if promised and floor and floor.glibc < promised:
+        if promised and floor and next_policy(floor.glibc) < promised:
             found = (
                 f"asks for glibc {promised[0]}.{promised[1]}, though its files run on {'.'.join(map(str, floor.glibc))}"
             )
@@ -105,10 +105,11 @@ def _musl(subject: Subject) -> Iterator[Evidence]:
 
 
 _TAG = "Tag it as 'rocwheel repair' does, by its files."
+_OLDER = "Tag it for the older glibc as well, if it is tested there; rocwheel repair leaves such tags."
 
 RULES = (
     Rule("tag-too-old", Severity.ERROR, "A wheel runs on every system that its tag names.", _TAG, _too_old),
-    Rule("tag-too-new", Severity.NOTE, "A wheel's tag names every system that it runs on.", _TAG, _too_new),
+    Rule("tag-too-new", Severity.NOTE, "A wheel's tag names every system that it runs on.", _OLDER, _too_new),
     Rule("elf-in-any-wheel", Severity.ERROR, "A wheel for any platform holds no machine code.", _TAG, _any),
     Rule(
         "elf-in-purelib",
