@@ -341,6 +341,51 @@ def test_rpaths_stay_as_long_as_they_lead_into_packages_of_one_release(
     assert run("repair", repaired, "--with", sdk, "--check").status == 0
 
 
+def _with_members(wheel: Path, target: Path, changes: dict[str, bytes | None]) -> Path:
+    """Write a copy of a wheel in which members have another content, or none and are absent."""
+    target.mkdir()
+    contents = members(wheel) | changes
+    with zipfile.ZipFile(target / wheel.name, "w") as archive:
+        for name, data in contents.items():
+            if data is not None:
+                archive.writestr(name, data)
+    return target / wheel.name
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"WHEEL": None}, "plugin-1.0.dist-info has no WHEEL"),
+        ({"WHEEL": b""}, "WHEEL has no Wheel-Version"),
+        ({"METADATA": None}, "plugin-1.0.dist-info has no METADATA"),
+        ({"METADATA": b"Name: \xff\n"}, "METADATA has no Name"),
+        ({"METADATA": b"Metadata-Version: 2.1\nName: other\nVersion: 1.0\n"}, "METADATA is of other 1.0, which"),
+    ],
+    ids=["no WHEEL", "empty WHEEL", "no METADATA", "not UTF-8", "of another"],
+)
+def test_metadata_that_installers_refuse_is_refused(
+    run: Run, plugin: Path, tmp_path: Path, changes: dict[str, bytes | None], expected: str
+) -> None:
+    inside = {f"plugin-1.0.dist-info/{name}": data for name, data in changes.items()}
+    done = run("repair", _with_members(plugin, tmp_path / "bad", inside), "--dest-dir", tmp_path / "out")
+    assert done.status == 2
+    assert expected in " ".join(done.stderr.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_metadata_folder_of_another_name_is_refused(run: Run, plugin: Path, tmp_path: Path) -> None:
+    wrong = plugin.with_name(plugin.name.replace("plugin", "other"))
+    plugin.rename(wrong)
+    done = run("repair", wrong, "--check")
+    assert (done.status, "has the metadata folder plugin-1.0.dist-info" in " ".join(done.stderr.split())) == (2, True)
+
+
+def test_a_record_that_is_absent_is_written_anew(run: Run, plugin: Path, sdk: Path, tmp_path: Path) -> None:
+    bare = _with_members(plugin, tmp_path / "bare", {"plugin-1.0.dist-info/RECORD": None})
+    assert run("repair", bare, "--with", sdk, "--dest-dir", tmp_path / "out").status == 0
+    assert b"plugin/_wrong.so,sha256=" in members(repaired_plugin(tmp_path / "out"))["plugin-1.0.dist-info/RECORD"]
+
+
 @pytest.mark.parametrize(
     ("platforms", "expected"),
     [

@@ -84,9 +84,9 @@ def plan_repair(tree: Tree, owner: Distribution, options: RepairOptions) -> Repa
     ``rpath-into-others`` asks for.
 
     Raises `InputError`, or `rocwheel.errors.ProblemsError` for several, for wheels that no repair makes installable:
-    damaged binaries, symlinks, members outside of the wheel, several files at one path.
+    metadata that installers refuse, damaged binaries, symlinks, members outside of the wheel, several files at one path.
     """
-    check_repairable([file for file in tree.files if file.distribution == owner.source])
+    check_repairable(owner, [file for file in tree.files if file.distribution == owner.source])
     return _Planner(tree, owner, options).plan()
 
 
