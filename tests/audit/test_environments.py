@@ -75,6 +75,10 @@ CASES: dict[str, tuple[list[Distribution], list[list[str]]]] = {
             ["plugin-2.0-cp311-cp311-x86_64", "pjrt-2.0-cp311-cp311-x86_64"],
         ],
     ),
+    "context alone": (
+        [wheel("plugin", CP311, is_context=True), wheel("plugin", CP312, is_context=True)],
+        [["plugin-1.0-cp311-cp311-x86_64"]],
+    ),
     "context of the same name": (
         [PLUGIN, wheel("plugin", CP312, is_context=True), wheel("pjrt", CP312, is_context=True)],
         [["plugin-1.0-cp311-cp311-x86_64", "pjrt-1.0-cp312-cp312-x86_64"]],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -144,6 +146,30 @@ def test_a_damaged_library_is_a_finding_and_no_end(tmp_path: Path) -> None:
     (finding,) = audit(read_tree([wheel]), Configuration()).findings
     assert finding.rule == "unreadable-binary"
     assert "but the file ends at 0x12c" in finding.found
+
+
+def test_a_library_with_damaged_device_code_still_serves_others(tmp_path: Path) -> None:
+    whole = (FIXTURES / "v22/libtwo.ccob.so").read_bytes()
+    damaged = whole.replace(b"CCOB\x03", b"CCOB\x63")
+    assert damaged != whole
+    (tmp_path / "libtwo.so").write_bytes(damaged)
+    (file,) = read_tree([tmp_path]).files
+    assert file.problem
+    assert file.elf is not None
+    assert file.traits is not None
+    assert file.device is None
+
+
+def test_an_environment_that_pip_installed_keeps_its_record(tmp_path: Path) -> None:
+    files = {"demo/__init__.py": b"", "demo-1.0.data/scripts/tool": b"#!python\n"}
+    wheel = make_wheel(tmp_path / "dist", "demo", files, tag="py3-none-any")
+    command = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "site")]
+    subprocess.run([sys.executable, *command, str(wheel)], check=True)
+    select = Configuration(select=("record-wrong",))
+    assert audit(read_tree([tmp_path / "site"]), select).findings == ()
+    (tmp_path / "site/demo/__init__.py").write_text("changed")
+    (finding,) = audit(read_tree([tmp_path / "site"]), select).findings
+    assert (finding.file, finding.found) == ("demo", "RECORD has another hash for demo/__init__.py")
 
 
 def test_metadata_that_is_absent_is_a_finding(tmp_path: Path) -> None:

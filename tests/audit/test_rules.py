@@ -531,8 +531,7 @@ def test_a_library_at_the_top_of_site_packages_has_a_place_as_any_other() -> Non
     files = [library("demo/_ext.so", "libfoo.so.1"), library("libfoo.so.1")]
     (found,) = find(tree((package(), files)), select=("unreachable-library",))
     assert (found.found.partition(",")[2], found.remedy.partition(" to ")[0]) == (
-        " which is in the top folder, where its run path doesn't lead: only LD_LIBRARY_PATH or an earlier load would "
-        "help",
+        f" which is in the top folder, {OUT_OF_REACH}",
         "Add $ORIGIN/..",
     )
 
@@ -759,6 +758,66 @@ def test_a_marker_that_compares_what_has_no_order_is_malformed(marker: str) -> N
     found = find(tree((package(requires=(text,)), []), (package("other"), [])))
     assert [(finding.rule, finding.found) for finding in found] == [
         ("metadata-malformed", f"Requires-Dist {text!r} is malformed")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_right"),
+    [(0o100600, True), (0o100775, True), (0o100644, True), (0o100244, False), (0o100646, False)],
+    ids=oct,
+)
+def test_modes_are_right_that_let_owners_read_and_nobody_else_write(mode: int, is_right: bool) -> None:
+    assert (find(one(data("demo/x", mode=mode))) == []) is is_right
+
+
+def test_any_file_in_the_folder_for_licences_is_one() -> None:
+    owner = package(license="", license_files=("LICENSES/MIT.txt",))
+    assert find(one(data("demo-1.0.dist-info/licenses/LICENSES/MIT.txt"), owner=owner)) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [
+        ("utils/__init__.py", "utils.py", "ships utils/__init__.py, which hides utils of two-1.0-{tag}.whl"),
+        (
+            "utils/__init__.py",
+            "utils.cpython-311-x86_64-linux-gnu.so",
+            "ships utils/__init__.py, which hides utils of two-1.0-{tag}.whl",
+        ),
+        ("utils.py", "utils/x.py", "ships the module utils, which hides utils/ of two-1.0-{tag}.whl"),
+        ("utils.abi3.so", "utils/x.py", "ships the module utils, which hides utils/ of two-1.0-{tag}.whl"),
+        ("utils.py", "utils.txt", ""),
+        ("utils/x.py", "utils/y.py", ""),
+        ("libutils.so.1", "libutils/x.py", ""),
+    ],
+)
+def test_modules_and_packages_of_one_name_hide_each_other(first: str, second: str, found: str) -> None:
+    audited = tree((package("one"), [data(first)]), (package("two"), [data(second)]))
+    expected = [("import-clash", f"one-1.0-{TAG}.whl", found.format(tag=TAG))] if found else []
+    assert brief(find(audited)) == expected
+
+
+def installed(*files: InstalledFile, record: tuple[RecordEntry, ...]) -> Tree:
+    """Return an environment in ``/env`` with one distribution."""
+    owner = package(is_wheel=False, record=record)
+    owner = msgspec.structs.replace(owner, source=f"/env/{owner.dist_info}")
+    moved = (msgspec.structs.replace(file, source=f"/env/{file.path}", distribution=owner.source) for file in files)
+    return Tree((owner,), tuple(moved))
+
+
+def test_an_installed_record_is_compared_with_what_lies_in_site_packages() -> None:
+    rows = (
+        RecordEntry("demo/a.py", "sha256=AAAA", "1"),
+        RecordEntry("demo/b.py", "", ""),
+        RecordEntry("demo/gone.py", "sha256=AAAA", "1"),
+        RecordEntry("demo/linked/x.py", "sha256=AAAA", "1"),
+        RecordEntry("../../../bin/tool", "sha256=AAAA", "1"),
+        RecordEntry("demo/__pycache__/a.cpython-311.pyc", "", ""),
+    )
+    files = (data("demo/a.py"), data("demo/b.py"), data("demo/unlisted.py"), data("demo/linked", link="/elsewhere"))
+    assert [finding.found for finding in find(installed(*files, record=rows), select=("record-wrong",))] == [
+        "RECORD has another hash for demo/a.py",
+        "RECORD lists demo/gone.py, which is absent",
     ]
 
 

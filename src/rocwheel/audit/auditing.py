@@ -71,11 +71,10 @@ def audit(tree: Tree, configuration: Configuration, baseline: Collection[str] = 
 
 
 def _breaches(rules: Iterable[Rule], subject: Subject) -> Iterator[Finding]:
-    files = {file.source: file for file in subject.tree.files}
     owners = {name: owner for owner in subject.tree.distributions for name in (owner.label, owner.source)}
     for rule in rules:
         for evidence in rule.check(subject):
-            file = files.get(evidence.file)
+            file = subject.tree.by_source.get(evidence.file)
             owner = subject.tree.owners.get(file.distribution) if file else owners.get(evidence.file)
             if not subject.configuration.is_ignored_at(rule.name, file.path if file else evidence.file):
                 yield _finding(rule, evidence, file.path if file else "", owner, subject.tree)

@@ -28,7 +28,8 @@ def split_environments(tree: Tree) -> tuple[Tree, ...]:
     """
     groups = _by_name(tree)
     candidates = [_installable(owners) for owners in groups]
-    leaders = [owner for owners in candidates for owner in owners if not owner.is_context]
+    possible = [owner for owners in candidates for owner in owners]
+    leaders = [owner for owner in possible if not owner.is_context] or possible[:1]
     machines = {_machines(leader) for leader in leaders} - {frozenset()}
     if all(len(owners) == 1 for owners in groups) and len(machines) <= 1:
         return (tree,)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.audit.device_report import DeviceReport, read_device_report
+from rocwheel.audit.device_report import read_device_report
 from rocwheel.binary.bundle_sequence import is_bundle
 from rocwheel.binary.elf import Elf, ElfKind, is_elf, read_elf
 from rocwheel.binary.elf_traits import ElfTraits, read_elf_traits
@@ -28,10 +28,11 @@ def is_binary(head: bytes | memoryview) -> bool:
 
 
 def with_binary_facts(file: InstalledFile, data: memoryview) -> InstalledFile:
-    """Return the file with what its bytes tell; a damaged one with the problem instead."""
+    """Return the file with what its bytes tell; what is damaged, the ELF file or its device code, is a problem."""
     try:
         elf, traits = _read_host_facts(data, file.source)
-        return msgspec.structs.replace(file, elf=elf, traits=traits, device=_read_device(data, file.source))
+        file = msgspec.structs.replace(file, elf=elf, traits=traits)
+        return msgspec.structs.replace(file, device=read_device_report(data, name=file.source))
     except InputError as e:
         found = f"{e.found}; expected {e.expected}" if e.expected else e.found
         return msgspec.structs.replace(file, problem=found)
@@ -43,7 +44,3 @@ def _read_host_facts(data: memoryview, name: str) -> tuple[Elf | None, ElfTraits
     elf = read_elf(data, name=name)
     is_host = elf.kind in (ElfKind.SHARED_OBJECT, ElfKind.EXECUTABLE)
     return elf, read_elf_traits(data, name=name) if is_host else None
-
-
-def _read_device(data: memoryview, name: str) -> DeviceReport | None:
-    return read_device_report(data, name=name)

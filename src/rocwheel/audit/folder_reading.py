@@ -102,7 +102,7 @@ def _with_facts(file: InstalledFile, source: FileRange, *, hashed: bool) -> Inst
             file = msgspec.structs.replace(file, sha256=hashlib.sha256(data).digest())
         if is_binary(data[:64]):
             return with_binary_facts(file, data)
-        return msgspec.structs.replace(file, is_script=bytes(data[:2]) == b"#!")
+        return file
 
 
 def read_artifact_folder(folder: Path) -> tuple[list[Distribution], list[InstalledFile]]:

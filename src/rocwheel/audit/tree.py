@@ -80,7 +80,6 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
     elf: Elf | None = None
     traits: ElfTraits | None = None
     device: DeviceReport | None = None
-    is_script: bool = False
     problem: str = ""
     """Why it could not be read as the binary that it seems to be."""
 
@@ -152,6 +151,11 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
     def by_path(self) -> dict[str, InstalledFile]:
         """Files by path; of several at one path the first."""
         return {file.path: file for file in reversed(self.files)}
+
+    @cached_property
+    def by_source(self) -> dict[str, InstalledFile]:
+        """Files by their source."""
+        return {file.source: file for file in self.files}
 
     @cached_property
     def links(self) -> dict[str, str]:

@@ -99,7 +99,6 @@ def _read_file(wheel: str, member: ZipMember) -> InstalledFile:
     if file.mode & 0o170000 == 0o120000:
         return msgspec.structs.replace(file, link=read_member(member).decode(errors="replace"))
     if not is_binary(head):
-        digest = digest_member(member)
-        return msgspec.structs.replace(file, sha256=digest.sha256, is_script=head.startswith(b"#!"))
+        return msgspec.structs.replace(file, sha256=digest_member(member).sha256)
     with open_unpacked(member) as (unpacked, digest), unpacked.map() as data:
         return with_binary_facts(msgspec.structs.replace(file, sha256=digest.sha256), data)

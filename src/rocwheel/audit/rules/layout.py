@@ -106,7 +106,13 @@ RULES = (
     Rule(
         "symlink", Severity.ERROR, "A wheel holds no symlinks.", "Ship the file under the one name needed.", _symlinks
     ),
-    Rule("wrong-mode", Severity.WARNING, "Files have modes 0644 or 0755.", "Pack them with such modes.", _modes),
+    Rule(
+        "wrong-mode",
+        Severity.WARNING,
+        "Owners can read every file and run programs; nobody else writes them, and none runs as another user.",
+        "Pack them with mode 0644, programs with 0755.",
+        _modes,
+    ),
     Rule(
         "duplicate-library",
         Severity.WARNING,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import posixpath
+import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+import msgspec
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
@@ -14,16 +17,17 @@ from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.subject import applies, parse_requirement, parse_requirements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from packaging.requirements import Requirement
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.audit.tree import Distribution, InstalledFile
+    from rocwheel.audit.tree import Distribution, InstalledFile, Tree
 
 __all__ = ["RULES"]
 
 _LICENSE_WORDS = ("licen", "copying", "notice", "copyright")
+_MODULE = re.compile(r"(?P<name>[^\W\d]\w*)\.(?:py|(?:[\w-]+\.)*so)")
 _UNHASHED = ("RECORD", *SIGNATURES)
 
 
@@ -43,9 +47,14 @@ def _license_files(subject: Subject) -> Iterator[Evidence]:
 
 def _license_text(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _with_metadata(subject):
-        if not any(word in file.name.lower() for file in files for word in _LICENSE_WORDS):
+        folder = f"{owner.dist_info}/licenses/"
+        if not any(file.path.startswith(folder) or _is_license(file.name) for file in files):
             said = f"says {owner.license!r}, but " if owner.license else ""
             yield Evidence(owner.label, f"{said}holds no licence text")
+
+
+def _is_license(name: str) -> bool:
+    return any(word in name.lower() for word in _LICENSE_WORDS)
 
 
 def _malformed(subject: Subject) -> Iterator[Evidence]:
@@ -85,47 +94,89 @@ def _unavailable(subject: Subject) -> Iterator[Evidence]:
 
 def _record(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _with_metadata(subject):
-        if not owner.is_wheel or not owner.record:
+        if owner.record:
+            found = _packed_record(owner, files) if owner.is_wheel else _installed_record(subject.tree, owner)
+            yield from (Evidence(owner.label, text) for text in found)
+
+
+def _packed_record(owner: Distribution, files: Iterable[InstalledFile]) -> Iterator[str]:
+    rows = {entry.path: entry for entry in owner.record}
+    members = {file.member: file for file in files}
+    for path, count in Counter(entry.path for entry in owner.record).items():
+        if count > 1:
+            yield f"RECORD lists {path} {count} times"
+    for path in sorted(rows.keys() - members.keys()):
+        yield f"RECORD lists {path}, which is absent"
+    for path, file in members.items():
+        if path.rpartition("/")[2] in _UNHASHED and path.startswith(owner.dist_info):
             continue
-        rows = {entry.path: entry for entry in owner.record}
-        members = {file.member: file for file in files}
-        for path, count in Counter(entry.path for entry in owner.record).items():
-            if count > 1:
-                yield Evidence(owner.label, f"RECORD lists {path} {count} times")
-        for path in sorted(rows.keys() - members.keys()):
-            yield Evidence(owner.label, f"RECORD lists {path}, which is absent")
-        for path, file in members.items():
-            if path.rpartition("/")[2] in _UNHASHED and path.startswith(owner.dist_info):
-                continue
-            if path not in rows:
-                yield Evidence(owner.label, f"RECORD doesn't list {path}")
-            elif file.sha256 is not None and not _has_hash(rows[path].hash, file.sha256):
-                yield Evidence(owner.label, f"RECORD has another hash for {path}")
+        if path not in rows:
+            yield f"RECORD doesn't list {path}"
+        elif not _has_hash(file, rows[path].hash):
+            yield f"RECORD has another hash for {path}"
 
 
-def _has_hash(text: str, sha256: bytes) -> bool:
+def _installed_record(tree: Tree, owner: Distribution) -> Iterator[str]:
+    """Compare what lies in site-packages; bytecode is the interpreter's, and nobody tells whose unlisted files are."""
+    for path, text in sorted({entry.path: entry.hash for entry in owner.record}.items()):
+        if path.startswith(("/", "../")) or path.endswith(".pyc"):
+            continue
+        file = tree.by_source.get(posixpath.join(posixpath.dirname(owner.source), path))
+        if file is not None and not _has_hash(file, text):
+            yield f"RECORD has another hash for {path}"
+        elif file is None and not any(path.startswith(f"{link}/") for link in tree.links):
+            yield f"RECORD lists {path}, which is absent"
+
+
+def _has_hash(file: InstalledFile, text: str) -> bool:
     algorithm, _, value = text.partition("=")
     # A hash by another algorithm is not compared: both pip and uv write and read this one.
-    return algorithm != "sha256" or value == base64.urlsafe_b64encode(sha256).rstrip(b"=").decode()
+    if file.sha256 is None or algorithm != "sha256":
+        return True
+    return value == base64.urlsafe_b64encode(file.sha256).rstrip(b"=").decode()
+
+
+class _Names(msgspec.Struct, frozen=True):
+    """Who ships what of one name that is imported, by the distributions' sources."""
+
+    regular: set[str]
+    """``NAME/__init__.py``"""
+    portions: set[str]
+    """Other Python files below ``NAME/``, without such a one."""
+    modules: set[str]
+    """``NAME.py`` or an extension module."""
+
+
+def _names(files: Iterable[InstalledFile]) -> dict[str, _Names]:
+    found: dict[str, _Names] = defaultdict(lambda: _Names(set(), set(), set()))
+    for file in files:
+        top, _, rest = file.path.partition("/")
+        if not rest and (match := _MODULE.fullmatch(top)):
+            found[match["name"]].modules.add(file.distribution)
+        elif rest.endswith(".py") and top.isidentifier():
+            users = found[top].regular if rest == "__init__.py" else found[top].portions
+            users.add(file.distribution)
+    return found
 
 
 def _imports(subject: Subject) -> Iterator[Evidence]:
-    """Find folders that one package makes a regular package, and another fills as a namespace: one hides the other."""
-    users: dict[str, set[str]] = defaultdict(set)
-    regular: dict[str, set[str]] = defaultdict(set)
-    for file in subject.tree.files:
-        top, _, rest = file.path.partition("/")
-        if rest.endswith(".py") and top.isidentifier():
-            users[top].add(file.distribution)
-            if rest == "__init__.py":
-                regular[top].add(file.distribution)
-    for top, owners in sorted(users.items()):
-        others = owners - regular[top]
-        if regular[top] and others:
-            maker, other = min(regular[top]), min(others)
-            labels = [subject.tree.owners[source].label for source in (maker, other) if source in subject.tree.owners]
-            if len(labels) == 2 and not _are_related(subject, maker, other):
-                yield Evidence(labels[0], f"ships {top}/__init__.py, in a namespace that {labels[1]} uses, too")
+    """Find names of which Python imports one package's meaning alone: a package, else a module, else a namespace."""
+    for top, names in sorted(_names(subject.tree.files).items()):
+        portions = names.portions - names.regular
+        in_namespace = f"ships {top}/__init__.py, in a namespace that {{}} uses, too"
+        yield from _hidden(subject, names.regular, portions, in_namespace)
+        yield from _hidden(subject, names.regular, names.modules, f"ships {top}/__init__.py, which hides {top} of {{}}")
+        if not names.regular:
+            yield from _hidden(subject, names.modules, portions, f"ships the module {top}, which hides {top}/ of {{}}")
+
+
+def _hidden(subject: Subject, winners: set[str], losers: set[str], words: str) -> Iterator[Evidence]:
+    owners = subject.tree.owners
+    pairs = ((winner, loser) for winner in sorted(winners) for loser in sorted(losers - winners))
+    for winner, loser in pairs:
+        if winner in owners and loser in owners and not _are_related(subject, winner, loser):
+            yield Evidence(owners[winner].label, words.format(owners[loser].label))
+            return
 
 
 def _are_related(subject: Subject, first: str, second: str) -> bool:
@@ -163,8 +214,8 @@ RULES = (
     Rule(
         "import-clash",
         Severity.ERROR,
-        "No package makes a regular package of a namespace that others use.",
-        "Leave out its __init__.py.",
+        "No package hides by its modules and packages what others are imported by.",
+        "Leave out the __init__.py of a namespace; rename a module or package whose name another one has.",
         _imports,
     ),
 )
