@@ -241,6 +241,16 @@ def test_all_known_targets_are_added_on_request(run: Run, tmp_path: Path) -> Non
     ]
 
 
+def test_bundles_that_cannot_be_offered_are_a_warning(run: Run, tmp_path: Path) -> None:
+    source, output = tmp_path / "in.hipfb", tmp_path / "out.hipfb"
+    source.write_bytes(b"".join((FIXTURES / f"v22/{name}.hipfb").read_bytes() for name in ("saxpy", "saxpy")))
+    status, _, err = run("device", "prune", source, "-k", "gfx906,gfx942", "-o", tmp_path / "old.hipfb")
+    source.write_bytes((FIXTURES / "v22/saxpy.hipfb").read_bytes() + (tmp_path / "old.hipfb").read_bytes())
+    status, out, err = run("device", "retarget", "gfx1030=gfx1031", source, "--compress", "-o", output)
+    assert (status, out.startswith(f"{output}: 3 of 3 bundles changed, ")) == (0, True)
+    assert f"warning: {source}: 2 of 3 bundles have no code for gfx1030, and so none for gfx1031\n" in err
+
+
 def test_folder_is_not_trimmed(run: Run, tmp_path: Path) -> None:
     status, _, err = run("device", "prune", tmp_path, "-k", "gfx906", "--trim", "-o", tmp_path / "out")
     assert (status, err) == (2, f"error: {tmp_path}: a folder; expected one shared library for --trim\n")
@@ -267,9 +277,13 @@ def test_quiet_list_tells_no_warnings(run: Run) -> None:
             "FROM=TO: no rule says that code for gfx1030 runs on gfx1100; expected one of gfx1031, gfx1032, gfx1033, ",
         ),
         (["retarget", "gfx1030", "v22/libtwo.plain.so"], "FROM=TO: 'gfx1030'; expected FROM=TO[,TO...]"),
+        (
+            ["retarget", "gfx900=gfx902", "v22/libtwo.plain.so", "--compress"],
+            "no code for gfx900 to offer to other GPUs; expected one of its targets gfx1030, gfx906, gfx90a:xnack+",
+        ),
         (["retarget", "gfx1030=gfx1031", "v22/libtwo.plain.so"], "Compress the device code to make room."),
     ],
-    ids=["runtime", "version", "no device code", "nothing left", "no rule", "no pair", "no room"],
+    ids=["runtime", "version", "no device code", "nothing left", "no rule", "no pair", "no code to offer", "no room"],
 )
 def test_unusable_input_gives_one_error_and_no_output(
     run: Run, tmp_path: Path, arguments: list[str], message: str

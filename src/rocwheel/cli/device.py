@@ -22,6 +22,7 @@ from rocwheel.cli.output import (
     make_progress,
     messages,
     print_json,
+    report_warning,
     setup_logging,
 )
 from rocwheel.cli.targets import read_targets
@@ -30,6 +31,7 @@ from rocwheel.targets.compatible_code import parse_pairs
 from rocwheel.targets.detection import native_targets
 from rocwheel.targets.device_text import entry_lines, pruning_line, rewrite_line
 from rocwheel.targets.extraction import MatchRule, extract_code
+from rocwheel.targets.offers import find_gaps
 from rocwheel.targets.pruning import Prune
 from rocwheel.targets.tree_pruning import TreePruning, prune_tree
 
@@ -256,12 +258,18 @@ def retarget(
 ) -> None:
     """Offer code for one target to GPUs that run the same instructions, so that an unmodified runtime loads it.
 
+    A file without code for FROM is refused; bundles without it are counted in a warning, since a runtime that comes
+    across one without code for its GPU may give up.
+
     Example: rocwheel device retarget gfx1030=gfx1031,gfx1032 librocsparse.so --compress -o more/librocsparse.so
     """
     setup_logging(quiet=quiet, verbose=verbose)
     edit = Retarget(parse_pairs(pair, force=force, native=native_targets), verify)
+    gaps = find_gaps(file, edit.pairs)
     storage = Storage(compress=compressed, rocm=rocm, level=level, limit=limit * _GIB, accept_wrong_hash=force)
     report = _rewrite(file, output, edit, storage, trim=trim, jobs=jobs, as_json=as_json, quiet=quiet)
+    for gap in () if quiet else gaps:
+        report_warning(gap)
     if not report.changed and not quiet:
         messages.print(f"note: nothing to do for {pair} in {file}", markup=False)
 
