@@ -95,6 +95,38 @@ def test_every_packager_s_list_is_a_set(packager: str) -> None:
     assert parse_target_set(f"list@{packager}").words == listed
 
 
+def _facts() -> list[tuple[str, str, str, str, str]]:
+    """Return what the catalogue says of each target: name, kind, families, packagers and products."""
+    rows = []
+    for target in CATALOG.targets:
+        families = sorted(row.name for row in CATALOG.families if target.name in row.targets)
+        packagers = sorted(
+            row.name for row in CATALOG.packagers if target.name in {listed.partition(":")[0] for listed in row.targets}
+        )
+        rows.append((target.name, target.kind, " ".join(families), " ".join(packagers), ", ".join(target.products)))
+    return rows
+
+
+def test_each_target_has_the_kind_families_packagers_and_products_that_the_table_of_facts_tells() -> None:
+    lines = Path(__file__).with_name("catalog_facts.txt").read_text(encoding="utf-8").splitlines()
+    told = [line.split(" | ") for line in lines if not line.startswith("#")]
+    assert _facts() == [tuple("" if cell == "-" else cell for cell in row) for row in told]
+
+
+def test_generic_processors_have_the_members_of_llvm_s_table() -> None:
+    assert {row.name: " ".join(row.members) for row in CATALOG.generics} == {
+        "gfx9-generic": "gfx900 gfx902 gfx904 gfx906 gfx909 gfx90c",
+        "gfx9-4-generic": "gfx942 gfx950",
+        "gfx10-1-generic": "gfx1010 gfx1011 gfx1012 gfx1013",
+        "gfx10-3-generic": "gfx1030 gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036",
+        "gfx11-generic": "gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153 gfx1154",
+        "gfx11-7-generic": "gfx1170 gfx1171 gfx1172",
+        "gfx12-generic": "gfx1200 gfx1201",
+        "gfx12-5-generic": "gfx1250 gfx1251",
+        "gfx13-generic": "gfx1310",
+    }
+
+
 def test_every_row_has_a_source() -> None:
     tables = (CATALOG.targets, CATALOG.generics, CATALOG.families, CATALOG.releases, CATALOG.packagers)
     assert [row for table in tables for row in table if not row.sources] == []

@@ -206,3 +206,18 @@ def test_settings_are_those_of_the_named_features_that_the_processor_has() -> No
         "gfx90a:sramecc+:xnack-",
     ]
     assert settings_of(_id("gfx1030"), ["xnack"]) == [_id("gfx1030")]
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        pytest.param("gfx90a gfx90a:xnack-", "gfx90a:xnack-", id="what sets XNACK before what leaves it open"),
+        pytest.param("gfx90a gfx90a:sramecc+", "gfx90a:sramecc+", id="what sets SRAMECC before what leaves it open"),
+        pytest.param("gfx90a:sramecc+ gfx90a:xnack-", "gfx90a:xnack-", id="XNACK before SRAMECC"),
+        pytest.param("gfx90a:xnack- gfx90a:sramecc+:xnack-", "gfx90a:sramecc+:xnack-", id="exact before all"),
+    ],
+)
+def test_an_extended_runtime_prefers_code_that_sets_more_features(codes: str, expected: str) -> None:
+    choice = choose([_id(code) for code in codes.split()], _id("gfx90a:sramecc+:xnack-"), Runtime.EXTENDED)
+    assert choice is not None
+    assert str(choice.code) == expected

@@ -1,8 +1,9 @@
-"""Which targets a ROCm version supports, held against the arms of Gentoo's rocm.eclass."""
+"""Which targets a ROCm version supports, held against the lists of Gentoo's rocm.eclass."""
 
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 
 import pytest
 
@@ -34,6 +35,33 @@ CDNA = ("gfx906", "gfx908", "gfx90a")
 )
 def test_official_targets_of_a_version(version: str, official: tuple[str, ...]) -> None:
     assert release_for(version).official == official
+
+
+ARMS = {
+    "5.[0-3].*": ("906 908 90a 1030", "803 900 1010 1011 1012 1031"),
+    "5.*": ("906 908 90a 1030", "803 900 1010 1011 1012 1031 1100 1101 1102"),
+    "6.[0-3].*": ("906 908 90a 942 1030 1100", "803 900 940 941 1010 1011 1012 1031 1101 1102"),
+    "6.4.[0-2]": ("908 90a 942 1030 1100", "803 900 906 940 941 1010 1011 1012 1031 1101 1102 1200 1201"),
+    "6.*": ("908 90a 942 1030 1100 1101 1200 1201", "803 900 906 940 941 1010 1011 1012 1031 1102 1103 1150 1151"),
+    "7.*": ("908 90a 942 950 1030 1100 1101 1200 1201", "803 900 906 940 941 1010 1011 1012 1031 1102 1103 1150 1151"),
+}
+"""The official and unofficial targets of rocm.eclass, by the pattern of the version; the first that matches counts."""
+
+VERSIONS = ["5.0.0", "5.1.3", "5.3.3", "5.4.0", "5.7.1", "6.0.0", "6.3.4", "6.4.0", "6.4.2", "6.4.3", "7.0.0", "7.2.1"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_targets_of_a_version_are_those_of_the_eclass(version: str) -> None:
+    arm = next(lists for pattern, lists in ARMS.items() if fnmatchcase(version, pattern))
+    official, unofficial = (tuple(f"gfx{number}" for number in numbers.split()) for numbers in arm)
+    assert (release_for(version).official, release_for(version).unofficial) == (official, unofficial)
+
+
+def test_targets_of_10_are_those_of_the_overlay_s_eclass() -> None:
+    release = release_for("10.0")
+    official, unofficial = (" ".join(targets).replace("gfx", "") for targets in (release.official, release.unofficial))
+    assert official == "908 90a 942 950 1100 1101 1102 1150 1151 1152 1153 1200 1201"
+    assert unofficial == "803 900 906 1010 1011 1012 1030 1031 1103"
 
 
 @pytest.mark.parametrize(("short", "long"), [("5.3", "5.3.0"), ("6.3", "6.3.0"), ("6.4", "6.4.0"), ("7", "7.0.0")])
