@@ -341,6 +341,40 @@ def test_rpaths_stay_as_long_as_they_lead_into_packages_of_one_release(
     assert run("repair", repaired, "--with", sdk, "--check").status == 0
 
 
+def test_a_right_rpath_within_the_package_stays_beside_runpaths(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(
+        tmp_path / "tree",
+        Lib("old.so", ("libhelp.so",), "$ORIGIN", is_rpath=True),
+        Lib("new.so", ("libhelp.so",), "$ORIGIN"),
+        Lib("wrong.so", ("libhelp.so",), "/opt/lib"),
+        Lib("libhelp.so"),
+    )
+    files: dict[str, Path | bytes] = {f"demo/{path.name}": path for path in sorted(tree.glob("*.so"))}
+    wheel = make_wheel(tmp_path / "dist", "demo", files)
+    run("repair", wheel, "--dest-dir", tmp_path / "out")
+    (repaired,) = (tmp_path / "out").iterdir()
+    before, after = members(wheel), members(repaired)
+    assert [name for name in before if name.endswith(".so") and before[name] != after[name]] == ["demo/wrong.so"]
+
+
+def test_a_useless_runpath_among_rpaths_does_not_turn_them(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(
+        tmp_path / "tree",
+        Lib("old.so", ("libhelp.so",), "$ORIGIN", is_rpath=True),
+        Lib("none.so", ("libhelp.so",)),
+        Lib("libhelp.so", (), "/usr/local/lib"),
+    )
+    files: dict[str, Path | bytes] = {f"demo/{path.name}": path for path in sorted(tree.glob("*.so"))}
+    run("repair", make_wheel(tmp_path / "dist", "demo", files), "--dest-dir", tmp_path / "out")
+    (repaired,) = (tmp_path / "out").iterdir()
+    found = {name: read_elf(data, name=name) for name, data in members(repaired).items() if name.endswith(".so")}
+    assert {name: (elf.rpath, elf.runpath) for name, elf in found.items()} == {
+        "demo/old.so": ("$ORIGIN", None),
+        "demo/none.so": ("$ORIGIN", None),
+        "demo/libhelp.so": (None, None),
+    }
+
+
 def _with_members(wheel: Path, target: Path, changes: dict[str, bytes | None]) -> Path:
     """Write a copy of a wheel in which members have another content, or none and are absent."""
     target.mkdir()

@@ -79,12 +79,12 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
 def plan_repair(tree: Tree, owner: Distribution, options: RepairOptions) -> RepairPlan:
     """Plan the repair of one wheel of ``tree``, whose other packages and the SDK are installed beside it.
 
-    Unless the options say otherwise, run paths are RUNPATHs. RPATHs stay where the wheel has no others and, as
-    repaired, they lead only into packages of its release: what ``rocwheel build`` makes, and what the audit's rule
-    ``rpath-into-others`` asks for.
+    Unless the options say otherwise, run paths are RUNPATHs. A right RPATH stays that leads only into packages of the
+    wheel's release, as the audit's rule ``rpath-into-others`` asks for; where all run paths are RPATHs and, as
+    repaired, lead there alone, those that change stay RPATHs, too: what ``rocwheel build`` makes.
 
     Raises `InputError`, or `rocwheel.errors.ProblemsError` for several, for wheels that no repair makes installable:
-    metadata that installers refuse, damaged binaries, symlinks, members outside of the wheel, several files at one path.
+    bad metadata, damaged binaries, symlinks, members outside of the wheel, several files at one path.
     """
     check_repairable(owner, [file for file in tree.files if file.distribution == owner.source])
     return _Planner(tree, owner, options).plan()
@@ -104,7 +104,7 @@ class _Planner:
         self._tag = options.tag or (RunpathTag.RPATH if self._keeps_rpath() else RunpathTag.RUNPATH)
 
     def plan(self) -> RepairPlan:
-        edits = {file.member: edit for file in self._loadable if (edit := self._edit(file, self._tag)) is not None}
+        edits = {file.member: edit for file in self._loadable if (edit := self._needed_edit(file)) is not None}
         used = self._used_distributions()
         requires = tuple(self._requirement(name) for name in used)
         file_name, tags = self._tags()
@@ -130,13 +130,25 @@ class _Planner:
         return tuple(file.member for file in self._files if file.member in names)
 
     def _keeps_rpath(self) -> bool:
-        searching = [file for file in self._loadable if file.run_path]
-        if not searching or any(file.elf and file.elf.runpath is not None for file in searching):
-            return False
-        release = release_folders(self._tree, self._owner)
+        """Tell whether all run paths that the wheel has and that a repair leaves are RPATHs within its release."""
         edits = [(file, self._edit(file, RunpathTag.RPATH)) for file in self._loadable]
-        values = [(file.folder, file.run_path if edit is None else edit.value) for file, edit in edits]
-        return not any(folders_beyond(release, value, folder) for folder, value in values)
+        values = [(file, file.run_path if edit is None else edit.value) for file, edit in edits]
+        if not any(file.run_path for file, _ in values):
+            return False
+        if any(value and file.elf and file.elf.runpath is not None for file, value in values):
+            return False
+        return not any(folders_beyond(self._release, value, file.folder) for file, value in values)
+
+    @cached_property
+    def _release(self) -> frozenset[str]:
+        return release_folders(self._tree, self._owner)
+
+    def _needed_edit(self, file: InstalledFile) -> SetRunpath | None:
+        is_old = self._options.tag is None and file.elf is not None and file.elf.runpath is None
+        if is_old and not folders_beyond(self._release, file.run_path, file.folder):
+            edit = self._edit(file, RunpathTag.RPATH)
+            return edit and self._edit(file, self._tag)
+        return self._edit(file, self._tag)
 
     def _edit(self, file: InstalledFile, tag: RunpathTag) -> SetRunpath | None:
         assert file.elf is not None
