@@ -52,3 +52,7 @@ def test_a_wheel_can_be_made_no_pure_one() -> None:
 
 def test_a_wheel_without_tags_gets_them_at_the_end() -> None:
     assert set_wheel_fields(b"Wheel-Version: 1.0\n", tags=["a-b-c"]) == b"Wheel-Version: 1.0\nTag: a-b-c\n"
+
+
+def test_a_tag_on_a_last_line_without_an_end_is_replaced_too() -> None:
+    assert set_wheel_fields(b"Tag: a-b-c\nTag: d-e-f", tags=["x-y-z"]) == b"Tag: x-y-z\n"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import resource
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
 from email import message_from_bytes
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -20,9 +23,6 @@ from rocwheel.distributions.zip_reader import read_directory
 from rocwheel.packages.job import BuildJob, PlanJob
 from tests.audit.libraries import Lib, build_tree, needs_compiler
 from tests.audit.wheels import make_wheel, members
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = needs_compiler
 
@@ -459,3 +459,61 @@ def test_what_is_no_wheel_is_refused(run: Run, tmp_path: Path) -> None:
         "",
         f"error: {tmp_path / 'notes.txt'}: no wheel; expected a file whose name ends with .whl\n",
     )
+
+
+def test_json_tells_what_was_written(run: Run, plugin: Path, sdk: Path, tmp_path: Path) -> None:
+    done = run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "out", "--json")
+    document = json.loads(done.stdout)
+    assert (document["schema"], document["written"]) == ("rocwheel.repair/1", [str(repaired_plugin(tmp_path / "out"))])
+
+
+def test_a_folder_that_holds_a_wheel_is_refused_under_any_spelling_and_name(
+    run: Run, plugin: Path, sdk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(plugin.parent)
+    done = run("repair", plugin, "--with", sdk, "--dest-dir", ".")
+    assert done.status == 2
+    assert done.stderr.endswith(f"error: .: holds {plugin.name} itself; expected another folder. Change --dest-dir.\n")
+    assert list(plugin.parent.iterdir()) == [plugin]
+
+
+def test_two_wheels_that_get_one_name_are_refused_before_anything_is_written(
+    run: Run, plugin: Path, sdk: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / plugin.name.replace("linux_x86_64", "manylinux_2_4_x86_64")
+    other.write_bytes(plugin.read_bytes())
+    done = run("repair", plugin, other, "--with", sdk, "--dest-dir", tmp_path / "out")
+    assert done.status == 2
+    assert done.stderr.endswith(
+        f"error: {other}: gets the name plugin-1.0-py3-none-manylinux_2_5_x86_64.whl as {plugin} does. "
+        "Repair them into different folders.\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_several_wheels_are_repaired_at_once(run: Run, plugin: Path, sdk: Path, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",), "/opt/rocm/lib"))
+    other = make_wheel(tmp_path / "dist", "other", {"other/a.so": tree / "a.so"})
+    assert run("repair", plugin, other, "--with", sdk, "--dest-dir", tmp_path / "out").status == 0
+    assert [path.name.partition("-")[0] for path in sorted((tmp_path / "out").iterdir())] == ["other", "plugin"]
+
+
+def test_many_libraries_take_few_open_files(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", (), "/opt/rocm/lib"))
+    wheel = make_wheel(tmp_path / "dist", "many", {f"many/m{number}.so": tree / "a.so" for number in range(150)})
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len([*Path("/proc/self/fd").iterdir()]) + 100, limits[1]))
+    try:
+        done = run("repair", wheel, "--dest-dir", tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert done.status == 0, done.stderr
+    assert "/opt/rocm" not in run("runpath", "show", next((tmp_path / "out").iterdir())).stdout
+
+
+def test_modes_of_changed_and_of_kept_members_stay(run: Run, plugin: Path, sdk: Path, tmp_path: Path) -> None:
+    run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "out")
+    modes = {member.name: oct(member.mode & 0o777) for member in read_directory(repaired_plugin(tmp_path / "out"))}
+    assert {modes[f"plugin/{name}"] for name in ("_wrong.so", "_right.so")} == {"0o755"}
+    assert modes["plugin/__init__.py"] == "0o644"

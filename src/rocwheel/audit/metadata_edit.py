@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["add_requirements", "set_wheel_fields"]
 
 _REQUIRES = re.compile(rb"^Requires-Dist:[^\n]*\n(?:[ \t][^\n]*\n)*", re.MULTILINE | re.IGNORECASE)
-_TAG = re.compile(rb"^Tag:[^\n]*\n", re.MULTILINE | re.IGNORECASE)
+_TAG = re.compile(rb"^Tag:[^\n]*(?:\n|\Z)", re.MULTILINE | re.IGNORECASE)
 _PURELIB = re.compile(rb"^Root-Is-Purelib:[^\r\n]*", re.MULTILINE | re.IGNORECASE)
 
 

@@ -22,17 +22,18 @@ from rocwheel.files import atomic_file
 from rocwheel.progress import SILENT, Progress
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from concurrent.futures import Executor
 
     from rocwheel.audit.repair_plan import RepairPlan
     from rocwheel.audit.run_paths import SetRunpath
     from rocwheel.distributions.source_date import SourceDate
 
-__all__ = ["write_repair"]
+__all__ = ["write_repairs"]
 
 _LEVEL = 6
 _COPY_STEP = 4 << 20
-_ANY_EXECUTE = 0o111
+_MOST_OPEN = 64
 
 
 class _KeptName(WheelName, frozen=True):
@@ -46,26 +47,42 @@ class _KeptName(WheelName, frozen=True):
         return self.folder
 
 
-def write_repair(
-    plan: RepairPlan, dest_dir: Path, executor: Executor, source_date: SourceDate, *, progress: Progress = SILENT
-) -> Path:
-    """Write the repaired wheel to ``dest_dir`` and return its path; a wheel that is right is copied as it is.
+def write_repairs(
+    plans: Sequence[RepairPlan],
+    dest_dir: Path,
+    executor: Executor,
+    source_date: SourceDate,
+    *,
+    progress: Progress = SILENT,
+) -> list[Path]:
+    """Write the repaired wheels to ``dest_dir`` and return their paths; a wheel that is right is copied as it is.
 
-    The bytes depend on the wheel, the plan and the date alone. Raises `InputError` for damaged members, and
-    `rocwheel.errors.WorkError` when the folder can't be written: nothing is left there then.
+    The bytes depend on the wheels, the plans and the date alone. Raises `InputError` before anything is written for a
+    folder that one of the wheels is in and for two wheels that get one name; for damaged members while writing, and
+    `rocwheel.errors.WorkError` when the folder can't be written: nothing of that wheel is left there then.
     """
-    target = dest_dir / plan.file_name
-    source = Path(plan.wheel)
-    if target.exists() and target.samefile(source):
-        raise InputError(
-            dest_dir, f"holds {source.name} itself", expected="another folder", remedy="Change --dest-dir."
-        )
-    if plan.changes:
-        _Rewriting(plan, target, executor, source_date, progress).run()
-    else:
-        with source.open("rb") as file, atomic_file(target) as copy:
-            shutil.copyfileobj(file, copy.file, _COPY_STEP)
-    return target
+    targets = _targets(plans, dest_dir)
+    for plan, target in zip(plans, targets, strict=True):
+        if plan.changes:
+            _Rewriting(plan, target, executor, source_date, progress).run()
+        else:
+            with Path(plan.wheel).open("rb") as file, atomic_file(target) as copy:
+                shutil.copyfileobj(file, copy.file, _COPY_STEP)
+    return targets
+
+
+def _targets(plans: Sequence[RepairPlan], dest_dir: Path) -> list[Path]:
+    sources: dict[Path, Path] = {}
+    for plan in plans:
+        source, target = Path(plan.wheel), dest_dir / plan.file_name
+        if dest_dir.resolve() in {source.parent.resolve(), source.resolve().parent}:
+            found = f"holds {source.name} itself"
+            raise InputError(dest_dir, found, expected="another folder", remedy="Change --dest-dir.")
+        if target in sources:
+            found = f"gets the name {target.name} as {sources[target]} does"
+            raise InputError(source, found, remedy="Repair them into different folders.")
+        sources[target] = source
+    return list(sources)
 
 
 class _Rewriting:
@@ -80,11 +97,12 @@ class _Rewriting:
         self._writer = WheelWriter(target, name, source_date.zip_time)
         self._packer = Packer(executor, _LEVEL, progress=progress)
         self._progress = progress
+        self._open = 0
 
     def run(self) -> None:
         left_out = {f"{self._dist_info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")} | {*self._plan.dropped}
         self._progress.begin(f"Repairing {Path(self._plan.wheel).name}", sum(m.size for m in self._members))
-        # Unpacked libraries stay open until the packer has taken the last byte.
+        # Unpacked libraries stay open until the packer has taken their last byte.
         with ExitStack() as stack:
             try:
                 for member in self._members:
@@ -108,6 +126,11 @@ class _Rewriting:
             self._packer.add(self._writer, member.name, _mode(member), self._patched(member, edit, stack))
 
     def _patched(self, member: ZipMember, edit: SetRunpath, stack: ExitStack) -> PatchedContent:
+        if self._open == _MOST_OPEN:
+            self._packer.drain()
+            stack.pop_all().close()
+            self._open = 0
+        self._open += 1
         unpacked, _ = stack.enter_context(open_unpacked(member))
         with unpacked.map() as data:
             return PatchedContent(unpacked, plan_runpath(data, edit.value, edit.tag, name=member.source))

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from rocwheel.audit.reading import read_tree
 from rocwheel.audit.repair_plan import RepairOptions, RepairPlan, plan_repair
-from rocwheel.audit.repairing import write_repair
+from rocwheel.audit.repairing import write_repairs
 from rocwheel.binary.runpath import RunpathTag
 from rocwheel.cli._app import app
 from rocwheel.cli.output import (
@@ -75,7 +75,7 @@ def repair(
     plans = _plan(wheels, beside or [], options)
     written = [] if check or dry_run or dest_dir is None else _write(plans, dest_dir, quiet=quiet)
     if json:
-        print_json("repair", 1, {"wheels": plans, "written": written})
+        print_json("repair", 1, {"wheels": plans, "written": [str(path) for path in written]})
     else:
         _show(plans, quiet=quiet)
     if any(plan.unmended for plan in plans) or (check and any(plan.changes for plan in plans)):
@@ -94,7 +94,7 @@ def _write(plans: list[RepairPlan], dest_dir: Path, *, quiet: bool) -> list[Path
     date = SourceDate.from_environment(os.environ)
     with ThreadPoolExecutor(thread_name_prefix="rocwheel") as executor:
         progress = make_progress(quiet=quiet)
-        return [write_repair(plan, dest_dir, executor, date, progress=progress) for plan in plans]
+        return write_repairs(plans, dest_dir, executor, date, progress=progress)
 
 
 def _show(plans: list[RepairPlan], *, quiet: bool) -> None:
