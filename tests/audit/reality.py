@@ -9,22 +9,28 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocwheel.audit.configuration import Configuration
+from rocwheel.audit.disks import SITE
 from rocwheel.audit.hwcaps import CpuLevel, hwcaps_folders
 from rocwheel.audit.loader import Loader, System
+from rocwheel.audit.reading import read_tree
 from rocwheel.audit.scope import Scope, unmet_references
+from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf import ElfKind
 from rocwheel.binary.elf_traits import read_elf_traits
 from rocwheel.files import FileRange
 
 if TYPE_CHECKING:
-    from rocwheel.audit.disks import FileSystem
     from rocwheel.binary.elf_linkage import Linkage
+    from tests.audit.host import FileSystem
 
 __all__ = [
     "LOADER",
+    "audited_libraries",
     "has_cpu_level",
     "list_libraries",
     "loadable_files",
+    "loaded_libraries",
     "model_libraries",
     "model_undefined_symbols",
     "undefined_symbols",
@@ -69,6 +75,37 @@ def model_libraries(path: Path, disk: FileSystem, system: System, level: CpuLeve
     assert library is not None
     loader = Loader(disk, system, hwcaps_folders(level))
     loader.load(library)
+    return _answer(loader)
+
+
+def audited_libraries(root: Path) -> dict[Path, dict[str, str]]:
+    """Return the same for each file below a folder as the audit has it, with the system's libraries by name alone."""
+    answers = {}
+    for process in Subject(read_tree([root]), Configuration()).processes:
+        found = _answer(process.loader)
+        answers[root / process.file.path] = {
+            name.replace(SITE, str(root)): path.replace(SITE, str(root)) for name, path in found.items()
+        }
+    return answers
+
+
+def loaded_libraries(root: Path, path: Path) -> dict[str, str]:
+    """Return the loader's answer for a file below ``root`` as the audit can know it.
+
+    The system's libraries are there by name alone, and without those that only they need.
+    """
+    real = list_libraries(path) or {}
+    needed = _needed(root)
+    inside = {name: found for name, found in real.items() if found.startswith(f"{root}/")}
+    return inside | {name: found and name for name, found in real.items() if name in needed - inside.keys()}
+
+
+@functools.cache
+def _needed(root: Path) -> frozenset[str]:
+    return frozenset(name for file in read_tree([root]).files if file.elf for name in file.elf.needed)
+
+
+def _answer(loader: Loader) -> dict[str, str]:
     answer: dict[str, str] = {}
     listed: set[int | None] = {0}
     for search in loader.searches:

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import os
+import platform
 import random
 import shutil
+import struct
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from rocwheel.audit.disks import FileSystem
+from rocwheel.audit.configuration import Configuration
 from rocwheel.audit.hwcaps import CpuLevel
 from rocwheel.audit.loader import How, Loader
-from rocwheel.audit.systems import HostLibraries
+from rocwheel.audit.reading import read_tree
+from rocwheel.audit.subject import Subject
+from tests.audit.host import FileSystem, HostLibraries, read_loader_cache
 from tests.audit.libraries import Lib, build_tree, needs_compiler
 from tests.audit.reality import (
     LOADER,
+    audited_libraries,
     has_cpu_level,
     list_libraries,
     loadable_files,
+    loaded_libraries,
     model_libraries,
     model_undefined_symbols,
     undefined_symbols,
 )
+from tests.audit.wheels import make_wheel
 
 pytestmark = [needs_compiler, pytest.mark.skipif(not LOADER.exists(), reason="needs glibc's loader")]
 
@@ -88,6 +95,7 @@ def test_the_model_finds_what_the_loader_finds(tmp_path: Path, name: str) -> Non
     root = build_tree(tmp_path / "tree", *CASES[name])
     real, model = answers(root / "a.so")
     assert real == model
+    assert audited_libraries(root)[root / "a.so"] == loaded_libraries(root, root / "a.so")
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -102,9 +110,10 @@ def test_the_model_agrees_on_libraries_thrown_together(tmp_path: Path, seed: int
             needed = tuple(random_.sample(names, random_.randint(0, 3)))
             libraries.append(Lib(f"{folder}/{name}", needed, ":".join(entries), random_.random() < 0.5))
     root = build_tree(tmp_path / "tree", *libraries)
+    audited = audited_libraries(root)
     for library in libraries:
         real, model = answers(root / library.path)
-        assert (real or {}) == model
+        assert (real or {}) == model == audited[root / library.path]
 
 
 HWCAPS = "glibc-hwcaps/x86-64-v"
@@ -258,6 +267,61 @@ def test_the_model_agrees_on_every_library_and_program_of_the_machine() -> None:
     assert compare_all([Path("/usr/lib"), Path("/usr/bin"), Path("/opt")]) > 1000
 
 
+def test_the_audit_agrees_on_the_installed_sample_sdk(installed_sample: Path) -> None:
+    answers = audited_libraries(installed_sample)
+    assert len(answers) > 5
+    for path, audited in answers.items():
+        assert (path, audited) == (path, loaded_libraries(installed_sample, path))
+
+
+def test_programs_in_the_data_of_a_wheel_find_what_they_find_once_it_is_installed(tmp_path: Path) -> None:
+    libraries = (
+        Lib("tool.so", ("libx.so.1", "libn.so"), "$ORIGIN/../lib"),
+        Lib("libx.so.1", ("liby.so",), "$ORIGIN/python3/site-packages/demo"),
+        Lib("liby.so"),
+    )
+    built = build_tree(tmp_path / "built", *libraries)
+    places = {"tool.so": ("scripts", "bin/tool.so"), "libx.so.1": ("data/lib", "lib/libx.so.1")}
+    places["liby.so"] = ("platlib/demo", "lib/python3/site-packages/demo/liby.so")
+    members = {f"demo-1.0.data/{folder}/{name}": built / name for name, (folder, _) in places.items()}
+    wheel = make_wheel(tmp_path / "dist", "demo", members)
+    for name, (_, place) in places.items():
+        (tmp_path / "env" / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(built / name, tmp_path / "env" / place)
+    (process,) = (p for p in Subject(read_tree([wheel]), Configuration()).processes if p.file.name == "tool.so")
+    found = {search.name: search.found is not None for search in process.loader.searches}
+    real = list_libraries(tmp_path / "env/bin/tool.so") or {}
+    assert found == {name: path != "" for name, path in real.items()} == {
+        "libx.so.1": True, "liby.so": True, "libn.so": False
+    }  # fmt: skip
+
+
 def test_the_model_agrees_on_the_installed_sample_sdk(installed_sample: Path) -> None:
     assert shutil.which("gcc")
     assert compare_all([installed_sample]) > 5
+
+
+def loader_cache(*entries: tuple[str, str, int]) -> bytes:
+    """Return a cache of names, paths and processor bits, of libraries for x86-64."""
+    texts = b"".join(f"{name}\0{path}\0".encode() for name, path, _ in entries)
+    start = offset = 48 + 24 * len(entries)
+    rows = b""
+    for name, path, hardware in entries:
+        rows += struct.pack("<iIIIQ", 0x0303, offset, offset + len(name) + 1, 0, hardware)
+        offset += len(name) + len(path) + 2
+    return struct.pack("<20sII20x", b"glibc-ld.so.cache1.1", len(entries), offset - start) + rows + texts
+
+
+def test_entries_of_the_loaders_cache_for_some_processors_are_left_out(tmp_path: Path) -> None:
+    entries = [("libx.so.1", "/hw/libx.so.1", 1 << 62), ("libx.so.1", "/a/libx.so.1", 0), ("libx.so.1", "/b/x", 0)]
+    (tmp_path / "cache").write_bytes(loader_cache(*entries))
+    assert read_loader_cache(tmp_path / "cache", 62) == {"libx.so.1": "/a/libx.so.1"}
+    assert read_loader_cache(tmp_path / "absent", 62) == {}
+
+
+def test_the_machines_own_cache_is_read() -> None:
+    cache = Path("/etc/ld.so.cache")
+    if not cache.exists():
+        pytest.skip("needs glibc's loader cache")
+    found = read_loader_cache(cache, {"x86_64": 62, "aarch64": 183}[platform.machine()])
+    assert Path(found["libc.so.6"]).exists()

@@ -15,7 +15,7 @@ from rocwheel.audit.configuration import Configuration
 from rocwheel.audit.device_report import read_device_report
 from rocwheel.audit.disks import SITE, TreeDisk
 from rocwheel.audit.reading import read_tree
-from rocwheel.audit.systems import AllowedLibraries, read_loader_cache, system_library_patterns
+from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
 from rocwheel.audit.wheel_reading import installed_path
 from rocwheel.binary.elf import read_elf
 from rocwheel.demo import SAMPLE_SDK
@@ -296,27 +296,3 @@ def test_links_and_parents_are_followed_as_a_kernel_does() -> None:
 )  # fmt: skip
 def test_the_policy_allows_what_every_system_has(name: str, allowed: bool) -> None:
     assert (AllowedLibraries(system_library_patterns()).find(name, 62) is not None) is allowed
-
-
-def test_the_loaders_cache_gives_the_first_path_of_a_name() -> None:
-    cache = Path("/etc/ld.so.cache")
-    if not cache.exists():
-        pytest.skip("needs glibc's loader cache")
-    found = read_loader_cache(cache, {"x86_64": 62, "aarch64": 183}[__import__("platform").machine()])
-    assert Path(found["libc.so.6"]).exists()
-
-
-def test_a_machine_without_a_cache_has_an_empty_one(tmp_path: Path) -> None:
-    assert read_loader_cache(tmp_path / "absent", 62) == {}
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [(b"short", "a truncated loader cache. Run ldconfig."), (b"x" * 48, "a truncated loader cache. Run ldconfig.")],
-    ids=["short", "of another kind"],
-)
-def test_a_cache_of_another_kind_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
-    (tmp_path / "cache").write_bytes(data)
-    with pytest.raises(InputError) as error:
-        read_loader_cache(tmp_path / "cache", 62)
-    assert str(error.value) == f"{tmp_path}/cache: {message}"

@@ -1,59 +1,23 @@
-"""Where the loader model finds ELF files: on the machine's file system, or in a tree that is only described."""
+"""Where the loader model finds ELF files: in a tree that is only described."""
 
 from __future__ import annotations
 
 import posixpath
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.loader import Library
-from rocwheel.binary.elf import Elf, is_elf, read_elf
-from rocwheel.errors import InputError
-from rocwheel.files import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["SITE", "FileSystem", "TreeDisk", "place_of"]
+    from rocwheel.binary.elf import Elf
+
+__all__ = ["SITE", "TreeDisk", "place_of"]
 
 SITE = "/environment/lib/python3/site-packages"
 """Where described packages are taken to be installed: deep enough for entries that lead out of it to lead nowhere."""
 
 _MOST_LINKS = 40
-
-
-class FileSystem:
-    """The machine's file system; what was read once is remembered."""
-
-    def __init__(self) -> None:
-        self._files: dict[str, Elf | None] = {}
-
-    def find(self, path: str, machine: int) -> Library | None:
-        """Return the ELF file of ``machine`` at a path."""
-        library = self.open(Path(path))
-        if library is None or library.elf is None or library.elf.machine != machine:
-            return None
-        return library
-
-    def open(self, path: Path) -> Library | None:
-        """Return the ELF file at a path, whatever its machine; none where there is no usable one."""
-        try:
-            status = path.stat()
-        except OSError:
-            return None
-        identity = f"{status.st_dev}:{status.st_ino}"
-        if identity not in self._files:
-            self._files[identity] = _read(path)
-        elf = self._files[identity]
-        return None if elf is None else Library(str(path), identity, elf)
-
-
-def _read(path: Path) -> Elf | None:
-    try:
-        with FileRange.whole(path).map() as data:
-            return read_elf(data, name=str(path)) if is_elf(data) else None
-    except InputError:
-        return None
 
 
 class TreeDisk:

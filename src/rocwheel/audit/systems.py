@@ -1,43 +1,25 @@
-"""The libraries of the operating system: those that a policy allows, or those of this machine (``ldconfig(8)``)."""
+"""The libraries of the operating system, as far as a policy allows them, and the symbols that they define."""
 
 from __future__ import annotations
 
 import functools
-import struct
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.audit.loader import Library
-from rocwheel.errors import InputError
 from rocwheel.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.audit.disks import FileSystem
-
 __all__ = [
     "AllowedLibraries",
-    "HostLibraries",
     "interpreter_symbols",
-    "read_loader_cache",
     "system_library_patterns",
     "unversioned_symbols",
 ]
-
-_CACHE = Path("/etc/ld.so.cache")
-_MAGIC = b"glibc-ld.so.cache1.1"
-_HEADER = struct.Struct("<20sII20x")
-_ENTRY = struct.Struct("<iIIIQ")
-# FLAG_ELF_LIBC6 with the architecture's bits, as in glibc's sysdeps/generic/ldconfig.h.
-_CACHE_FLAGS = {62: 0x0303, 183: 0x0A03}
-_DEFAULT_FOLDERS = {
-    62: ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"),
-    183: ("/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"),
-}
 
 
 class AllowedLibraries:
@@ -51,52 +33,6 @@ class AllowedLibraries:
         if any(fnmatchcase(name, pattern) for pattern in self._patterns):
             return Library(name, f"system:{name}", None)
         return None
-
-
-class HostLibraries:
-    """This machine's: the loader's cache, then its default folders."""
-
-    def __init__(self, disk: FileSystem, cache: Path = _CACHE) -> None:
-        self._disk = disk
-        self._cache = {machine: read_loader_cache(cache, machine) for machine in _CACHE_FLAGS}
-
-    def find(self, name: str, machine: int) -> Library | None:
-        """Return the library that this machine's loader takes for ``name``."""
-        cached = self._cache.get(machine, {}).get(name)
-        if cached and (library := self._disk.find(cached, machine)):
-            return library
-        folders = _DEFAULT_FOLDERS.get(machine, ())
-        found = (self._disk.find(f"{folder}/{name}", machine) for folder in folders)
-        return next((library for library in found if library), None)
-
-
-def read_loader_cache(path: Path, machine: int) -> dict[str, str]:
-    """Read ``/etc/ld.so.cache``: SONAME to path, for the libraries of a machine; empty when there is no cache.
-
-    The format is that of glibc 2.3 and later: a header of 48 bytes, entries of 24 bytes, strings by their offset in the
-    file. Raises `InputError` for a file of another format.
-    """
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return {}
-    try:
-        magic, count, _ = _HEADER.unpack_from(data)
-        entries = [_ENTRY.unpack_from(data, _HEADER.size + index * _ENTRY.size) for index in range(count)]
-    except struct.error as e:
-        raise InputError(path, "a truncated loader cache", remedy="Run ldconfig.") from e
-    if magic != _MAGIC:
-        raise InputError(path, f"begins with {magic!r}", expected=repr(_MAGIC), remedy="Run ldconfig.")
-    wanted = _CACHE_FLAGS.get(machine)
-    found: dict[str, str] = {}
-    for flags, key, value, _, hardware in entries:
-        if flags == wanted and not hardware:
-            found.setdefault(_string(data, key), _string(data, value))
-    return found
-
-
-def _string(data: bytes, offset: int) -> str:
-    return data[offset : data.index(b"\0", offset)].decode(errors="replace")
 
 
 class _Interpreter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,6 +10,7 @@ from rocwheel.audit.device_report import DeviceReport
 from rocwheel.audit.disks import SITE, TreeDisk
 from rocwheel.binary.elf import Elf, ElfKind
 from rocwheel.binary.elf_traits import ElfTraits
+from rocwheel.binary.runpath import RunpathTag
 
 __all__ = ["Distribution", "InstalledFile", "RecordEntry", "Tree"]
 
@@ -104,6 +105,13 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
         if self.elf is None:
             return None
         return self.elf.runpath if self.elf.runpath is not None else self.elf.rpath
+
+    @property
+    def tag(self) -> RunpathTag | None:
+        """The kind of the run path that counts; none for a file without."""
+        if self.elf is None or self.run_path is None:
+            return None
+        return RunpathTag.RPATH if self.elf.runpath is None else RunpathTag.RUNPATH
 
     @property
     def is_loadable(self) -> bool:

@@ -11,6 +11,7 @@ from rocwheel.audit.release import folders_beyond, release_folders
 from rocwheel.audit.run_path_entries import is_origin_relative, resolve_entry, split_run_path
 from rocwheel.audit.sdk_layout import sdk_folders
 from rocwheel.binary.elf import ElfKind
+from rocwheel.binary.runpath import RunpathTag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,7 +138,7 @@ def _wrong_depth(subject: Subject) -> Iterator[Evidence]:
 def _mixed(subject: Subject) -> Iterator[Evidence]:
     for owner in subject.tree.audited_distributions:
         files = [file for file in subject.tree.files_of[owner.source] if file.is_loadable and file.run_path]
-        old = [file for file in files if file.elf and file.elf.runpath is None]
+        old = [file for file in files if file.tag is RunpathTag.RPATH]
         if old and len(old) < len(files):
             yield Evidence(
                 owner.label or owner.source,
@@ -151,9 +152,9 @@ def _into_others(subject: Subject) -> Iterator[Evidence]:
             continue
         release = release_folders(subject.tree, owner)
         for file in subject.tree.files_of[owner.source]:
-            if file.elf is None or not file.is_loadable or file.elf.runpath is not None:
+            if not file.is_loadable or file.tag is not RunpathTag.RPATH:
                 continue
-            if bad := folders_beyond(release, file.elf.rpath, file.folder):
+            if bad := folders_beyond(release, file.run_path, file.folder):
                 found = f"has a RPATH into {', '.join(bad[:_SHOWN])}, which LD_LIBRARY_PATH can't override"
                 yield Evidence(file.source, f"{found} and the libraries there inherit")
 
@@ -169,11 +170,9 @@ def _expected(subject: Subject) -> Iterator[Evidence]:
 def _expected_tag(subject: Subject) -> Iterator[Evidence]:
     expected = subject.configuration.expect_tag
     for file in subject.tree.loadable:
-        if expected is None or file.elf is None or not file.run_path:
-            continue
-        found = "rpath" if file.elf.runpath is None else "runpath"
-        if found != expected:
-            yield Evidence(file.source, f"has {found.upper()} where {expected.upper()} is expected")
+        if expected is not None and file.run_path and file.tag is not RunpathTag(expected):
+            found = "RUNPATH" if expected == "rpath" else "RPATH"
+            yield Evidence(file.source, f"has {found} where {expected.upper()} is expected")
 
 
 _FIX = "Link with the list that 'rocwheel runpath for' prints, or run rocwheel repair."
