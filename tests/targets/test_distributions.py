@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from rocwheel.targets.distributions import gentoo_variables
+from rocwheel.targets.distributions import gentoo_variables, spack_variant
 from rocwheel.targets.errors import NoFlagError
 from rocwheel.targets.releases import release_for
 from rocwheel.targets.target_set import TargetSet, parse_target_set
@@ -63,6 +63,23 @@ def test_gentoo_has_flags_for_specific_processors_alone(targets: str, optional: 
     message = f"GPU targets: there is no USE flag for {named}; expected specific processors, such as gfx1100"
     with pytest.raises(NoFlagError, match=f"^{re.escape(message)}$"):
         gentoo_variables(parse_target_set(targets), optional)
+
+
+@pytest.mark.parametrize("target", ["gfx9-4-generic", "gfx90a:sramecc+", "gfx600", "amdgcnspirv"])
+def test_spack_has_values_for_some_targets_alone(target: str) -> None:
+    message = (
+        f"GPU targets: there is no value of amdgpu_target for {target}; expected those of list@spack, "
+        "or gfx900:xnack-, gfx906:xnack-, gfx908:xnack-, gfx90a:xnack-, gfx90a:xnack+"
+    )
+    with pytest.raises(NoFlagError, match=f"^{re.escape(message)}$"):
+        spack_variant(parse_target_set(["gfx1100", target]))
+
+
+def test_spack_has_values_for_its_list_and_for_some_features() -> None:
+    assert spack_variant(parse_target_set("list@spack")).count(",") == 38
+    assert (
+        spack_variant(parse_target_set("gfx90a:xnack+ gfx906:xnack-")) == "amdgpu_target=gfx906:xnack-,gfx90a:xnack+\n"
+    )
 
 
 def test_two_settings_of_a_processor_are_one_flag() -> None:

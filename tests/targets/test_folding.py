@@ -44,6 +44,12 @@ def test_features_stay_where_the_generic_has_them() -> None:
     )
 
 
+def test_members_that_name_different_features_share_generic_code_that_names_none() -> None:
+    assert str(fold_to_generics(parse_target_set("gfx900 gfx902:xnack+ gfx942:xnack+"))) == (
+        "gfx9-generic;gfx9-4-generic:xnack+"
+    )
+
+
 def test_nothing_folds_to_nothing() -> None:
     assert fold_to_families(TargetSet()) == ()
     assert fold_to_generics(TargetSet((TargetId("gfx803"),))) == TargetSet((TargetId("gfx803"),))

@@ -68,10 +68,14 @@ def test_settings_of_a_tool(tool: Tool, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "tool", [Tool.CMAKE, Tool.HIP, Tool.TORCH, Tool.JAX, Tool.SPACK], ids=lambda tool: str(tool.value)
+    ("tool", "words"),
+    [
+        *((tool, "gfx1100;gfx90a:xnack+;gfx9-4-generic") for tool in (Tool.CMAKE, Tool.HIP, Tool.TORCH, Tool.JAX)),
+        (Tool.SPACK, "gfx1100;gfx90a:xnack+"),
+    ],
 )
-def test_the_settings_of_a_tool_read_back(tool: Tool) -> None:
-    targets = parse_target_set("gfx1100;gfx90a:xnack+;gfx9-4-generic")
+def test_the_settings_of_a_tool_read_back(tool: Tool, words: str) -> None:
+    targets = parse_target_set(words)
     assert parse_target_set(shlex.split(flags_for(tool, targets))) == targets
 
 

@@ -148,7 +148,7 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
         pytest.param(
             "gfx90a:xnack+:xnack-",
             InputError,
-            "--targets: 'gfx90a:xnack+:xnack-' is no target id because of the feature 'xnack-'; "
+            "--targets: 'gfx90a:xnack+:xnack-' is no target id because of xnack, which is given twice; "
             "expected a processor and at most one each of sramecc and xnack, such as gfx90a:sramecc+:xnack-",
             id="feature given twice",
         ),

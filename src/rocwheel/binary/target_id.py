@@ -57,8 +57,10 @@ def parse_target_id(text: str, *, source: str = "target id") -> TargetId:
     settings: dict[str, bool] = {}
     for feature in features:
         match = _FEATURE.fullmatch(feature)
-        if match is None or match[1] not in FEATURES or match[1] in settings:
+        if match is None or match[1] not in FEATURES:
             raise _bad_target(text, source, f"the feature {feature!r}")
+        if match[1] in settings:
+            raise _bad_target(text, source, f"{match[1]}, which is given twice")
         settings[match[1]] = match[2] == "+"
     return TargetId(processor, **settings)
 

@@ -1,4 +1,4 @@
-"""What Gentoo, Debian and RPM distributions declare about GPU targets, ready to paste.
+"""What Gentoo, Spack, Debian and RPM distributions declare about GPU targets, ready to paste.
 
 Gentoo's is equal in meaning to rocm.eclass: https://github.com/gentoo/gentoo/blob/master/eclass/rocm.eclass
 """
@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.targets.catalog import SPIRV
+from rocwheel.targets.catalog import SPIRV, load_catalog
 from rocwheel.targets.errors import NoFlagError
-from rocwheel.targets.spellings import spell_cmake, spell_spaces
+from rocwheel.targets.spellings import spell_cmake, spell_commas, spell_spaces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rocwheel.targets.target_set import TargetSet
 
-__all__ = ["debian_field", "gentoo_variables", "rpm_macros"]
+__all__ = ["debian_field", "gentoo_variables", "rpm_macros", "spack_variant"]
+
+_SPACK_WITH_FEATURES = ("gfx900:xnack-", "gfx906:xnack-", "gfx908:xnack-", "gfx90a:xnack-", "gfx90a:xnack+")
+"""The values that set features; the catalogue's list of Spack has the others, and says where they are from."""
 
 
 def gentoo_variables(targets: TargetSet, optional: Sequence[str] = ()) -> str:
@@ -39,6 +42,19 @@ def gentoo_variables(targets: TargetSet, optional: Sequence[str] = ()) -> str:
         "ROCM_USEDEP": ",".join(f"{flag}(-)?" for flag in [*flags, *others]),
     }
     return "".join(f'{name}="{value}"\n' for name, value in variables.items())
+
+
+def spack_variant(targets: TargetSet) -> str:
+    """Return the variant of a Spack spec.
+
+    Raises `NoFlagError` for targets that are no value of it.
+    """
+    plain = next(row.targets for row in load_catalog().packagers if row.name == "spack")
+    others = [word for word in targets.words if word not in (*plain, *_SPACK_WITH_FEATURES)]
+    if others:
+        expected = f"those of list@spack, or {', '.join(_SPACK_WITH_FEATURES)}"
+        raise NoFlagError(others, what="value of amdgpu_target", expected=expected)
+    return f"amdgpu_target={spell_commas(targets)}\n"
 
 
 def debian_field(targets: TargetSet) -> str:

@@ -124,12 +124,18 @@ class NoGpuError(InputError):
 
 
 class NoFlagError(InputError):
-    """Generic processors or SPIR-V, where a distribution only knows specific ones."""
+    """Targets that a distribution has no name for, such as generic processors."""
 
-    def __init__(self, processors: Sequence[str], *, source: str = "GPU targets") -> None:
-        self.processors = tuple(processors)
-        found = f"there is no USE flag for {', '.join(processors)}"
-        super().__init__(source, found, expected="specific processors, such as gfx1100")
+    def __init__(
+        self,
+        targets: Sequence[str],
+        *,
+        source: str = "GPU targets",
+        what: str = "USE flag",
+        expected: str = "specific processors, such as gfx1100",
+    ) -> None:
+        self.targets = tuple(targets)
+        super().__init__(source, f"there is no {what} for {', '.join(targets)}", expected=expected)
 
 
 class UnknownReleaseError(InputError):

@@ -6,7 +6,7 @@ import shlex
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from rocwheel.targets.distributions import debian_field, gentoo_variables, rpm_macros
+from rocwheel.targets.distributions import debian_field, gentoo_variables, rpm_macros, spack_variant
 from rocwheel.targets.spellings import file_name_spelling, spell_cmake, spell_commas, spell_lines, spell_offload_arch
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def flags_for(tool: Tool, targets: TargetSet, optional: TargetSet | None = None)
     """Return the settings for ``tool``, whole lines: command-line arguments, or the text of a file that it reads.
 
     Arguments are quoted for the shell where they need it. Gentoo alone knows ``optional`` targets, off by default.
-    Raises `NoFlagError` for Gentoo and what is no specific processor.
+    Raises `NoFlagError` for what Gentoo or Spack have no name for.
     """
     if tool is Tool.GENTOO:
         return gentoo_variables(targets, optional.processors if optional else ())
@@ -69,7 +69,7 @@ _WRITERS = {
     Tool.BAZEL: _bazel,
     Tool.TORCH: lambda targets: f"PYTORCH_ROCM_ARCH={shlex.quote(spell_cmake(targets))}\n",
     Tool.JAX: lambda targets: f"--rocm_amdgpu_targets={spell_commas(targets)}\n",
-    Tool.SPACK: lambda targets: f"amdgpu_target={spell_commas(targets)}\n",
+    Tool.SPACK: spack_variant,
     Tool.NIX: _nix,
     Tool.DEBIAN: debian_field,
     Tool.RPM: rpm_macros,

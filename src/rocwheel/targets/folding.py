@@ -32,9 +32,14 @@ def fold_to_families(targets: TargetSet) -> tuple[str, ...]:
 def fold_to_generics(targets: TargetSet) -> TargetSet:
     """Return a set that serves every target with generic code where there is some, and else with its own.
 
-    Features are kept where the generic processor has them.
+    Features are kept where the generic processor has them, and no two of its members need different ones.
     """
-    return TargetSet.of(_generic_for(target) for target in targets)
+    folded = {_generic_for(target) for target in targets}
+    named: dict[str, set[frozenset[str]]] = {}
+    for target in folded:
+        named.setdefault(target.processor, set()).add(frozenset(target.features))
+    # Code that leaves its features open serves each setting, and one set can't name both.
+    return TargetSet.of(t if len(named[t.processor]) == 1 else TargetId(t.processor) for t in folded)
 
 
 def _generic_for(target: TargetId) -> TargetId:
