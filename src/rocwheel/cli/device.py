@@ -291,7 +291,19 @@ def _rewrite(
         print_json("device-rewrite", 1, {**msgspec.to_builtins(report), "output": str(output)})
     elif not quiet:
         typer.echo(rewrite_line(report, output))
-    if report.versions and not quiet:
+    if not quiet:
+        _print_remarks(report)
+    return report
+
+
+def _print_remarks(report: RewriteReport) -> None:
+    for warning in report.warnings:
+        report_warning(warning)
+    if report.hosts_spelled:
+        found = (
+            f"the host entries of {report.hosts_spelled} bundles, as clang 16 spells them, got the spelling of clang 17"
+        )
+        messages.print(f"note: {found}: later readers refuse the other in compressed bundles", markup=False)
+    if report.versions:
         since = reader_of(report.versions[-1]).since
         messages.print(f"note: ROCm {since} and later read the result", markup=False)
-    return report
