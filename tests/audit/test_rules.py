@@ -668,6 +668,17 @@ def test_symbols_of_libraries_that_are_not_at_hand(
     assert (find(audited, select=("undefined-symbol",)) == []) is is_met
 
 
+def test_copies_of_what_extension_modules_need_leave_symbols_to_the_interpreter() -> None:
+    references = (SymbolReference("PyLong_FromLong"),)
+    files = (
+        library("demo/a.so", "libb.so.1", runpath="$ORIGIN", exports=("PyInit_a",)),
+        library("demo/libb.so.1", references=references, sha256=b"one"),
+        library("demo/libb.so", references=references, sha256=b"one", soname="libb.so.1"),
+        library("demo/other.so", references=references, sha256=b"two"),
+    )
+    assert [f.path for f in find(one(*files), select=("undefined-symbol",))] == ["demo/other.so"]
+
+
 def test_extension_modules_and_what_they_need_leave_symbols_to_the_interpreter() -> None:
     references = (SymbolReference("PyLong_FromLong"), SymbolReference("_Py_NoneStruct"), SymbolReference("floorf"), F)
     files = (

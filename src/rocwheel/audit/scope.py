@@ -98,10 +98,14 @@ def _is_unseen(subject: Subject, library: Library) -> bool:
 
 
 def interpreter_files(processes: Iterable[Process], subject: Subject) -> frozenset[str]:
-    """Return the paths of Python's extension modules and of all that they need: an interpreter is there already."""
+    """Return the paths of Python's extension modules and of all that they need: an interpreter is there already.
+
+    Copies of such files count as well: wheels hold no links, so that the other names of a library are copies.
+    """
     found = set()
     for process in processes:
         if is_extension_module(process.file):
             files = (subject.file_of(member.library) for member in process.loader.objects)
             found |= {process.file.path, *(file.path for file in files if file)}
-    return frozenset(found)
+    contents = {subject.tree.by_path[path].sha256 for path in found} - {None}
+    return frozenset(found | {file.path for file in subject.tree.loadable if file.sha256 in contents})
