@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from rocwheel.audit.configuration import Configuration
 from rocwheel.audit.hwcaps import CpuLevel
@@ -212,6 +214,24 @@ def test_undefined_symbols_are_those_that_the_loader_tells(tmp_path: Path, name:
     disk = FileSystem()
     real, model = undefined_symbols(path), model_undefined_symbols(path, disk, HostLibraries(disk))
     assert real == model == undefined
+
+
+def without_value(path: Path, name: str) -> None:
+    """Set a dynamic symbol's value to 0, which the loader takes for no definition."""
+    with path.open("r+b") as file:
+        table = ELFFile(file).get_section_by_name(".dynsym")
+        assert isinstance(table, SymbolTableSection)
+        index = [symbol.name for symbol in table.iter_symbols()].index(name)
+        file.seek(table["sh_offset"] + index * table["sh_entsize"] + 8)
+        file.write(bytes(8))
+
+
+def test_a_symbol_without_a_value_defines_nothing(tmp_path: Path) -> None:
+    libraries = [Lib("a.so", ("b.so",), "$ORIGIN", source=USES), Lib("b.so", source=F + G)]
+    path = build_tree(tmp_path / "tree", *libraries) / "a.so"
+    without_value(path.with_name("b.so"), "f")
+    disk = FileSystem()
+    assert undefined_symbols(path) == model_undefined_symbols(path, disk, HostLibraries(disk)) == {"f"}
 
 
 def test_a_symlink_to_the_file_moves_its_origin(tmp_path: Path) -> None:
