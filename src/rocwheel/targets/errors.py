@@ -7,6 +7,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, TypeVar
 
 from rocwheel.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.sdk.rocm_sdk._detect import base_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -101,7 +102,7 @@ class ConflictError(InputError):
             source,
             f"{one!r} and {other!r} name different features of one processor",
             expected="the same features in every target id of a processor",
-            remedy=f"Give {one.partition(':')[0]!r} alone (it serves every setting), or each setting that you want.",
+            remedy=f"Give {base_target(one)!r} alone (it serves every setting), or each setting that you want.",
         )
 
 

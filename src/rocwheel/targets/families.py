@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rocwheel.sdk.rocm_sdk._detect import base_target
 from rocwheel.targets.catalog import load_catalog, sort_key
 from rocwheel.targets.errors import UnknownTargetError, convert_all
 
@@ -12,11 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["base_target", "expand_families", "families_of", "is_family", "is_target", "targets_of"]
-
-
-def base_target(target: str) -> str:
-    """Return the processor of a target id: ``gfx90a`` for ``gfx90a:xnack+``."""
-    return target.partition(":")[0]
 
 
 def is_family(name: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.targets.catalog import Generic, load_catalog, sort_key
-from rocwheel.targets.families import families_of, targets_of
+from rocwheel.targets.families import base_target, families_of, targets_of
 from rocwheel.targets.releases import official_span, release_for
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _row(name: str) -> TargetRow:
         members=row.members if isinstance(row, Generic) else (),
         families=() if generic else families_of(name)[1:],
         official=_official_range(name),
-        packagers=tuple(p.name for p in catalog.packagers if any(t.partition(":")[0] == name for t in p.targets)),
+        packagers=tuple(p.name for p in catalog.packagers if any(base_target(t) == name for t in p.targets)),
         products=() if isinstance(row, Generic) else row.products,
         llvm=row.llvm,
         sources=row.sources,

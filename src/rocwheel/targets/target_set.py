@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
     from rocwheel.targets.catalog import Release
 
-__all__ = ["NATIVE", "TargetSet", "id_sort_key", "parse_known_target", "parse_target_set", "strip_setting"]
+__all__ = ["TargetSet", "id_sort_key", "parse_known_target", "parse_target_set", "strip_setting"]
 
-NATIVE = "native"
+_NATIVE = "native"
 """The word that stands for the GPUs of this machine."""
 
 _SEPARATORS = re.compile(r"[;,\s]+")
@@ -156,7 +156,7 @@ def _expand_word(word: str, *, source: str, native: Callable[[], Sequence[str]] 
 
 def _targets_of_name(name: str, *, source: str, native: Callable[[], Sequence[str]] | None) -> Sequence[str] | None:
     """Return what a word without features stands for, None for what can be but a target itself."""
-    if name == NATIVE:
+    if name == _NATIVE:
         if native is None:
             found = "'native' means the GPUs of this machine, which nothing looks for here"
             raise InputError(source, found, expected="the targets by name")
