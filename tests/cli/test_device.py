@@ -253,14 +253,24 @@ def test_code_object_is_kept_or_made_one_for_another_target(run: Run, tmp_path: 
     assert run("inspect", output)[1].splitlines()[1] == "  code object, 3.7 kB"
 
 
+def test_declared_size_that_entries_do_not_come_to_is_told(run: Run, tmp_path: Path) -> None:
+    path, output = FIXTURES / "edge/zlib.v3.usizebig.ccob", tmp_path / "out.ccob"
+    status, _, err = run("device", "list", path)
+    found = "it is said to decompress to 37433 bytes, but its entries end after 37432"
+    assert (status, err) == (1, f"warning: {path}: bundle 0 at offset 0x0: {found}\n")
+    status, _, err = run("device", "compress", path, "-o", output)
+    assert (status, err.count(f"error: {path}: bundle 0 at offset 0x0: "), output.exists()) == (2, 1, False)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ["prune", "--keep", "gfx906"],
+        ["compress"],
         ["compress", "--header-version", "2"],
         ["retarget", "gfx1030=gfx1031"],
     ],
-    ids=["prune", "compress", "retarget"],
+    ids=["prune", "compress", "compress anew", "retarget"],
 )
 def test_bundle_whose_hash_is_wrong_is_rewritten_by_force_only(run: Run, tmp_path: Path, arguments: list[str]) -> None:
     command, *options = arguments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -39,6 +40,16 @@ def tree(tmp_path: Path) -> Path:
 
 def prune(source: Path, output: Path, *keep: str) -> TreePruning:
     return prune_tree(source, output, Prune(tuple(map(parse_target_id, keep))), Storage())
+
+
+def test_a_pipe_in_the_folder_is_named(tmp_path: Path) -> None:
+    source = tmp_path / "sdk"
+    source.mkdir()
+    os.mkfifo(source / "pipe")
+    message = f"{source / 'pipe'}: is no regular file; expected files, folders and links alone. Remove it."
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        prune_tree(source, tmp_path / "out", Prune((parse_target_id("gfx906"),)), Storage())
+    assert not (tmp_path / "out").exists()
 
 
 def test_code_and_files_for_other_targets_are_left_out(tree: Path, tmp_path: Path) -> None:

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from rocwheel.binary.bundle_readers import choose_version, is_read_by
-from rocwheel.binary.bundle_sequence import Bundle
+from rocwheel.binary.bundle_sequence import Bundle, require_size
 from rocwheel.binary.compressed_bundle import (
     RAW_SIZE_LIMIT,
     CompressedBundle,
     Method,
+    WrongHashError,
     compress_bundle,
     decompress_bundle,
     header_version,
+    iter_decompressed,
 )
 from rocwheel.binary.device_code import DeviceCode, read_device_code
 from rocwheel.binary.device_error import DeviceCodeError, NotTrimmableError
@@ -72,6 +74,8 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
     """The zstd level. When a bundle outgrows its place, higher ones are tried."""
     limit: int = RAW_SIZE_LIMIT
     """The largest plain bundle to hold in memory, in bytes."""
+    check: bool = False
+    """Whether compressed bundles that stay as they are, of up to ``limit`` bytes, are read whole to find damage."""
     accept_wrong_hash: bool = False
     """Whether a bundle whose hash is wrong is taken as it is, with a warning in the log, rather than refused."""
 
@@ -157,6 +161,8 @@ def edit_bundle(view: memoryview, slot: BundleSlot, edit: BundleEdit | None, sto
     raw = _edited(view, slot.bundle, edit, storage) if edit else None
     if raw is None and not _is_stored_well(slot.bundle, storage):
         raw = _as_it_is(view, slot.bundle, storage)
+    if raw is None and edit is None and storage.check:
+        _check(view, slot.bundle, storage)
     return None if raw is None else _fit(slot, raw, storage)
 
 
@@ -176,6 +182,19 @@ def _as_it_is(view: memoryview, bundle: Bundle, storage: Storage) -> list[memory
         return [_raw_bundle(view, bundle, storage.limit, accept_wrong_hash=storage.accept_wrong_hash)]
     parts = bundle_parts(view, bundle, limit=storage.limit, accept_wrong_hash=storage.accept_wrong_hash)
     return list(write_offload_bundle(spell_hosts(parts)))
+
+
+def _check(view: memoryview, bundle: Bundle, storage: Storage) -> None:
+    """Stream a compressed bundle, so that memory doesn't depend on its size."""
+    if bundle.compressed is None:
+        return
+    require_size(bundle, storage.limit)
+    try:
+        deque(iter_decompressed(view[bundle.start :], bundle.compressed, place=bundle.place), maxlen=0)
+    except WrongHashError as e:
+        if not storage.accept_wrong_hash:
+            raise
+        logger.warning("%s: %s", bundle.place, e.found)
 
 
 def _is_stored_well(bundle: Bundle, storage: Storage) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.target_id import TargetId
 
-__all__ = ["Bundle", "is_bundle", "iter_bundles", "iter_entries", "iter_entry", "read_bundle"]
+__all__ = ["Bundle", "is_bundle", "iter_bundles", "iter_entries", "iter_entry", "read_bundle", "require_size"]
 
 _BLOCK = 1 << 20
 _ZEROS = bytes(_BLOCK)
@@ -60,6 +60,9 @@ class Bundle(msgspec.Struct, frozen=True):
         problems = list(self.plain.find_problems())
         if self.compressed and self.compressed.version == 1:
             problems.append("it is compressed in version 1, which the runtime takes for a later one and refuses")
+        if self.compressed and self.compressed.raw_size != self.plain.size:
+            sizes = f"{self.compressed.raw_size} bytes, but its entries end after {self.plain.size}"
+            problems.append(f"it is said to decompress to {sizes}")
         if self.compressed and self.plain.short_host:
             problems.append(f"LLVM 21 and later refuse the entry {self.plain.short_host!r} in a compressed bundle")
         return tuple(f"{self.place}: {problem}" for problem in problems)
@@ -100,6 +103,17 @@ def iter_bundles(data: memoryview, *, name: str, base: int = 0, starts: Sequence
         yield bundle
         number += 1
         position = _next_start(data, bundle.stop, starts)
+
+
+def require_size(bundle: Bundle, limit: int) -> None:
+    """Raise `DeviceCodeError` for a bundle that decompresses to more than ``limit`` bytes."""
+    if bundle.compressed and bundle.raw_size > limit:
+        raise DeviceCodeError(
+            bundle.place,
+            f"holds a bundle of {bundle.raw_size} bytes",
+            expected=f"at most {limit}, the limit set here",
+            remedy="Set a higher limit if you trust the file.",
+        )
 
 
 def _next_start(data: memoryview, position: int, starts: Sequence[int]) -> int:

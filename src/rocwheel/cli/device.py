@@ -171,7 +171,13 @@ def compress(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     storage = Storage(
-        compress=True, version=header_version, rocm=rocm, level=level, limit=limit * _GIB, accept_wrong_hash=force
+        compress=True,
+        version=header_version,
+        rocm=rocm,
+        level=level,
+        limit=limit * _GIB,
+        check=True,
+        accept_wrong_hash=force,
     )
     _rewrite(file, output, None, storage, trim=trim, jobs=jobs, as_json=as_json, quiet=quiet)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundle_sequence import Bundle, iter_entries
+from rocwheel.binary.bundle_sequence import Bundle, iter_entries, require_size
 from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT, WrongHashError
 from rocwheel.binary.device_code import iter_code_sources
 from rocwheel.binary.device_error import DeviceCodeError
@@ -96,20 +96,10 @@ def extract_code(
             raise InputError(source, "no device code for AMD GPUs", expected=kinds)
         chosen = _choose_all(source, sources, targets, rule, allow_missing=allow_missing)
         for number in chosen:
-            _require_size(sources[number].bundle, limit)
+            require_size(sources[number].bundle, limit)
         writer = _Writer(dest_dir, source.name, accept_wrong_hash=accept_wrong_hash)
         return tuple(
             code for number, entries in chosen.items() for code in writer.write(number, sources[number], entries)
-        )
-
-
-def _require_size(bundle: Bundle, limit: int) -> None:
-    if bundle.compressed and bundle.raw_size > limit:
-        raise DeviceCodeError(
-            bundle.place,
-            f"holds a bundle of {bundle.raw_size} bytes",
-            expected=f"at most {limit}, the limit set here",
-            remedy="Set a higher limit if you trust the file.",
         )
 
 

@@ -106,6 +106,9 @@ class _Pruner:
             self.copied += 1
 
     def _file(self, path: Path, place: Path) -> None:
+        if not path.is_file():
+            # A pipe would be waited for, a device read without end.
+            raise InputError(path, "is no regular file", expected="files, folders and links alone", remedy="Remove it.")
         with FileRange.whole(path).map() as data:
             targets = device_targets(data, name=str(path))
             is_for_one = is_code_object(data)
