@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["TOOLS", "spell_run_path"]
 
 _TAG_OPTION = {RunpathTag.RUNPATH: "--enable-new-dtags", RunpathTag.RPATH: "--disable-new-dtags"}
+_LINKER_FILE = "/etc/run-path.ld"
 # Bytes that end an entry, an argument or a string in one tool or another.
 _UNSAFE = re.compile(r"[\s,:;'\"\\`#]")
 
@@ -80,7 +81,8 @@ def _shell(entries: Sequence[str], tag: RunpathTag) -> str:
 
 
 def _dockerfile(entries: Sequence[str], tag: RunpathTag) -> str:
-    return f'ENV LDFLAGS="{" ".join(_options(entries, tag))}"'.replace("$", "\\$")
+    # make and the shell below ninja expand a "$" in LDFLAGS, a shell alone doesn't: no one quoting serves them all.
+    return f'RUN echo {shlex.quote(_ld(entries, tag))} > {_LINKER_FILE}\nENV LDFLAGS="-Wl,@{_LINKER_FILE}"'
 
 
 def _python(entries: Sequence[str], tag: RunpathTag) -> str:
