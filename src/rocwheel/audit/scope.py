@@ -107,5 +107,5 @@ def interpreter_files(processes: Iterable[Process], subject: Subject) -> frozens
         if is_extension_module(process.file):
             files = (subject.file_of(member.library) for member in process.loader.objects)
             found |= {process.file.path, *(file.path for file in files if file)}
-    contents = {subject.tree.by_path[path].sha256 for path in found} - {None}
-    return frozenset(found | {file.path for file in subject.tree.loadable if file.sha256 in contents})
+    same = {(file.size, file.elf) for file in map(subject.tree.by_path.__getitem__, found)}
+    return frozenset(found | {file.path for file in subject.tree.loadable if (file.size, file.elf) in same})
