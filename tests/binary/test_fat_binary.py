@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.binary.bundle_edit import Storage, device_patch
 from rocwheel.binary.device_error import DeviceCodeError
+from rocwheel.binary.device_facts import read_device_facts
 from rocwheel.binary.fat_binary import FatBinary, read_fat_binary
 
 if TYPE_CHECKING:
@@ -61,6 +63,23 @@ def test_pointers_are_resolved_however_they_are_relocated(
     fat = read(data)
     assert [bundle.start for bundle in fat.iter_bundles(data)] == [0]
     assert fat.wrappers[0].pointer.target == fat.section.address
+
+
+def test_wrappers_of_a_section_without_bytes_point_at_no_bundle(fixture: Fixture) -> None:
+    data = bytearray(fixture("v22/libtwo.plain.so"))
+    fat = read_fat_binary(memoryview(data), name="x")
+    assert fat is not None
+    header = data.rindex(fat.section.pack())
+    data[header + 4 : header + 8] = (8).to_bytes(4, "little")
+    facts = read_device_facts(memoryview(data), name="x")
+    assert facts is not None
+    assert facts.container == "fat binary"
+    assert facts.problems == tuple(
+        f"x: wrapper at {wrapper.offset:#x} points at no bundle (but at address {wrapper.pointer.target:#x})"
+        for wrapper in fat.wrappers
+    )
+    with pytest.raises(DeviceCodeError, match="a wrapper points here; expected the start of a bundle"):
+        device_patch(memoryview(data), name="x", storage=Storage(compress=True))
 
 
 def test_wrapper_of_a_kpack_archive_is_told(fixture: Fixture) -> None:

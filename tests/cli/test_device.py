@@ -253,6 +253,18 @@ def test_code_object_is_kept_or_made_one_for_another_target(run: Run, tmp_path: 
     assert run("inspect", output)[1].splitlines()[1] == "  code object, 3.7 kB"
 
 
+@pytest.mark.parametrize("options", [[], ["--trim"]], ids=["in place", "trimmed"])
+def test_output_through_a_symlink_takes_the_place_of_its_target(run: Run, tmp_path: Path, options: list[str]) -> None:
+    library, link = tmp_path / "lib/libx.so.1", tmp_path / "libx.so"
+    library.parent.mkdir()
+    shutil.copy(FIXTURES / "v22/libtwo.plain.so", library)
+    link.symlink_to("lib/libx.so.1")
+    assert run("device", "compress", link, "-o", link, *options)[0] == 0
+    assert (link.readlink(), library.is_symlink()) == (Path("lib/libx.so.1"), False)
+    assert "compressed, version 2" in run("device", "list", library)[1]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["lib", "libx.so", "libx.so.1"]
+
+
 def test_declared_size_that_entries_do_not_come_to_is_told(run: Run, tmp_path: Path) -> None:
     path, output = FIXTURES / "edge/zlib.v3.usizebig.ccob", tmp_path / "out.ccob"
     status, _, err = run("device", "list", path)

@@ -98,6 +98,7 @@ def test_bundle_whose_hash_is_wrong_is_refused(tmp_path: Path) -> None:
 def test_bundle_whose_hash_is_wrong_is_taken_with_a_warning_on_request(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("WARNING")
     source = FIXTURES / "edge/zlib.v3.badhash.ccob"
     extracted = extract_code(source, tmp_path, parse_target_set("gfx906").ids, accept_wrong_hash=True)
     assert [Path(code.path).name for code in extracted] == ["zlib.v3.badhash.ccob.0.gfx906.co"]

@@ -68,7 +68,7 @@ def read_device_code(data: memoryview, *, name: str) -> DeviceCode | None:
     fat_binary = read_fat_binary(data, name=name)
     if fat_binary is None:
         return None
-    size = 0 if fat_binary.is_kpacked else fat_binary.section.size
+    size = 0 if fat_binary.is_kpacked or fat_binary.is_empty else fat_binary.section.size
     return DeviceCode(name, (fat_binary.section.offset, size), fat_binary)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
@@ -68,12 +69,13 @@ def rewrite_device_code(
 ) -> RewriteReport:
     """Write ``source`` to ``output`` with each bundle edited and stored as ``storage`` says.
 
-    The output takes its name only when it is whole. Freed space is a hole in it; with ``trim``, which is for shared
-    libraries only, it is taken out. Memory holds no more than ``jobs`` bundles and one, and of plain ones that stay so
-    next to nothing. A code object by itself is edited as `edit_code_object` does it.
+    The output takes its name only when it is whole; through a symlink, that of its target. Freed space is a hole in it;
+    with ``trim``, which is for shared libraries only, it is taken out. Memory holds no more than ``jobs`` bundles and
+    one, and of plain ones that stay so next to nothing. A code object by itself is edited as `edit_code_object` does it.
     Raises `InputError` when there is nothing to edit, and as `list_places`, `edit_bundle`, `edit_code_object` and
     `plan_fat_trim` do; `WorkError` when writing fails.
     """
+    output = Path(os.path.realpath(output))
     with FileRange.whole(source).map() as data:
         if is_code_object(data):
             return _rewrite_code_object(data, source, output, edit, is_stored_anew=storage.compress or trim)

@@ -56,8 +56,13 @@ class FatBinary(msgspec.Struct, frozen=True):
 
     @property
     def is_kpacked(self) -> bool:
-        """Whether the device code was moved to a kpack archive, and the section is empty."""
-        return self.section.type == SHT_NOBITS or any(wrapper.is_kpack for wrapper in self.wrappers)
+        """Whether the device code was moved to a kpack archive, as wrappers say, or an empty section without any."""
+        return any(wrapper.is_kpack for wrapper in self.wrappers) or (self.is_empty and not self.wrappers)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the section takes no bytes of the file."""
+        return self.section.type == SHT_NOBITS
 
     @property
     def starts(self) -> tuple[int, ...]:
@@ -79,7 +84,7 @@ class FatBinary(msgspec.Struct, frozen=True):
 
     def view(self, data: memoryview) -> memoryview:
         """Return the section's bytes out of the file's."""
-        return data[self.section.offset : self.section.offset + self.section.size]
+        return data[self.section.offset :][: 0 if self.is_empty else self.section.size]
 
     def iter_bundles(self, data: memoryview, *, strict: bool = True) -> Iterator[Bundle]:
         """Give every bundle of the section; their ``start`` counts from the section's.
