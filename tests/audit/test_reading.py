@@ -99,6 +99,19 @@ def test_an_environment_beside_itself_is_audited(tmp_path: Path) -> None:
     assert not owner.is_context
 
 
+def test_nothing_of_an_environment_or_of_artifacts_beside_is_audited(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""})
+    with zipfile.ZipFile(make_wheel(tmp_path / "other", "other", {"other/__init__.py": b""})) as archive:
+        archive.extractall(tmp_path / "site")
+    (tmp_path / "site/nobodys.py").write_text("")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/x").write_text("")
+    for beside in (tmp_path / "site", tmp_path / "folder", SAMPLE_SDK):
+        tree = read_tree([wheel], [beside])
+        assert len(tree.files) > len(tree.audited)
+        assert {file.distribution for file in tree.audited} == {str(wheel)}
+
+
 @pytest.mark.parametrize("name", ["x.whl", "demo-1.0.whl", "demo-1.0-1-2-py3-none-any.whl"])
 def test_a_wheel_has_to_be_named_as_one(tmp_path: Path, name: str) -> None:
     path = make_wheel(tmp_path, "demo", {"demo/__init__.py": b""}).rename(tmp_path / name)

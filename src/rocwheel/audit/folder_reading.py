@@ -43,14 +43,16 @@ def is_artifact_folder(folder: Path) -> bool:
 
 
 def read_folder(folder: Path, *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
-    """Read an installed environment, or any folder: its files belong to the distributions whose RECORD names them."""
+    """Read an installed environment, or any folder: its files belong to the distributions whose RECORD names them.
+
+    Of mere context the others belong to a distribution without a name.
+    """
     site = find_site_packages(folder) or folder
     distributions = [_installed(path, context=context) for path in sorted(site.glob("*.dist-info"))]
     owners = {entry.path: owner.source for owner in distributions for entry in owner.record}
-    if not distributions:
-        distributions = [Distribution(name="", version="", source=str(site), dist_info="", is_context=context)]
-        owners = {}
-    default = "" if owners else str(site)
+    if not distributions or context:
+        distributions.append(Distribution(name="", version="", source=str(site), dist_info="", is_context=context))
+    default = str(site) if context or not owners else ""
     return distributions, [_read_path(path, site, owners, default) for path in _walk(site)]
 
 
@@ -105,12 +107,14 @@ def _with_facts(file: InstalledFile, source: FileRange, *, hashed: bool) -> Inst
         return file
 
 
-def read_artifact_folder(folder: Path) -> tuple[list[Distribution], list[InstalledFile]]:
+def read_artifact_folder(folder: Path, *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
     """Read the artifacts of a folder as the one install prefix that they merge into; its files belong to artifacts."""
     with open_catalog(folder) as catalog:
         files = [file for entry in catalog.entries if (file := _read_entry(entry)) is not None]
         names = [str(name) for name in catalog.artifacts]
-    distributions = [Distribution(name=name, version="", source=name, dist_info="") for name in names]
+    distributions = [
+        Distribution(name=name, version="", source=name, dist_info="", is_context=context) for name in names
+    ]
     return distributions, files
 
 

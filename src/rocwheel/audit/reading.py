@@ -55,7 +55,7 @@ def _read(path: Path, *, context: bool) -> _Part:
     if not path.is_dir():
         raise InputError(path, "does not exist", expected="a wheel or a folder")
     if find_site_packages(path) is None and is_artifact_folder(path):
-        return read_artifact_folder(path)
+        return read_artifact_folder(path, context=context)
     distributions, files = read_folder(path, context=context)
     if not files:
         raise InputError(path, "an empty folder", expected="wheels, an environment, artifacts or files")
