@@ -77,5 +77,5 @@ def check(
         typer.echo(f"GPUs: {', '.join(report.gpus)}")
     for finding in report.findings:
         if not quiet or finding.level == "error":
-            typer.echo(f"{finding.level}: {finding.text}" + (f"\n  {finding.remedy}" if finding.remedy else ""))
+            typer.echo(str(finding))
     raise typer.Exit(0 if report.usable else 1)

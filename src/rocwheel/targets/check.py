@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rocwheel.sdk.rocm_sdk._access import ERROR, survey_access
+from rocwheel.sdk.rocm_sdk._access import ERROR, Finding, survey_access
 from rocwheel.sdk.rocm_sdk._system import System
 
 __all__ = ["AccessFinding", "AccessReport", "check_machine"]
@@ -17,6 +17,9 @@ class AccessFinding(msgspec.Struct, frozen=True):
     """``error``, ``warning`` or ``note``."""
     text: str
     remedy: str
+
+    def __str__(self) -> str:
+        return str(Finding(self.level, self.text, self.remedy))
 
 
 class AccessReport(msgspec.Struct, frozen=True):

@@ -44,6 +44,9 @@ class Finding(NamedTuple):
     remedy: str
     """What to do, as a command where there is one."""
 
+    def __str__(self) -> str:
+        return f"{self.level}: {self.text}" + (f"\n  {self.remedy}" if self.remedy else "")
+
 
 NONE_FOUND = Finding(NOTE, "no AMD GPU was found", "")
 MISSING = Finding(ERROR, "a GPU is required, and none was found", "lspci -d 1002: lists those of AMD")

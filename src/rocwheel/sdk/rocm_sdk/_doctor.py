@@ -111,9 +111,7 @@ def _own_roots() -> list[Path]:
 
 def _as_text(gpus: list[Gpu], findings: list[Finding]) -> str:
     lines = [f"GPUs: {', '.join(gpu.target for gpu in gpus)}"] if gpus else []
-    for finding in findings:
-        lines.append(f"{finding.level}: {finding.text}")
-        lines += [f"  {finding.remedy}"] if finding.remedy else []
+    lines += map(str, findings)
     if all(finding.level == NOTE for finding in findings):
         lines.append("Nothing is wrong.")
     return "".join(f"{line}\n" for line in lines)
