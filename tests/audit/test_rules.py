@@ -469,6 +469,15 @@ def test_what_a_package_beside_does_not_find_is_told_once_of_what_loads_it() -> 
     ]
 
 
+def test_what_a_package_beside_inherits_from_one_user_another_does_not_give_it() -> None:
+    sdk = [library("_sdk/libx.so", "liby.so"), library("_sdk/deep/liby.so")]
+    entries = "$ORIGIN/../_sdk:$ORIGIN/../_sdk/deep"
+    users = [library("demo/a.so", "libx.so", rpath=entries), library("demo/b.so", "libx.so", runpath=entries)]
+    audited = tree((package(requires=("sdk==1.0",)), users), (package("sdk", is_context=True), sdk))
+    found = find(audited, select=("un*", "inherited-*"))
+    assert [(finding.rule, finding.path) for finding in found] == [("unreachable-library", "demo/b.so")]
+
+
 def test_only_what_a_file_itself_loads_has_to_be_required() -> None:
     audited = tree(
         (package(requires=("middle",)), [library("demo/a.so", "libm1.so", runpath="$ORIGIN/../middle")]),

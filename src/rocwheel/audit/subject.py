@@ -7,25 +7,21 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.markers import UndefinedComparison
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
 
 from rocwheel.audit.disks import SITE, TreeDisk, place_of
 from rocwheel.audit.hwcaps import hwcaps_folders
 from rocwheel.audit.loader import Library, Loader
+from rocwheel.audit.requirements import required_distributions
 from rocwheel.audit.sdk_layout import SdkFolder, find_sdk_library, sdk_folders
 from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
 from rocwheel.audit.tree import InstalledFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rocwheel.audit.configuration import Configuration
-    from rocwheel.audit.tree import Distribution, Tree
+    from rocwheel.audit.loader import Search
+    from rocwheel.audit.tree import Tree
 
-__all__ = ["Process", "Subject", "applies", "parse_requirement", "parse_requirements"]
+__all__ = ["Process", "Subject"]
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -35,6 +31,11 @@ class Process(msgspec.Struct, frozen=True):
     loader: Loader
     linked: int
     """How many of the loader's objects are the file and what it needs; the others are opened by name."""
+
+    @property
+    def missed(self) -> list[Search]:
+        """The searches of the file itself that found nothing."""
+        return [search for search in self.loader.missing if search.requester == 0]
 
 
 class Subject:
@@ -105,13 +106,15 @@ class Subject:
 
     @cached_property
     def inherited(self) -> frozenset[tuple[str, str]]:
-        """File and name of each search that a RPATH above the file answers in the process of some other file."""
+        """File and name of what audited files don't find themselves, and a RPATH above them does in another process."""
+        missed = {(process.file.path, search.name) for process in self.processes for search in process.missed}
         return frozenset(
             (file.path, search.name)
             for process in self.processes
             for search in process.loader.searches
             if search.requester
             and (file := self.file_of(process.loader.objects[search.requester].library))
+            and (file.path, search.name) in missed
             and process.loader.is_inherited(search)
         )
 
@@ -131,47 +134,4 @@ class Subject:
     @cached_property
     def required(self) -> dict[str, frozenset[str]]:
         """Distribution to all that it requires, directly or not, among the given ones and by name beyond them."""
-        direct = {
-            owner.name: {str(canonicalize_name(r.name)) for r in parse_requirements(owner)}
-            for owner in self.tree.distributions
-        }
-        return {name: frozenset(_reachable(name, direct)) for name in direct}
-
-
-def parse_requirements(owner: Distribution) -> list[Requirement]:
-    """Return the requirements that can be read; which can't is the metadata rules' to tell."""
-    return [requirement for text in owner.requires if (requirement := parse_requirement(text)) is not None]
-
-
-def parse_requirement(text: str) -> Requirement | None:
-    """Return a requirement; none for malformed text, and for a marker that compares what has no order."""
-    try:
-        requirement = Requirement(text)
-        applies(requirement)
-    except (InvalidRequirement, UndefinedComparison):
-        return None
-    return requirement
-
-
-def applies(requirement: Requirement, extras: Iterable[str] = ("",)) -> bool:
-    """Tell whether a requirement holds on this machine with any of the extras.
-
-    Raises `packaging.markers.UndefinedComparison`, though not for what `parse_requirement` returns.
-    """
-    marker = requirement.marker
-    try:
-        return marker is None or any(marker.evaluate({"extra": extra}) for extra in extras)
-    except InvalidVersion:
-        # Of this machine, such as a kernel's: earlier releases of packaging don't compare it as text.
-        return True
-
-
-def _reachable(name: str, direct: dict[str, set[str]]) -> set[str]:
-    reached: set[str] = set()
-    waiting = [name]
-    while waiting:
-        for other in direct.get(waiting.pop(), ()):
-            if other not in reached:
-                reached.add(other)
-                waiting.append(other)
-    return reached
+        return {owner.name: required_distributions(self.tree, owner) for owner in self.tree.distributions}

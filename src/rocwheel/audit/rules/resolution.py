@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.hwcaps import has_level
-from rocwheel.audit.loader import How, Search
+from rocwheel.audit.loader import How
 from rocwheel.audit.run_path_entries import is_origin_relative, split_run_path
 from rocwheel.audit.run_paths import origin_relative
 from rocwheel.audit.sdk_layout import other_versions
@@ -18,15 +18,11 @@ from rocwheel.audit.tree import InstalledFile
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.audit.subject import Process, Subject
+    from rocwheel.audit.subject import Subject
 
 __all__ = ["RULES"]
 
 _SHOWN = 3
-
-
-def _own_misses(process: Process) -> list[Search]:
-    return [search for search in process.loader.missing if search.requester == 0]
 
 
 def _folders_of(subject: Subject, name: str) -> list[str]:
@@ -55,7 +51,7 @@ def _misses(subject: Subject) -> Iterator[_Miss]:
     seen: set[tuple[str, str]] = set()
     for process in subject.processes:
         declared = subject.configuration.opened_by(process.file.path)
-        yield from (_Miss(process.file, s.name, process.file) for s in _own_misses(process) if s.name not in declared)
+        yield from (_Miss(process.file, s.name, process.file) for s in process.missed if s.name not in declared)
         for search in process.loader.missing:
             file = subject.file_of(process.loader.objects[search.requester].library)
             if file and subject.tree.is_context(file) and (file.path, search.name) not in seen:
@@ -85,7 +81,8 @@ def _luck(file: InstalledFile) -> str:
 def _unreachable(subject: Subject) -> Iterator[Evidence]:
     for miss in _misses(subject):
         folders = _folders_of(subject, miss.name)
-        if folders and (miss.file.path, miss.name) not in subject.inherited:
+        is_inherited = miss.file is miss.user and (miss.file.path, miss.name) in subject.inherited
+        if folders and not is_inherited:
             yield _out_of_reach(miss, folders, is_prefix=subject.tree.is_prefix)
 
 
@@ -101,14 +98,14 @@ def _out_of_reach(miss: _Miss, folders: list[str], *, is_prefix: bool) -> Eviden
 
 def _relies_on_inheritance(subject: Subject) -> Iterator[Evidence]:
     for process in subject.processes:
-        for search in _own_misses(process):
+        for search in process.missed:
             if (process.file.path, search.name) in subject.inherited:
                 yield Evidence(process.file.source, f"finds {search.name} only by the RPATH of whoever loads it")
 
 
 def _unresolved_dlopen(subject: Subject) -> Iterator[Evidence]:
     for process in subject.processes:
-        missing = {search.name for search in _own_misses(process)}
+        missing = {search.name for search in process.missed}
         for name in subject.configuration.opened_by(process.file.path):
             if name in missing:
                 yield Evidence(process.file.source, f"opens {name} at run time, which its run path doesn't lead to")
