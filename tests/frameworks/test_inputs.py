@@ -81,3 +81,20 @@ def test_another_file_is_no_manifest(tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"{path}: line 2 is 'nonsense'; expected a name, a space and a path. Is it Bazel's MANIFEST?"
     )
+
+
+def test_files_of_one_name_that_a_pattern_fits_are_refused(tree: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        InputFiles([tree]).find("_*.so")
+    assert str(caught.value) == (
+        f"_*.so: fits several inputs of one name: {tree}/other/_a.so and {tree}/rocm/_a.so; expected one file. "
+        "Give more of the path in the description."
+    )
+
+
+def test_texts_of_one_name_keep_their_folders(tree: Path) -> None:
+    assert InputFiles([tree]).texts("*/_a.so") == {
+        "other/_a.so": tree / "other/_a.so",
+        "rocm/_a.so": tree / "rocm/_a.so",
+    }
+    assert InputFiles([tree]).texts("plugin.*") == {"plugin.so": tree / "pjrt/plugin.so"}

@@ -18,7 +18,6 @@ from rocwheel.frameworks.python_tags import is_extension_module, python_tag
     ("extensions", "python", "tag"),
     [
         ([], "", "py3-none"),
-        ([], "3.12", "py3-none"),
         (["a/_x.so"], "3.12", "cp312-cp312"),
         (["a/_x.so"], "3.13-ft", "cp313-cp313t"),
         (["a/_x.cpython-311-x86_64-linux-gnu.so"], "", "cp311-cp311"),
@@ -37,6 +36,14 @@ def test_a_tag_is_one_that_installers_know() -> None:
 @pytest.mark.parametrize(
     ("extensions", "python", "text"),
     [
+        (
+            [],
+            "3.99",
+            (
+                "--python: is 3.99, yet no file is an extension module. Leave it out: wheels without extension modules "
+                "are for every Python."
+            ),
+        ),
         (["a/_x.so"], "312", "--python: is '312'; expected a version such as 3.12 or 3.13-ft"),
         (
             ["a/_x.cpython-311-x86_64-linux-gnu.so"],

@@ -92,7 +92,7 @@ def test_version_and_commits_are_stamped_as_in_the_metadata(outputs: Path, sdk_d
 
 @pytest.mark.parametrize("kind", ["pjrt", "plugin"])
 def test_record_and_contents_agree(kind: JaxWheel, outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
-    report = run_job(kind, outputs, tmp_path, sdk_dist, python="3.12")
+    report = run_job(kind, outputs, tmp_path, sdk_dist, python="3.12" if kind == "plugin" else "")
     with WheelFile.open(Path(report.path)) as wheel:
         wheel.validate_record(validate_contents=True)
 
@@ -296,3 +296,70 @@ def test_an_output_of_another_name_than_its_tags_give_is_refused(outputs: Path, 
         type(job)(job.source, job.description, job.values, job.build, output=wrong).run()
     assert str(caught.value).startswith(f"{wrong}: is not the wheel's name (platform: jax_plugins/xla_rocm7/")
     assert not wrong.exists()
+
+
+@pytest.mark.parametrize(("text", "found"), [("", "is no ELF file"), ("not a library", "is no ELF file")])
+def test_an_output_that_is_no_library_is_refused(
+    text: str, found: str, outputs: Path, sdk_dist: Path, tmp_path: Path
+) -> None:
+    library = outputs / "pjrt/pjrt_c_api_gpu_plugin.so"
+    library.write_text(text)
+    with pytest.raises(ProblemsError) as caught:
+        run_job("pjrt", outputs, tmp_path / "dist", sdk_dist)
+    assert [str(problem) for problem in caught.value.problems] == [
+        (
+            f"{library}: {found}; expected a shared library, to stand at jax_plugins/xla_rocm7/xla_rocm_plugin.so. "
+            "Build it again."
+        )
+    ]
+    assert caught.value.exit_status == 2
+
+
+@pytest.mark.parametrize(("option", "kind"), [("-c", "relocatable"), ("-pie", "executable")])
+def test_an_object_file_or_a_program_is_no_library(
+    option: str, kind: str, outputs: Path, sdk_dist: Path, tmp_path: Path
+) -> None:
+    library = outputs / "pjrt/pjrt_c_api_gpu_plugin.so"
+    command = ["gcc", option, "-x", "c", "-", "-o", str(library)]
+    subprocess.run(command, input="int main(void) { return 0; }", text=True, check=True)
+    with pytest.raises(ProblemsError, match=rf"is an ELF file of another kind \({kind}\); expected a shared library"):
+        run_job("pjrt", outputs, tmp_path / "dist", sdk_dist)
+
+
+def test_two_license_texts_of_one_name_are_both_there(outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (outputs / "third_party" / name).mkdir(parents=True)
+        (outputs / "third_party" / name / "NOTICE").write_text(name)
+    description = changed("pjrt", **{"license-files": ["LICENSE", "third_party/*/NOTICE"]})
+    report = run_job("pjrt", outputs, tmp_path / "dist", sdk_dist, description=description)
+    assert read(report.path, "licenses/third_party/a/NOTICE") == "a"
+    assert "License-File: third_party/b/NOTICE\n" in read(report.path, "METADATA")
+
+
+@pytest.mark.parametrize(
+    ("tag", "text"),
+    [
+        ("win_amd64", "is 'win_amd64'; expected one for the files' machine, such as manylinux_2_5_x86_64"),
+        (
+            "manylinux_2_28_x86_64.manylinux_2_28_aarch64",
+            "is 'manylinux_2_28_aarch64'; expected one for the files' machine, such as manylinux_2_5_x86_64",
+        ),
+        ("any", "is 'any'; expected one for the files' machine, such as manylinux_2_5_x86_64"),
+        ("../x y", "is '../x y'; expected a tag such as manylinux_2_28_x86_64"),
+    ],
+)
+def test_a_platform_tag_that_is_not_for_the_files_is_refused(
+    tag: str, text: str, outputs: Path, sdk_dist: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as caught:
+        run_job("pjrt", outputs, tmp_path / "dist", sdk_dist, platform_tag=tag)
+    assert str(caught.value) == f"--platform-tag: {text}"
+    assert not (tmp_path / "dist").exists()
+
+
+def test_an_init_in_a_namespace_below_another_is_refused(outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
+    description = changed("pjrt", namespaces=["jax_plugins.xla_rocm7"])
+    with pytest.raises(
+        ProblemsError, match=r"has jax_plugins/xla_rocm7/__init__\.py, yet shares jax_plugins\.xla_rocm7"
+    ):
+        run_job("pjrt", outputs, tmp_path, sdk_dist, description=description)

@@ -132,3 +132,28 @@ def test_the_descriptions_that_ship_are_complete(kind: JaxWheel) -> None:
     spec = make_spec(jax_wheel_description(kind), {"rocm": "7", "version": "0.12.0"}, source=kind)
     assert spec.name == f"jax-rocm7-{kind}"
     assert spec.version == "0.12.0"
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "value", "problem"),
+    [
+        ("jax plugins", "x", "a", "group 'jax plugins'; expected words with dots between them"),
+        ("g]\n[h", "x", "a", "group 'g]\\n[h'; expected words with dots between them"),
+        ("g", "x = y", "a", "name 'x = y' in g; expected letters, digits and -_."),
+        ("g", "", "a", "name '' in g; expected letters, digits and -_."),
+        ("console_scripts", "a/b", "a:b", "name 'a/b' in console_scripts; expected letters, digits and -_."),
+        ("g", "x", "a b", "x = 'a b' in g; expected MODULE or MODULE:OBJECT"),
+        ("g", "x", "a\ny = b", "x = 'a\\ny = b' in g; expected MODULE or MODULE:OBJECT"),
+        ("console_scripts", "x", "a.b", "x = 'a.b' in console_scripts; expected MODULE:FUNCTION"),
+    ],
+)
+def test_entry_points_that_no_tool_reads_are_refused(group: str, name: str, value: str, problem: str) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        make(**{"entry-points": {group: {name: value}}})
+    (found,) = caught.value.problems
+    assert str(found).partition("has the entry point ")[2] == problem
+
+
+@pytest.mark.parametrize("value", ["a", "a.b", "a:b", "a.b:c.d", "a : b", "a:b [extra]"])
+def test_entry_points_of_every_form_are_taken(value: str) -> None:
+    assert make(**{"entry-points": {"a.group": {"a name": value}}}).entry_points == {"a.group": {"a name": value}}

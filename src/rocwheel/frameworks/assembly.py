@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from rocwheel.distributions.packing import Packer
 from rocwheel.distributions.source_date import SourceDate
 from rocwheel.distributions.tags import platform_floor
 from rocwheel.distributions.wheel import WheelName, WheelWriter
-from rocwheel.errors import ProblemsError
+from rocwheel.errors import InputError, ProblemsError
 from rocwheel.files import FileRange
 from rocwheel.frameworks.python_tags import ANY_PYTHON, is_extension_module, python_tag
 from rocwheel.frameworks.stamps import render_commit_info, render_version
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from rocwheel.distributions.tags import PlatformFloor
     from rocwheel.frameworks.inputs import InputFiles
     from rocwheel.frameworks.wheel_spec import WheelSpec
 
@@ -41,6 +43,9 @@ __all__ = ["DraftMember", "WheelDraft", "draft_wheel", "write_draft"]
 _LEVEL = 6
 _EXECUTABLE = 0o755
 _PLAIN = 0o644
+_LIBRARY_NAME = re.compile(r"\.so(\.[0-9]+)*$")
+_PLATFORM_OPTION = "--platform-tag"
+_PLATFORM_TAG = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)*")
 
 
 class DraftMember(msgspec.Struct, frozen=True):
@@ -80,10 +85,12 @@ def draft_wheel(
     that would make the wheel wrong.
     """
     members = sorted([*_outputs(spec, inputs), *_texts(spec, commits or {})], key=lambda member: member.place)
-    licenses = {name: path.read_bytes() for text in spec.license_files for name, path in inputs.find(text).items()}
-    if problems := list(_problems(spec, members)):
+    licenses = {place: path.read_bytes() for text in spec.license_files for place, path in inputs.texts(text).items()}
+    if problems := [*_problems(spec, members), *_damaged(members)]:
         raise ProblemsError(spec.name, problems)
     floor = platform_floor((member.place, member.elf) for member in members if member.elf)
+    if platform_tag:
+        _check_platform(platform_tag, floor)
     tags = python_tag((member.place for member in members if _is_extension(member)), python)
     tag = f"{tags}-{platform_tag or (floor.tag if floor else 'any')}"
     is_purelib = floor is None and tags == ANY_PYTHON
@@ -153,14 +160,36 @@ def _problems(spec: WheelSpec, members: Sequence[DraftMember]) -> Iterator[SpecE
             yield SpecError(spec.name, f"puts two files at {one.place}: {origins}", expected="one")
     places = {member.place for member in members}
     for namespace in spec.namespaces:
-        if f"{namespace}/__init__.py" in places:
+        module = f"{namespace.replace('.', '/')}/__init__.py"
+        if module in places:
             remedy = "Leave it out: it would hide the other distributions' part of the namespace."
-            yield SpecError(
-                spec.name, f"has {namespace}/__init__.py, yet shares {namespace} with others", remedy=remedy
-            )
+            yield SpecError(spec.name, f"has {module}, yet shares {namespace} with others", remedy=remedy)
     for group, names in spec.entry_points.items():
         for name, value in names.items():
             yield from _entry_point_problems(spec, f"{group}: {name} = {value}", value.partition(":")[0], places)
+
+
+def _damaged(members: Sequence[DraftMember]) -> Iterator[InputError]:
+    """Tell of files that are named like shared libraries, and are none."""
+    for member in members:
+        if _LIBRARY_NAME.search(member.place) and (member.elf is None or member.elf.kind is not ElfKind.SHARED_OBJECT):
+            found = (
+                "is no ELF file" if member.elf is None else f"is an ELF file of another kind ({member.elf.kind.value})"
+            )
+            expected = f"a shared library, to stand at {member.place}"
+            yield InputError(member.origin or member.place, found, expected=expected, remedy="Build it again.")
+
+
+def _check_platform(tag: str, floor: PlatformFloor | None) -> None:
+    """Raise `InputError` for a platform tag that is none, or that is not for the machine of the files."""
+    if not _PLATFORM_TAG.fullmatch(tag):
+        raise InputError(_PLATFORM_OPTION, f"is {tag!r}", expected="a tag such as manylinux_2_28_x86_64")
+    if floor is None:
+        return
+    for part in tag.split("."):
+        if "linux" not in part or not part.endswith(f"_{floor.architecture}"):
+            expected = f"one for the files' machine, such as {floor.tag}"
+            raise InputError(_PLATFORM_OPTION, f"is {part!r}", expected=expected)
 
 
 def _entry_point_problems(spec: WheelSpec, row: str, module: str, places: Collection[str]) -> Iterator[SpecError]:

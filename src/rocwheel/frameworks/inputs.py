@@ -30,11 +30,19 @@ class InputFiles:
     def find(self, wanted: str) -> dict[str, Path]:
         """Return the files whose path ends with ``wanted``, by file name; patterns are the shell's.
 
-        Raises `InputError` when there is none, and when a path without patterns fits two different files.
+        Raises `InputError` when there is none, when a path without patterns fits two different files, and when two
+        of a pattern's have the same name.
         """
+        return self._found(wanted, depth=1)
+
+    def texts(self, wanted: str) -> dict[str, Path]:
+        """Return the same by the end of the path that ``wanted`` fits: texts of one name may be in several folders."""
+        return self._found(wanted, depth=len(PurePosixPath(wanted).parts))
+
+    def _found(self, wanted: str, depth: int) -> dict[str, Path]:
         for found in self._candidates(wanted):
             if found:
-                return self._by_name(wanted, found)
+                return self._by_end(wanted, found, depth)
         places = ", ".join([*map(str, self._sources), *(["the runfiles manifest"] if self._manifest else [])])
         remedy = "Build the target that makes it, or name its folder with --src."
         raise InputError(wanted, f"is not among the inputs ({places or 'none are given'})", remedy=remedy)
@@ -47,13 +55,21 @@ class InputFiles:
                 yield [path for path in sorted(folder.rglob(wanted)) if path.is_file()]
         yield [path for key, path in sorted(self._manifest.items()) if PurePosixPath(key).match(wanted)]
 
-    def _by_name(self, wanted: str, found: list[Path]) -> dict[str, Path]:
-        distinct = list({path.resolve(): path for path in found}.values())
-        if len(distinct) > 1 and not _PATTERN_CHARACTERS & set(wanted):
-            paths = " and ".join(map(str, distinct[:2]))
-            remedy = "Give more of the path in the description."
-            raise InputError(wanted, f"fits several inputs: {paths}", expected="one file", remedy=remedy)
-        return {path.name: path for path in found}
+    def _by_end(self, wanted: str, found: list[Path], depth: int) -> dict[str, Path]:
+        """Return the files by the last ``depth`` parts of their paths; links to one file are that file."""
+        is_pattern = bool(_PATTERN_CHARACTERS & set(wanted))
+        ends: dict[str, Path] = {}
+        for path in found:
+            end = PurePosixPath(*path.parts[-depth:]).as_posix()
+            other = ends.setdefault(end, path) if is_pattern else found[0]
+            if other.resolve() != path.resolve():
+                several = "inputs of one name" if is_pattern else "inputs"
+                remedy = "Give more of the path in the description."
+                raise InputError(
+                    wanted, f"fits several {several}: {other} and {path}", expected="one file", remedy=remedy
+                )
+            ends[end] = path
+        return ends
 
 
 def read_runfiles_manifest(path: Path) -> dict[str, Path]:

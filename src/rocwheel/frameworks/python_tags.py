@@ -43,6 +43,9 @@ def python_tag(extensions: Iterable[str], python: str = "") -> str:
     modules = sorted(extensions)
     named = {place: _tag(*match.groups()) for place in modules if (match := _NAMED.search(place))}
     wanted = _asked_tag(python) if python else next(iter(named.values()), "")
+    if not modules and python:
+        remedy = "Leave it out: wheels without extension modules are for every Python."
+        raise InputError(_OPTION, f"is {python}, yet no file is an extension module", remedy=remedy)
     if not modules:
         return ANY_PYTHON
     if not wanted:

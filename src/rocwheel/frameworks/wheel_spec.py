@@ -27,6 +27,11 @@ __all__ = [
 ]
 
 _OPTION = "--set"
+_GROUP = re.compile(r"\w+(\.\w+)*")
+_NAME = re.compile(r"[^=\s\[#;]([^=\r\n]*[^=\s])?")
+_SCRIPT_NAME = re.compile(r"[\w.-]+")
+_OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(?P<attribute> *: *[^\W\d]\w*(\.[^\W\d]\w*)*)?( *\[[\w\s,.-]*\])?")
+_SCRIPTS = ("console_scripts", "gui_scripts")
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 
 
@@ -168,6 +173,11 @@ def _problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
     except InvalidName:
         expected = "letters, digits and single -_. between them"
         yield SpecError(source, f"{spec.name!r} is no valid distribution name", expected=expected)
+    for group, names in spec.entry_points.items():
+        if not _GROUP.fullmatch(group):
+            yield SpecError(source, f"has the entry point group {group!r}", expected="words with dots between them")
+        for name, value in names.items():
+            yield from _entry_point_problems(group, name, value, source)
     places = [output.place for output in spec.files] + list(spec.texts)
     places += [place for place in (spec.stamp.version, spec.stamp.commits) if place]
     for place in places:
@@ -178,3 +188,14 @@ def _problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
         yield SpecError(source, found, expected="license-files")
     if spec.license_files and not spec.license:
         yield SpecError(source, "has license-files without license", expected="an SPDX expression")
+
+
+def _entry_point_problems(group: str, name: str, value: str, source: Path | str) -> Iterator[SpecError]:
+    """Check an entry point by the grammar of ``entry_points.txt`` (packaging.python.org, "Entry points")."""
+    is_script = group in _SCRIPTS
+    if not (_SCRIPT_NAME if is_script else _NAME).fullmatch(name):
+        yield SpecError(source, f"has the entry point name {name!r} in {group}", expected="letters, digits and -_.")
+    reference = _OBJECT.fullmatch(value)
+    if reference is None or (is_script and not reference["attribute"]):
+        expected = "MODULE:FUNCTION" if is_script else "MODULE or MODULE:OBJECT"
+        yield SpecError(source, f"has the entry point {name} = {value!r} in {group}", expected=expected)
