@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.audit.reading import read_tree
-from rocwheel.audit.sdk_layout import find_sdk_library, other_versions, sdk_folders, sdk_search_folders, short_name
+from rocwheel.audit.sdk_layout import (
+    find_sdk_library,
+    other_versions,
+    sdk_folders,
+    sdk_search_folders,
+    sdk_selector,
+    short_name,
+)
 from rocwheel.packages.recipe import load_recipe
 
 if TYPE_CHECKING:
@@ -33,6 +40,18 @@ def test_the_folders_belong_to_the_distributions_of_the_recipe() -> None:
 def test_the_short_names_are_those_of_the_recipe() -> None:
     for name, library in load_recipe().libraries.items():
         assert short_name(library.pattern.replace(".so.*", ".so.1").replace(".so*", ".so.1")) == name
+
+
+def test_the_selector_brings_what_the_recipe_says() -> None:
+    recipe, selector = load_recipe(), sdk_selector()
+    names = {key: package.distribution_in("neutral") for key, package in recipe.packages.items()}
+    asked = recipe.selector
+    assert asked is not None
+    assert selector.distribution == asked.distribution
+    assert selector.requires == tuple(names[key] for key in asked.requires)
+    assert {extra: [name] for extra, (name,) in selector.extras.items()} == {
+        extra: [(names[key] or "").replace("-{target}", "") for key in keys] for extra, keys in asked.extras.items()
+    }
 
 
 def test_one_family_has_libraries_of_its_own() -> None:

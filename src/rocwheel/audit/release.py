@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
+from rocwheel.audit.requirements import parse_requirements
 from rocwheel.audit.run_path_entries import resolve_entry, split_run_path
 from rocwheel.audit.sdk_layout import sdk_folders
-from rocwheel.audit.subject import parse_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -6,17 +6,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from rocwheel.audit.distribution_reading import SIGNATURES
 from rocwheel.audit.initializer import INITIALIZER, initializer_folder, preload_names, render_initializer
 from rocwheel.audit.release import folders_beyond, release_folders
 from rocwheel.audit.repairability import check_repairable
+from rocwheel.audit.requirements import required_distributions
 from rocwheel.audit.rules.tags import lowest_glibc, wheel_platforms
 from rocwheel.audit.run_path_advice import advise_run_path, choose_folders, library_folders
 from rocwheel.audit.run_paths import LibraryPlaces, SetRunpath, run_path_edit
 from rocwheel.audit.sdk_layout import find_sdk_library, sdk_folders
-from rocwheel.audit.subject import parse_requirements
 from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
 from rocwheel.binary.runpath import RunpathTag
 from rocwheel.distributions.tags import platform_floor
@@ -165,7 +164,7 @@ class _Planner:
 
     def _used_distributions(self) -> list[str]:
         """Return the packages that the wheel's libraries load from and that it doesn't require yet, in order."""
-        required = {canonicalize_name(requirement.name) for requirement in parse_requirements(self._owner)}
+        required = required_distributions(self._tree, self._owner)
         names = [name for file in self._loadable if file.elf for name in (*file.elf.needed, *self._options.dlopen)]
         used = dict.fromkeys(self._provider(name) for name in names if self._folders.get(name))
         return [name for name in used if name and name != self._owner.name and name not in required]

@@ -13,7 +13,16 @@ from rocwheel.tables import read_table
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["SdkFolder", "find_sdk_library", "other_versions", "sdk_folders", "sdk_search_folders", "short_name"]
+__all__ = [
+    "SdkFolder",
+    "SdkSelector",
+    "find_sdk_library",
+    "other_versions",
+    "sdk_folders",
+    "sdk_search_folders",
+    "sdk_selector",
+    "short_name",
+]
 
 
 class SdkFolder(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
@@ -31,14 +40,28 @@ class SdkFolder(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fiel
         return f"{top}_{family.replace('-', '_')}/{rest}" if self.per_family and family else self.folder
 
 
+class SdkSelector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The distribution whose extras choose the SDK's others, with what these are without and with each extra."""
+
+    distribution: str
+    requires: tuple[str, ...]
+    extras: dict[str, tuple[str, ...]]
+
+
 class _Layout(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
     short_names: dict[str, str]
+    selector: SdkSelector
     folders: tuple[SdkFolder, ...]
 
 
 @functools.cache
 def _layout() -> _Layout:
     return read_table(__package__, "sdk_layout.toml", _Layout)
+
+
+def sdk_selector() -> SdkSelector:
+    """Return the selector in the file beside this module."""
+    return _layout().selector
 
 
 def sdk_folders() -> tuple[SdkFolder, ...]:

@@ -14,7 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from rocwheel.audit.distribution_reading import SIGNATURES
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.audit.subject import applies, parse_requirement, parse_requirements
+from rocwheel.audit.requirements import applies, parse_requirement, parse_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
