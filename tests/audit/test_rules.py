@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
-from rocwheel.audit.finding import Finding, Severity
+from rocwheel.audit.finding import Finding, Rule, Severity
 from rocwheel.audit.places import outside_reason
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.tree import Distribution, InstalledFile, RecordEntry, Tree
@@ -914,6 +916,12 @@ def test_code_objects_and_object_files_are_not_loaded() -> None:
 def test_severities_are_errors_warnings_and_notes_in_that_order() -> None:
     audited = one(library("demo/a.so", runpath="/opt/rocm/lib", executable_stack=True, build_id=None))
     assert [finding.severity for finding in find(audited)] == [Severity.ERROR, Severity.WARNING, Severity.NOTE]
+
+
+@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.name)
+def test_the_documentation_has_every_rule_in_its_own_words(rule: Rule) -> None:
+    row = f'| <a id="{rule.name}"></a>`{rule.name}` | {rule.severity.value} | {rule.demand} | {rule.remedy} |'
+    assert row in (Path(__file__).parents[2] / "docs/audit.md").read_text().splitlines()
 
 
 def test_names_of_rules_are_words_with_hyphens() -> None:
