@@ -227,8 +227,10 @@ def test_the_tool_writes_the_run_path_to_the_letter(tmp_path: Path, tool: str, t
         ("make", "LDFLAGS += -Wl,--enable-new-dtags '-Wl,-rpath,$$ORIGIN/../_rocm_sdk_core/lib:$$ORIGIN'"),
         (
             "dockerfile",
-            "RUN echo '--enable-new-dtags -rpath=$ORIGIN/../_rocm_sdk_core/lib:$ORIGIN' > /etc/run-path.ld\n"
-            'ENV LDFLAGS="-Wl,@/etc/run-path.ld"',
+            (
+                "RUN echo '--enable-new-dtags -rpath=$ORIGIN/../_rocm_sdk_core/lib:$ORIGIN' > /etc/run-path.ld\n"
+                'ENV LDFLAGS="-Wl,@/etc/run-path.ld"'
+            ),
         ),
         (
             "build",

@@ -120,6 +120,22 @@ def test_options_choose_what_is_checked(run: Run, wheel: Path, options: list[str
     assert run("audit", wheel, *options).status == status
 
 
+def test_names_that_are_not_unicode_are_reported_in_every_form(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "pre\udcfffix"
+    build_tree(folder, Lib("lib/libgood.so", ("libnowhere.so.1",)))
+    (folder / "lib/libgood.so").rename(folder / "lib/e\udcfe.so")
+    report, known = tmp_path / "report.sarif", tmp_path / "known.json"
+    options = ("--select", "unresolved-library")
+    assert run("audit", folder, *options).status == 1
+    assert json.loads(run("audit", folder, *options, "--json").stdout)["findings"][0]["path"] == "lib/e\udcfe.so"
+    assert run("audit", folder, *options, "--sarif", report).status == 1
+    (result,) = json.loads(report.read_text())["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].endswith("/pre%FFfix/lib/e%FE.so")
+    assert result["message"]["text"].split(" needs ")[0].endswith("/pre\\xfffix/lib/e\\xfe.so")
+    assert run("audit", folder, *options, "--baseline", known, "--update-baseline").status == 0
+    assert run("audit", folder, *options, "--baseline", known).status == 0
+
+
 def test_known_findings_do_not_fail_wherever_the_wheel_lies(run: Run, wheel: Path, tmp_path: Path) -> None:
     assert run("audit", wheel, "--baseline", tmp_path / "known.json", "--update-baseline").status == 0
     moved = wheel.rename(tmp_path / wheel.name)
@@ -197,6 +213,20 @@ def test_a_pattern_for_files_that_fits_no_rule_is_refused(run: Run, wheel: Path,
     finished = run("audit", wheel)
     assert finished.status == 2
     assert finished.stderr.startswith("error: audit rules: 'runpath-*' fits no rule; expected one of")
+
+
+def test_a_folder_with_a_wheel_for_each_python_is_audited_at_once(run: Run, tmp_path: Path) -> None:
+    built = build_tree(tmp_path / "tree", Lib("a.so", ("libb.so",), "$ORIGIN"), Lib("libb.so"))
+    files: dict[str, Path | bytes] = {f"demo/{name}": built / name for name in ("a.so", "libb.so")}
+    for python in ("cp311", "cp312"):
+        make_wheel(tmp_path / "dist", "demo", files, tag=f"{python}-{python}-manylinux_2_5_x86_64")
+    make_wheel(tmp_path / "dist", "more", {"more/__init__.py": b""}, tag="py3-none-any", requires=("demo==1.0",))
+    finished = run("audit", "dist", "--with", tmp_path / "dist")
+    rules = len(ALL_RULES)
+    assert (finished.status, finished.stdout) == (
+        0,
+        f"17 files, 4 of them programs and libraries; {rules} rules: 0 errors, 0 warnings, 0 notes\n",
+    )
 
 
 @pytest.mark.parametrize("setting", ["dlopen", "loaded-by", "per-file-ignore"])

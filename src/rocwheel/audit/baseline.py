@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.audit.finding import as_unicode
 from rocwheel.errors import InputError
 from rocwheel.files import atomic_file
 
@@ -47,7 +48,7 @@ def read_baseline(path: Path) -> frozenset[str]:
 
 def write_baseline(path: Path, findings: Iterable[Finding]) -> None:
     """Write a baseline of all ``findings``; what rule and text they have is there for people to read."""
-    known = {finding.fingerprint: _Known(finding.fingerprint, finding.rule, finding.found) for finding in findings}
+    known = {finding.fingerprint: _Known(finding.fingerprint, finding.rule, as_unicode(finding.found)) for finding in findings}
     ordered = sorted(known.values(), key=lambda entry: (entry.rule, entry.found, entry.fingerprint))
     with atomic_file(path) as file:
         file.write(msgspec.json.format(msgspec.json.encode(_Baseline(_SCHEMA, tuple(ordered)))) + b"\n")

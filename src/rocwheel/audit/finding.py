@@ -12,7 +12,7 @@ import msgspec
 if TYPE_CHECKING:
     from rocwheel.audit.subject import Subject
 
-__all__ = ["Evidence", "Finding", "Rule", "Severity", "fingerprint"]
+__all__ = ["Evidence", "Finding", "Rule", "Severity", "as_unicode", "fingerprint"]
 
 
 class Severity(str, enum.Enum):
@@ -60,4 +60,9 @@ class Finding(msgspec.Struct, frozen=True):
 
 def fingerprint(rule: str, distribution: str, path: str, found: str) -> str:
     """Return 32 hexadecimal digits for a breach: what is given here must hold no version and no place on a disk."""
-    return hashlib.sha256("\0".join([rule, distribution, path, found]).encode()).hexdigest()[:32]
+    return hashlib.sha256("\0".join([rule, distribution, path, found]).encode(errors="surrogateescape")).hexdigest()[:32]
+
+
+def as_unicode(text: str) -> str:
+    r"""Return a text that may name files whose names are not UTF-8 with those bytes as ``\xNN``, as JSON can hold it."""
+    return text.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import rocwheel
+from rocwheel.audit.finding import as_unicode
 from rocwheel.audit.rules import ALL_RULES
 
 if TYPE_CHECKING:
@@ -44,12 +45,13 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 def _result(finding: Finding, index: int) -> dict[str, Any]:
     archive, _, member = finding.file.partition("!")
-    logical = [{"fullyQualifiedName": member, "kind": "member"}] if member else []
+    logical = [{"fullyQualifiedName": as_unicode(member), "kind": "member"}] if member else []
+    uri = quote(archive, errors="surrogateescape")
     return {
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": finding.severity.value,
-        "message": {"text": f"{member or archive} {finding.found}. {finding.remedy}"},
-        "locations": [{"physicalLocation": {"artifactLocation": {"uri": quote(archive)}}, "logicalLocations": logical}],
+        "message": {"text": as_unicode(f"{member or archive} {finding.found}. {finding.remedy}")},
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri}}, "logicalLocations": logical}],
         "partialFingerprints": {"rocwheel/2": finding.fingerprint},
     }
