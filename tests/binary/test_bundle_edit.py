@@ -267,7 +267,7 @@ class AddMany(msgspec.Struct, frozen=True):
 
 
 def test_plain_bundle_whose_header_the_runtime_would_not_read_is_refused(fixture: Fixture) -> None:
-    message = "expected at most 4096, which the runtime reads of a plain bundle. Compress the device code."
+    message = "expected at most 4096, which the runtime reads of a plain bundle. Compress the device code (--compress)."
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         rewrite(fixture("v22/saxpy.hipfb"), AddMany(), Storage())
     assert len(targets_of(rewrite(fixture("v22/saxpy.hipfb"), AddMany(), COMPRESSED))[0]) == 96

@@ -88,6 +88,12 @@ def test_image_for_another_makers_processor_is_told_as_it_is_spelled(fixture: Fi
 
 def test_damaged_static_library_is_refused() -> None:
     data = memoryview(b"!<arch>\n" + b"x.o/".ljust(48) + b"99".ljust(10) + b"`\n" + b"short")
+    message = (
+        "libx.a: offset 0x8: a member of 99 bytes, of which 5 are there; expected a whole archive. Build it again."
+    )
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        list(iter_ar_members(data, name="libx.a"))
+    data = memoryview(b"!<arch>\n" + b"x.o/".ljust(60) + b"short")
     message = "libx.a: offset 0x8: b'x.o/            ' where an archive member should start"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         list(iter_ar_members(data, name="libx.a"))

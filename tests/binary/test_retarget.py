@@ -151,7 +151,7 @@ def test_same_code_is_told_from_other_code(fixture: Fixture) -> None:
             "v22/saxpy.hipfb",
             "gfx906",
             "gfx1031",
-            "a metadata note that has no room for 'gfx1031' where it has 'gfx906'",
+            "the code for gfx906: a metadata note that has no room for 'gfx1031' where it has 'gfx906'",
         ),
         ("v22/saxpy.hipfb", "gfx1030", "gfx1031:xnack-", "gfx1031 doesn't have the feature xnack"),
         ("v22/saxpy.hipfb", "gfx1030", "gfx1039", "no machine number is known for 'gfx1039'"),

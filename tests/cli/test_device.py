@@ -265,6 +265,19 @@ def test_output_through_a_symlink_takes_the_place_of_its_target(run: Run, tmp_pa
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["lib", "libx.so", "libx.so.1"]
 
 
+@pytest.mark.parametrize("command", ["list", "extract"])
+def test_thin_archive_is_refused_as_such(run: Run, tmp_path: Path, command: str) -> None:
+    path = tmp_path / "libx.a"
+    path.write_bytes(b"!<thin>\n")
+    status, _, err = run("device", command, path)
+    assert (status, err.startswith(f"error: {path}: a thin archive; expected a fat binary, ")) == (2, True)
+
+
+def test_exact_rule_names_the_variants_that_there_are(run: Run, tmp_path: Path) -> None:
+    status, _, err = run("device", "extract", FIXTURES / "v22/saxpy.ccob.hipfb", "-t", "gfx90a", "-d", tmp_path)
+    assert (status, err.endswith("gfx942. Name a variant, or choose another rule.\n")) == (2, True), err
+
+
 def test_declared_size_that_entries_do_not_come_to_is_told(run: Run, tmp_path: Path) -> None:
     path, output = FIXTURES / "edge/zlib.v3.usizebig.ccob", tmp_path / "out.ccob"
     status, _, err = run("device", "list", path)
@@ -348,9 +361,20 @@ def test_quiet_list_tells_no_warnings(run: Run) -> None:
             ["retarget", "gfx900=gfx902", "v22/libtwo.plain.so", "--compress"],
             "no code for gfx900 to offer to other GPUs; expected one of its targets gfx1030, gfx906, gfx90a:xnack+",
         ),
-        (["retarget", "gfx1030=gfx1031", "v22/libtwo.plain.so"], "Compress the device code to make room."),
+        (["retarget", "gfx1030=gfx1031", "v22/libtwo.plain.so"], "Compress the device code to make room (--compress)."),
+        (["retarget", "gfx1030=gfx1031", "/dev/null"], "/dev/null: is no regular file; expected one with device code"),
     ],
-    ids=["runtime", "version", "no device code", "nothing left", "no rule", "no pair", "no code to offer", "no room"],
+    ids=[
+        "runtime",
+        "version",
+        "no device code",
+        "nothing left",
+        "no rule",
+        "no pair",
+        "no code to offer",
+        "no room",
+        "device",
+    ],
 )
 def test_unusable_input_gives_one_error_and_no_output(
     run: Run, tmp_path: Path, arguments: list[str], message: str

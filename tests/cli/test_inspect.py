@@ -159,20 +159,45 @@ def test_doubtful_device_code_is_a_warning_and_exit_status_1(run: Run) -> None:
     [
         (
             (FIXTURES / "edge/v3.pad1.ccob").read_bytes(),
-            "1 bytes follow the compressed bundle, which LLVM's bundler refuses",
+            "bundle 0 at offset 0xa18: 1 bytes follow the compressed bundle, which LLVM's bundler refuses",
+        ),
+        (
+            (FIXTURES / "edge/zlib.v2.ccob").read_bytes() + bytes(3),
+            "bundle 0 at offset 0xb13: 3 bytes follow the compressed bundle",
         ),
         (
             (FIXTURES / "v22/saxpy.hipfb").read_bytes().replace(b"--gfx906", b"--gfx908", 1),
             "bundle 0 at offset 0x0: the entry 'hipv4-amdgcn-amd-amdhsa--gfx908' holds code for gfx906",
         ),
     ],
-    ids=["trailing byte", "other processor"],
+    ids=["trailing byte", "trailing bytes, zlib", "other processor"],
 )
 def test_what_readers_refuse_or_mistake_is_told(run: Run, tmp_path: Path, content: bytes, problem: str) -> None:
     path = tmp_path / "x.hipfb"
     path.write_bytes(content)
     status, _, err = run(path)
     assert (status, err.splitlines()[0]) == (1, f"warning: {path}: {problem}")
+
+
+def test_code_object_for_no_processor_is_told(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "x.co"
+    data = bytearray((FIXTURES / "elf/gfx906.co").read_bytes())
+    data[0x30:0x34] = (0xFF).to_bytes(4, "little")
+    path.write_bytes(data)
+    found = "a code object whose flags 0xff name no processor"
+    status, _, err = run(path)
+    assert (status, err) == (1, f"warning: {path}: offset 0x0: {found}\n")
+
+
+def test_line_of_what_is_needed_is_left_out_where_nothing_is(run: Run) -> None:
+    assert "NEEDED" not in run(LIBRARY, "-v")[1]
+
+
+def test_thin_archive_is_told(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "libx.a"
+    path.write_bytes(b"!<thin>\n")
+    status, _, err = run(path)
+    assert (status, err.startswith(f"error: {path}: a thin archive; expected an ELF file, ")) == (2, True)
 
 
 def test_bundle_too_large_to_check_is_told(run: Run) -> None:

@@ -14,9 +14,10 @@ from rocwheel.binary.device_error import DeviceCodeError, Place
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ArMember", "is_ar_archive", "iter_ar_members"]
+__all__ = ["ArMember", "is_ar_archive", "is_thin_archive", "iter_ar_members"]
 
 _MAGIC = b"!<arch>\n"
+_THIN_MAGIC = b"!<thin>\n"
 _HEADER_SIZE = 60
 _HEADER_END = b"`\n"
 
@@ -34,6 +35,11 @@ def is_ar_archive(data: memoryview) -> bool:
     return bytes(data[: len(_MAGIC)]) == _MAGIC
 
 
+def is_thin_archive(data: memoryview) -> bool:
+    """Tell whether ``data`` starts as an archive does that only names its members, which are files elsewhere."""
+    return bytes(data[: len(_THIN_MAGIC)]) == _THIN_MAGIC
+
+
 def iter_ar_members(data: memoryview, *, name: str) -> Iterator[ArMember]:
     """Give the members of the archive ``data``, without its symbol and name tables.
 
@@ -45,9 +51,12 @@ def iter_ar_members(data: memoryview, *, name: str) -> Iterator[ArMember]:
         header = bytes(data[position : position + _HEADER_SIZE])
         text, size_text = header[:16].rstrip(), header[48:58].strip()
         start = position + _HEADER_SIZE
-        if header[58:] != _HEADER_END or not size_text.isdigit() or start + int(size_text) > len(data):
+        if header[58:] != _HEADER_END or not size_text.isdigit():
             raise DeviceCodeError(Place(name, position), f"{header[:16]!r} where an archive member should start")
         size = int(size_text)
+        if size > len(data) - start:
+            found = f"a member of {size} bytes, of which {len(data) - start} are there"
+            raise DeviceCodeError(Place(name, position), found, expected="a whole archive", remedy="Build it again.")
         if text == b"//":
             names = bytes(data[start : start + size])
         elif text not in {b"/", b"/SYM64/"}:

@@ -223,14 +223,16 @@ def _fit(slot: BundleSlot, raw: list[memoryview], storage: Storage) -> BundleCha
             bundle.place,
             f"needs a header of {len(raw[0])} bytes",
             expected=f"at most {RUNTIME_HEADER_LIMIT}, which the runtime reads of a plain bundle",
-            remedy="Compress the device code.",
+            remedy="Compress the device code (--compress).",
         )
     room = None if slot.stop is None else slot.stop - bundle.start
     for new in [raw] if is_plain else _compressions(raw, bundle, storage):
         size = sum(map(len, new))
         if room is None or size <= room:
             return BundleChange(bundle, size, tuple(_replace(bundle.place.offset, new, room or size)))
-    remedy = "Compress the device code to make room." if is_plain else "Leave out other targets to make room."
+    remedy = (
+        "Compress the device code to make room (--compress)." if is_plain else "Leave out other targets to make room."
+    )
     raise DeviceCodeError(bundle.place, f"needs {size} bytes", expected=f"at most {room}", remedy=remedy)
 
 

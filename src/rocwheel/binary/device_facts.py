@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.ar_archive import is_ar_archive, iter_ar_members
+from rocwheel.binary.ar_archive import is_ar_archive, is_thin_archive, iter_ar_members
 from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT
 from rocwheel.binary.device_code import DeviceCode, read_device_code
 from rocwheel.binary.device_error import Place
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.bundle_sequence import Bundle
+    from rocwheel.binary.code_object import CodeObject
 
 __all__ = [
     "BundleFacts",
@@ -111,8 +112,16 @@ def read_device_facts(
     if code.code_object is not None:
         target = str(code.code_object.target or "unknown")
         kernels = count_kernels(data, code.code_object, place=Place(name))
-        return DeviceFacts(container="code object", entries=(EntryFacts("", target, len(data), len(data), kernels),))
+        entry = EntryFacts("", target, len(data), len(data), kernels)
+        return DeviceFacts(
+            container="code object", entries=(entry,), problems=_machine_problems(code.code_object, name)
+        )
     return _read_bundles(data, code, deep=deep, limit=limit)
+
+
+def _machine_problems(code: CodeObject, name: str) -> tuple[str, ...]:
+    found = f"{Place(name)}: a code object whose flags {code.flags:#x} name no processor"
+    return () if code.target else (found,)
 
 
 def list_device_code(path: Path) -> DeviceFacts:
@@ -122,9 +131,10 @@ def list_device_code(path: Path) -> DeviceFacts:
     """
     with FileRange.whole(path).map() as data:
         facts = read_device_facts(data, name=str(path))
+        is_thin = is_thin_archive(data)
     if facts is None:
         kinds = "a fat binary, a file of bundles, a code object, an object file or a static library"
-        raise InputError(path, "no device code", expected=kinds)
+        raise InputError(path, "a thin archive" if is_thin else "no device code", expected=kinds)
     return facts
 
 
@@ -180,7 +190,9 @@ def _read_bundles(data: memoryview, code: DeviceCode, *, deep: bool, limit: int)
         last = bundles[-1]
         rest = len(data) - last.offset - last.size
         if rest and last.version:
-            problems.append(f"{code.name}: {rest} bytes follow the compressed bundle, which LLVM's bundler refuses")
+            place = Place(code.name, last.offset + last.size, last.number)
+            refusal = ", which LLVM's bundler refuses" if last.method == "zstd" else ""
+            problems.append(f"{place}: {rest} bytes follow the compressed bundle{refusal}")
         return DeviceFacts(container="bundles", bundles=tuple(bundles), problems=tuple(problems))
     problems += fat.find_problems(bundle.offset for bundle in bundles)
     container = "kpacked fat binary" if fat.is_kpacked else "fat binary"

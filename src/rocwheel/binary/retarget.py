@@ -63,7 +63,10 @@ def retarget_code_object(data: memoryview, old: TargetId, new: TargetId, *, plac
     if code.target != old:
         raise DeviceCodeError(place, f"a code object for {code.target}", expected=f"one for {old}, as its entry says")
     flags = encode_flags(new, place=place).to_bytes(4, "little")
-    edits = [(E_FLAGS, flags), *rename_target(data, code, old, new, place=place)]
+    try:
+        edits = [(E_FLAGS, flags), *rename_target(data, code, old, new, place=place)]
+    except DeviceCodeError as e:
+        raise DeviceCodeError(place, f"the code for {old}: {e.found}", expected=e.expected, remedy=e.remedy) from e
     buffers, position = [], 0
     for offset, replacement in edits:
         buffers += [data[position:offset], memoryview(replacement)]

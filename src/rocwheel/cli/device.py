@@ -42,6 +42,14 @@ device_app = typer.Typer(
 )
 app.add_typer(device_app)
 
+
+def _regular(path: Path) -> Path:
+    if not path.is_dir() and not path.is_file():
+        # A pipe would be waited for, a device read without end.
+        raise InputError(path, "is no regular file", expected="one with device code")
+    return path
+
+
 FileArgument = Annotated[
     Path,
     typer.Argument(
@@ -49,6 +57,7 @@ FileArgument = Annotated[
         help="A fat binary, a file of bundles, a code object, an object file or a static library.",
         exists=True,
         dir_okay=False,
+        callback=_regular,
     ),
 ]
 OutputOption = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The file to write.")]
@@ -185,7 +194,10 @@ def compress(
 @device_app.command()
 def prune(
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A fat binary, a file of bundles, or a folder.", exists=True)
+        Path,
+        typer.Argument(
+            metavar="PATH", help="A fat binary, a file of bundles, or a folder.", exists=True, callback=_regular
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The file or folder to make.")],
     keep: Annotated[

@@ -95,7 +95,7 @@ def _print_elf(elf: ElfFacts, *, verbose: bool) -> None:
     for label, value in (("RPATH", elf.rpath), ("RUNPATH", elf.runpath)):
         if value is not None:
             results.print(f"  {label} {value}", markup=False)
-    if verbose:
+    if verbose and elf.needed:
         results.print(f"  NEEDED {' '.join(elf.needed)}", markup=False)
 
 

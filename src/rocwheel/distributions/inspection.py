@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocwheel.binary.ar_archive import is_ar_archive
+from rocwheel.binary.ar_archive import is_ar_archive, is_thin_archive
 from rocwheel.binary.bundle_sequence import is_bundle
 from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT
 from rocwheel.binary.device_facts import DeviceFacts, read_device_facts, summarize_targets
@@ -101,7 +101,7 @@ def inspect_paths(paths: Iterable[Path], *, deep: bool = False, limit: int = RAW
         else:
             facts = _inspect_file(path, look)
             kinds = "an ELF file, an archive, a bundle, a folder or a wheel"
-            yield facts or _refused(path, "no binary", expected=kinds)
+            yield facts or _refused(path, "a thin archive" if _is_thin(path) else "no binary", expected=kinds)
 
 
 def _head(path: Path) -> bytes:
@@ -110,6 +110,11 @@ def _head(path: Path) -> bytes:
             return file.read(len(_ZIP_MAGIC))
     except OSError:
         return b""  # reading it whole tells why
+
+
+def _is_thin(path: Path) -> bool:
+    with FileRange.whole(path).map() as data:
+        return is_thin_archive(data)
 
 
 def _refused(path: Path, found: str, *, expected: str = "") -> FileFacts:

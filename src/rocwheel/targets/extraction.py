@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.ar_archive import is_thin_archive
 from rocwheel.binary.bundle_sequence import Bundle, iter_entries, require_size
 from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT, WrongHashError
 from rocwheel.binary.device_code import iter_code_sources
@@ -93,7 +94,8 @@ def extract_code(
         sources = tuple(iter_code_sources(data, name=str(source)))
         if not sources:
             kinds = "a fat binary, a file of bundles, a code object, an object file or a static library"
-            raise InputError(source, "no device code for AMD GPUs", expected=kinds)
+            found = "a thin archive" if is_thin_archive(data) else "no device code for AMD GPUs"
+            raise InputError(source, found, expected=kinds)
         chosen = _choose_all(source, sources, targets, rule, allow_missing=allow_missing)
         for number in chosen:
             require_size(sources[number].bundle, limit)
@@ -121,10 +123,12 @@ def _choose_all(
 
 
 def _missing(bundle: Bundle, target: TargetId, rule: MatchRule) -> DeviceCodeError:
+    is_variant = any(other.processor == target.processor for other in bundle.targets)
     return DeviceCodeError(
         bundle.place,
         f"has no code for {target} by the rule '{rule.value}'",
         expected=f"one of its targets {', '.join(map(str, bundle.targets))}" if bundle.targets else "",
+        remedy="Name a variant, or choose another rule." if rule is MatchRule.EXACT and is_variant else "",
     )
 
 
