@@ -145,3 +145,11 @@ def test_the_commands_name_configs_sources_and_the_sdk() -> None:
             "--src LICENSE --commit ROCm/rocm-jax=\"$(git rev-parse HEAD)\" --with 'sdk dist' --dest-dir dist"
         ),
     ]
+
+
+def test_absolute_folders_that_are_searched_are_meant_in_the_wheels() -> None:
+    settings = BazelSettings(1, "gcc", ("3.12",), ("gfx90a",), search=("/site/rocm/lib", "$SDK", "/opt/rocm/lib"))
+    for command in wheel_commands(settings, BuildOptions("1.0"))[1::2]:
+        words = command.words
+        given = [words[index + 1] for index, word in enumerate(words) if word == "--system-run-path"]
+        assert given == ["/site/rocm/lib", "/opt/rocm/lib"]

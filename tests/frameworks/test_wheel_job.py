@@ -363,3 +363,68 @@ def test_an_init_in_a_namespace_below_another_is_refused(outputs: Path, sdk_dist
         ProblemsError, match=r"has jax_plugins/xla_rocm7/__init__\.py, yet shares jax_plugins\.xla_rocm7"
     ):
         run_job("pjrt", outputs, tmp_path, sdk_dist, description=description)
+
+
+def test_each_absolute_entry_has_to_be_meant(
+    tmp_path: Path, compile_library: Compile, hip: Path, sdk_dist: Path
+) -> None:
+    entries = "-Wl,-rpath,$ORIGIN/../../_rocm_sdk_core/lib:/opt/rocm/lib:/site/rocm/lib:/usr/local/lib"
+    outputs = make_outputs(tmp_path / "out", compile_library, hip, entries)
+    with pytest.raises(FaultyWheelError) as caught:
+        run_job("pjrt", outputs, tmp_path, sdk_dist, system_run_paths=("/site/rocm/lib",))
+    (problem,) = caught.value.problems
+    assert "searches '/usr/local/lib' of the host" in str(problem)
+    meant = ("/site/rocm/lib", "/usr/local/lib")
+    assert Path(run_job("pjrt", outputs, tmp_path, sdk_dist, system_run_paths=meant).path).is_file()
+
+
+def test_wheels_are_made_again_beside_those_of_the_last_time(outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
+    dist = shutil.copytree(sdk_dist, tmp_path / "dist")
+    for _ in range(2):
+        run_job("pjrt", outputs, dist, dist)
+        for python in ("3.11", "3.12"):
+            run_job("plugin", outputs, dist, dist, python=python)
+    names = {path.name for path in dist.glob("jax*")}
+    assert names == {
+        "jax_rocm7_pjrt-0.12.0-py3-none-manylinux_2_5_x86_64.whl",
+        "jax_rocm7_plugin-0.12.0-cp311-cp311-manylinux_2_5_x86_64.whl",
+        "jax_rocm7_plugin-0.12.0-cp312-cp312-manylinux_2_5_x86_64.whl",
+    }
+
+
+def test_a_repair_leads_nowhere_that_only_an_older_wheel_of_the_same_name_had(
+    tmp_path: Path, compile_library: Compile, hip: Path, sdk_dist: Path
+) -> None:
+    own = compile_library(
+        tmp_path / "own/libown.so.1", "int hipGetDeviceCount(int *n) { return *n; }", "-Wl,-soname,libown.so.1"
+    )
+    outputs = make_outputs(tmp_path / "out", compile_library, own, "-Wl,-rpath,$ORIGIN/lib")
+    shutil.copy(own, outputs / "libown.so.1")
+    row = {"from": "libown.so.1", "to": "jax_plugins/xla_rocm7/lib/"}
+    files = [*jax_wheel_description("pjrt")["files"], row]
+    old = run_job("pjrt", outputs, tmp_path / "old", sdk_dist, description=changed("pjrt", files=files)).path
+    with pytest.raises(FaultyWheelError, match=r"needs libown\.so\.1, which none of the packages"):
+        run_job("pjrt", outputs, tmp_path / "new", sdk_dist, Path(old), repair=True)
+
+
+def test_a_folder_that_the_description_searches_may_be_missing(
+    tmp_path: Path, compile_library: Compile, hip: Path, sdk_dist: Path
+) -> None:
+    core = "$ORIGIN/../../_rocm_sdk_core/lib"
+    outputs = make_outputs(tmp_path / "out", compile_library, hip, f"-Wl,-rpath,{core}:{core}/later")
+    with pytest.raises(FaultyWheelError, match="run-path-dead"):
+        run_job("pjrt", outputs, tmp_path, sdk_dist)
+    description = changed("pjrt", search=["_rocm_sdk_core/lib", "_rocm_sdk_core/lib/later"])
+    assert Path(run_job("pjrt", outputs, tmp_path, sdk_dist, description=description).path).is_file()
+
+
+def test_a_repair_keeps_the_kind_of_run_path(
+    tmp_path: Path, compile_library: Compile, hip: Path, sdk_dist: Path
+) -> None:
+    options = ("-Wl,--disable-new-dtags", "-Wl,-rpath,/../rocm/lib")
+    outputs = make_outputs(tmp_path / "out", compile_library, hip, *options)
+    report = run_job("pjrt", outputs, tmp_path, sdk_dist, repair=True, verify=False)
+    with zipfile.ZipFile(report.path) as archive:
+        library = archive.extract("jax_plugins/xla_rocm7/xla_rocm_plugin.so", tmp_path)
+    shown = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
+    assert "Library rpath: [$ORIGIN/../../_rocm_sdk_core/lib]" in shown

@@ -38,6 +38,10 @@ WithOption = Annotated[
     list[Path] | None,
     typer.Option("--with", metavar="PACKAGE", help="A wheel, folder of wheels or site-packages it runs beside."),
 ]
+SystemRunPathOption = Annotated[
+    list[str] | None,
+    typer.Option("--system-run-path", metavar="DIR", help="An absolute run path entry that is meant."),
+]
 RepairOption = Annotated[bool, typer.Option("--repair", help="Mend wrong run paths instead of failing.")]
 VerifyOption = Annotated[bool, typer.Option(help="Check that every file finds its libraries.")]
 DestDirOption = Annotated[Path, typer.Option("--dest-dir", metavar="DIR", help="Where the wheel goes.")]
@@ -86,6 +90,7 @@ def wheel(
     python: PythonOption = "",
     platform_tag: PlatformOption = "",
     companions: WithOption = None,
+    system_run_paths: SystemRunPathOption = None,
     repair: RepairOption = False,
     verify: VerifyOption = True,
     dest_dir: DestDirOption = Path("dist"),
@@ -106,6 +111,7 @@ def wheel(
         python=python,
         platform_tag=platform_tag,
         companions=tuple(companions or ()),
+        system_run_paths=tuple(system_run_paths or ()),
         repair=repair,
         verify=verify,
     )
@@ -131,6 +137,7 @@ def jax_wheel(
     python: PythonOption = "",
     platform_tag: PlatformOption = "",
     companions: WithOption = None,
+    system_run_paths: SystemRunPathOption = None,
     repair: RepairOption = False,
     verify: VerifyOption = True,
     dest_dir: DestDirOption = Path("dist"),
@@ -151,6 +158,7 @@ def jax_wheel(
         python=python,
         platform_tag=platform_tag,
         companions=tuple(companions or ()),
+        system_run_paths=tuple(system_run_paths or ()),
         repair=repair,
         verify=verify,
     )

@@ -91,6 +91,11 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
         """The value of ``ROCM_WHEEL_RPATH``."""
         return ":".join(entry for word in self.search or (_SDK,) for entry in self._entries(word))
 
+    @property
+    def system_run_paths(self) -> tuple[str, ...]:
+        """The absolute entries that are searched: meant, though the audit would warn of them."""
+        return tuple(entry for entry in self.search if entry.startswith("/"))
+
     def _entries(self, word: str) -> tuple[str, ...]:
         """Return what an entry stands for: ``$SDK`` for the folders of the SDK's packages."""
         if word != _SDK:

@@ -89,6 +89,7 @@ def _assembly(title: str, kind: tuple[str, ...], settings: BazelSettings, option
     words += [word for path in ("bazel-bin", *settings.wheel_sources) for word in ("--src", path)]
     commits = {_MAIN_REPOSITORY: commit_of(), **_pinned(settings), **options.commits}
     words += [word for name, commit in sorted(commits.items()) for word in ("--commit", f"{name}={commit}")]
+    words += [word for entry in settings.system_run_paths for word in ("--system-run-path", entry)]
     words += ["--with", options.sdk] if options.sdk else []
     return Command(title, (*words, "--dest-dir", options.dest_dir))
 

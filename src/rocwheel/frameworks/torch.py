@@ -59,12 +59,12 @@ def initializer(sdk_version: str, lock: VersionLock) -> str:
 
 def initializer_for(files: Sequence[InstalledFile], sdk_version: str, lock: VersionLock) -> str:
     """Return the initialiser that loads what ``files`` need, no more and no less."""
-    names, _ = preload_names(files)
+    names, others = preload_names(files)
     if not names:
         found = "needs none of the SDK's public libraries"
         source = files[0].source if files else "the given files"
         raise InputError(source, found, remedy="Name the libraries that use ROCm.")
-    return render_initializer(names, _locked(sdk_version, lock))
+    return render_initializer(names, _locked(sdk_version, lock), others)
 
 
 def requirements_variable(sdk_version: str, lock: VersionLock, targets: TargetSet | None = None) -> str:

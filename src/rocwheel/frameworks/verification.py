@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
+from packaging.utils import canonicalize_name
+
 from rocwheel.audit.auditing import audit
 from rocwheel.audit.configuration import Configuration
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.reading import read_tree
 from rocwheel.audit.run_path_entries import resolve_entry, split_run_path
-from rocwheel.audit.subject import Subject
 from rocwheel.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from rocwheel.audit.finding import Finding
-    from rocwheel.audit.tree import Tree
+    from rocwheel.audit.tree import InstalledFile, Tree
 
-__all__ = ["FaultyWheelError", "WheelFaultError", "verify_wheel"]
+__all__ = ["FaultyWheelError", "WheelFaultError", "verify_wheel", "without_distribution"]
 
 _RUN_PATH_RULES = "run-path-"
-_ABSOLUTE = "run-path-absolute"
-_DEAD = "run-path-dead"
+_MEANT_RULES = ("run-path-absolute", "run-path-dead")
+"""The rules that entries may break that are meant."""
 
 
 class WheelFaultError(InputError):
@@ -47,27 +49,42 @@ class FaultyWheelError(ProblemsError):
 def verify_wheel(
     wheel: Path, companions: Sequence[Path], *, system_run_paths: Collection[str] = (), search: Collection[str] = ()
 ) -> None:
-    """Audit a wheel beside its companions.
+    """Audit a wheel beside its companions, other wheels of its own distribution left out.
 
     ``system_run_paths`` are the absolute run path entries that are meant; ``search`` the folders in site-packages that
     run paths may lead to, though this SDK lacks one. Raises `FaultyWheelError` with every error, and with everything
     that is wrong with a run path.
     """
-    tree = read_tree([wheel], companions)
-    report = audit(tree, Configuration(ignore=tuple(_meant_breaches(tree, system_run_paths, search))))
-    faults = [finding for finding in report.findings if _is_fault(finding)]
+    name = canonicalize_name(wheel.name.partition("-")[0])
+    tree = without_distribution(read_tree([wheel], companions), name)
+    findings = [
+        *audit(tree, Configuration(ignore=_MEANT_RULES)).findings,
+        *audit(_without_entries(tree, {*system_run_paths, *search}), Configuration(select=_MEANT_RULES)).findings,
+    ]
+    faults = [finding for finding in findings if _is_fault(finding)]
     if faults:
         raise FaultyWheelError(wheel.name, faults)
 
 
-def _meant_breaches(tree: Tree, system_run_paths: Collection[str], search: Collection[str]) -> Iterator[str]:
-    """Give the rules that are broken, if at all, only by entries that are meant."""
-    entries = [(file, entry) for file in tree.loadable for entry in split_run_path(file.run_path)]
-    if all(entry in system_run_paths for _, entry in entries if entry.startswith("/")):
-        yield _ABSOLUTE
-    folders = {*Subject(tree, Configuration()).folders, *search, None}
-    if all(resolve_entry(entry, file.folder) in folders for file, entry in entries):
-        yield _DEAD
+def without_distribution(tree: Tree, name: str) -> Tree:
+    """Return what is given as context without the distribution of a name: what is made replaces it."""
+    own = {one.source for one in tree.distributions if one.is_context and one.name == name}
+    distributions = tuple(one for one in tree.distributions if one.source not in own)
+    files = tuple(file for file in tree.files if file.distribution not in own)
+    return msgspec.structs.replace(tree, distributions=distributions, files=files)
+
+
+def _without_entries(tree: Tree, meant: Collection[str]) -> Tree:
+    """Return the tree as if no run path had the entries that are meant: absolute folders, or ones in site-packages."""
+    return msgspec.structs.replace(tree, files=tuple(_bare(file, meant) for file in tree.files))
+
+
+def _bare(file: InstalledFile, meant: Collection[str]) -> InstalledFile:
+    if file.elf is None or file.run_path is None:
+        return file
+    entries = split_run_path(file.run_path)
+    rest = [entry for entry in entries if entry not in meant and resolve_entry(entry, file.folder) not in meant]
+    return msgspec.structs.replace(file, elf=msgspec.structs.replace(file.elf, rpath=None, runpath=":".join(rest)))
 
 
 def _is_fault(finding: Finding) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from rocwheel.audit.reading import read_tree
 from rocwheel.audit.sdk_layout import sdk_search_folders
@@ -17,7 +18,7 @@ from rocwheel.errors import InputError, WorkError
 from rocwheel.frameworks.assembly import draft_wheel, write_draft
 from rocwheel.frameworks.inputs import InputFiles, read_runfiles_manifest
 from rocwheel.frameworks.repair import repair_run_paths
-from rocwheel.frameworks.verification import verify_wheel
+from rocwheel.frameworks.verification import verify_wheel, without_distribution
 from rocwheel.frameworks.wheel_spec import make_spec
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class WheelBuild(msgspec.Struct, frozen=True):
     """Empty for the one that the files' symbol versions give."""
     companions: tuple[Path, ...] = ()
     """The packages that it will be installed beside, for the verification."""
+    system_run_paths: tuple[str, ...] = ()
+    """Absolute run path entries that are meant, beside those of the description."""
     repair: bool = False
     verify: bool = True
 
@@ -91,7 +94,7 @@ class WheelJob(msgspec.Struct, frozen=True):
         return draft_wheel(spec, inputs, commits=build.commits, python=build.python, platform_tag=build.platform_tag)
 
     def _repaired(self, draft: WheelDraft, spec: WheelSpec) -> WheelDraft:
-        companions = read_tree(self.build.companions).files if self.build.companions else ()
+        companions = without_distribution(read_tree((), self.build.companions), canonicalize_name(spec.name)).files
         installed = {file.path: file.elf for file in companions if file.elf is not None}
         return repair_run_paths(draft, installed, self._search(spec))
 
@@ -101,8 +104,8 @@ class WheelJob(msgspec.Struct, frozen=True):
             unfinished = folder / path.name
             write_draft(draft, unfinished, SourceDate.from_environment(os.environ))
             if self.build.verify:
-                meant = {"system_run_paths": spec.system_run_paths, "search": self._search(spec)}
-                verify_wheel(unfinished, self.build.companions, **meant)
+                system = (*spec.system_run_paths, *self.build.system_run_paths)
+                verify_wheel(unfinished, self.build.companions, system_run_paths=system, search=self._search(spec))
             unfinished.replace(path)
 
     def _search(self, spec: WheelSpec) -> tuple[str, ...]:
