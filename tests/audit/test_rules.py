@@ -568,6 +568,19 @@ def test_the_next_tag_that_auditwheel_knows_is_not_too_new(asked: str, tag: str,
     assert [finding.rule for finding in find(audited)] == found
 
 
+@pytest.mark.parametrize(
+    ("entry", "rule"),
+    [
+        ("$ORIGIN/nope/../libs", "run-path-dead"),
+        ("RIGIN/libs", "run-path-eaten-origin"),
+        ("$ORIGIN/libs/../libs", None),
+    ],
+)
+def test_entries_that_only_look_as_if_they_led_there_are_told(entry: str, rule: str | None) -> None:
+    files = (library("demo/a.so", runpath=entry), library("demo/libs/b.so"))
+    assert [f.rule for f in find(one(*files), select=("run-path-*",))] == ([rule] if rule else [])
+
+
 def test_the_sdk_is_taken_to_be_where_its_packages_put_it() -> None:
     owner = package(requires=("rocm-sdk-core", "rocm-sdk-libraries"))
     entries = f"{TO_CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"

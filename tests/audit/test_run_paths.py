@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rocwheel.audit.run_path_entries import goes_back
 from rocwheel.audit.run_paths import LibraryPlaces, SetRunpath, library_places, origin_relative, run_path_edit
 from rocwheel.binary.runpath import RunpathTag
 from tests.packages.trees import library
@@ -71,6 +72,28 @@ def test_a_good_list_under_the_other_tag_moves_to_the_wanted_one() -> None:
 )
 def test_entries_that_lead_elsewhere_go(bad: str) -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", rpath=f"{bad}:$ORIGIN")
+    edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH)
+    assert edit == SetRunpath("$ORIGIN", RunpathTag.RPATH)
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ("$ORIGIN/nope/../lib", True),
+        ("$ORIGIN/nope/./../lib", True),
+        ("$ORIGIN/../nope/..", True),
+        ("$ORIGIN/../../lib", False),
+        ("$ORIGIN/./../lib", False),
+        ("${ORIGIN}/../a/b", False),
+        ("$ORIGIN/a..b/c", False),
+    ],
+)
+def test_an_entry_that_goes_back_behind_a_name_is_told(entry: str, expected: bool) -> None:
+    assert goes_back(entry) is expected
+
+
+def test_an_entry_that_goes_back_behind_a_name_is_spelled_anew() -> None:
+    elf = library("libhipsparse.so.1", "librocsparse.so.1", rpath="$ORIGIN/nope/..")
     edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH)
     assert edit == SetRunpath("$ORIGIN", RunpathTag.RPATH)
 

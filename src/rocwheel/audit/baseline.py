@@ -48,7 +48,10 @@ def read_baseline(path: Path) -> frozenset[str]:
 
 def write_baseline(path: Path, findings: Iterable[Finding]) -> None:
     """Write a baseline of all ``findings``; what rule and text they have is there for people to read."""
-    known = {finding.fingerprint: _Known(finding.fingerprint, finding.rule, as_unicode(finding.found)) for finding in findings}
+    known = {
+        finding.fingerprint: _Known(finding.fingerprint, finding.rule, as_unicode(finding.found))
+        for finding in findings
+    }
     ordered = sorted(known.values(), key=lambda entry: (entry.rule, entry.found, entry.fingerprint))
     with atomic_file(path) as file:
         file.write(msgspec.json.format(msgspec.json.encode(_Baseline(_SCHEMA, tuple(ordered)))) + b"\n")

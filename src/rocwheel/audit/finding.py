@@ -60,9 +60,11 @@ class Finding(msgspec.Struct, frozen=True):
 
 def fingerprint(rule: str, distribution: str, path: str, found: str) -> str:
     """Return 32 hexadecimal digits for a breach: what is given here must hold no version and no place on a disk."""
-    return hashlib.sha256("\0".join([rule, distribution, path, found]).encode(errors="surrogateescape")).hexdigest()[:32]
+    return hashlib.sha256("\0".join([rule, distribution, path, found]).encode(errors="surrogateescape")).hexdigest()[
+        :32
+    ]
 
 
 def as_unicode(text: str) -> str:
-    r"""Return a text that may name files whose names are not UTF-8 with those bytes as ``\xNN``, as JSON can hold it."""
+    r"""Return a text with those bytes of file names that are not UTF-8 as ``\xNN``, as JSON can hold it."""
     return text.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import posixpath
 import re
 
-__all__ = ["WORKING_FOLDER", "expand_entry", "is_origin_relative", "resolve_entry", "split_run_path"]
+__all__ = ["WORKING_FOLDER", "expand_entry", "goes_back", "is_origin_relative", "resolve_entry", "split_run_path"]
 
 WORKING_FOLDER = "/the-working-folder"
 """Stands for wherever the process was started: what is found there is chance."""
 
 _ORIGIN = re.compile(r"\$(?:ORIGIN\b|\{ORIGIN\})")
 _ORIGIN_FIRST = re.compile(r"\$(?:ORIGIN|\{ORIGIN\})(?=/|$)")
+_BACK = re.compile(r"(?:^|/)(?!\.{1,2}/|\$)[^/]+/+(?:\./+)*\.\.(?:/|$)")
 
 
 def split_run_path(text: str | None) -> tuple[str, ...]:
@@ -22,6 +23,11 @@ def split_run_path(text: str | None) -> tuple[str, ...]:
 def is_origin_relative(entry: str) -> bool:
     """Tell whether an entry begins with ``$ORIGIN`` as a whole path component."""
     return _ORIGIN_FIRST.match(entry) is not None
+
+
+def goes_back(entry: str) -> bool:
+    """Tell whether an entry has ``..`` behind a folder's name, which has to exist for the kernel to follow it."""
+    return _BACK.search(entry) is not None
 
 
 def expand_entry(entry: str, origin: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.audit.hwcaps import has_level
-from rocwheel.audit.run_path_entries import resolve_entry, split_run_path
+from rocwheel.audit.run_path_entries import goes_back, resolve_entry, split_run_path
 from rocwheel.binary.runpath import RunpathTag
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _is_right(elf: Elf, current: Sequence[str], kept: list[str], tag: RunpathTag
     if not current:
         return True
     tagged = (elf.rpath is None) if tag is RunpathTag.RUNPATH else (elf.runpath is None)
-    return tagged and len(kept) == len(current) == len(set(kept))
+    return tagged and not any(map(goes_back, current)) and len(kept) == len(current) == len(set(kept))
 
 
 def _serves(

@@ -6,9 +6,10 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
+from rocwheel.audit.disks import SITE
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.release import folders_beyond, release_folders
-from rocwheel.audit.run_path_entries import is_origin_relative, resolve_entry, split_run_path
+from rocwheel.audit.run_path_entries import expand_entry, goes_back, is_origin_relative, resolve_entry, split_run_path
 from rocwheel.audit.sdk_layout import sdk_folders
 from rocwheel.binary.elf import ElfKind
 from rocwheel.binary.runpath import RunpathTag
@@ -25,7 +26,7 @@ _BUILD_FOLDER = re.compile(
     r"(^|/)(_solib_[^/]*|[^/]*\.runfiles|external|bazel-[^/]+|execroot|sandbox|CMakeFiles|site-packages)(/|$)"
     r"|^/(home|root|tmp|build|builds|workspace|usr/src|var/lib|__w|github)(/|$)"
 )
-_EATEN = re.compile(r"/?\.\.(/|$)")
+_EATEN = re.compile(r"(/?\.\.|RIGIN)(/|$)")
 _SHOWN = 3
 
 
@@ -93,7 +94,7 @@ def _dead(subject: Subject) -> Iterator[Evidence]:
             if (folder := resolve_entry(entry, file.folder)) is not None
             and not _is_build_folder(entry)
             and not _is_misplaced(folder)
-            and _never_exists(subject, folder)
+            and (_never_exists(subject, folder) or _goes_astray(subject, file, entry))
         ]
         if bad:
             yield Evidence(file.source, f"searches {_shown(bad)}, which can't exist once it is installed")
@@ -103,6 +104,11 @@ def _never_exists(subject: Subject, folder: str) -> bool:
     """Tell whether a folder lies in a package that is at hand and lacks it; what is not at hand may have it."""
     top = folder.partition("/")[0]
     return not subject.has_folder(folder) and top in subject.folders and top not in _sdk_tops(subject)
+
+
+def _goes_astray(subject: Subject, file: InstalledFile, entry: str) -> bool:
+    """Tell whether ``..`` behind a folder that is not there keeps the loader from the folder that is meant."""
+    return goes_back(entry) and not subject.disk.is_folder(expand_entry(entry, f"{SITE}/{file.folder}"))
 
 
 def _sdk_tops(subject: Subject) -> set[str]:
