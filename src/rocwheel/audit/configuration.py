@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -12,9 +13,10 @@ from rocwheel.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-    from pathlib import Path
 
-__all__ = ["Configuration", "load_configuration"]
+__all__ = ["Configuration", "find_configuration", "load_configuration"]
+
+_PYPROJECT = Path("pyproject.toml")
 
 
 class Configuration(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
@@ -93,6 +95,15 @@ class _Tools(msgspec.Struct, frozen=True):
 class _Project(msgspec.Struct, frozen=True):
     tool: _Tools = _Tools()
     audit: Configuration | None = None
+
+
+def find_configuration(path: Path | None) -> tuple[Configuration, Path]:
+    """Read the settings in a file, else those in ``pyproject.toml`` of the working folder; all defaults without either.
+
+    Returns them with the folder that their paths are relative to. For what it raises, see `load_configuration`.
+    """
+    found = path or (_PYPROJECT if _PYPROJECT.is_file() else None)
+    return (load_configuration(found), found.parent) if found else (Configuration(), Path())
 
 
 def load_configuration(path: Path) -> Configuration:

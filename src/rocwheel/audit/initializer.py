@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.sdk_layout import short_name
+from rocwheel.audit.sdk_layout import find_sdk_library, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ def initialize():
     rocm_sdk.initialize_process(
         preload_shortnames=[
 {names}        ],
-{version}    )
+{others}{version}    )
 '''
 
 
@@ -37,16 +37,23 @@ def preload_names(loadable: Iterable[InstalledFile]) -> tuple[tuple[str, ...], t
     """
     needed = dict.fromkeys(name for file in loadable if file.elf for name in file.elf.needed)
     named = {soname: short_name(soname) for soname in needed}
-    return tuple(name for name in named.values() if name), tuple(soname for soname, name in named.items() if not name)
+    others = (soname for soname, name in named.items() if not name and find_sdk_library(soname))
+    return tuple(name for name in named.values() if name), tuple(others)
 
 
-def initializer_folder(loadable: Sequence[InstalledFile]) -> str:
-    """Return the package that the module goes to: the first folder with a library, relative to site-packages."""
-    return min((posixpath.dirname(file.path) for file in loadable), key=lambda folder: (folder.count("/"), folder))
+def initializer_folder(loadable: Iterable[InstalledFile]) -> str:
+    """Return the package that the module goes to: the first one with a library, relative to site-packages; or none."""
+    folders = (posixpath.dirname(file.path) for file in loadable)
+    packages = (folder for folder in folders if all(part.isidentifier() for part in folder.split("/")))
+    return min(packages, key=lambda folder: (folder.count("/"), folder), default="")
 
 
-def render_initializer(names: Sequence[str], version: str = "") -> str:
-    """Return the module's text; ``version`` is what the SDK's has to match, with ``*`` for anything."""
+def render_initializer(names: Sequence[str], version: str = "", others: Sequence[str] = ()) -> str:
+    """Return the module's text; ``version`` is what the SDK's has to match, with ``*`` for anything.
+
+    ``others`` are libraries that ``rocm_sdk`` has no names for; the module tells of them.
+    """
     lines = "".join(f'            "{name}",\n' for name in names)
+    left = f"        # Left to run paths, since rocm_sdk has no names for them: {', '.join(others)}\n" if others else ""
     check = f'        check_version="{version}",\n        fail_on_version_mismatch=True,\n' if version else ""
-    return _TEMPLATE.format(names=lines, version=check)
+    return _TEMPLATE.format(names=lines, others=left, version=check)

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from packaging.version import InvalidVersion, Version
 
+from rocwheel.audit.configuration import Configuration
 from rocwheel.audit.distribution_reading import SIGNATURES
 from rocwheel.audit.initializer import INITIALIZER, initializer_folder, preload_names, render_initializer
+from rocwheel.audit.records import record_problems
 from rocwheel.audit.release import folders_beyond, release_folders
 from rocwheel.audit.repairability import check_repairable
 from rocwheel.audit.requirements import required_distributions
 from rocwheel.audit.rules.tags import lowest_glibc, wheel_platforms
 from rocwheel.audit.run_path_advice import advise_run_path, choose_folders, library_folders
 from rocwheel.audit.run_paths import LibraryPlaces, SetRunpath, run_path_edit
-from rocwheel.audit.sdk_layout import find_sdk_library, sdk_folders
+from rocwheel.audit.sdk_layout import find_sdk_library, sdk_folders, sdk_selector
 from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
 from rocwheel.binary.runpath import RunpathTag
 from rocwheel.distributions.tags import platform_floor
+from rocwheel.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rocwheel.audit.run_path_advice import RunPathAdvice
     from rocwheel.audit.tree import Distribution, InstalledFile, Tree
     from rocwheel.distributions.tags import PlatformFloor
 
 __all__ = ["Change", "Pin", "RepairOptions", "RepairPlan", "plan_repair"]
 
+_NO_INIT = "Repair without --init."
 _VOID = "dropped, since it signs another RECORD: sign the repaired wheel"
 
 Pin = Literal["none", "minor", "exact"]
@@ -43,6 +50,8 @@ class RepairOptions(msgspec.Struct, frozen=True):
     dlopen: tuple[str, ...] = ()
     init: bool = False
     """Whether the wheel gets ``_rocm_init.py``."""
+    settings: Configuration = Configuration()
+    """Those of the audit: more system libraries, and what files open by name."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -97,7 +106,7 @@ class _Planner:
         given = {other.name for other in tree.distributions}
         self._sdk = [name for name in dict.fromkeys(f.distribution for f in sdk_folders()) if name not in given]
         self._folders = library_folders(tree, self._sdk)
-        self._system = AllowedLibraries(system_library_patterns())
+        self._system = AllowedLibraries((*system_library_patterns(), *options.settings.system_libraries))
         self._files = [file for file in tree.files if file.distribution == owner.source]
         self._loadable = [file for file in self._files if file.is_loadable]
         self._tag = options.tag or (RunpathTag.RPATH if self._keeps_rpath() else RunpathTag.RUNPATH)
@@ -151,9 +160,27 @@ class _Planner:
 
     def _edit(self, file: InstalledFile, tag: RunpathTag) -> SetRunpath | None:
         assert file.elf is not None
-        names = [*file.elf.needed, *self._options.dlopen]
+        names = self._names(file)
         search = tuple(choose_folders(names, self._folders, file.folder))
-        return run_path_edit(file.elf, file.folder, search, self._places, tag)
+        beyond = self._has_others and (file.elf.imports_dlopen or bool(self._advise(file).missing))
+        return run_path_edit(file.elf, file.folder, search, self._places, tag, keep_beyond=beyond)
+
+    def _names(self, file: InstalledFile) -> list[str]:
+        """Return what a file needs, and what it opens by name."""
+        return [*(file.elf.needed if file.elf else ()), *self._opened(file)]
+
+    def _opened(self, file: InstalledFile) -> tuple[str, ...]:
+        return (*self._options.dlopen, *self._options.settings.opened_by(file.path))
+
+    def _advise(self, file: InstalledFile) -> RunPathAdvice:
+        assert file.elf is not None
+        return advise_run_path(file.elf, file.path, self._folders, self._system, self._opened(file))
+
+    @cached_property
+    def _has_others(self) -> bool:
+        """Whether the wheel requires packages that are neither at hand nor the SDK's: run paths may lead there."""
+        known = {other.name for other in self._tree.distributions} | {*self._sdk, sdk_selector().distribution}
+        return bool(required_distributions(self._tree, self._owner) - known)
 
     @cached_property
     def _places(self) -> LibraryPlaces:
@@ -165,7 +192,7 @@ class _Planner:
     def _used_distributions(self) -> list[str]:
         """Return the packages that the wheel's libraries load from and that it doesn't require yet, in order."""
         required = required_distributions(self._tree, self._owner)
-        names = [name for file in self._loadable if file.elf for name in (*file.elf.needed, *self._options.dlopen)]
+        names = [name for file in self._loadable for name in self._names(file)]
         used = dict.fromkeys(self._provider(name) for name in names if self._folders.get(name))
         return [name for name in used if name and name != self._owner.name and name not in required]
 
@@ -179,12 +206,19 @@ class _Planner:
         return found or (layout.distribution if layout else "")
 
     def _requirement(self, name: str) -> str:
-        version = next((other.version for other in self._tree.distributions if other.name == name), "")
-        if not version or self._options.pin == "none":
-            return name
-        if self._options.pin == "minor":
-            return f"{name}=={'.'.join(version.split('.')[:2])}.*"
-        return f"{name}=={version}"
+        version = self._version_to_match(name)
+        return f"{name}=={version}" if version else name
+
+    def _version_to_match(self, name: str) -> str:
+        found = next((other for other in self._tree.distributions if other.name == name), None)
+        if found is None or not found.version or self._options.pin == "none":
+            return ""
+        try:
+            version = Version(found.version)
+        except InvalidVersion as e:
+            raise InputError(found.source, f"the version {found.version!r}", expected="one by PEP 440") from e
+        epoch = f"{version.epoch}!" if version.epoch else ""
+        return f"{epoch}{version.major}.{version.minor}.*" if self._options.pin == "minor" else str(version)
 
     def _tags(self) -> tuple[str, tuple[str, ...]]:
         """Return the file name by what the files ask for, and the tags for WHEEL where they change."""
@@ -199,15 +233,29 @@ class _Planner:
         return f"{stem}-{python}-{abi}-{'.'.join(platforms)}.whl", changed
 
     def _initializer(self) -> dict[str, str]:
+        """Return ``_rocm_init.py`` by its place, unless it is there already."""
         if not (self._options.init and self._loadable):
             return {}
-        names, _ = preload_names(self._loadable)
-        path = f"{initializer_folder(self._loadable)}/{INITIALIZER}".lstrip("/")
+        folder = initializer_folder(self._loadable)
+        if not folder:
+            found = "has its libraries in no Python package"
+            raise InputError(self._owner.source, found, expected=f"one that {INITIALIZER} can go to", remedy=_NO_INIT)
+        names, others = preload_names(self._loadable)
         versions = (self._version_to_match(name) for name in ("rocm-sdk-core", "rocm-sdk-libraries"))
-        return {path: render_initializer(names, next(filter(None, versions), ""))}
+        text = render_initializer(names, next(filter(None, versions), ""), others)
+        return self._unless_there(f"{folder}/{INITIALIZER}", text)
 
-    def _version_to_match(self, name: str) -> str:
-        return self._requirement(name).partition("==")[2]
+    def _unless_there(self, path: str, text: str) -> dict[str, str]:
+        there = next((file for file in self._files if file.path == path), None)
+        if there is None:
+            return {path: text}
+        if there.sha256 != hashlib.sha256(text.encode()).digest():
+            raise InputError(
+                there.source,
+                "another text than a repair adds",
+                remedy="Leave it out when building, or repair without --init.",
+            )
+        return {}
 
     def _run_path_changes(self, edits: dict[str, SetRunpath]) -> list[Change]:
         files = {file.member: file for file in self._loadable}
@@ -225,14 +273,21 @@ class _Planner:
             changes.append(Change(f"{info}/WHEEL", "Tag", " ".join(self._owner.tags), " ".join(tags)))
         if is_platlib:
             changes.append(Change(f"{info}/WHEEL", "Root-Is-Purelib", "true", "false"))
-        return changes + [Change(name, "added", "", f"{len(text)} bytes") for name, text in added.items()]
+        changes += [Change(name, "added", "", f"{len(text)} bytes") for name, text in added.items()]
+        return changes + self._record_changes()
+
+    def _record_changes(self) -> list[Change]:
+        """Return what is wrong in RECORD alone; whatever else changes, it is written anew."""
+        name = f"{self._owner.dist_info}/RECORD"
+        if not self._owner.record:
+            return [Change(name, "written anew", "none that can be read", "")]
+        return [Change(name, "written anew", problem, "") for problem in record_problems(self._owner, self._files)]
 
     def _unmended(self) -> list[str]:
         found = []
         for file in self._loadable:
-            assert file.elf is not None
-            advice = advise_run_path(file.elf, file.path, self._folders, self._system, self._options.dlopen)
-            found += [f"{file.path} needs {name}, which no package and no system has" for name in advice.missing]
+            missing = self._advise(file).missing
+            found += [f"{file.path} needs {name}, which no package and no system has" for name in missing]
         return found
 
 

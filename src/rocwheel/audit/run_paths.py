@@ -34,6 +34,11 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
     folders: frozenset[str]
     """Every folder that exists once the packages are installed."""
 
+    def is_beyond(self, folder: str | None) -> bool:
+        """Tell whether a folder is in site-packages, and in a top-level folder that none of the packages has."""
+        top = folder.partition("/")[0] if folder else ""
+        return top not in {"", ".", "..", *(known.partition("/")[0] for known in self.folders)}
+
 
 def origin_relative(folder: str, origin: str) -> str:
     """Spell a folder as a run path entry of a file in ``origin``; both relative to site-packages."""
@@ -42,20 +47,30 @@ def origin_relative(folder: str, origin: str) -> str:
 
 
 def run_path_edit(
-    elf: Elf, folder: str, search: Sequence[str], places: LibraryPlaces, tag: RunpathTag
+    elf: Elf,
+    folder: str,
+    search: Sequence[str],
+    places: LibraryPlaces,
+    tag: RunpathTag,
+    *,
+    keep_beyond: bool = False,
 ) -> SetRunpath | None:
     """Return the edit that a file in ``folder`` needs so that its libraries are found, none if it is right already.
 
     The rule: entries of the file that lead to a folder of the packages stay first. A file that opens libraries by
     name at run time (it imports dlopen) also gets every folder of ``search``; any other only those folders that hold
-    what it names as NEEDED. Entries that lead elsewhere, or nowhere, go.
+    what it names as NEEDED. Entries that lead elsewhere, or nowhere, go; with ``keep_beyond`` those stay that lead
+    to where a package may be installed that is not among these.
     """
     needed = [places.providers[name] for name in elf.needed if name in places.providers]
     current = _entries(elf)
-    kept = [entry for entry in (resolve_entry(text, folder) for text in current) if entry in places.folders]
+    led_to = [place for text in current if (place := resolve_entry(text, folder)) is not None]
+    beyond = {place for place in led_to if keep_beyond and places.is_beyond(place)}
+    kept = [place for place in led_to if place in places.folders or place in beyond]
     if _is_right(elf, current, kept, tag) and _serves(elf, kept, needed, search, places):
         return None
-    wanted = _wanted(elf, kept, needed, [place for place in search if place in places.folders])
+    used = _wanted(elf, kept, needed, [place for place in search if place in places.folders])
+    wanted = [place for place in dict.fromkeys([*kept, *used]) if place in used or place in beyond]
     entries = [origin_relative(place, folder) for place in wanted]
     if not entries and not current:
         return None

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from rocwheel.audit.auditing import AuditReport, audit
 from rocwheel.audit.baseline import read_baseline, write_baseline
-from rocwheel.audit.configuration import Configuration, load_configuration
+from rocwheel.audit.configuration import Configuration, find_configuration
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.hwcaps import CpuLevel
 from rocwheel.audit.reading import read_tree
@@ -38,7 +38,6 @@ from rocwheel.files import atomic_file
 __all__ = ["audit_"]
 
 _COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
-_PYPROJECT = Path("pyproject.toml")
 
 
 @app.command("audit")
@@ -104,9 +103,8 @@ def audit_(
 
 
 def _configure(config: Path | None, given: dict[str, object]) -> tuple[Configuration, Path]:
-    path = config or (_PYPROJECT if _PYPROJECT.is_file() else None)
-    configuration = load_configuration(path) if path else Configuration()
-    return msgspec.structs.replace(configuration, **given), path.parent if path else Path()
+    configuration, folder = find_configuration(config)
+    return msgspec.structs.replace(configuration, **given), folder
 
 
 def _show(report: AuditReport, *, json: bool, quiet: bool) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import typer
 from rich.markup import escape
 
+from rocwheel.audit.configuration import find_configuration
 from rocwheel.audit.reading import read_tree
 from rocwheel.audit.repair_plan import RepairOptions, RepairPlan, plan_repair
 from rocwheel.audit.repairing import write_repairs
@@ -48,6 +49,9 @@ def repair(
     init: Annotated[bool, typer.Option("--init", help="Add _rocm_init.py, which has rocm_sdk load the libraries.")] = (
         False
     ),
+    config: Annotated[
+        Path | None, typer.Option(help="Settings of the audit, which count here, too; by default ./pyproject.toml.")
+    ] = None,
     rpath: Annotated[
         bool | None,
         typer.Option("--rpath/--runpath", help="The tag of all run paths; by default RPATHs within a release stay."),
@@ -71,7 +75,8 @@ def repair(
         message = "Missing option '--dest-dir' (or '--check', or '--dry-run')."
         raise typer.BadParameter(message)
     tag = None if rpath is None else RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
-    options = RepairOptions(tag=tag, pin=pin, dlopen=tuple(dlopen or ()), init=init)
+    settings, _ = find_configuration(config)
+    options = RepairOptions(tag=tag, pin=pin, dlopen=tuple(dlopen or ()), init=init, settings=settings)
     plans = _plan(wheels, beside or [], options)
     written = [] if check or dry_run or dest_dir is None else _write(plans, dest_dir, quiet=quiet)
     if json:

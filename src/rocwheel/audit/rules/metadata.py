@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import posixpath
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from rocwheel.audit.distribution_reading import SIGNATURES
 from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.audit.records import has_hash, record_problems
 from rocwheel.audit.requirements import applies, parse_requirement, parse_requirements
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ __all__ = ["RULES"]
 
 _LICENSE_WORDS = ("licen", "copying", "notice", "copyright")
 _MODULE = re.compile(r"(?P<name>[^\W\d]\w*)\.(?:py|(?:[\w-]+\.)*so)")
-_UNHASHED = ("RECORD", *SIGNATURES)
 
 
 def _with_metadata(subject: Subject) -> Iterator[tuple[Distribution, tuple[InstalledFile, ...]]]:
@@ -95,25 +93,8 @@ def _unavailable(subject: Subject) -> Iterator[Evidence]:
 def _record(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _with_metadata(subject):
         if owner.record:
-            found = _packed_record(owner, files) if owner.is_wheel else _installed_record(subject.tree, owner)
+            found = record_problems(owner, files) if owner.is_wheel else _installed_record(subject.tree, owner)
             yield from (Evidence(owner.label, text) for text in found)
-
-
-def _packed_record(owner: Distribution, files: Iterable[InstalledFile]) -> Iterator[str]:
-    rows = {entry.path: entry for entry in owner.record}
-    members = {file.member: file for file in files}
-    for path, count in Counter(entry.path for entry in owner.record).items():
-        if count > 1:
-            yield f"RECORD lists {path} {count} times"
-    for path in sorted(rows.keys() - members.keys()):
-        yield f"RECORD lists {path}, which is absent"
-    for path, file in members.items():
-        if path.rpartition("/")[2] in _UNHASHED and path.startswith(owner.dist_info):
-            continue
-        if path not in rows:
-            yield f"RECORD doesn't list {path}"
-        elif not _has_hash(file, rows[path].hash):
-            yield f"RECORD has another hash for {path}"
 
 
 def _installed_record(tree: Tree, owner: Distribution) -> Iterator[str]:
@@ -122,18 +103,10 @@ def _installed_record(tree: Tree, owner: Distribution) -> Iterator[str]:
         if path.startswith(("/", "../")) or path.endswith(".pyc"):
             continue
         file = tree.by_source.get(posixpath.join(posixpath.dirname(owner.source), path))
-        if file is not None and not _has_hash(file, text):
+        if file is not None and not has_hash(file, text):
             yield f"RECORD has another hash for {path}"
         elif file is None and not any(path.startswith(f"{link}/") for link in tree.links):
             yield f"RECORD lists {path}, which is absent"
-
-
-def _has_hash(file: InstalledFile, text: str) -> bool:
-    algorithm, _, value = text.partition("=")
-    # A hash by another algorithm is not compared: both pip and uv write and read this one.
-    if file.sha256 is None or algorithm != "sha256":
-        return True
-    return value == base64.urlsafe_b64encode(file.sha256).rstrip(b"=").decode()
 
 
 class _Names(msgspec.Struct, frozen=True):
