@@ -193,6 +193,15 @@ def test_line_of_what_is_needed_is_left_out_where_nothing_is(run: Run) -> None:
     assert "NEEDED" not in run(LIBRARY, "-v")[1]
 
 
+def test_control_characters_of_names_do_not_reach_the_terminal(run: Run, tmp_path: Path) -> None:
+    shutil.copy(LIBRARY, tmp_path / "\x1b]0;sound\x07.so")
+    (tmp_path / "\x1b[31mdamaged.so").write_bytes(LIBRARY.read_bytes()[:9000])
+    _, out, err = run(tmp_path)
+    assert out.startswith(f"{tmp_path}/\\x1b]0;sound\\x07.so: ")
+    assert err.startswith(f"error: {tmp_path}/\\x1b[31mdamaged.so: ")
+    assert "\x1b" not in out + err
+
+
 def test_thin_archive_is_told(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "libx.a"
     path.write_bytes(b"!<thin>\n")

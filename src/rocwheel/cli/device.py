@@ -22,6 +22,7 @@ from rocwheel.cli.output import (
     make_progress,
     messages,
     print_json,
+    printable,
     report_warning,
     setup_logging,
 )
@@ -102,9 +103,9 @@ def list_command(
         print_json("device-list", 1, facts)
     else:
         for line in entry_lines(facts, with_bundles=not quiet):
-            typer.echo(line)
+            typer.echo(printable(line))
     for problem in () if quiet else facts.problems:
-        messages.print(f"warning: {problem}", markup=False)
+        report_warning(problem)
     if facts.problems:
         raise typer.Exit(1)
 
@@ -149,7 +150,7 @@ def extract(
         print_json("device-extract", 1, {"files": extracted})
     elif not quiet:
         for code in extracted:
-            typer.echo(code.path)
+            typer.echo(printable(code.path))
 
 
 @device_app.command()
@@ -242,8 +243,8 @@ def prune(
 def _print_pruning(report: TreePruning, output: Path, *, verbose: bool) -> None:
     if verbose:
         for dropped in report.dropped:
-            typer.echo(f"left out: {dropped}")
-    typer.echo(pruning_line(report, output))
+            typer.echo(printable(f"left out: {dropped}"))
+    typer.echo(printable(pruning_line(report, output)))
 
 
 @device_app.command()
@@ -289,7 +290,7 @@ def retarget(
     for gap in () if quiet else gaps:
         report_warning(gap)
     if not report.changed and not quiet:
-        messages.print(f"note: nothing to do for {pair} in {file}", markup=False)
+        messages.print(printable(f"note: nothing to do for {pair} in {file}"), markup=False)
 
 
 def _rewrite(
@@ -308,7 +309,7 @@ def _rewrite(
     if as_json:
         print_json("device-rewrite", 1, {**msgspec.to_builtins(report), "output": str(output)})
     elif not quiet:
-        typer.echo(rewrite_line(report, output))
+        typer.echo(printable(rewrite_line(report, output)))
     if not quiet:
         _print_remarks(report)
     return report

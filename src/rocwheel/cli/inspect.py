@@ -14,9 +14,10 @@ from rocwheel.cli.output import (
     JsonOption,
     QuietOption,
     VerboseOption,
-    messages,
     print_json,
     print_table,
+    printable,
+    report_warning,
     results,
     setup_logging,
 )
@@ -71,7 +72,7 @@ def _finish(files: list[FileFacts], *, quiet: bool) -> None:
     problems = [problem for facts in files if facts.device for problem in facts.device.problems]
     if not quiet:
         for problem in problems:
-            messages.print(f"warning: {problem}", markup=False)
+            report_warning(problem)
     errors = [facts.error for facts in files if facts.error]
     if len(errors) == 1:
         raise errors[0]
@@ -83,7 +84,7 @@ def _finish(files: list[FileFacts], *, quiet: bool) -> None:
 
 
 def _print_file(facts: FileFacts, *, verbose: bool) -> None:
-    results.print(f"{facts.path}: {decimal(facts.size)}", markup=False)
+    results.print(printable(f"{facts.path}: {decimal(facts.size)}"), markup=False)
     if facts.elf:
         _print_elf(facts.elf, verbose=verbose)
     if facts.device:
@@ -91,19 +92,19 @@ def _print_file(facts: FileFacts, *, verbose: bool) -> None:
 
 
 def _print_elf(elf: ElfFacts, *, verbose: bool) -> None:
-    results.print(f"  {elf.kind} {elf.soname or ''}".rstrip(), markup=False)
+    results.print(printable(f"  {elf.kind} {elf.soname or ''}".rstrip()), markup=False)
     for label, value in (("RPATH", elf.rpath), ("RUNPATH", elf.runpath)):
         if value is not None:
-            results.print(f"  {label} {value}", markup=False)
+            results.print(printable(f"  {label} {value}"), markup=False)
     if verbose and elf.needed:
-        results.print(f"  NEEDED {' '.join(elf.needed)}", markup=False)
+        results.print(printable(f"  NEEDED {' '.join(elf.needed)}"), markup=False)
 
 
 def _print_device(device: DeviceFacts, *, verbose: bool) -> None:
-    results.print(f"  {container_line(device)}", markup=False)
+    results.print(printable(f"  {container_line(device)}"), markup=False)
     if verbose:
         for bundle in device.bundles:
-            results.print(f"    {bundle_line(bundle)}", markup=False)
+            results.print(printable(f"    {bundle_line(bundle)}"), markup=False)
     table = Table("target", box=None, pad_edge=False, padding=(0, 2, 0, 2))
     for heading in ("size", "in the file", "kernels", "bundles", "missing from"):
         table.add_column(heading, justify="right")

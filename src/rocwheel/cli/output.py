@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,7 @@ __all__ = [
     "prepare_streams",
     "print_json",
     "print_table",
+    "printable",
     "report_error",
     "report_warning",
     "results",
@@ -49,6 +51,7 @@ results = Console(soft_wrap=True, highlight=False)
 """Standard output, for text that is no table."""
 
 _UNLIMITED = 100_000
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def prepare_streams() -> None:
@@ -87,21 +90,39 @@ def print_table(table: Table) -> None:
     Console(width=_UNLIMITED, highlight=False).print(table)
 
 
+def printable(text: str) -> str:
+    """Return ``text`` with control characters but the end of a line as escapes: file names may hold a terminal's."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
 def report_error(error: RocwheelError) -> None:
     """Print an error for people, to standard error."""
-    messages.print(f"[bold red]error:[/] {escape(str(error))}")
+    messages.print(f"[bold red]error:[/] {escape(printable(str(error)))}")
 
 
 def report_warning(text: str) -> None:
     """Print a warning for people, to standard error."""
-    messages.print(f"[bold yellow]warning:[/] {escape(text)}")
+    messages.print(f"[bold yellow]warning:[/] {escape(printable(text))}")
 
 
 def setup_logging(*, quiet: bool, verbose: bool) -> None:
     """Send log records to standard error: warnings by default, all with ``verbose``, errors only with ``quiet``."""
     level = logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING
-    handler = RichHandler(console=messages, show_time=False, show_path=False)
-    logging.basicConfig(level=level, format="%(message)s", handlers=[handler], force=True)
+    logging.basicConfig(level=level, format="%(message)s", handlers=[_MessageHandler()], force=True)
+
+
+class _MessageHandler(RichHandler):
+    """Shows warnings as `report_warning` does, in a line of their own that is never folded."""
+
+    def __init__(self) -> None:
+        super().__init__(console=messages, show_time=False, show_path=False)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the record."""
+        if record.levelno == logging.WARNING and not record.exc_info:
+            report_warning(record.getMessage())
+        else:
+            super().emit(record)
 
 
 def make_progress(*, quiet: bool) -> Progress:
@@ -147,8 +168,8 @@ class _LineProgress:
         self._label, self._total, self._done, self._told = "", 0, 0, 0
 
     def begin(self, label: str, total: int) -> None:
-        self._label, self._total, self._done, self._told = label, total, 0, 0
-        messages.print(f"{label} ...", markup=False)
+        self._label, self._total, self._done, self._told = printable(label), total, 0, 0
+        messages.print(f"{self._label} ...", markup=False)
 
     def advance(self, amount: int) -> None:
         self._done += amount
