@@ -15,13 +15,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from packaging.requirements import Requirement
 
+from rocwheel.audit.repair_plan import Pin, RepairOptions, plan_repair
 from rocwheel.binary.elf import read_elf
 from rocwheel.cli import main
 from rocwheel.demo import SAMPLE_SDK
 from rocwheel.distributions.zip_reader import read_directory
 from rocwheel.packages.job import BuildJob, PlanJob
 from tests.audit.libraries import Lib, build_tree, needs_compiler
+from tests.audit.trees import library, package
+from tests.audit.trees import tree as installed
 from tests.audit.wheels import make_wheel, members
 
 pytestmark = needs_compiler
@@ -375,6 +379,15 @@ def test_a_useless_runpath_among_rpaths_does_not_turn_them(run: Run, tmp_path: P
     }
 
 
+def test_what_the_audit_still_finds_afterwards_is_told_and_fails(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("_ext.so", options=("-Wl,-z,execstack",)))
+    done = run("repair", make_wheel(tmp_path / "dist", "demo", {"demo/_ext.so": tree / "_ext.so"}), "--dry-run")
+    assert done.status == 1
+    assert "demo-1.0-py3-none-linux_x86_64.whl: demo/_ext.so asks for an executable stack" in (
+        " ".join(done.stderr.split())
+    )
+
+
 def _with_members(wheel: Path, target: Path, changes: dict[str, bytes | None]) -> Path:
     """Write a copy of a wheel in which members have another content, or none and are absent."""
     target.mkdir()
@@ -517,3 +530,130 @@ def test_modes_of_changed_and_of_kept_members_stay(run: Run, plugin: Path, sdk: 
     modes = {member.name: oct(member.mode & 0o777) for member in read_directory(repaired_plugin(tmp_path / "out"))}
     assert {modes[f"plugin/{name}"] for name in ("_wrong.so", "_right.so")} == {"0o755"}
     assert modes["plugin/__init__.py"] == "0o644"
+
+
+def test_an_initializer_is_added_once(run: Run, plugin: Path, sdk: Path, tmp_path: Path) -> None:
+    run("repair", plugin, "--with", sdk, "--dest-dir", tmp_path / "out", "--init")
+    repaired = repaired_plugin(tmp_path / "out")
+    done = run("repair", repaired, "--with", sdk, "--init", "--check")
+    assert (done.status, done.stdout) == (0, f"{repaired.name}: no changes\n")
+
+
+def test_an_initializer_of_other_text_is_not_overwritten(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",)))
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so", "ext/_rocm_init.py": b"# mine\n"})
+    done = run("repair", wheel, "--init", "--check")
+    assert done.status == 2
+    assert done.stderr == (
+        f"error: {wheel}!ext/_rocm_init.py: another text than a repair adds. "
+        "Leave it out when building, or repair without --init.\n"
+    )
+
+
+def test_an_initializer_needs_a_package_to_be_in(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",)))
+    files: dict[str, Path | bytes] = {"a.so": tree / "a.so", "ext.libs/b.so": tree / "a.so"}
+    wheel = make_wheel(tmp_path / "dist", "ext", files)
+    done = run("repair", wheel, "--init", "--check")
+    assert done.status == 2
+    assert done.stderr == (
+        f"error: {wheel}: has its libraries in no Python package; expected one that _rocm_init.py can go to. "
+        "Repair without --init.\n"
+    )
+
+
+def test_an_initializer_tells_of_libraries_that_it_does_not_load(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7", "librocsolver.so.0", "libc.so.6")))
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"})
+    run("repair", wheel, "--dest-dir", tmp_path / "out", "--init")
+    (repaired,) = (tmp_path / "out").glob("*.whl")
+    text = members(repaired)["ext/_rocm_init.py"].decode()
+    assert "        # Left to run paths, since rocm_sdk has no names for them: librocsolver.so.0\n" in text
+
+
+def test_a_wrong_record_alone_is_a_change(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "pure", {"pure/a.py": b"x"}, tag="py3-none-any")
+    wheel = _with_members(wheel, tmp_path / "changed", {"pure/a.py": b"y"})
+    done = run("repair", wheel, "--check")
+    assert done.status == 1
+    assert done.stdout == (
+        f"{wheel.name}: 1 changes\n"
+        "  pure-1.0.dist-info/RECORD: written anew\n"
+        "    - RECORD has another hash for pure/a.py\n"
+    )
+    run("repair", wheel, "--dest-dir", tmp_path / "out")
+    assert run("repair", tmp_path / "out" / wheel.name, "--check").status == 0
+
+
+@pytest.mark.parametrize(
+    ("requires", "kept"), [(("other-pkg",), True), ((), False)], ids=["required, not at hand", "of nobody"]
+)
+def test_run_paths_into_packages_that_are_not_at_hand_stay(
+    run: Run, tmp_path: Path, requires: tuple[str, ...], kept: bool
+) -> None:
+    needed = ("libother.so.1", "libamdhip64.so.7")
+    tree = build_tree(tmp_path / "tree", Lib("a.so", needed, "/opt/lib:$ORIGIN/../other_pkg/lib:$ORIGIN/gone"))
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"}, requires=requires)
+    run("repair", wheel, "--dest-dir", tmp_path / "out")
+    (repaired,) = (tmp_path / "out").glob("*.whl")
+    value = read_elf(members(repaired)["ext/a.so"], name="a").runpath
+    assert value == "$ORIGIN/../other_pkg/lib:" * kept + "$ORIGIN/../_rocm_sdk_core/lib"
+    again = run("repair", repaired, "--dry-run")
+    assert again.stdout == f"{repaired.name}: no changes\n"
+
+
+def test_system_libraries_of_the_settings_are_nothing_to_mend(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libvendor.so.1",)))
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"}, tag="py3-none-manylinux_2_5_x86_64")
+    config = tmp_path / "settings.toml"
+    config.write_text('[tool.rocwheel.audit]\nsystem-libraries = ["libvendor.so.1"]\n')
+    assert run("repair", wheel, "--check").status == 1
+    assert run("repair", wheel, "--check", "--config", config).status == 0
+
+
+OPENER = 'void *dlopen(const char *, int); void *f(void) { return dlopen("libamdhip64.so.7", 1); }'
+
+
+@pytest.mark.parametrize("way", ["option", "settings"])
+def test_libraries_that_are_opened_by_name_get_an_entry_and_a_requirement(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tree = build_tree(tmp_path / "tree", Lib("a.so", source=OPENER, options=("-lc",)))
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"})
+    if way == "settings":
+        (tmp_path / "pyproject.toml").write_text('[tool.rocwheel.audit.dlopen]\n"ext/*" = ["libamdhip64.so.7"]\n')
+    run("repair", wheel, "--dest-dir", "out", *(("--dlopen", "libamdhip64.so.7") if way == "option" else ()))
+    (repaired,) = (tmp_path / "out").glob("*.whl")
+    after = members(repaired)
+    assert read_elf(after["ext/a.so"], name="a").runpath == "$ORIGIN/../_rocm_sdk_core/lib"
+    assert b"Requires-Dist: rocm-sdk-core\n" in after["ext-1.0.dist-info/METADATA"]
+
+
+@pytest.mark.parametrize(
+    ("version", "pin", "requirement"),
+    [
+        ("7.10.0a20251006", "minor", "rocm-sdk-core==7.10.*"),
+        ("7.10rc1", "minor", "rocm-sdk-core==7.10.*"),
+        ("7.10+abc", "minor", "rocm-sdk-core==7.10.*"),
+        ("7", "minor", "rocm-sdk-core==7.0.*"),
+        ("1!7.2.0", "minor", "rocm-sdk-core==1!7.2.*"),
+        ("7.10+abc", "exact", "rocm-sdk-core==7.10+abc"),
+        ("7.10rc1", "none", "rocm-sdk-core"),
+    ],
+)
+def test_pins_are_requirements_that_the_version_at_hand_meets(version: str, pin: Pin, requirement: str) -> None:
+    core = package("rocm-sdk-core", version=version, is_context=True)
+    made = installed(
+        (package(), [library("demo/a.so", "libamdhip64.so.7")]),
+        (core, [library("_rocm_sdk_core/lib/libamdhip64.so.7")]),
+    )
+    assert plan_repair(made, made.distributions[0], RepairOptions(pin=pin)).requires == (requirement,)
+    assert Requirement(requirement).specifier.contains(version, prereleases=True)
+
+
+def test_a_package_that_ships_a_library_itself_requires_no_other_for_it() -> None:
+    own = [library("demo/a.so", "libz.so.1", runpath="$ORIGIN"), library("demo/libz.so.1")]
+    other = package("other", is_context=True)
+    made = installed((other, [library("other/libz.so.1")]), (package(), own))
+    assert plan_repair(made, made.distributions[1], RepairOptions()).requires == ()
