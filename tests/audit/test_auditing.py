@@ -37,8 +37,12 @@ def prints(findings: list[Finding]) -> set[str]:
 
 
 BAD = library("demo/a.so", "libnothing.so", runpath="/opt/x", executable_stack=True, build_id=None)
+ODD = data("demo-1.0.dist-info/odd", mode=0o100666)
 FAULTY = tree(
-    (package(license="", requires=("other = 1",)), [BAD, data("shared/x")]),
+    (
+        package(license="", requires=("other = 1",)),
+        [BAD, data("shared/x"), data("demo-1.0.dist-info/odd", mode=0o100666)],
+    ),
     (package("other"), [data("shared/x", sha256=b"1" * 32)]),
 )
 

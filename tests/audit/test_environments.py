@@ -75,12 +75,19 @@ CASES: dict[str, tuple[list[Distribution], list[list[str]]]] = {
             ["plugin-2.0-cp311-cp311-x86_64", "pjrt-2.0-cp311-cp311-x86_64"],
         ],
     ),
+    "other projects for other machines": (
+        [wheel("one", f"py3-none-{X86}"), wheel("two", f"py3-none-{ARM}"), wheel("pure", "py3-none-any")],
+        [
+            ["one-1.0-py3-none-x86_64", "pure-1.0-py3-none-any"],
+            ["two-1.0-py3-none-aarch64", "pure-1.0-py3-none-any"],
+        ],
+    ),
     "context alone": (
         [wheel("plugin", CP311, is_context=True), wheel("plugin", CP312, is_context=True)],
         [["plugin-1.0-cp311-cp311-x86_64"]],
     ),
     "context of the same name": (
-        [PLUGIN, wheel("plugin", CP312, is_context=True), wheel("pjrt", CP312, is_context=True)],
+        [PLUGIN, wheel("plugin", CP312, is_context=True), wheel("pjrt", CP312)],
         [["plugin-1.0-cp311-cp311-x86_64", "pjrt-1.0-cp312-cp312-x86_64"]],
     ),
 }

@@ -445,6 +445,25 @@ def test_a_library_that_loses_to_the_systems_is_told() -> None:
     assert find(one(library("demo/a.so", "libz.so.1", runpath="$ORIGIN/libs"), files[1])) == []
 
 
+@pytest.mark.parametrize(
+    "own",
+    [library("demo/arm/libz.so.1", machine=183), library("demo/glibc-hwcaps/x86-64-v3/libz.so.1")],
+    ids=["of another machine", "for better processors"],
+)
+def test_a_library_that_would_not_serve_loses_to_none(own: InstalledFile) -> None:
+    assert find(one(library("demo/a.so", "libz.so.1"), own), ignore=("wrong-machine",)) == []
+
+
+def test_what_is_found_by_the_folder_of_a_link_is_not_inherited() -> None:
+    files = (
+        library("lib/real.so", "libx.so", runpath="$ORIGIN"),
+        data("bin/real.so", link="../lib/real.so"),
+        library("bin/libx.so"),
+        library("bin/a.so", "real.so", runpath="$ORIGIN"),
+    )
+    assert [finding.rule for finding in find(Tree((), files, is_prefix=True))] == ["unreachable-library"]
+
+
 def test_a_library_that_is_loaded_already_is_nobodys_choice() -> None:
     user = library("demo/a.so", "libb.so", "libx.so", runpath=f"{TO_CORE}:$ORIGIN")
     other = library("_rocm_sdk_core/lib/libb.so", soname="libx.so")
@@ -497,6 +516,12 @@ def test_programs_of_a_wheel_find_the_libraries_beside_the_interpreters() -> Non
     )
     audited = with_core(tool, msgspec.structs.replace(x, traits=library("x", defines=("f",)).traits))
     assert find(audited, ignore=("record-wrong", "path-outside")) == []
+
+
+def test_a_wheel_may_have_programs_and_libraries_in_its_data_alone() -> None:
+    tool = program("../../../bin/tool", "libx.so.1", runpath="$ORIGIN/../lib")
+    found = find(one(tool, library("../../../lib/libx.so.1")), ignore=("record-wrong", "path-outside"))
+    assert found == []
 
 
 def test_the_assumed_sdk_serves_files_of_every_machine() -> None:

@@ -29,7 +29,7 @@ class TreeDisk:
     def __init__(self, files: Mapping[str, Elf], links: Mapping[str, str], assumed: Iterable[str] = ()) -> None:
         self._files = {_absolute(path): elf for path, elf in files.items()}
         self._links = {_absolute(path): text for path, text in links.items()}
-        self._assumed = frozenset(map(_absolute, assumed)) - self._files.keys()
+        self._assumed = frozenset(map(_absolute, assumed))
         paths = (*self._files, *self._links, *self._assumed, posixpath.join(SITE, "x"))
         self._folders = {folder for path in paths for folder in _parents(path)}
 

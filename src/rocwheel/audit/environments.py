@@ -51,20 +51,16 @@ def _installable(owners: list[Distribution]) -> list[Distribution]:
 
 
 def _beside(leader: Distribution, groups: Iterable[list[Distribution]]) -> list[str]:
-    """Return the sources of a distribution and of what is installed beside it, one of each name."""
-    kept = []
+    """Return the sources of a distribution and of what is installed beside it, one of each name, for one machine."""
+    kept, machines = [], _machines(leader)
     for owners in groups:
-        fitting = [owner for owner in owners if _fits_machine(leader, owner)]
-        if leader in owners:
-            kept.append(leader.source)
-        elif fitting:
-            kept.append(max(fitting, key=lambda owner: _likeness(leader, owner)).source)
+        fitting = [owner for owner in owners if not machines or not _machines(owner) or machines & _machines(owner)]
+        if not fitting:
+            continue
+        chosen = leader if leader in owners else max(fitting, key=lambda owner: _likeness(leader, owner))
+        kept.append(chosen.source)
+        machines = machines & _machines(chosen) or machines or _machines(chosen)
     return kept
-
-
-def _fits_machine(one: Distribution, other: Distribution) -> bool:
-    first, second = _machines(one), _machines(other)
-    return not first or not second or bool(first & second)
 
 
 def _machines(owner: Distribution) -> frozenset[str]:

@@ -81,8 +81,7 @@ def _luck(file: InstalledFile) -> str:
 def _unreachable(subject: Subject) -> Iterator[Evidence]:
     for miss in _misses(subject):
         folders = _folders_of(subject, miss.name)
-        is_inherited = miss.file is miss.user and (miss.file.path, miss.name) in subject.inherited
-        if folders and not is_inherited:
+        if folders and (miss.file.path, miss.name) not in subject.inherited:
             yield _out_of_reach(miss, folders, is_prefix=subject.tree.is_prefix)
 
 
