@@ -16,13 +16,12 @@ from rocwheel.audit.records import record_problems
 from rocwheel.audit.release import folders_beyond, release_folders
 from rocwheel.audit.repairability import check_repairable
 from rocwheel.audit.requirements import required_distributions
-from rocwheel.audit.rules.tags import lowest_glibc, wheel_platforms
 from rocwheel.audit.run_path_advice import advise_run_path, choose_folders, library_folders
 from rocwheel.audit.run_paths import LibraryPlaces, SetRunpath, run_path_edit
 from rocwheel.audit.sdk_layout import find_sdk_library, sdk_folders, sdk_selector
 from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
 from rocwheel.binary.runpath import RunpathTag
-from rocwheel.distributions.tags import platform_floor
+from rocwheel.distributions.tags import lowest_glibc, platform_floor, wheel_platforms
 from rocwheel.errors import InputError
 
 if TYPE_CHECKING:

@@ -14,13 +14,23 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.elf import Elf
 
-__all__ = ["PlatformFloor", "next_policy", "oldest_tag", "platform_floor"]
+__all__ = [
+    "PlatformFloor",
+    "host_machines",
+    "lowest_glibc",
+    "next_policy",
+    "oldest_tag",
+    "platform_floor",
+    "wheel_platforms",
+]
 
 _ARCHITECTURES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64"}
 # PEP 600 gives no tag below the oldest glibc that an architecture was ever tagged for.
 _OLDEST = {"x86_64": (2, 5), "aarch64": (2, 17), "ppc64le": (2, 17), "riscv64": (2, 31)}
 # The glibc versions that auditwheel has policies for; from the last one on, every minor version.
 _POLICIES = ((2, 5), (2, 12), (2, 17), (2, 24), (2, 26), (2, 27), (2, 28), (2, 31), (2, 34))
+_MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
+_LEGACY = {"manylinux1": "manylinux_2_5", "manylinux2010": "manylinux_2_12", "manylinux2014": "manylinux_2_17"}
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 
 
@@ -41,6 +51,23 @@ class PlatformFloor(msgspec.Struct, frozen=True):
         """The platform tag, such as ``manylinux_2_28_x86_64``."""
         major, minor = self.glibc
         return f"manylinux_{major}_{minor}_{self.architecture}"
+
+
+def host_machines() -> dict[int, str]:
+    """Return the machine numbers of ELF that platform tags have names for, with these names."""
+    return dict(_ARCHITECTURES)
+
+
+def wheel_platforms(file_name: str) -> list[str]:
+    """Return the platform tags of a wheel's name, old names of manylinux in their new form."""
+    platforms = file_name.removesuffix(".whl").rpartition("-")[2].split(".")
+    return [re.sub(r"^manylinux\d+(?=_)", lambda m: _LEGACY.get(m[0], m[0]), platform) for platform in platforms]
+
+
+def lowest_glibc(platforms: list[str]) -> tuple[int, int] | None:
+    """Return the oldest glibc that the tags promise to run on."""
+    matches = [match for platform in platforms if (match := _MANYLINUX.fullmatch(platform))]
+    return min(((int(match[1]), int(match[2])) for match in matches), default=None)
 
 
 def oldest_tag(machine: int) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.rules.tags import lowest_glibc, wheel_platforms
 from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
+from rocwheel.distributions.tags import lowest_glibc, wheel_platforms
 from rocwheel.packages.plan import FileMember, PlannedWheel, PlanWarning, TarMember
 from rocwheel.packages.wheels import members_floor
 

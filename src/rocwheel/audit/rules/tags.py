@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.distributions.tags import next_policy, platform_floor
+from rocwheel.distributions.tags import host_machines, lowest_glibc, next_policy, platform_floor, wheel_platforms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,30 +14,14 @@ if TYPE_CHECKING:
     from rocwheel.audit.tree import Distribution, InstalledFile
     from rocwheel.distributions.tags import PlatformFloor
 
-__all__ = ["RULES", "lowest_glibc", "wheel_platforms"]
-
-_MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
-_LEGACY = {"manylinux1": "manylinux_2_5", "manylinux2010": "manylinux_2_12", "manylinux2014": "manylinux_2_17"}
-_MACHINES = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "riscv64": 243}
-
-
-def wheel_platforms(file_name: str) -> list[str]:
-    """Return the platform tags of a wheel's name, old names of manylinux in their new form."""
-    platforms = file_name.removesuffix(".whl").rpartition("-")[2].split(".")
-    return [re.sub(r"^manylinux\d+(?=_)", lambda m: _LEGACY.get(m[0], m[0]), platform) for platform in platforms]
-
-
-def lowest_glibc(platforms: list[str]) -> tuple[int, int] | None:
-    """Return the oldest glibc that the tags promise to run on."""
-    matches = [match for platform in platforms if (match := _MANYLINUX.fullmatch(platform))]
-    return min(((int(match[1]), int(match[2])) for match in matches), default=None)
+__all__ = ["RULES"]
 
 
 def _wheels(subject: Subject) -> Iterator[tuple[Distribution, list[InstalledFile]]]:
     for owner in subject.tree.audited_distributions:
         if owner.is_wheel:
             files = subject.tree.files_of[owner.source]
-            yield owner, [file for file in files if file.elf is not None and file.elf.machine in _MACHINES.values()]
+            yield owner, [file for file in files if file.elf is not None and file.elf.machine in host_machines()]
 
 
 def _floor(files: list[InstalledFile]) -> PlatformFloor | None:
@@ -80,7 +63,7 @@ def _machines(subject: Subject) -> Iterator[Evidence]:
         named = {
             number
             for platform in wheel_platforms(owner.label)
-            for name, number in _MACHINES.items()
+            for number, name in host_machines().items()
             if platform.endswith(f"_{name}")
         }
         for file in files:
