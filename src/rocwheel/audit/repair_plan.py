@@ -12,6 +12,7 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.audit.configuration import Configuration
 from rocwheel.audit.distribution_reading import SIGNATURES
 from rocwheel.audit.initializer import INITIALIZER, initializer_folder, preload_names, render_initializer
+from rocwheel.audit.leftovers import leftovers
 from rocwheel.audit.records import record_problems
 from rocwheel.audit.release import folders_beyond, release_folders
 from rocwheel.audit.repairability import check_repairable
@@ -129,7 +130,7 @@ class _Planner:
             added=added,
             dropped=dropped,
             changes=(*changes, *(Change(name, _VOID, "a signature of RECORD", "") for name in dropped)),
-            unmended=tuple(self._unmended()),
+            unmended=(*self._unmended(), *leftovers(self._tree, self._owner, edits, self._options.settings)),
         )
 
     def _signatures(self) -> tuple[str, ...]:
