@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from rocwheel.audit.configuration import Configuration
 from rocwheel.audit.leftovers import leftovers
 from rocwheel.audit.run_paths import SetRunpath
-from rocwheel.audit.tree import Tree
 from rocwheel.binary.elf_linkage import SymbolReference
 from rocwheel.binary.runpath import RunpathTag
 from tests.audit.trees import library, package, tree
+
+if TYPE_CHECKING:
+    from rocwheel.audit.tree import Tree
 
 EDITS = {"demo/a.so": SetRunpath("$ORIGIN/libs", RunpathTag.RUNPATH)}
 

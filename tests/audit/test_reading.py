@@ -195,7 +195,7 @@ def test_metadata_that_is_absent_is_a_finding(tmp_path: Path) -> None:
 
 def write_wheel(path: Path, **texts: bytes) -> Path:
     info = "demo-1.0.dist-info"
-    members = {"METADATA": METADATA, "WHEEL": WHEEL, "RECORD": b""} | texts
+    members = {"METADATA": METADATA, "WHEEL": WHEEL, "RECORD": b"demo-1.0.dist-info/RECORD,,\n"} | texts
     with zipfile.ZipFile(path, "w") as archive:
         for name, text in members.items():
             archive.writestr(f"{info}/{name}", text)
@@ -222,8 +222,9 @@ WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
             ["METADATA is of demo 1.1, which demo-1.0-py3-none-any.whl is not named by"],
         ),
         ({"WHEEL": b"garbage"}, ["WHEEL has no Root-Is-Purelib", "WHEEL has no Tag", "WHEEL has no Wheel-Version"]),
+        ({"RECORD": b""}, ["RECORD lists nothing"]),
     ],
-    ids=["whole", "garbage", "name", "version", "another version", "WHEEL"],
+    ids=["whole", "garbage", "name", "version", "another version", "WHEEL", "RECORD"],
 )
 def test_metadata_that_says_too_little_is_a_finding(tmp_path: Path, texts: dict[str, bytes], found: list[str]) -> None:
     path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", **texts)

@@ -606,6 +606,42 @@ def test_entries_that_only_look_as_if_they_led_there_are_told(entry: str, rule: 
     assert [f.rule for f in find(one(*files), select=("run-path-*",))] == ([rule] if rule else [])
 
 
+def test_a_name_to_open_that_no_package_has_is_not_a_matter_of_run_paths() -> None:
+    audited = one(library("demo/a.so"), library("demo/libs/libthere.so"))
+    names = {"demo/a.so": ("libthere.so", "libnowhere.so")}
+    found = find(audited, dlopen=names, select=("unresolved-dlopen",))
+    assert [(f.found, f.remedy.partition(" ")[0]) for f in found] == [
+        ("opens libnowhere.so at run time, which none of the packages, the SDK and the system has", "Ship"),
+        ("opens libthere.so at run time, which its run path doesn't lead to", "Link"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("platform", "found"),
+    [
+        ("win_amd64", "is for Linux, and demo-1.0-py3-none-win_amd64.whl for win_amd64"),
+        ("musllinux_1_1_x86_64", "needs libc.so.6 of glibc, which systems with musl lack"),
+    ],
+)
+def test_libraries_for_glibc_fit_no_other_systems(platform: str, found: str) -> None:
+    audited = one(library("demo/a.so", "libc.so.6"), owner=package(tag=f"py3-none-{platform}"))
+    assert [f.found for f in find(audited, select=("wrong-machine",))] == [found]
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        (RecordEntry("demo/a.so", "md5=00", "1"), "RECORD has a md5 hash for demo/a.so, where sha256 is the least"),
+        (RecordEntry("demo/a.so", "", "2"), "RECORD has the size 2 for demo/a.so, which has 1 bytes"),
+        (RecordEntry("demo/a.so", "", ""), None),
+    ],
+)
+def test_rows_of_record_have_the_size_and_a_strong_hash(row: RecordEntry, found: str | None) -> None:
+    audited = one(library("demo/a.so"), owner=package(record=(row,)))
+    told = [f.found for f in find(audited, select=("record-wrong",)) if "doesn't list" not in f.found]
+    assert told == ([found] if found else [])
+
+
 def test_the_sdk_is_taken_to_be_where_its_packages_put_it() -> None:
     owner = package(requires=("rocm-sdk-core", "rocm-sdk-libraries"))
     entries = f"{TO_CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"

@@ -43,6 +43,8 @@ def read_distribution(
     record, damage = _read_record(texts.get("RECORD", b""))
     if "METADATA" in texts:
         problems += metadata_problems(fields, Path(source).name if is_wheel else dist_info)
+    if "RECORD" in texts and not record and not damage:
+        problems.append("RECORD lists nothing")
     if "WHEEL" in texts:
         problems += [f"WHEEL has no {name}" for name in _WHEEL_FIELDS if not wheel.get(name)]
     classifiers = [text for text in fields.get("classifiers", ()) if text.startswith("License ::")]

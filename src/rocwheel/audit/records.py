@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["has_hash", "record_problems"]
 
 _UNHASHED = ("RECORD", *SIGNATURES)
+_WEAK = ("md5", "sha1")
 
 
 def record_problems(owner: Distribution, files: Iterable[InstalledFile]) -> Iterator[str]:
@@ -34,6 +35,10 @@ def record_problems(owner: Distribution, files: Iterable[InstalledFile]) -> Iter
             yield f"RECORD doesn't list {path}"
         elif not has_hash(file, rows[path].hash):
             yield f"RECORD has another hash for {path}"
+        elif (algorithm := rows[path].hash.partition("=")[0]) in _WEAK:
+            yield f"RECORD has a {algorithm} hash for {path}, where sha256 is the least"
+        elif rows[path].size not in {"", str(file.size)}:
+            yield f"RECORD has the size {rows[path].size} for {path}, which has {file.size} bytes"
 
 
 def has_hash(file: InstalledFile, text: str) -> bool:

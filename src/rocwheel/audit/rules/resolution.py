@@ -106,8 +106,11 @@ def _unresolved_dlopen(subject: Subject) -> Iterator[Evidence]:
     for process in subject.processes:
         missing = {search.name for search in process.missed}
         for name in subject.configuration.opened_by(process.file.path):
-            if name in missing:
+            if name in missing and _folders_of(subject, name):
                 yield Evidence(process.file.source, f"opens {name} at run time, which its run path doesn't lead to")
+            elif name in missing:
+                found = f"opens {name} at run time, which none of the packages, the SDK and the system has"
+                yield Evidence(process.file.source, found, _SHIP)
 
 
 def _undeclared(subject: Subject) -> Iterator[Evidence]:
@@ -153,6 +156,7 @@ def _own_libraries(subject: Subject, user: InstalledFile, name: str) -> list[Ins
     ]
 
 
+_SHIP = "Ship the library, require the package that has it, or build against the SDK version that is required."
 _LINK = "Link with a run path that leads there ('rocwheel runpath for' prints it), or run rocwheel repair."
 
 RULES = (
@@ -160,7 +164,7 @@ RULES = (
         "unresolved-library",
         Severity.ERROR,
         "Every NEEDED library is in the packages, in the SDK, or one that every system has.",
-        "Ship the library, require the package that has it, or build against the SDK version that is required.",
+        _SHIP,
         _unresolved,
     ),
     Rule(

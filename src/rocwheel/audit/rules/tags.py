@@ -66,8 +66,13 @@ def _machines(subject: Subject) -> Iterator[Evidence]:
             for number, name in host_machines().items()
             if platform.endswith(f"_{name}")
         }
+        other = [name for name in wheel_platforms(owner.label) if name.startswith(("win", "macosx_"))]
         for file in files:
-            if named and file.elf is not None and file.elf.machine not in named:
+            if other and file.is_loadable:
+                yield Evidence(file.source, f"is for Linux, and {owner.label} for {', '.join(other)}")
+            elif owner.is_for_musl and file.elf and _GLIBC in file.elf.needed:
+                yield Evidence(file.source, f"needs {_GLIBC} of glibc, which systems with musl lack")
+            elif named and file.elf is not None and file.elf.machine not in named:
                 yield Evidence(file.source, f"is for machine {file.elf.machine}, which {owner.label} doesn't name")
 
 
@@ -87,6 +92,7 @@ def _musl(subject: Subject) -> Iterator[Evidence]:
             yield Evidence(owner.label, "is for musl: whether its libraries find each other is not checked")
 
 
+_GLIBC = "libc.so.6"
 _TAG = "Tag it as 'rocwheel repair' does, by its files."
 _OLDER = "Tag it for the older glibc as well, if it is tested there; rocwheel repair leaves such tags."
 
