@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.errors import InputError
 from rocwheel.frameworks.bazel_settings import BazelSettings
 from rocwheel.frameworks.build_commands import (
     BuildOptions,
@@ -153,3 +154,16 @@ def test_absolute_folders_that_are_searched_are_meant_in_the_wheels() -> None:
         words = command.words
         given = [words[index + 1] for index, word in enumerate(words) if word == "--system-run-path"]
         assert given == ["/site/rocm/lib", "/opt/rocm/lib"]
+
+
+@pytest.mark.parametrize("version", ["not a version", "", "VERSION!", "VERSION.dev1.post1"])
+def test_versions_that_no_wheel_has_are_refused(version: str) -> None:
+    with pytest.raises(InputError) as caught:
+        wheel_commands(BazelSettings(1, "gcc", ("3.12",), ("gfx90a",)), BuildOptions(version))
+    assert str(caught.value) == f"--version: is {version!r}; expected a version such as 0.12.0 (PEP 440)"
+
+
+@pytest.mark.parametrize("version", ["VERSION", "VERSION.post1", "0.12.0rc1"])
+def test_a_version_may_be_filled_in_later(version: str) -> None:
+    made = wheel_commands(BazelSettings(1, "gcc", ("3.12",), ("gfx90a",)), BuildOptions(version))
+    assert version in made[1].words

@@ -22,6 +22,7 @@ from rocwheel.frameworks.torch import (
     requirements_variable,
     run_path_entries,
     torch_folder,
+    torch_link_flags,
 )
 from rocwheel.targets.target_set import parse_target_set
 
@@ -142,3 +143,48 @@ def test_cmake_links_with_the_run_path_and_leaves_it_at_that(tmp_path: Path) -> 
     assert (tmp_path / "build/libx.so").read_bytes() == (tmp_path / "out/libx.so").read_bytes()
     (file,) = read_tree([tmp_path / "out"]).loadable
     assert file.run_path == "$ORIGIN:$ORIGIN/../../_rocm_sdk_core/lib"
+
+
+@pytest.mark.parametrize(("generator", "tool"), [("Ninja", "ninja"), ("Unix Makefiles", "make")])
+def test_pytorchs_own_cmake_settings_leave_the_link_flags(generator: str, tool: str, tmp_path: Path) -> None:
+    if not shutil.which("cmake") or not shutil.which("g++") or not shutil.which(tool):
+        pytest.skip(f"needs cmake, g++ and {tool}")
+    # cmake/Dependencies.cmake of PyTorch sets these as plain variables, which win over -D.
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.18)\nproject(x LANGUAGES CXX)\n"
+        'set(CMAKE_BUILD_WITH_INSTALL_RPATH FALSE)\nset(CMAKE_INSTALL_RPATH "$ORIGIN")\n'
+        "set(CMAKE_INSTALL_RPATH_USE_LINK_PATH TRUE)\n"
+        "add_library(x SHARED x.cpp)\ninstall(TARGETS x DESTINATION .)\n"
+    )
+    (tmp_path / "x.cpp").write_text("int x;\n")
+    (tmp_path / "set.sh").write_text(f"export {torch_link_flags(run_path_entries(['_rocm_sdk_core/lib']))}")
+    script = '. ./set.sh && cmake -G "$0" -S . -B build && cmake --build build && cmake --install build --prefix out'
+    subprocess.run(["sh", "-ec", script, generator], cwd=tmp_path, check=True, capture_output=True)
+    (file,) = read_tree([tmp_path / "out"]).loadable
+    assert file.run_path is not None
+    assert set(file.run_path.split(":")) == {"$ORIGIN", "$ORIGIN/../../_rocm_sdk_core/lib"}
+
+
+@pytest.mark.parametrize("folder", ["../x", "/usr/lib", "a/../../b"])
+def test_a_folder_outside_of_site_packages_is_refused(folder: str) -> None:
+    with pytest.raises(InputError, match=r"^--folder: is .*; expected a folder in site-packages, such as torch/lib$"):
+        run_path_entries(["_rocm_sdk_core/lib"], folder)
+
+
+def test_a_library_may_stand_in_site_packages_itself() -> None:
+    assert run_path_entries(["_rocm_sdk_core/lib"], "") == ("$ORIGIN", "$ORIGIN/_rocm_sdk_core/lib")
+
+
+@pytest.mark.parametrize(
+    ("version", "locked"),
+    [
+        ("7.14.0a20260101", "7.14.0a20260101"),
+        ("7.14.0.dev1+local", "7.14.0.dev1"),
+        ("1!7.14.0", "1!7.14.*"),
+        ("7.14.0.post1", "7.14.*"),
+    ],
+)
+def test_a_version_satisfies_the_requirement_that_is_made_for_it(version: str, locked: str) -> None:
+    made = requirements_variable(version, "minor").partition("'")[2].rstrip("'\n")
+    assert made == f"rocm[libraries,device]=={locked}"
+    assert Requirement(made).specifier.contains(version, prereleases=True)

@@ -7,7 +7,7 @@ import re
 import msgspec
 import pytest
 
-from rocwheel.errors import InputError
+from rocwheel.errors import InputError, RocwheelError
 from rocwheel.frameworks.bazel_settings import BazelSettings, read_settings
 from rocwheel.frameworks.build_commands import spell_commands
 from rocwheel.frameworks.build_py import option_fates, variable_fates
@@ -216,7 +216,13 @@ def test_every_option_that_the_old_parser_declares_is_known_by_its_kind() -> Non
     assert len(known) == sum(map(len, DECLARED.values()))
 
 
-VALUES = {"python_version": "3.11", "target_cpu_features": "native", "use_clang": "true", "wheels": "jax-rocm-pjrt"}
+VALUES = {
+    "rocm_amdgpu_targets": "gfx942",
+    "python_version": "3.11",
+    "target_cpu_features": "native",
+    "use_clang": "true",
+    "wheels": "jax-rocm-pjrt",
+}
 
 
 @pytest.mark.parametrize("name", sorted(option_fates()))
@@ -306,6 +312,22 @@ def test_what_the_machine_decided_is_told_as_assumed() -> None:
                 "Give the version as --python_version."
             ),
         ),
+        (
+            [*PJRT, "--bazel_options=--repo_env HERMETIC_PYTHON_VERSION=3.10"],
+            (
+                "--bazel_options: is 'HERMETIC_PYTHON_VERSION=3.10'; expected none that sets the Python. "
+                "Give the version as --python_version."
+            ),
+        ),
+        (
+            [*PJRT, "--bazel_options=--copt='x"],
+            ("command line: has \"--copt='x\", which a shell can't read (No closing quotation). Close the quotes."),
+        ),
+        ([*PJRT, "--rocm_version=abc"], "--rocm_version: is 'abc'; expected such as 7 or 7.2.0"),
+        (
+            ["WHEEL_VERSION_SUFFIX=.dev20260101", "WHEEL_POST_RELEASE=1", *PJRT],
+            "--version: is 'VERSION.dev20260101.post1'; expected a version such as 0.12.0 (PEP 440)",
+        ),
         ([*PJRT, "--python_version=312"], "--python_version: is '312'; expected such as 3.12 or 3.13-ft"),
     ],
 )
@@ -327,3 +349,48 @@ def test_no_text_of_a_setting_is_a_default_left_to_chance() -> None:
     named = set(re.findall(r"^([a-z-]+) =", made.settings_text, re.MULTILINE))
     assert {"compiler", "targets", "python-versions"} <= named
     assert isinstance(made.settings, BazelSettings)
+
+
+def test_values_are_parted_as_the_old_shell_did() -> None:
+    options = ("--bazel_options=--jobs 4", '--bazel_options=--copt="-DX=a b"', "--bazel_startup_options=--a --b")
+    made = translate([*PJRT, *options])
+    words = bazel_words(made)
+    assert words[:4] == ("bazel", "--a", "--b", "build")
+    assert words[-4:-1] == ("--jobs", "4", "--copt=-DX=a b")
+    assert "parted it at blanks" in wrong(made)["--jobs 4"]
+
+
+def test_variables_count_wherever_they_stand_before_build_py() -> None:
+    made = translate(["env", "WHEEL_POST_RELEASE=1", "ROCM_PATH=/opt/x", *PJRT], version="0.12.0")
+    assert made.settings.rocm_path == "/opt/x"
+    assert "0.12.0.post1" in assembly_words(made)
+
+
+def test_a_suffix_of_the_version_is_kept() -> None:
+    assert "0.12.0.dev20260101" in assembly_words(
+        translate(["WHEEL_VERSION_SUFFIX=.dev20260101", *PJRT], version="0.12.0")
+    )
+
+
+def test_notes_are_about_what_was_asked_for() -> None:
+    plugin = translate(["build.py", "build", "--wheels=jax-rocm-plugin"])
+    assert "jax-rocm*-pjrt" not in wrong(plugin)
+    assert "patchelf" in {note.option for note in plugin.dropped}
+    update = translate(["build.py", "requirements_update"])
+    assert "patchelf" not in {note.option for note in update.dropped}
+
+
+def test_unknown_targets_are_refused() -> None:
+    with pytest.raises(RocwheelError, match="gfx9xx"):
+        translate([*PJRT, "--rocm_amdgpu_targets=gfx9xx"])
+
+
+def test_a_run_path_by_the_repository_rule_is_no_run_path_that_patchelf_replaced() -> None:
+    made = translate([*PJRT, "--bazel_options=--repo_env=ROCM_WHEEL_RPATH_TAG=rpath"])
+    assert "--repo_env=ROCM_WHEEL_RPATH_TAG=rpath" not in wrong(made)
+
+
+@pytest.mark.parametrize(("clang", "has_config"), [("15", False), ("16", True)])
+def test_clang_has_its_config_from_16_on(clang: str, has_config: bool) -> None:
+    made = translate([*PJRT, f"--clang_path=/usr/lib/llvm-{clang}/bin/clang"])
+    assert ("clang" in made.settings.configs) is has_config

@@ -20,6 +20,7 @@ from rocwheel.frameworks.torch import (
     requirements_variable,
     run_path_entries,
     torch_folder,
+    torch_link_flags,
 )
 from rocwheel.targets.target_set import parse_target_set
 
@@ -101,23 +102,32 @@ def requirements(
 @torch_app.command()
 def runpath(
     folder: Annotated[
-        str, typer.Option("--folder", metavar="FOLDER", help="Where the libraries stand, relative to site-packages.")
-    ] = torch_folder(),
+        str | None,
+        typer.Option(
+            "--folder",
+            metavar="FOLDER",
+            help="Where an extension's libraries stand, relative to site-packages.",
+            show_default=torch_folder(),
+        ),
+    ] = None,
     family: Annotated[
         str, typer.Option("--family", help="The target family of an SDK with one libraries package for each.")
     ] = "",
     spell: Annotated[
-        str, typer.Option("--spell", metavar="TOOL", help=f"Instead of CMake arguments: one of {', '.join(TOOLS)}.")
+        str, typer.Option("--spell", metavar="TOOL", help=f"For another tool: one of {', '.join(TOOLS)}.")
     ] = "",
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Print the CMake arguments that set the run path when linking, to the SDK's packages.
+    """Print LDFLAGS for PyTorch, or CMake arguments for an extension: the run path to the SDK's packages when linking.
 
-    Example: CMAKE_ARGS=$(rocwheel torch runpath) python -m build --wheel
+    PyTorch's own CMake files set another run path over arguments; an extension, named by --folder, takes those.
+
+    Example: eval "export $(rocwheel torch runpath)" && python -m build --wheel
     """
     setup_logging(quiet=quiet, verbose=verbose)
     entries = run_path_entries(sdk_search_folders(family), folder)
-    text = f"{spell_run_path(entries, spell)}\n" if spell else cmake_arguments(entries)
+    spelled = torch_link_flags if folder is None else cmake_arguments
+    text = f"{spell_run_path(entries, spell)}\n" if spell else spelled(entries)
     _show("torch.runpath", text, json=json)

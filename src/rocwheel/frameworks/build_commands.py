@@ -7,7 +7,9 @@ import shlex
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from packaging.version import InvalidVersion, Version
 
+from rocwheel.errors import InputError
 from rocwheel.frameworks.bazelrc import python_config
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ CommandForm = Literal["shell", "makefile", "ci"]
 """``ci``: steps of a workflow file, YAML."""
 
 _LOOKUP = re.compile("\0([^\0]*)\0")
+_LATER = "VERSION"
+_VERSION_OPTION = "--version"
 _MAIN_REPOSITORY = "ROCm/rocm-jax"
 
 
@@ -61,7 +65,11 @@ def commit_in(file: str, constant: str) -> str:
 
 
 def wheel_commands(settings: BazelSettings, options: BuildOptions) -> list[Command]:
-    """Return the commands that build and assemble the PJRT wheel, and the plugin's wheel for each Python."""
+    """Return the commands that build and assemble the PJRT wheel, and the plugin's wheel for each Python.
+
+    Raises `InputError` for a version that wheels can't have; it may begin with ``VERSION``, to be filled in later.
+    """
+    _check_version(options.version)
     commands = []
     if "pjrt" in options.kinds:
         commands += [
@@ -75,6 +83,13 @@ def wheel_commands(settings: BazelSettings, options: BuildOptions) -> list[Comma
             _assembly(f"Assemble their wheel for Python {python}", ("plugin", "--python", python), settings, options),
         ]
     return commands
+
+
+def _check_version(version: str) -> None:
+    try:
+        Version(f"0{version.removeprefix(_LATER)}" if version.startswith(_LATER) else version)
+    except InvalidVersion as e:
+        raise InputError(_VERSION_OPTION, f"is {version!r}", expected="a version such as 0.12.0 (PEP 440)") from e
 
 
 def _bazel(title: str, python: str, targets: Sequence[str], options: BuildOptions) -> Command:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import re
+import shlex
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 import msgspec
@@ -46,6 +47,8 @@ class OldCommand(msgspec.Struct, frozen=True):
     variables: dict[str, str]
     interpreter: str = ""
     """The Python that ran the old tool, such as ``3.12``, where its name tells it."""
+    parted: tuple[str, ...] = ()
+    """Values that the old tool's shell took for several words, or took quotes out of."""
 
     def text(self, name: str, default: str = "") -> str:
         """Return the value of an option that takes one."""
@@ -93,12 +96,10 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
 
     Options may be abbreviated, as the old tool's argparse allowed. Raises `InputError` for any other command line.
     """
-    variables: dict[str, str] = {}
     rest = list(words)
-    while rest and (match := _ASSIGNMENT.fullmatch(rest[0])):
-        variables[match[1]] = match[2]
-        rest.pop(0)
     start = next((index for index, word in enumerate(rest) if word.endswith("build.py")), -1)
+    assignments = (_ASSIGNMENT.fullmatch(word) for word in rest[: max(start, 0)])
+    variables = {match[1]: match[2] for match in assignments if match}
     given = vars(_parser().parse_args(rest[start + 1 :]))
     subcommand = given.pop("subcommand")
     options = {name: value for name, value in given.items() if value is not None}
@@ -107,7 +108,20 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
         if fate.pattern and value is not None and not re.fullmatch(fate.pattern, value):
             option = f"--{name}"
             raise InputError(option, f"is {value!r}", expected=fate.expected)
-    return OldCommand(subcommand, options, variables, _interpreter(rest[: max(start, 0)]))
+    texts = [text for value in options.values() if isinstance(value, list) for text in value]
+    parted = tuple(text for text in texts if _shell_words(text) != [text])
+    for name, value in options.items():
+        if isinstance(value, list):
+            options[name] = [word for text in value for word in _shell_words(text)]
+    return OldCommand(subcommand, options, variables, _interpreter(rest[: max(start, 0)]), parted)
+
+
+def _shell_words(text: str) -> list[str]:
+    """Part a value as the shell did that the old tool gave it to; what it expanded stays as it is written."""
+    try:
+        return shlex.split(text)
+    except ValueError as e:
+        raise InputError(_COMMAND, f"has {text!r}, which a shell can't read ({e})", remedy="Close the quotes.") from e
 
 
 def _interpreter(words: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import posixpath
 import shlex
 from typing import TYPE_CHECKING, Literal
 
@@ -28,12 +29,14 @@ __all__ = [
     "requirements_variable",
     "run_path_entries",
     "torch_folder",
+    "torch_link_flags",
 ]
 
 VersionLock = Literal["exact", "minor"]
 """``exact``: this version of the SDK alone. ``minor``: any of its major and minor version."""
 
 _OPTION = "--sdk-version"
+_FOLDER_OPTION = "--folder"
 _VARIABLE = "PYTORCH_EXTRA_INSTALL_REQUIREMENTS"
 
 
@@ -77,9 +80,14 @@ def requirements_variable(sdk_version: str, lock: VersionLock, targets: TargetSe
     return f"{_VARIABLE}={shlex.quote(requirement)}\n"
 
 
-def run_path_entries(search: Sequence[str], folder: str = "") -> tuple[str, ...]:
-    """Return the run path entries of a library in ``folder``: its own, then the SDK's."""
-    own = folder or torch_folder()
+def run_path_entries(search: Sequence[str], folder: str | None = None) -> tuple[str, ...]:
+    """Return the run path entries of a library in ``folder``: its own, then the SDK's; raise `InputError` for another.
+
+    ``folder`` is relative to site-packages: empty for site-packages itself, and PyTorch's own where it is none.
+    """
+    own = torch_folder() if folder is None else posixpath.normpath(folder)
+    if own.startswith("/") or ".." in own.split("/"):
+        raise InputError(_FOLDER_OPTION, f"is {own!r}", expected="a folder in site-packages, such as torch/lib")
     return tuple(origin_relative(place, own) for place in (own, *search))
 
 
@@ -97,9 +105,24 @@ def cmake_arguments(entries: Sequence[str]) -> str:
     return shlex.join(f"-D{name}={value}" for name, value in settings.items()) + "\n"
 
 
+def torch_link_flags(entries: Sequence[str]) -> str:
+    """Return the run path as the setting of ``LDFLAGS``, for PyTorch.
+
+    PyTorch's CMake files set the run path to ``$ORIGIN`` themselves, over whatever the command line says; the linker
+    joins its options to it. The backslash is for the shell below ninja; make's generator and setuptools drop it.
+    """
+    options = ["-Wl,--enable-new-dtags", *(f"-Wl,-rpath,{entry}".replace("$", "\\$") for entry in entries)]
+    return f"LDFLAGS={shlex.quote(' '.join(options))}\n"
+
+
 def _locked(sdk_version: str, lock: VersionLock) -> str:
     try:
         version = Version(sdk_version)
     except InvalidVersion as e:
         raise InputError(_OPTION, f"is {sdk_version!r}", expected="a version such as 7.14.0 (PEP 440)") from e
-    return sdk_version if lock == "exact" else f"{version.major}.{version.minor}.*"
+    if lock == "exact":
+        return sdk_version
+    if version.is_prerelease:  # a prefix match may name no pre-release (PEP 440)
+        return version.public
+    epoch = f"{version.epoch}!" if version.epoch else ""
+    return f"{epoch}{version.major}.{version.minor}.*"

@@ -24,6 +24,7 @@ from rocwheel.frameworks.build_py_values import (
     wheel_names,
 )
 from rocwheel.frameworks.translation_notes import Note
+from rocwheel.targets.target_set import parse_target_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 __all__ = ["Translation", "translate"]
 
 _OPTION = "--wheels"
+_TARGETS_OPTION = "--rocm_amdgpu_targets"
 _BAZEL_OPTIONS = "--bazel_options"
 _REPOSITORIES = {"xla": "ROCm/xla", "jax": "jax"}
 _PINNED = {"ROCm/xla": "third_party/xla/workspace.bzl:XLA_COMMIT", "jax": "third_party/jax/workspace.bzl:JAX_COMMIT"}
-_SOURCES = ("jaxlib_ext/tools/LICENSE.txt", "pjrt/python/__init__.py")
-_PYTHON_OPTION = "--repo_env=HERMETIC_PYTHON_VERSION="
+_PYTHON_VARIABLE = "HERMETIC_PYTHON_VERSION="
 _OVERRIDE = re.compile(r"--override_repository=(xla|jax)=(.+)")
 
 
@@ -65,6 +66,7 @@ def translate(words: Sequence[str], *, version: str = "VERSION", sdk: str = "") 
     old = parse_build_py(words)
     fields = {"schema": 1, **{name: value for name, value in _fields(old).items() if value}}
     settings = msgspec.convert(fields, BazelSettings)
+    parse_target_set(settings.targets, source=_TARGETS_OPTION)
     commands = _commands(old, settings, version, sdk)
     return Translation(
         settings,
@@ -95,7 +97,7 @@ def _fields(old: OldCommand) -> dict[str, Any]:
         "cpu-features": cpu_features(old),
         "configs": bazel_configs(old),
         "options": ["--verbose_failures", *([f"--cpu={cpu}"] if cpu else [])],
-        "wheel-sources": list(_SOURCES),
+        "wheel-sources": list(BazelSettings(1, "", (), ()).wheel_sources),
         "commits": _PINNED,
         "remote-execution": "rbe.bazelrc" if old.has("rbe") else "",
     }
@@ -149,7 +151,7 @@ def _given_options(old: OldCommand) -> Iterator[str]:
     if old.has("detailed_timestamped_log"):
         yield "--show_timestamps"
     for option in old.texts("bazel_options"):
-        if option.startswith(_PYTHON_OPTION):
+        if option.removeprefix("--repo_env=").startswith(_PYTHON_VARIABLE):
             remedy = "Give the version as --python_version."
             raise InputError(_BAZEL_OPTIONS, f"is {option!r}", expected="none that sets the Python", remedy=remedy)
         yield option

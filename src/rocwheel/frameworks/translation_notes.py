@@ -62,7 +62,8 @@ def dropped(old: OldCommand) -> Iterator[Note]:
     known = variable_fates()
     unread = "the old tool did not read this variable; set it with --repo_env or --action_env if rules do"
     yield from (Note(name, unread) for name in old.variables if name not in known)
-    yield Note("patchelf", "the run path is set when linking (ROCM_WHEEL_RPATH), and the finished wheel is audited")
+    if old.subcommand == "build":
+        yield Note("patchelf", "the run path is set when linking (ROCM_WHEEL_RPATH), and the finished wheel is audited")
 
 
 def wrong(old: OldCommand) -> Iterator[Note]:
@@ -72,6 +73,10 @@ def wrong(old: OldCommand) -> Iterator[Note]:
         ".jax_configure.bazelrc",
         "flags were applied twice, on the command line and from this file, which all later builds read: delete it",
     )
+    for option in old.parted:
+        yield Note(
+            option, "went through a second shell, which parted it at blanks and took its quotes; so it does here"
+        )
     for option in (*old.texts("bazel_options"), *old.texts("bazel_startup_options")):
         yield from _wrong_text(option)
         if "rpath" in option and "ROCM_WHEEL_RPATH" not in option:
@@ -80,7 +85,7 @@ def wrong(old: OldCommand) -> Iterator[Note]:
     if old.subcommand == "requirements_update":
         text = "ended with an AttributeError since --rbe was added: it read that option, which only build has"
         yield Note("requirements_update", text)
-    else:
+    elif "jax-rocm-pjrt" in wheel_names(old):
         text = "its version.py was never stamped: the wheel told the day of its import as version"
         yield Note("jax-rocm*-pjrt", text)
 
