@@ -388,6 +388,12 @@ def test_what_the_audit_still_finds_afterwards_is_told_and_fails(run: Run, tmp_p
     )
 
 
+def test_a_pin_without_packages_to_take_versions_from_is_told(run: Run, plugin: Path, sdk: Path) -> None:
+    told = "--pin exact pins nothing: versions are those of packages given by '--with'"
+    assert told in " ".join(run("repair", plugin, "--pin", "exact", "--check").stderr.split())
+    assert told not in " ".join(run("repair", plugin, "--pin", "exact", "--check", "--with", sdk).stderr.split())
+
+
 def _with_members(wheel: Path, target: Path, changes: dict[str, bytes | None]) -> Path:
     """Write a copy of a wheel in which members have another content, or none and are absent."""
     target.mkdir()

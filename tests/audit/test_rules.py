@@ -642,6 +642,12 @@ def test_rows_of_record_have_the_size_and_a_strong_hash(row: RecordEntry, found:
     assert told == ([found] if found else [])
 
 
+def test_both_spellings_of_origin_are_the_run_path_that_is_expected() -> None:
+    files = (library("demo/a.so", runpath="${ORIGIN}/libs"), library("demo/libs/b.so", runpath="$ORIGIN"))
+    found = find(one(*files), expect_runpath="$ORIGIN/libs", select=("run-path-unexpected",))
+    assert [f.path for f in found] == ["demo/libs/b.so"]
+
+
 def test_the_sdk_is_taken_to_be_where_its_packages_put_it() -> None:
     owner = package(requires=("rocm-sdk-core", "rocm-sdk-libraries"))
     entries = f"{TO_CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"

@@ -24,6 +24,7 @@ from rocwheel.cli.output import (
     make_progress,
     messages,
     print_json,
+    report_warning,
     results,
     setup_logging,
 )
@@ -74,6 +75,8 @@ def repair(
     if dest_dir is None and not (check or dry_run):
         message = "Missing option '--dest-dir' (or '--check', or '--dry-run')."
         raise typer.BadParameter(message)
+    if pin != "none" and not beside and len(wheels) == 1:
+        report_warning(f"--pin {pin} pins nothing: versions are those of packages given by '--with'")
     tag = None if rpath is None else RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
     settings, _ = find_configuration(config)
     options = RepairOptions(tag=tag, pin=pin, dlopen=tuple(dlopen or ()), init=init, settings=settings)

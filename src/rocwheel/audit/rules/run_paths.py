@@ -169,8 +169,13 @@ def _expected(subject: Subject) -> Iterator[Evidence]:
     expected = subject.configuration.expect_runpath
     for file in subject.tree.loadable:
         is_library = file.elf is not None and file.elf.kind is ElfKind.SHARED_OBJECT
-        if expected is not None and is_library and (file.run_path or "") != expected:
+        if expected is not None and is_library and _plain(file.run_path or "") != _plain(expected):
             yield Evidence(file.source, f"has the run path {file.run_path or ''!r} where {expected!r} is expected")
+
+
+def _plain(run_path: str) -> str:
+    """Spell ``$ORIGIN`` in one of the two ways that mean the same."""
+    return run_path.replace("${ORIGIN}", "$ORIGIN")
 
 
 def _expected_tag(subject: Subject) -> Iterator[Evidence]:
