@@ -136,6 +136,14 @@ def test_names_that_are_not_unicode_are_reported_in_every_form(run: Run, tmp_pat
     assert run("audit", folder, *options, "--baseline", known).status == 0
 
 
+@pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
+def test_what_is_audited_is_never_written_over(run: Run, wheel: Path, options: tuple[str, ...]) -> None:
+    before = wheel.read_bytes()
+    done = run("audit", wheel, *options, wheel)
+    assert (done.status, wheel.read_bytes() == before) == (2, True)
+    assert "is audited itself; expected another file to write to" in " ".join(done.stderr.split())
+
+
 def test_known_findings_do_not_fail_wherever_the_wheel_lies(run: Run, wheel: Path, tmp_path: Path) -> None:
     assert run("audit", wheel, "--baseline", tmp_path / "known.json", "--update-baseline").status == 0
     moved = wheel.rename(tmp_path / wheel.name)
@@ -243,7 +251,7 @@ def test_a_recipe_may_say_what_is_opened_by_name(run: Run, wheel: Path, tmp_path
     recipe.write_text('[audit]\nselect = ["unresolved-dlopen"]\n[audit.dlopen]\n"demo/*.so" = ["libfoo.so.1"]\n')
     finished = run("audit", wheel, "--config", recipe)
     assert finished.status == 1
-    assert "opens libfoo.so.1 at run time, which its run path doesn't lead to" in finished.stdout
+    assert "opens libfoo.so.1 at run time, which none of the packages, the SDK and the system has" in finished.stdout
 
 
 @pytest.mark.parametrize(
