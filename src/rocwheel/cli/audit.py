@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 import typer
@@ -33,7 +33,11 @@ from rocwheel.cli.output import (
     results,
     setup_logging,
 )
+from rocwheel.errors import InputError
 from rocwheel.files import atomic_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["audit_"]
 
@@ -88,6 +92,7 @@ def audit_(
     if update_baseline and known_file is None:
         message = "--update-baseline needs '--baseline FILE', or 'baseline' in the settings."
         raise typer.BadParameter(message)
+    _check_targets((sarif, known_file if update_baseline else None), (*paths, *(beside or ())))
     known = read_baseline(known_file) if known_file and not update_baseline else frozenset()
     report = audit(read_tree(paths, beside or ()), configuration, known)
     for pattern in report.idle_patterns:
@@ -100,6 +105,14 @@ def audit_(
     _show(report, json=json, quiet=quiet)
     if report.errors and not update_baseline:
         sys.exit(1)
+
+
+def _check_targets(targets: Iterable[Path | None], inputs: Iterable[Path]) -> None:
+    """Refuse to write over what is audited."""
+    read = {path.resolve() for path in inputs}
+    for target in targets:
+        if target is not None and target.resolve() in read:
+            raise InputError(target, "is audited itself", expected="another file to write to")
 
 
 def _configure(config: Path | None, given: dict[str, object]) -> tuple[Configuration, Path]:
