@@ -205,3 +205,12 @@ COMMANDS = (
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_has_an_example(command: str, tmp_path: Path) -> None:
     assert "Example: " in run(*command.split(), "--help", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize("rocm", ["", "7.2.0", "x"])
+def test_the_rocm_of_a_wheel_is_a_major_version(rocm: str, project: Path) -> None:
+    failed = run("jax", "wheel", "pjrt", "--version", "1.0", "--rocm", rocm, cwd=project)
+    assert (failed.returncode, failed.stderr) == (
+        2,
+        f"error: --rocm: is {rocm!r}; expected a major version, such as 7\n",
+    )

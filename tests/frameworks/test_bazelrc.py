@@ -128,7 +128,7 @@ def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
     path.write_text(
         'schema = 1\ncompiler = ""\ntargets = []\npython-versions = ["312"]\n'
         'search = ["lib", "/../x", "$ORIGIN/a b", "$ORIGIN/ok", "$SDK"]\n'
-        'pjrt-targets = ["plugin"]\noptions = ["a\\nb"]\ncommits = { jax = "main" }\n'
+        'pjrt-targets = ["plugin"]\noptions = ["-a\\nb"]\ncommits = { jax = "main" }\n'
     )
     with pytest.raises(ProblemsError) as caught:
         read_settings(path)
@@ -162,4 +162,39 @@ def test_a_misspelled_setting_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rocm.toml"
     path.write_text('schema = 1\ncompiler = "gcc"\ntarget = []\npython-versions = ["3.12"]\n')
     with pytest.raises(SettingsError, match="holds no settings: Object contains unknown field `target`"):
+        read_settings(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('search = ["$SDK", "$SDK"]', "search names a folder twice; expected each once"),
+        ('target-family = "gfx 94"', "target-family is 'gfx 94'; expected one word"),
+        ('options = ["has blank"]', "options names 'has blank'; expected an option, with its value behind ="),
+        ('configs = [""]', "configs names ''; expected a config's name"),
+        ('configs = ["a b"]', "configs names 'a b'; expected a config's name"),
+        ("compiler-version = -3", "compiler-version is -3; expected a major version"),
+        ('rocm-path = "opt/rocm"', "rocm-path is 'opt/rocm'; expected an absolute path"),
+        ('rocm-version = "7.2.0"', "rocm-version is '7.2.0'; expected a major version, '7'"),
+        ('rocm-version = ""', "rocm-version is ''; expected a major version, '7'"),
+        ("pjrt-targets = []", "pjrt-targets is empty; expected at least one"),
+        ("plugin-targets = []", "plugin-targets is empty; expected at least one"),
+        ('remote-execution = "/abs"', "remote-execution is '/abs'; expected a file's path below the workspace"),
+        ('wheel-sources = ["a\\nb"]', "wheel-sources has a line break or control character; expected one line of text"),
+        ('pjrt-spec = "a\\nb"', "pjrt-spec has a line break or control character; expected one line of text"),
+        ('plugin-spec = "a\\nb"', "plugin-spec has a line break or control character; expected one line of text"),
+    ],
+)
+def test_what_bazel_or_the_fetch_would_refuse_is_refused(line: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "rocm.toml"
+    path.write_text(f'schema = 1\ncompiler = "gcc"\ntargets = []\npython-versions = ["3.12"]\n{line}\n')
+    with pytest.raises(ProblemsError) as caught:
+        read_settings(path)
+    assert [str(found) for found in caught.value.problems] == [f"{path}: {problem}"]
+
+
+def test_a_python_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rocm.toml"
+    path.write_text('schema = 1\ncompiler = "gcc"\ntargets = []\npython-versions = ["3.12", "3.12"]\n')
+    with pytest.raises(ProblemsError, match="python-versions names a version twice; expected each once"):
         read_settings(path)

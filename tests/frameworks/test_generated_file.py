@@ -62,3 +62,12 @@ def test_force_overwrites_it(tmp_path: Path) -> None:
     path.write_text("mine\n")
     assert "-mine\n" in SECOND.write(path, force=True)
     assert path.read_text() == SECOND.text
+
+
+def test_a_link_is_written_through(tmp_path: Path) -> None:
+    target, link = tmp_path / "real", tmp_path / "link"
+    GeneratedFile("Made;", "old\n").write(target)
+    link.symlink_to(target)
+    GeneratedFile("Made;", "new\n").write(link)
+    assert link.is_symlink()
+    assert target.read_text().endswith("new\n")

@@ -20,6 +20,8 @@ from rocwheel.frameworks.python_tags import is_extension_module, python_tag
         ([], "", "py3-none"),
         (["a/_x.so"], "3.12", "cp312-cp312"),
         (["a/_x.so"], "3.13-ft", "cp313-cp313t"),
+        (["a/_x.abi3.so"], "3.12", "cp312-abi3"),
+        (["a/_x.abi3.so", "a/_y.so"], "3.12", "cp312-cp312"),
         (["a/_x.cpython-311-x86_64-linux-gnu.so"], "", "cp311-cp311"),
         (["a/_x.cpython-314t-x86_64-linux-gnu.so", "a/_y.so"], "", "cp314-cp314t"),
     ],

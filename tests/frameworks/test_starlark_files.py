@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.errors import InputError
 from rocwheel.frameworks.starlark_files import HandEditedFilesError, starlark_package
 
 if TYPE_CHECKING:
@@ -62,3 +63,13 @@ def test_edited_files_are_named_and_nothing_is_written(tmp_path: Path) -> None:
     ]
     assert not (tmp_path / "BUILD.bazel").exists()
     assert "-mine\n" in package.write(tmp_path, force=True)
+
+
+def test_the_workspace_itself_is_the_package_without_a_name(tmp_path: Path) -> None:
+    (tmp_path / "WORKSPACE").touch()
+    assert starlark_package(tmp_path, "workspace").declaration.startswith('load("//:rocm_wheel_repository.bzl"')
+
+
+def test_a_folder_that_no_label_can_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="can't be a package of Bazel"):
+        starlark_package(tmp_path / 'a b"c', "workspace")

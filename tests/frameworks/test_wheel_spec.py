@@ -157,3 +157,24 @@ def test_entry_points_that_no_tool_reads_are_refused(group: str, name: str, valu
 @pytest.mark.parametrize("value", ["a", "a.b", "a:b", "a.b:c.d", "a : b", "a:b [extra]"])
 def test_entry_points_of_every_form_are_taken(value: str) -> None:
     assert make(**{"entry-points": {"a.group": {"a name": value}}}).entry_points == {"a.group": {"a name": value}}
+
+
+@pytest.mark.parametrize("wanted", ["", ".", "/etc/passwd"])
+def test_a_source_that_is_no_end_of_a_path_is_refused(wanted: str) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        make(files=[{"from": wanted, "to": "a/"}])
+    (problem,) = caught.value.problems
+    assert str(problem) == (f"demo.toml: takes {wanted!r}; expected the end of a file's path, such as pjrt/plugin.so")
+
+
+def test_values_that_are_no_table_are_refused() -> None:
+    with pytest.raises(SpecError) as caught:
+        make(values=3)
+    assert str(caught.value) == "demo.toml: has 3 as [values]; expected a table of names and values"
+
+
+def test_a_value_that_is_given_twice_has_to_be_the_same() -> None:
+    assert parse_values(["version=1.0"], {"version": "1.0"}) == {"version": "1.0"}
+    with pytest.raises(InputError) as caught:
+        parse_values(["version=2.0"], {"version": "1.0"})
+    assert str(caught.value) == "--set: gives version the value '2.0', which has '1.0'; expected one"

@@ -12,7 +12,7 @@ from rocwheel.cli._app import app
 from rocwheel.cli.jax import jax_app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, setup_logging
 from rocwheel.errors import InputError
-from rocwheel.frameworks.jax_wheels import jax_wheel_description
+from rocwheel.frameworks.jax_wheels import jax_wheel_description, rocm_major
 from rocwheel.frameworks.stamps import parse_commits
 from rocwheel.frameworks.wheel_job import WheelBuild, WheelJob
 from rocwheel.frameworks.wheel_spec import parse_values, read_spec_data
@@ -116,7 +116,7 @@ def wheel(
         verify=verify,
     )
     description = read_spec_data(read_description(spec), source=spec)
-    given = parse_values(values or ()) | ({"version": version} if version else {})
+    given = parse_values(values or (), {"version": version} if version else {})
     run_wheel_job(WheelJob(str(spec), description, given, build, dest_dir, output), json=json, quiet=quiet)
 
 
@@ -163,6 +163,6 @@ def jax_wheel(
         verify=verify,
     )
     description = read_spec_data(read_description(spec), source=spec) if spec else jax_wheel_description(kind.value)
-    given = {"rocm": rocm, **parse_values(values or ()), "version": version}
+    given = parse_values(values or (), {"rocm": rocm_major(rocm), "version": version})
     job = WheelJob(str(spec or f"jax {kind.value}"), description, given, build, dest_dir, output)
     run_wheel_job(job, json=json, quiet=quiet)

@@ -11,7 +11,7 @@ from rocwheel.audit.sdk_layout import sdk_search_folders
 from rocwheel.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 __all__ = ["BazelSettings", "CpuFeatures", "SettingsError", "read_settings"]
@@ -25,6 +25,8 @@ _FOLDER = r"/[^:$,\s'\"\\]"
 _ENTRY = re.compile(rf"\$SDK|\$(?:ORIGIN|SITE_PACKAGES)(?:{_FOLDER}*)?|{_FOLDER}+")
 _COMPILER_MAJOR = re.compile(r"(?:llvm|clang|gcc|g\+\+)-(\d+)")
 _REPOSITORY = re.compile(r"[\w./-]+")
+_CONFIG = re.compile(r"[\w.+/:-]+")
+_FAMILY = re.compile(r"[\w.-]*")
 _PINNED = re.compile(r"[0-9a-f]{7,64}|[^:]+:[A-Za-z_]\w*")
 _BAZEL_LABEL = re.compile(r"(@[\w.~-]*)?//[\w./+=,@~-]*(:[\w./+=,@~-]+)?|:[\w./+=,@~-]+")
 
@@ -128,11 +130,42 @@ def _problems(settings: BazelSettings, path: Path) -> Iterator[SettingsError]:
         if not _ENTRY.fullmatch(entry) or entry.startswith("/.."):
             expected = "$SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder, without blanks and quotes"
             yield SettingsError(path, f"search names {entry!r}", expected=expected)
+    yield from _form_problems(settings, path)
     for label in (*settings.pjrt_targets, *settings.plugin_targets, *filter(None, [settings.crosstool])):
         if not _BAZEL_LABEL.fullmatch(label):
             yield SettingsError(path, f"{label!r} is no Bazel label", expected="such as //pjrt:plugin.so")
     yield from _commit_problems(settings, path)
     yield from _control_characters(settings, path)
+
+
+def _form_problems(settings: BazelSettings, path: Path) -> Iterator[SettingsError]:
+    """Tell of values that Bazel, or the fetch of the repository, would refuse."""
+    remote = settings.remote_execution
+    checks = [
+        (_are_distinct(settings.run_path.split(":")), "search names a folder twice", "each once"),
+        (_are_distinct(settings.python_versions), "python-versions names a version twice", "each once"),
+        (settings.compiler_version >= 0, f"compiler-version is {settings.compiler_version}", "a major version"),
+        (settings.rocm_version.isdecimal(), f"rocm-version is {settings.rocm_version!r}", "a major version, '7'"),
+        (settings.rocm_path[:1] in ("", "/"), f"rocm-path is {settings.rocm_path!r}", "an absolute path"),
+        (bool(_FAMILY.fullmatch(settings.target_family)), f"target-family is {settings.target_family!r}", "one word"),
+        (bool(settings.pjrt_targets), "pjrt-targets is empty", "at least one"),
+        (bool(settings.plugin_targets), "plugin-targets is empty", "at least one"),
+        (
+            remote[:1] != "/" and ".." not in remote.split("/"),
+            f"remote-execution is {remote!r}",
+            "a file's path below the workspace",
+        ),
+        *((bool(_CONFIG.fullmatch(name)), f"configs names {name!r}", "a config's name") for name in settings.configs),
+        *(
+            (word.startswith("-"), f"options names {word!r}", "an option, with its value behind =")
+            for word in settings.options
+        ),
+    ]
+    yield from (SettingsError(path, found, expected=expected) for fits, found, expected in checks if not fits)
+
+
+def _are_distinct(words: Sequence[str]) -> bool:
+    return len(set(words)) == len(words)
 
 
 def _commit_problems(settings: BazelSettings, path: Path) -> Iterator[SettingsError]:
@@ -149,6 +182,9 @@ def _control_characters(settings: BazelSettings, path: Path) -> Iterator[Setting
         "options": "".join(settings.options),
         "configs": "".join(settings.configs),
         "remote-execution": settings.remote_execution,
+        "wheel-sources": "".join(settings.wheel_sources),
+        "pjrt-spec": settings.pjrt_spec,
+        "plugin-spec": settings.plugin_spec,
         "commits": "".join(settings.commits.values()),
     }
     for field, text in texts.items():

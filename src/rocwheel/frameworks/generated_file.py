@@ -45,7 +45,7 @@ class GeneratedFile(msgspec.Struct, frozen=True):
             refuse_edited(path)
         diff = self.diff(path)
         if diff or not path.exists():
-            with atomic_file(path) as target:
+            with atomic_file(path.resolve() if path.is_symlink() else path) as target:
                 target.write(self.text.encode())
         return diff
 

@@ -19,6 +19,7 @@ ANY_PYTHON = "py3-none"
 """The tag of wheels without extension modules."""
 
 _OPTION = "--python"
+_STABLE = ".abi3.so"
 _PYTHON = re.compile(r"3\.([0-9]{1,2})(-ft)?")
 _NAMED = re.compile(r"\.cpython-3([0-9]{1,2})(t?)-[\w-]+\.so$")
 _ENTRY_POINT_STEP = 16 << 20
@@ -54,6 +55,8 @@ def python_tag(extensions: Iterable[str], python: str = "") -> str:
     for place, tag in named.items():
         if tag != wanted:
             raise InputError(place, f"is an extension module for {tag}", expected=f"one for {wanted}")
+    if all(place.endswith(_STABLE) for place in modules):
+        return f"{wanted.partition('-')[0]}-abi3"
     return wanted
 
 

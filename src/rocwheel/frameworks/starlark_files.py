@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.resources
+import re
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
-from rocwheel.errors import ProblemsError
+from rocwheel.errors import InputError, ProblemsError
 from rocwheel.frameworks.generated_file import GeneratedFile, HandEditedError, refuse_edited
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ __all__ = ["HandEditedFilesError", "StarlarkPackage", "Workspace", "starlark_pac
 Workspace = Literal["workspace", "bzlmod"]
 """How the workspace declares what it depends on: WORKSPACE, or MODULE.bazel."""
 
+_PACKAGE = re.compile(r"[\w./+=,@~-]*", re.ASCII)
 _NOTE = "Made by rocwheel jax starlark;"
 _FOLDER = "starlark"
 _VARIANT = "cc.bzl"
@@ -82,10 +84,16 @@ def _read(name: str) -> str:
 
 
 def _package_name(folder: Path) -> str:
-    """Return the folder's path in its workspace; its own name where no workspace is around it."""
+    """Return the folder's path in its workspace, empty for the workspace itself; its own name where none is around it.
+
+    Raises `InputError` for a name that no label can have.
+    """
     folder = folder.resolve()
-    roots = [parent for parent in folder.parents if any((parent / marker).exists() for marker in _MARKERS)]
-    return folder.relative_to(roots[0]).as_posix() if roots else folder.name
+    roots = [parent for parent in (folder, *folder.parents) if any((parent / marker).exists() for marker in _MARKERS)]
+    name = folder.relative_to(roots[0]).as_posix().removeprefix(".") if roots else folder.name
+    if not _PACKAGE.fullmatch(name):
+        raise InputError(folder, "can't be a package of Bazel", expected="a path of letters, digits and /-.@_+=,~")
+    return name
 
 
 def _declaration(package: str, workspace: Workspace) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -104,7 +105,10 @@ def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Pat
     in its normal form, and ``{pair}`` what `pair_specifier` makes of it. Raises `SpecError` and `ProblemsError`.
     """
     fields = dict(data)
-    known = {**fields.pop("values", {}), **values}
+    defaults = fields.pop("values", {})
+    if not isinstance(defaults, dict):
+        raise SpecError(source, f"has {defaults!r} as [values]", expected="a table of names and values")
+    known = {**defaults, **values}
     version = _version(known.get("version", fields.get("version", "")), source)
     known |= {"version": version, "pair": pair_specifier(version)}
     filled = {**_replaced(fields, known, source), "version": version}
@@ -117,14 +121,18 @@ def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Pat
     return spec
 
 
-def parse_values(words: Iterable[str]) -> dict[str, str]:
-    """Parse the ``NAME=VALUE`` words that give placeholders their values; raise `InputError` for any other."""
-    values: dict[str, str] = {}
+def parse_values(words: Iterable[str], options: Mapping[str, str] = {}) -> dict[str, str]:
+    """Parse the ``NAME=VALUE`` words that give placeholders their values, and add those that ``options`` give.
+
+    Raises `InputError` for any other word, and for a name with two values.
+    """
+    values = dict(options)
     for word in words:
         name, equals, value = word.partition("=")
         if not (name and equals):
             raise InputError(_OPTION, f"is {word!r}", expected="NAME=VALUE")
-        values[name] = value
+        if values.setdefault(name, value) != value:
+            raise InputError(_OPTION, f"gives {name} the value {value!r}, which has {values[name]!r}", expected="one")
     return values
 
 
@@ -173,16 +181,15 @@ def _problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
     except InvalidName:
         expected = "letters, digits and single -_. between them"
         yield SpecError(source, f"{spec.name!r} is no valid distribution name", expected=expected)
-    for group, names in spec.entry_points.items():
-        if not _GROUP.fullmatch(group):
-            yield SpecError(source, f"has the entry point group {group!r}", expected="words with dots between them")
-        for name, value in names.items():
-            yield from _entry_point_problems(group, name, value, source)
+    yield from _entry_point_problems(spec, source)
     places = [output.place for output in spec.files] + list(spec.texts)
     places += [place for place in (spec.stamp.version, spec.stamp.commits) if place]
     for place in places:
         if place.startswith("/") or ".." in place.split("/") or not place.strip("/"):
             yield SpecError(source, f"{place!r} is no place", expected="a path below site-packages")
+    for wanted in (*(output.source for output in spec.files), *spec.license_files):
+        if wanted.startswith("/") or not PurePosixPath(wanted).name:
+            yield SpecError(source, f"takes {wanted!r}", expected="the end of a file's path, such as pjrt/plugin.so")
     if spec.license and not spec.license_files:
         found = f"declares the licence {spec.license} without its text"
         yield SpecError(source, found, expected="license-files")
@@ -190,7 +197,15 @@ def _problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
         yield SpecError(source, "has license-files without license", expected="an SPDX expression")
 
 
-def _entry_point_problems(group: str, name: str, value: str, source: Path | str) -> Iterator[SpecError]:
+def _entry_point_problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
+    for group, names in spec.entry_points.items():
+        if not _GROUP.fullmatch(group):
+            yield SpecError(source, f"has the entry point group {group!r}", expected="words with dots between them")
+        for name, value in names.items():
+            yield from _reference_problems(group, name, value, source)
+
+
+def _reference_problems(group: str, name: str, value: str, source: Path | str) -> Iterator[SpecError]:
     """Check an entry point by the grammar of ``entry_points.txt`` (packaging.python.org, "Entry points")."""
     is_script = group in _SCRIPTS
     if not (_SCRIPT_NAME if is_script else _NAME).fullmatch(name):

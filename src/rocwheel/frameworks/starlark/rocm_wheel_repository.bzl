@@ -56,6 +56,8 @@ def _commits(value):
         digits = commit.strip("0123456789abcdef")
         if not name or not equals or digits or len(commit) < 7:
             fail("%s=%s: %r is no REPOSITORY=COMMIT with at least 7 hexadecimal digits." % (_COMMITS, value, pair))
+        if commits.get(name, commit) != commit:
+            fail("%s=%s: gives two commits for %s." % (_COMMITS, value, name))
         commits[name] = commit
     return commits
 
