@@ -110,7 +110,7 @@ def test_repaired_wheels_load_in_an_empty_environment(tmp_path: Path, stem: str)
     beside = [argument for path in sdk for argument in ("--with", str(path))]
     output = ["--dest-dir", str(tmp_path / "out"), "--quiet"]
     command = [sys.executable, "-m", "rocwheel", "repair", str(published), *output, *beside]
-    subprocess.run(command, check=True)
+    assert subprocess.run(command, check=False).returncode == (1 if stem in UNDERLINKED else 0)
     (repaired,) = (tmp_path / "out").glob("*.whl")
     # The stand-ins may define a symbol twice, where it can't be told which library has it.
     found = findings(repaired, *sdk)
