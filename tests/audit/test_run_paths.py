@@ -124,3 +124,20 @@ def test_a_needed_name_is_looked_for_as_a_file_name() -> None:
 def test_run_paths_name_no_folder_for_some_processors_alone() -> None:
     places = library_places(["m/lib/libx.so.1", "m/lib/glibc-hwcaps/x86-64-v3/libx.so.1"])
     assert places.providers == {"libx.so.1": frozenset({"m/lib"})}
+
+
+@pytest.mark.parametrize(
+    ("entry", "kept"),
+    [
+        ("$ORIGIN/../../nvidia/cublas/lib", True),
+        ("$ORIGIN/../nowhere", False),
+        ("$ORIGIN/../../../lib", False),
+        ("$ORIGIN/../..", False),
+        ("/opt/rocm/lib", False),
+    ],
+    ids=["other package", "absent folder of a package", "outside of site-packages", "site-packages", "absolute"],
+)
+def test_entries_into_packages_that_are_not_known_can_be_kept(entry: str, kept: bool) -> None:
+    elf = library("libhipsparse.so.1", "librocsparse.so.1", rpath=f"{entry}:/opt/lib:$ORIGIN")
+    edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH, keep_beyond=True)
+    assert edit == SetRunpath(f"{entry}:$ORIGIN" if kept else "$ORIGIN", RunpathTag.RPATH)
