@@ -134,8 +134,16 @@ def test_run_paths_name_no_folder_for_some_processors_alone() -> None:
         ("$ORIGIN/../../../lib", False),
         ("$ORIGIN/../..", False),
         ("/opt/rocm/lib", False),
+        ("$ORIGIN/../../_solib_local/_U_S_Srocm", False),
     ],
-    ids=["other package", "absent folder of a package", "outside of site-packages", "site-packages", "absolute"],
+    ids=[
+        "other package",
+        "absent folder of a package",
+        "outside of site-packages",
+        "site-packages",
+        "absolute",
+        "build folder",
+    ],
 )
 def test_entries_into_packages_that_are_not_known_can_be_kept(entry: str, kept: bool) -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", rpath=f"{entry}:/opt/lib:$ORIGIN")

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LibraryPlaces", "SetRunpath", "library_places", "origin_relative", "run_path_edit"]
 
+# What Bazel names its folders; no package has such a one.
+_BUILD_FOLDERS = ("_solib_", "bazel-", "external", "execroot", "sandbox")
+
 
 class SetRunpath(msgspec.Struct, frozen=True):
     """An edit: the file gets this run path, under this tag of its dynamic section."""
@@ -37,6 +40,8 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
     def is_beyond(self, folder: str | None) -> bool:
         """Tell whether a folder is in site-packages, and in a top-level folder that none of the packages has."""
         top = folder.partition("/")[0] if folder else ""
+        if top.startswith(_BUILD_FOLDERS) or top.endswith(".runfiles"):
+            return False
         return top not in {"", ".", "..", *(known.partition("/")[0] for known in self.folders)}
 
 
