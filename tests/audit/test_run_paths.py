@@ -149,3 +149,10 @@ def test_entries_into_packages_that_are_not_known_can_be_kept(entry: str, kept: 
     elf = library("libhipsparse.so.1", "librocsparse.so.1", rpath=f"{entry}:/opt/lib:$ORIGIN")
     edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH, keep_beyond=True)
     assert edit == SetRunpath(f"{entry}:$ORIGIN" if kept else "$ORIGIN", RunpathTag.RPATH)
+
+
+@pytest.mark.parametrize(("top", "stays"), [("other_package/lib", True), ("_solib_local/_U_S", False)])
+def test_build_folders_are_no_packages_beyond(top: str, stays: bool) -> None:
+    elf = library("libmath.so.1", "libnowhere.so.1", runpath=f"$ORIGIN/../../{top}")
+    edit = run_path_edit(elf, CORE, SEARCH, PLACES, RunpathTag.RUNPATH, keep_beyond=True)
+    assert edit == (None if stays else SetRunpath("", RunpathTag.RUNPATH))

@@ -5,7 +5,15 @@ from __future__ import annotations
 import posixpath
 import re
 
-__all__ = ["WORKING_FOLDER", "expand_entry", "goes_back", "is_origin_relative", "resolve_entry", "split_run_path"]
+__all__ = [
+    "WORKING_FOLDER",
+    "expand_entry",
+    "goes_back",
+    "is_build_folder",
+    "is_origin_relative",
+    "resolve_entry",
+    "split_run_path",
+]
 
 WORKING_FOLDER = "/the-working-folder"
 """Stands for wherever the process was started: what is found there is chance."""
@@ -13,6 +21,10 @@ WORKING_FOLDER = "/the-working-folder"
 _ORIGIN = re.compile(r"\$(?:ORIGIN\b|\{ORIGIN\})")
 _ORIGIN_FIRST = re.compile(r"\$(?:ORIGIN|\{ORIGIN\})(?=/|$)")
 _BACK = re.compile(r"(?:^|/)(?!\.{1,2}/|\$)[^/]+/+(?:\./+)*\.\.(?:/|$)")
+_BUILD_FOLDER = re.compile(
+    r"(^|/)(_solib_[^/]*|[^/]*\.runfiles|external|bazel-[^/]+|execroot|sandbox|CMakeFiles|site-packages)(/|$)"
+    r"|^/(home|root|tmp|build|builds|workspace|usr/src|var/lib|__w|github)(/|$)"
+)
 
 
 def split_run_path(text: str | None) -> tuple[str, ...]:
@@ -28,6 +40,11 @@ def is_origin_relative(entry: str) -> bool:
 def goes_back(entry: str) -> bool:
     """Tell whether an entry has ``..`` behind a folder's name, which has to exist for the kernel to follow it."""
     return _BACK.search(entry) is not None
+
+
+def is_build_folder(entry: str) -> bool:
+    """Tell whether an entry leads to a folder that only builds have, by its name."""
+    return _BUILD_FOLDER.search(entry.replace("$ORIGIN/", "").replace("${ORIGIN}/", "")) is not None
 
 
 def expand_entry(entry: str, origin: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.audit.hwcaps import has_level
-from rocwheel.audit.run_path_entries import goes_back, resolve_entry, split_run_path
+from rocwheel.audit.run_path_entries import goes_back, is_build_folder, resolve_entry, split_run_path
 from rocwheel.binary.runpath import RunpathTag
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def run_path_edit(
     needed = [places.providers[name] for name in elf.needed if name in places.providers]
     current = _entries(elf)
     led_to = [place for text in current if (place := resolve_entry(text, folder)) is not None]
-    beyond = {place for place in led_to if keep_beyond and places.is_beyond(place)}
+    beyond = {place for place in led_to if keep_beyond and places.is_beyond(place) and not is_build_folder(place)}
     kept = [place for place in led_to if place in places.folders or place in beyond]
     if _is_right(elf, current, kept, tag) and _serves(elf, kept, needed, search, places):
         return None

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.disks import SITE
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.release import folders_beyond, release_folders
-from rocwheel.audit.run_path_entries import expand_entry, goes_back, is_origin_relative, resolve_entry, split_run_path
+from rocwheel.audit.run_path_entries import (
+    expand_entry,
+    goes_back,
+    is_build_folder,
+    is_origin_relative,
+    resolve_entry,
+    split_run_path,
+)
 from rocwheel.audit.sdk_layout import sdk_folders
 from rocwheel.binary.elf import ElfKind
 from rocwheel.binary.runpath import RunpathTag
@@ -22,10 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES"]
 
-_BUILD_FOLDER = re.compile(
-    r"(^|/)(_solib_[^/]*|[^/]*\.runfiles|external|bazel-[^/]+|execroot|sandbox|CMakeFiles|site-packages)(/|$)"
-    r"|^/(home|root|tmp|build|builds|workspace|usr/src|var/lib|__w|github)(/|$)"
-)
 _EATEN = re.compile(r"(/?\.\.|RIGIN)(/|$)")
 _SHOWN = 3
 
@@ -39,10 +42,6 @@ def _entries(subject: Subject) -> Iterator[tuple[InstalledFile, tuple[str, ...]]
 def _shown(entries: list[str]) -> str:
     more = f" and {len(entries) - _SHOWN} more" if len(entries) > _SHOWN else ""
     return ", ".join(repr(entry) for entry in entries[:_SHOWN]) + more
-
-
-def _is_build_folder(entry: str) -> bool:
-    return _BUILD_FOLDER.search(entry.replace("$ORIGIN/", "").replace("${ORIGIN}/", "")) is not None
 
 
 def _relative(subject: Subject) -> Iterator[Evidence]:
@@ -61,7 +60,7 @@ def _eaten(subject: Subject) -> Iterator[Evidence]:
 
 def _build_folders(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
-        bad = [entry for entry in entries if _is_build_folder(entry) and not _is_there(subject, file, entry)]
+        bad = [entry for entry in entries if is_build_folder(entry) and not _is_there(subject, file, entry)]
         if bad:
             yield Evidence(file.source, f"searches {_shown(bad)}, of the machine that built it")
 
@@ -73,7 +72,7 @@ def _is_there(subject: Subject, file: InstalledFile, entry: str) -> bool:
 
 def _absolute(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
-        bad = [e for e in entries if e.startswith("/") and not _is_build_folder(e) and not _EATEN.match(e)]
+        bad = [e for e in entries if e.startswith("/") and not is_build_folder(e) and not _EATEN.match(e)]
         if bad:
             yield Evidence(file.source, f"searches {_shown(bad)} of the host, whatever is there")
 
@@ -92,7 +91,7 @@ def _dead(subject: Subject) -> Iterator[Evidence]:
             entry
             for entry in entries
             if (folder := resolve_entry(entry, file.folder)) is not None
-            and not _is_build_folder(entry)
+            and not is_build_folder(entry)
             and not _is_misplaced(folder)
             and (_never_exists(subject, folder) or _goes_astray(subject, file, entry))
         ]
@@ -131,7 +130,7 @@ def _wrong_depth(subject: Subject) -> Iterator[Evidence]:
             entry
             for entry in entries
             if (folder := resolve_entry(entry, file.folder)) is not None
-            and not _is_build_folder(entry)
+            and not is_build_folder(entry)
             and not subject.has_folder(folder)
             and not file.path.startswith("..")
             and _is_misplaced(folder)
