@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from rocwheel.binary.target_id import parse_target_id
 from rocwheel.errors import InputError
 from rocwheel.targets.pruning import Prune
 from rocwheel.targets.tree_pruning import TreePruning, prune_tree
+from tests.targets.conftest import bundle_of
 
 FIXTURES = Path(__file__).parents[1] / "binary" / "fixtures"
 
@@ -70,6 +72,57 @@ def test_code_and_files_for_other_targets_are_left_out(tree: Path, tmp_path: Pat
     pruned = memoryview((tmp_path / "out/lib/librocblas.so.5").read_bytes())
     assert [str(target) for target in device_targets(pruned, name="x")] == ["gfx1030"]
     assert (len(report.edited), report.copied) == (1, 3)
+
+
+def test_folder_that_cannot_be_listed_is_named_and_nothing_is_made(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, scan = tree / "lib/rocblas", os.scandir
+
+    def scan_or_refuse(path: object) -> object:
+        if str(path) == str(closed):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scan(path)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(os, "scandir", scan_or_refuse)
+    message = f"{closed}: cannot be listed (Permission denied). Check its permissions."
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        prune(tree, tmp_path / "out", "gfx1030")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sdk"]
+
+
+def test_what_cannot_be_read_is_not_blamed_on_the_output(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tree / "lib/librocblas.so"
+
+    def refuse(path: Path) -> Path:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "readlink", refuse)
+    with pytest.raises(InputError, match=f"^{re.escape(f'{link}: cannot be read (Permission denied). Check its')}"):
+        prune(tree, tmp_path / "out", "gfx1030")
+
+
+@pytest.mark.parametrize("name", ["Kernels.co", "kernels.hipfb"])
+def test_files_of_bundles_that_are_all_for_other_targets_are_left_out(tmp_path: Path, name: str) -> None:
+    source, output = tmp_path / "sdk", tmp_path / "out"
+    source.mkdir()
+    (source / name).write_bytes(bundle_of("gfx906") + bytes(4092) + bundle_of("gfx90a:xnack+"))
+    (source / "mixed.co").write_bytes(bundle_of("gfx906", "gfx1030"))
+    assert prune(source, output, "gfx1030").dropped == (name,)
+    assert [path.name for path in output.iterdir()] == ["mixed.co"]
+    message = f"{source / name}: bundle 0 at offset 0x0: has no code for any target to keep; "
+    with pytest.raises(InputError, match=re.escape(message)):
+        prune(source, tmp_path / "more", "gfx1030", "gfx90a")
+
+
+def test_folders_above_the_one_to_prune_tell_no_target(tmp_path: Path) -> None:
+    source = tmp_path / "gfx906/sdk"
+    source.mkdir(parents=True)
+    (source / "TensileLibrary.dat").write_text("for all")
+    assert prune(source, tmp_path / "out", "gfx1030").dropped == ()
+    assert (tmp_path / "out/TensileLibrary.dat").exists()
 
 
 def test_files_that_are_for_all_targets_stay_whatever_their_names(tree: Path, tmp_path: Path) -> None:

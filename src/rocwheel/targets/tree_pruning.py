@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundle_places import UnlinkedCodeError, list_places
+from rocwheel.binary.bundle_sequence import is_bundle
 from rocwheel.binary.code_object import is_code_object
 from rocwheel.binary.device_code import device_targets
 from rocwheel.binary.device_rewrite import RewriteReport, rewrite_device_code
-from rocwheel.errors import InputError, WorkError
+from rocwheel.errors import InputError, ProblemsError, WorkError
 from rocwheel.files import FileRange
 from rocwheel.progress import SILENT, Progress
 from rocwheel.targets.named_files import is_kernel_file, targets_in_path
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["TreePruning", "prune_tree"]
 
 logger = logging.getLogger(__name__)
+
+_PERMISSIONS = "Check its permissions."
 
 
 class TreePruning(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,10 +54,12 @@ def prune_tree(
 ) -> TreePruning:
     """Copy the folder ``source`` to ``output``, without code for targets other than those that ``edit`` keeps.
 
-    Left out are code objects for other targets, files of kernel libraries (`is_kernel_file`) and of device code whose
-    names are for other targets alone, and links whose target was left out. Code that isn't linked yet stays, with a
-    warning in the log. ``output`` must neither exist nor be in ``source``; it appears when it is whole.
-    Raises `InputError` as `rewrite_device_code` does, and `WorkError` when writing fails.
+    Left out are code objects, and files of bundles and nothing else, that are all for other targets; files of kernel
+    libraries (`is_kernel_file`) and of device code whose names are for other targets alone; and links whose target was
+    left out. Code that isn't linked yet stays, with a warning in the log. ``output`` must neither exist nor be in
+    ``source``; it appears when it is whole.
+    Raises `InputError` as `rewrite_device_code` does and for what can't be read, `ProblemsError` for folders that can't
+    be listed, and `WorkError` when writing fails.
     """
     if output.resolve().is_relative_to(source.resolve()):
         raise InputError(output, f"a folder in {source}, which is copied", expected="one outside of it")
@@ -66,8 +72,25 @@ def prune_tree(
             report = _Pruner(source, made, edit, storage, jobs, progress).run()
             made.rename(output)
     except OSError as e:
-        raise WorkError(output, f"cannot be written ({e.strerror})", remedy="Check the free space.") from e
+        raise _copy_error(e, source, output) from e
     return report
+
+
+def _copy_error(error: OSError, source: Path, output: Path) -> InputError:
+    if error.filename and Path(error.filename).is_relative_to(source):
+        return InputError(error.filename, f"cannot be read ({error.strerror})", remedy=_PERMISSIONS)
+    return WorkError(output, f"cannot be written ({error.strerror})", remedy="Check the free space.")
+
+
+def _list_tree(folder: Path) -> list[Path]:
+    """List all that is below ``folder``; raise `InputError`, or `ProblemsError`, for folders that can't be listed."""
+    errors: list[OSError] = []
+    walk = os.walk(folder, onerror=errors.append)
+    paths = sorted(Path(root, name) for root, folders, files in walk for name in (*folders, *files))
+    problems = [InputError(e.filename, f"cannot be listed ({e.strerror})", remedy=_PERMISSIONS) for e in errors]
+    if problems:
+        raise problems[0] if len(problems) == 1 else ProblemsError(str(folder), problems)
+    return paths
 
 
 class _Pruner:
@@ -80,7 +103,7 @@ class _Pruner:
 
     def run(self) -> TreePruning:
         self.made.mkdir()
-        for path in sorted(self.source.rglob("*")):
+        for path in _list_tree(self.source):
             place = path.relative_to(self.source)
             if path.is_symlink():
                 self._link(path, place)
@@ -111,9 +134,9 @@ class _Pruner:
             raise InputError(path, "is no regular file", expected="files, folders and links alone", remedy="Remove it.")
         with FileRange.whole(path).map() as data:
             targets = device_targets(data, name=str(path))
-            is_for_one = is_code_object(data)
+            is_code_alone = is_code_object(data) or is_bundle(data)
             has_bundles = _has_bundles(data, str(path))
-        if self._is_for_others(place, targets, is_for_one=is_for_one):
+        if self._is_for_others(place, targets, is_code_alone=is_code_alone):
             self.dropped.append(str(place))
         elif has_bundles:
             report = rewrite_device_code(
@@ -124,10 +147,10 @@ class _Pruner:
             shutil.copy2(path, self.made / place)
             self.copied += 1
 
-    def _is_for_others(self, place: Path, targets: tuple[TargetId, ...], *, is_for_one: bool) -> bool:
+    def _is_for_others(self, place: Path, targets: tuple[TargetId, ...], *, is_code_alone: bool) -> bool:
         """Tell whether the code in a file, or its name where that tells more, is for other targets alone."""
         if targets:
-            return (is_for_one or self._is_named_for_others(place)) and not any(map(self._is_kept, targets))
+            return (is_code_alone or self._is_named_for_others(place)) and not any(map(self._is_kept, targets))
         return is_kernel_file(place.name) and self._is_named_for_others(place)
 
     def _drop_dangling_links(self) -> Iterator[str]:
