@@ -38,6 +38,13 @@ def test_a_place_is_spelled_relative_to_the_file(folder: str, origin: str, expec
     assert origin_relative(folder, origin) == expected
 
 
+@pytest.mark.parametrize("working_folder", ["/", "/usr"])
+def test_the_working_folder_does_not_count(working_folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(working_folder)
+    assert origin_relative("../../../lib64", "../../../bin") == "$ORIGIN/../lib64"
+    assert origin_relative("../../../lib64", "demo") == "$ORIGIN/../../../../lib64"
+
+
 def test_a_file_gets_only_the_folders_that_hold_what_it_needs() -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", "libamdhip64.so.7", "libc.so.6")
     edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH)
@@ -151,7 +158,17 @@ def test_entries_into_packages_that_are_not_known_can_be_kept(entry: str, kept: 
     assert edit == SetRunpath(f"{entry}:$ORIGIN" if kept else "$ORIGIN", RunpathTag.RPATH)
 
 
-@pytest.mark.parametrize(("top", "stays"), [("other_package/lib", True), ("_solib_local/_U_S", False)])
+@pytest.mark.parametrize(
+    ("top", "stays"),
+    [
+        ("other_package/lib", True),
+        ("external_links/lib", True),
+        ("external/lib", False),
+        ("_solib_local/_U_S", False),
+        ("bazel-out/lib", False),
+        ("ext.runfiles/lib", False),
+    ],
+)
 def test_build_folders_are_no_packages_beyond(top: str, stays: bool) -> None:
     elf = library("libmath.so.1", "libnowhere.so.1", runpath=f"$ORIGIN/../../{top}")
     edit = run_path_edit(elf, CORE, SEARCH, PLACES, RunpathTag.RUNPATH, keep_beyond=True)

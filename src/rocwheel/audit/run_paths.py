@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.audit.disks import SITE
 from rocwheel.audit.hwcaps import has_level
 from rocwheel.audit.run_path_entries import goes_back, is_build_folder, resolve_entry, split_run_path
 from rocwheel.binary.runpath import RunpathTag
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf import Elf
 
 __all__ = ["LibraryPlaces", "SetRunpath", "library_places", "origin_relative", "run_path_edit"]
-
-# What Bazel names its folders; no package has such a one.
-_BUILD_FOLDERS = ("_solib_", "bazel-", "external", "execroot", "sandbox")
 
 
 class SetRunpath(msgspec.Struct, frozen=True):
@@ -38,16 +36,16 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
     """Every folder that exists once the packages are installed."""
 
     def is_beyond(self, folder: str | None) -> bool:
-        """Tell whether a folder is in site-packages, and in a top-level folder that none of the packages has."""
-        top = folder.partition("/")[0] if folder else ""
-        if top.startswith(_BUILD_FOLDERS) or top.endswith(".runfiles"):
+        """Tell whether a folder is in site-packages, where none of the packages has the top-level folder, nor builds."""
+        if not folder or is_build_folder(folder):
             return False
-        return top not in {"", ".", "..", *(known.partition("/")[0] for known in self.folders)}
+        return folder.partition("/")[0] not in {"..", *(known.partition("/")[0] for known in self.folders)}
 
 
 def origin_relative(folder: str, origin: str) -> str:
     """Spell a folder as a run path entry of a file in ``origin``; both relative to site-packages."""
-    relative = posixpath.relpath(folder or ".", origin or ".")
+    # relpath() takes relative paths for such in the working folder, where ".." may lead nowhere.
+    relative = posixpath.relpath(posixpath.join(SITE, folder), posixpath.join(SITE, origin))
     return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
 
 
@@ -70,7 +68,7 @@ def run_path_edit(
     needed = [places.providers[name] for name in elf.needed if name in places.providers]
     current = _entries(elf)
     led_to = [place for text in current if (place := resolve_entry(text, folder)) is not None]
-    beyond = {place for place in led_to if keep_beyond and places.is_beyond(place) and not is_build_folder(place)}
+    beyond = {place for place in led_to if keep_beyond and places.is_beyond(place)}
     kept = [place for place in led_to if place in places.folders or place in beyond]
     if _is_right(elf, current, kept, tag) and _serves(elf, kept, needed, search, places):
         return None
