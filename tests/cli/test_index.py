@@ -37,6 +37,21 @@ def test_it_tells_the_projects_and_how_to_install(dist_dir: Path, tmp_path: Path
     assert (tmp_path / "simple/a/index.html").is_file()
 
 
+def test_folders_side_by_side_have_an_index_each(dist_dir: Path) -> None:
+    folders = [dist_dir / name for name in ("gfx90X-dcgpu", "gfx94X-dcgpu")]
+    wheel = dist_dir / "a-1.0-py3-none-any.whl"
+    for folder in folders:
+        folder.mkdir()
+        (folder / wheel.name).write_bytes(wheel.read_bytes())
+        assert f"--index-url file://{dist_dir}/simple-{folder.name} PROJECT\n" in run(folder).stdout
+    assert sorted(path.name for path in dist_dir.glob("simple*")) == ["simple-gfx90X-dcgpu", "simple-gfx94X-dcgpu"]
+
+
+def test_json_does_not_silence_the_progress(dist_dir: Path) -> None:
+    assert run(dist_dir, "--json").stderr == "hashing ...\n"
+    assert run(dist_dir, "--json", "--quiet").stderr == ""
+
+
 def test_verbose_tells_the_files(dist_dir: Path) -> None:
     assert "  a-1.0-py3-none-any.whl\n" in run(dist_dir, "-v").stdout
 

@@ -220,10 +220,93 @@ def test_a_page_of_somebody_else_is_not_overwritten(make_wheel: MakeWheel, dist_
     output.mkdir()
     (output / "index.html").write_text("<title>My site</title>")
     expected = (
-        f"{output}/index.html: a page that this command has not written. Give another --output, or remove the page."
+        f"{output}/index.html: a page that this command has not written for this place. "
+        "Give another --output, or remove the page."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)
+
+
+@pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
+def test_an_index_around_the_folders_of_others_leaves_their_indexes_alone(
+    make_wheel: MakeWheel, dist_dir: Path, placement: FilePlacement
+) -> None:
+    folders = {name: dist_dir / name for name in ("gfx90x", "gfx94x")}
+    for name, folder in folders.items():
+        folder.mkdir()
+        made = make_wheel(f"rocm_{name}")
+        made.rename(folder / made.name)
+    write_index(folders["gfx90x"], folders["gfx90x"], placement=placement)
+    before = read_files(folders["gfx90x"])
+    for _ in range(2):
+        write_index(folders["gfx94x"], dist_dir, placement=placement)
+    assert read_files(folders["gfx90x"]) == before
+
+
+def test_a_project_folder_that_no_run_has_listed_is_kept(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
+    make_wheel("a")
+    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    (output / "b").mkdir()
+    for path in sorted((output / "a").iterdir()):
+        (output / "b" / path.name).write_bytes(path.read_bytes())
+    before = read_files(output / "b")
+    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    assert read_files(output / "b") == before
+
+
+def test_a_distribution_that_others_put_beside_a_page_is_kept(
+    make_wheel: MakeWheel, dist_dir: Path, output: Path
+) -> None:
+    make_wheel("a")
+    write_index(dist_dir, output)
+    (output / "a" / "a-2.0-py3-none-any.whl").write_text("kept")
+    write_index(dist_dir, output)
+    assert (output / "a" / "a-2.0-py3-none-any.whl").read_text() == "kept"
+
+
+@pytest.mark.parametrize("damaged", ["index.json", "a/index.json"])
+def test_a_damaged_page_is_written_anew(make_wheel: MakeWheel, dist_dir: Path, output: Path, damaged: str) -> None:
+    make_wheel("a")
+    write_index(dist_dir, output)
+    before = read_files(output)
+    (output / damaged).write_text("{")
+    write_index(dist_dir, output)
+    assert read_files(output) == before
+
+
+def test_names_in_a_page_that_lead_elsewhere_remove_nothing(
+    make_wheel: MakeWheel, dist_dir: Path, output: Path
+) -> None:
+    make_wheel("a")
+    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    (output.parent / "b.whl").write_text("kept")
+    page = output / "a" / "index.json"
+    page.write_text('{"files": [{"filename": "../../b.whl", "url": "../../b.whl"}]}')
+    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    assert (output.parent / "b.whl").read_text() == "kept"
+
+
+def test_a_page_of_somebody_else_in_a_project_folder_is_not_overwritten(
+    make_wheel: MakeWheel, dist_dir: Path, output: Path
+) -> None:
+    make_wheel("a")
+    write_index(dist_dir, output / "a", placement=FilePlacement.COPY)
+    expected = (
+        f"{output}/a/index.html: a page that this command has not written for this place. "
+        "Give another --output, or remove the page."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        write_index(dist_dir, output, placement=FilePlacement.COPY)
+    assert not (output / "index.html").exists()
+
+
+def test_a_temporary_name_of_another_run_is_left_alone(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
+    wheel = make_wheel("a")
+    other = output / "a" / f".{wheel.name}.new"
+    other.parent.mkdir(parents=True)
+    other.write_text("of another run")
+    write_index(dist_dir, output, placement=FilePlacement.HARDLINK)
+    assert other.read_text() == "of another run"
 
 
 def test_an_output_that_is_a_file_is_told(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:

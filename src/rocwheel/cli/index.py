@@ -26,7 +26,14 @@ __all__ = ["index"]
 def index(
     dist_dir: Annotated[Path, typer.Argument(metavar="DIST_DIR", help="The folder that holds the wheels and sdists.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="The index.", show_default="DIST_DIR/../simple")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="The index.",
+            show_default="DIST_DIR/../simple, simple-NAME for a DIST_DIR not named dist",
+        ),
     ] = None,
     files: Annotated[
         FilePlacement, typer.Option("--files", help="Link to the files where they are, or have them in the index.")
@@ -43,8 +50,8 @@ def index(
     Example: rocwheel index packages/dist && pip install rocm-sdk-core --index-url file://$PWD/packages/simple
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    target = output or dist_dir.resolve().parent / "simple"
-    report = write_index(dist_dir, target, placement=files, progress=make_progress(quiet=quiet or json))
+    target = output or _default_output(dist_dir.resolve())
+    report = write_index(dist_dir, target, placement=files, progress=make_progress(quiet=quiet))
     if not quiet:
         for name in report.ignored:
             messages.print(f"not in the index, as it is no wheel or .tar.gz sdist: {dist_dir / name}", markup=False)
@@ -52,6 +59,11 @@ def index(
         print_json("index", 1, report)
     else:
         _print_report(report, target.resolve(), verbose=verbose)
+
+
+def _default_output(dist_dir: Path) -> Path:
+    """Return where the index goes when nobody says: folders that stand side by side have an index each."""
+    return dist_dir.parent / ("simple" if dist_dir.name in ("dist", "") else f"simple-{dist_dir.name}")
 
 
 def _print_report(report: IndexReport, target: Path, *, verbose: bool) -> None:

@@ -16,11 +16,20 @@ if TYPE_CHECKING:
 
     from rocwheel.index.distribution import Distribution
 
-__all__ = ["API_VERSION", "GENERATOR", "Page", "group_by_project", "make_project_page", "make_root_page"]
+__all__ = [
+    "API_VERSION",
+    "Page",
+    "group_by_project",
+    "is_project_page",
+    "is_root_page",
+    "make_project_page",
+    "make_root_page",
+]
 
 API_VERSION = "1.1"
-GENERATOR = '<meta name="generator" content="rocwheel index">'
-"""The line by which the writer knows pages of its own."""
+_GENERATOR = '<meta name="generator" content="rocwheel index">'
+_ROOT_TITLE = "Simple index"
+_PROJECT_TITLE = "Links for "
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -41,7 +50,7 @@ def make_root_page(projects: Iterable[str]) -> Page:
     names = sorted(projects)
     anchors = [f'<a href="{quote(name)}/">{escape(name)}</a><br>' for name in names]
     document = {"meta": {"api-version": API_VERSION}, "projects": [{"name": name} for name in names]}
-    return Page(_render_html("Simple index", anchors), _render_json(document))
+    return Page(_render_html(_ROOT_TITLE, anchors), _render_json(document))
 
 
 def make_project_page(project: str, distributions: list[Distribution], base: str) -> Page:
@@ -54,7 +63,21 @@ def make_project_page(project: str, distributions: list[Distribution], base: str
         "files": [_describe(found, base) for found in distributions],
     }
     anchors = [_make_anchor(found, base) for found in distributions]
-    return Page(_render_html(f"Links for {project}", anchors), _render_json(document))
+    return Page(_render_html(f"{_PROJECT_TITLE}{project}", anchors), _render_json(document))
+
+
+def is_root_page(html: bytes) -> bool:
+    """Tell whether this is a page of `make_root_page`."""
+    return _is_own(html, f"<title>{_ROOT_TITLE}</title>")
+
+
+def is_project_page(html: bytes) -> bool:
+    """Tell whether this is a page of `make_project_page`."""
+    return _is_own(html, f"<title>{_PROJECT_TITLE}")
+
+
+def _is_own(html: bytes, title: str) -> bool:
+    return f"{_GENERATOR}\n{title}".encode() in html
 
 
 def _make_anchor(found: Distribution, base: str) -> str:
@@ -91,7 +114,7 @@ def _render_html(title: str, anchors: list[str]) -> bytes:
         "<head>",
         '<meta charset="utf-8">',
         f'<meta name="pypi:repository-version" content="{API_VERSION}">',
-        GENERATOR,
+        _GENERATOR,
         f"<title>{escape(title)}</title>",
         "</head>",
         "<body>",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
+import secrets
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -14,7 +15,8 @@ import msgspec
 from rocwheel.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.files import atomic_file
 from rocwheel.index.distribution import SUFFIXES, Distribution, read_distribution
-from rocwheel.index.simple import GENERATOR, Page, group_by_project, make_project_page, make_root_page
+from rocwheel.index.previous import PAGES, check_pages, read_previous, remove_stale
+from rocwheel.index.simple import Page, group_by_project, make_project_page, make_root_page
 from rocwheel.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -53,29 +55,32 @@ def write_index(
 ) -> IndexReport:
     """Write a simple index over the wheels and sdists that stand in ``dist_dir`` into the folder ``output``.
 
-    Each page is replaced whole, the files it lists before it, pages of projects that are gone last: who reads the
-    index meanwhile sees each project before or after. Core metadata stands beside each file as ``FILE.metadata``.
+    Each page is replaced whole, the files it lists before it: who reads the index meanwhile sees each project before
+    or after. Core metadata stands beside each file as ``FILE.metadata``. Of what is there already, only what an earlier
+    run has written is replaced or removed.
 
     Raises `ProblemsError` with everything that is wrong in ``dist_dir``, before anything is written; `InputError` for
     folders that can't be used; `WorkError` when the index can't be written.
     """
     names, ignored = _list_folder(dist_dir)
     _check_places(dist_dir, output, placement)
-    distributions = _read_all(dist_dir, names, progress)
-    projects = group_by_project(distributions)
+    projects = group_by_project(_read_all(dist_dir, names, progress))
+    check_pages(output, projects)
+    previous = read_previous(output)
     base = _find_base(dist_dir, output) if placement is FilePlacement.RELATIVE else ""
     for project, found in projects.items():
         _place_files(dist_dir, found, output / project, placement)
         _write_page(output / project, make_project_page(project, found, base))
+    remove_stale(dist_dir, output, previous, _name_wanted(projects, placement))
+    # Last: until then, the root lists all that a run after a killed one has to remove.
     _write_page(output, make_root_page(projects))
     files = {project: [item.filename for item in found] for project, found in projects.items()}
-    _remove_stale(dist_dir, output, _name_wanted(projects, placement))
     return IndexReport(str(output), files, tuple(ignored))
 
 
 def _name_wanted(projects: dict[str, list[Distribution]], placement: FilePlacement) -> dict[str, set[str]]:
     """Return the names that belong into each project folder."""
-    wanted = {project: {"index.html", "index.json"} for project in projects}
+    wanted = {project: {*PAGES} for project in projects}
     if placement is not FilePlacement.RELATIVE:
         for project, found in projects.items():
             wanted[project].update(item.filename for item in found)
@@ -96,10 +101,7 @@ def _list_folder(dist_dir: Path) -> tuple[list[str], list[str]]:
 
 
 def _check_places(dist_dir: Path, output: Path, placement: FilePlacement) -> None:
-    page = output / "index.html"
-    if page.exists() and not _is_own_page(page):
-        remedy = "Give another --output, or remove the page."
-        raise InputError(page, "a page that this command has not written", remedy=remedy)
+    check_pages(output)
     if placement is FilePlacement.RELATIVE and not dist_dir.resolve().is_relative_to(output.resolve().parent):
         remedy = "Write the index beside or around the folder, or put the files into it with --files hardlink or copy."
         raise InputError(output, f"a web server for it would not serve {dist_dir.resolve()}", remedy=remedy)
@@ -169,14 +171,15 @@ def _place_file(source: Path, target: Path, placement: FilePlacement) -> None:
 
 
 def _hardlink(source: Path, target: Path) -> None:
-    temporary = target.with_name(f".{target.name}.new")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary.unlink(missing_ok=True)
         temporary.hardlink_to(source)
-        temporary.replace(target)
-        # Renaming one name of a file onto another of the same file does nothing.
-        temporary.unlink(missing_ok=True)
+        try:
+            temporary.replace(target)
+        finally:
+            # Renaming one name of a file onto another of the same file does nothing.
+            temporary.unlink(missing_ok=True)
     except OSError as e:
         remedy = "Use --files copy when the folders are on different file systems."
         raise WorkError(target, f"cannot be a hard link to {source} ({e.strerror})", remedy=remedy) from e
@@ -194,29 +197,3 @@ def _write_changed(path: Path, data: bytes) -> None:
             return
     with atomic_file(path) as file:
         file.write(data)
-
-
-def _remove_stale(dist_dir: Path, output: Path, wanted: dict[str, set[str]]) -> None:
-    """Remove what an earlier run has left: in project folders alone, and never from the folder of distributions."""
-    try:
-        for folder in sorted(output.iterdir()):
-            if _is_own_page(folder / "index.html") and not folder.samefile(dist_dir):
-                _remove_others(folder, wanted.get(folder.name, set()))
-    except OSError as e:
-        raise WorkError(output, f"cannot be cleaned ({e.strerror})", remedy="Check its permissions.") from e
-
-
-def _remove_others(folder: Path, wanted: set[str]) -> None:
-    for path in sorted(folder.iterdir()):
-        if path.name not in wanted and path.name.endswith((*SUFFIXES, ".metadata", "index.html", "index.json")):
-            path.unlink()
-    if not wanted:
-        with suppress(OSError):  # a file of somebody else's
-            folder.rmdir()
-
-
-def _is_own_page(page: Path) -> bool:
-    try:
-        return page.is_file() and GENERATOR.encode() in page.read_bytes()
-    except OSError as e:
-        raise InputError(page, f"cannot be read ({e.strerror})", remedy="Check its permissions.") from e
