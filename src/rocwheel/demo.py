@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from rocwheel.errors import WorkError
+from rocwheel.errors import InputError, WorkError
 from rocwheel.index.site import write_index
 from rocwheel.packages.build import BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob
@@ -20,12 +20,16 @@ from rocwheel.progress import SILENT, Progress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SAMPLE_SDK", "DemoReport", "run_demo"]
+__all__ = ["SAMPLE_SDK", "DemoReport", "Runner", "run_command", "run_demo"]
 
 SAMPLE_SDK = Path(__file__).parent / "sample"
 """Artifact archives of a small SDK: real ELF files, written for rocwheel."""
 
 _EXTRAS = "libraries,devel,profiler,device-gfx906"
+_MARKER = ".rocwheel-demo"
+"""In an environment that a demo has made, and that the next may replace."""
+_FOREIGN = ("PIP_", "LD_", "ROCM", "HIP", "PYTHON", "VIRTUAL_ENV")
+"""Variables that would help the packages to find something, or pip to find something else."""
 
 
 class DemoReport(msgspec.Struct, frozen=True):
@@ -48,7 +52,13 @@ class Runner(Protocol):
 def run_command(command: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
     """Run a command to its end; both of its outputs in one text."""
     done = subprocess.run(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
     )
     return done.returncode, done.stdout
 
@@ -56,15 +66,46 @@ def run_command(command: Sequence[str], environment: dict[str, str]) -> tuple[in
 def run_demo(dest_dir: Path, *, progress: Progress = SILENT, runner: Runner = run_command) -> DemoReport:
     """Build the sample SDK into ``dest_dir``, install it from an index into a clean environment and test it there.
 
-    Raises `WorkError` with a step's output when it fails.
+    Raises `InputError` when the place of the environment holds anything but the environment of an earlier demo, before
+    anything is written, and `WorkError` with a step's output when it fails.
     """
+    environment = dest_dir.resolve() / "env"
+    _check_replaceable(environment)
     _, built = BuildJob(PlanJob(SAMPLE_SDK), dest_dir).run(progress=progress)
     index = dest_dir.resolve() / "simple"
     write_index(dest_dir / "dist", index, progress=progress)
-    steps = _Steps(dest_dir.resolve() / "env", runner, progress)
+    steps = _Steps(environment, runner, progress)
     requirement = f"rocm[{_EXTRAS}]=={built.version}"
     steps.install(requirement, index.as_uri())
     return DemoReport(built, index.as_uri(), str(steps.environment), requirement, steps.self_test())
+
+
+def _check_replaceable(environment: Path) -> None:
+    if not os.path.lexists(environment) or _is_own(environment):
+        return
+    found = "is not the environment of an earlier demo, which could be replaced"
+    raise InputError(environment, found, remedy="Give another --dest-dir, or remove it.")
+
+
+def _is_own(environment: Path) -> bool:
+    """Tell whether a demo made this; an empty folder is as good."""
+    if environment.is_symlink() or not environment.is_dir():
+        return False
+    try:
+        return (environment / _MARKER).exists() or not any(environment.iterdir())
+    except OSError as e:
+        raise InputError(environment, f"cannot be read ({e.strerror})", remedy="Give another --dest-dir.") from e
+
+
+def _make_empty(environment: Path) -> None:
+    """Make the folder of the environment, marked before anything else is in it. Raises `WorkError`."""
+    try:
+        if environment.exists():
+            shutil.rmtree(environment)
+        environment.mkdir(parents=True)
+        (environment / _MARKER).touch()
+    except OSError as e:
+        raise WorkError(environment, f"cannot be made anew ({e.strerror})", remedy="Check its permissions.") from e
 
 
 class _Steps:
@@ -73,13 +114,11 @@ class _Steps:
         self._runner = runner
         self._progress = progress
         # Whatever the caller's shell points at must not help: the packages have to find everything themselves.
-        kept = {
-            name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "LD_", "ROCM", "HIP"))
-        }
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
         self._variables = kept | {"PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
     def install(self, requirement: str, index_url: str) -> None:
-        shutil.rmtree(self.environment, ignore_errors=True)
+        _make_empty(self.environment)
         self._run("making an environment", sys.executable, "-m", "venv", str(self.environment))
         pip = [str(self.environment / "bin" / "python"), "-m", "pip", "install", "--no-cache-dir"]
         self._run(f"installing {requirement}", *pip, requirement, "--index-url", index_url)
