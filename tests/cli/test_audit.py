@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -258,7 +260,10 @@ def test_a_recipe_may_say_what_is_opened_by_name(run: Run, wheel: Path, tmp_path
     ("text", "found"),
     [
         ("[tool.rocwheel.audit]\nselct = []\n", "Object contains unknown field `selct` - at `$.tool.rocwheel.audit`"),
-        ("[tool.rocwheel.audit]\nclosed = 1\n", "Expected `bool`, got `int` - at `$.tool.rocwheel.audit.closed`"),
+        (
+            "[tool.rocwheel.audit]\nclosed = 1\n",
+            "Expected `bool | null`, got `int` - at `$.tool.rocwheel.audit.closed`",
+        ),
     ],
     ids=["misspelled", "wrong type"],
 )
@@ -307,6 +312,58 @@ def test_a_file_that_only_looks_like_a_wheel_is_refused(run: Run, tmp_path: Path
 def test_the_rules_can_be_listed(run: Run) -> None:
     lines = run("audit", "--rules").stdout.splitlines()
     assert sum(" error " in line or " warning " in line or " note " in line for line in lines) == len(ALL_RULES)
+
+
+def install(site: Path, *wheels: Path) -> Path:
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(site)]
+    subprocess.run([*pip, *map(str, wheels)], check=True)
+    return site
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """Return an environment with a package that needs HIP, and one that has nothing to do with it."""
+    built = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",), "$ORIGIN/../_rocm_sdk_core/lib"))
+    tag = "py3-none-manylinux_2_5_x86_64"
+    wheels = [
+        make_wheel(tmp_path / "dist", "demo", {"demo/a.so": built / "a.so"}, tag=tag, requires=("rocm-sdk-core",)),
+        make_wheel(
+            tmp_path / "dist", "more", {"more/x.py": b""}, tag="py3-none-any", requires=("absent; extra == 'x'",)
+        ),
+    ]
+    return install(tmp_path / "site", *wheels)
+
+
+def test_an_sdk_that_an_environment_lacks_is_told(run: Run, environment: Path) -> None:
+    finished = run("audit", environment)
+    assert finished.status == 1
+    assert "needs libamdhip64.so.7, which is in rocm-sdk-core, which is absent" in finished.stdout
+    assert "-> Install rocm-sdk-core, or give it --with." in finished.stdout
+    assert finished.stdout.endswith(" rules: 1 errors, 0 warnings, 0 notes\n")
+
+
+def test_an_sdk_may_still_come_to_an_environment(run: Run, environment: Path, tmp_path: Path) -> None:
+    assert run("audit", environment, "--no-closed").status == 0
+    (tmp_path / "pyproject.toml").write_text("[tool.rocwheel.audit]\nclosed = false\n")
+    assert run("audit", environment).status == 0
+
+
+def test_what_is_to_be_installed_may_bring_an_sdk(run: Run, environment: Path, tmp_path: Path) -> None:
+    (wheel,) = tmp_path.glob("dist/demo-*.whl")
+    assert run("audit", wheel, "--with", environment).status == 0
+    assert run("audit", wheel, "--closed").status == 1
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    assert run("audit", tmp_path / "unpacked").status == 0
+
+
+def test_an_environment_with_its_sdk_is_right(run: Run, environment: Path, tmp_path: Path) -> None:
+    BuildJob(PlanJob(SAMPLE_SDK), tmp_path / "made").run()
+    (core,) = tmp_path.glob("made/dist/rocm_sdk_core-*.whl")
+    assert run("audit", environment, "--with", core).status == 0
+    install(environment, core)
+    finished = run("audit", environment)
+    assert finished.stdout.endswith(" rules: 0 errors, 0 warnings, 0 notes\n")
 
 
 def test_packages_made_of_the_sample_sdk_have_no_findings(run: Run, tmp_path: Path) -> None:

@@ -41,8 +41,10 @@ class Configuration(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     """The kind of run path that every file has to have."""
     cpu_level: CpuLevel = "x86-64"
     """The processor that it runs on: which subfolders of ``glibc-hwcaps`` the loader takes libraries from."""
-    closed: bool = False
-    """Whether the given packages are all there is: neither what else is required nor an SDK is taken to be there."""
+    closed: bool | None = None
+    """Whether the given packages are all there is: neither what else is required nor an SDK is taken to be there.
+
+    Left open, no SDK is taken to be where an environment is audited that has none."""
     baseline: str | None = None
     """A file of known findings, relative to the configuration's."""
 

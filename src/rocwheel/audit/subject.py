@@ -48,8 +48,12 @@ class Subject:
 
     @cached_property
     def assumed(self) -> dict[str, SdkFolder]:
-        """Path to SDK folder for the SDK's libraries that are needed and taken to be installed as its layout says."""
-        if self.configuration.closed:
+        """Path to SDK folder for the SDK's libraries that are needed and taken to be installed as its layout says.
+
+        None in an environment, unless the settings say that more will come: what is installed is all there is.
+        """
+        closed = self.configuration.closed
+        if self.tree.is_installed if closed is None else closed:
             return {}
         given = {owner.name for owner in self.tree.distributions}
         needed = {name for file in self.tree.files if file.elf for name in file.elf.needed}

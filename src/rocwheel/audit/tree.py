@@ -185,6 +185,13 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
         return {name: tuple(files.values()) for name, files in found.items()}
 
     @cached_property
+    def is_installed(self) -> bool:
+        """Whether it is an environment: installers leave their name there (INSTALLER), unpacking a wheel does not."""
+        owners = self.audited_distributions
+        is_left = any(f"{owner.dist_info}/INSTALLER" in self.by_path for owner in owners if owner.dist_info)
+        return is_left and not any(owner.is_wheel for owner in owners)
+
+    @cached_property
     def loadable(self) -> tuple[InstalledFile, ...]:
         """The audited files that the dynamic loader loads."""
         return tuple(file for file in self.audited if file.is_loadable)

@@ -64,7 +64,10 @@ def audit_(
     cpu_level: Annotated[
         CpuLevel | None, typer.Option(help="The processor: which glibc-hwcaps folders count; by default the oldest.")
     ] = None,
-    closed: Annotated[bool, typer.Option(help="The given packages are all there is.")] = False,
+    closed: Annotated[
+        bool | None,
+        typer.Option(help="The given packages are all there is; by default so for the SDK of an environment."),
+    ] = None,
     sarif: Annotated[Path | None, typer.Option(help="Write the findings as SARIF 2.1.0, too.")] = None,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules and end.")] = False,
     json: JsonOption = False,
@@ -85,7 +88,7 @@ def audit_(
     if not paths:
         message = "Missing argument 'PATH...'."
         raise typer.BadParameter(message)
-    given: dict[str, object] = {"expect_runpath": expect_runpath, "expect_tag": expect_tag, "closed": closed or None}
+    given: dict[str, object] = {"expect_runpath": expect_runpath, "expect_tag": expect_tag, "closed": closed}
     given |= {"cpu_level": cpu_level, "select": tuple(select or ()) or None, "ignore": tuple(ignore or ()) or None}
     configuration, base = _configure(config, {name: value for name, value in given.items() if value is not None})
     known_file = baseline or (base / configuration.baseline if configuration.baseline else None)

@@ -12,7 +12,7 @@ from rocwheel.audit.hwcaps import has_level
 from rocwheel.audit.loader import How
 from rocwheel.audit.run_path_entries import is_origin_relative, split_run_path
 from rocwheel.audit.run_paths import origin_relative
-from rocwheel.audit.sdk_layout import other_versions
+from rocwheel.audit.sdk_layout import find_sdk_library, other_versions
 from rocwheel.audit.tree import InstalledFile
 
 if TYPE_CHECKING:
@@ -62,7 +62,18 @@ def _misses(subject: Subject) -> Iterator[_Miss]:
 def _unresolved(subject: Subject) -> Iterator[Evidence]:
     for miss in _misses(subject):
         if not _folders_of(subject, miss.name):
-            yield Evidence(miss.user.source, _absence(subject, miss) + _luck(miss.file))
+            absent = _absent_package(subject, miss.name)
+            found = f"{miss.words} is in {absent}, which is absent" if absent else _absence(subject, miss)
+            remedy = f"Install {absent}, or give it --with." if absent else ""
+            yield Evidence(miss.user.source, found + _luck(miss.file), remedy)
+
+
+def _absent_package(subject: Subject, name: str) -> str:
+    """Return the package of the SDK that has a library and is not there, though nothing else may come."""
+    folder = find_sdk_library(name)
+    package = folder.distribution if folder else ""
+    given = (f"{owner.name}-" for owner in subject.tree.distributions)  # maybe those of one target family
+    return "" if any(owner.startswith(f"{package}-") for owner in given) else package
 
 
 def _absence(subject: Subject, miss: _Miss) -> str:
