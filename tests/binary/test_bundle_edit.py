@@ -9,18 +9,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rocwheel.binary.bundle_edit import (
-    BundleSlot,
-    Storage,
-    bundle_parts,
-    device_patch,
-    edit_bundle,
-    iter_changes,
-    list_slots,
-)
+from rocwheel.binary.bundle_edit import bundle_parts, edit_bundle, list_slots
+from rocwheel.binary.bundle_storage import BundleSlot, Storage
 from rocwheel.binary.compressed_bundle import Method, decompress_bundle
 from rocwheel.binary.device_code import DeviceCode, read_device_code
 from rocwheel.binary.device_error import DeviceCodeError
+from rocwheel.binary.device_patch import device_patch, iter_changes
 from rocwheel.binary.fat_binary import read_fat_binary
 from rocwheel.binary.offload_bundle import BundlePart
 from rocwheel.binary.target_id import parse_target_id
@@ -237,6 +231,29 @@ def test_workers_are_given_a_few_bundles_ahead_of_the_one_that_is_taken(fixture:
         changes = iter_changes(data, code, list_slots(data, code), None, COMPRESSED, executor=executor, jobs=2)
         given = [executor.given for _ in changes]
     assert given == [2, 3, 4, 5, 6, 7, 8, 9, 9]
+
+
+@pytest.mark.parametrize(
+    ("bundles_held", "expected"), [(1, [1, 2, 3, 4]), (2, [2, 3, 4, 4]), (9, [3, 4, 4, 4])]
+)
+def test_workers_together_decompress_no_more_than_the_limit(
+    fixture: Fixture, bundles_held: int, expected: list[int]
+) -> None:
+    one = bytes(fixture("v22/saxpy.ccob.hipfb"))
+    data = memoryview(one.ljust(-(-len(one) // 4096) * 4096, b"\0") * 4)
+    code = read(data)
+    slots = list_slots(data, code)
+    storage = Storage(limit=slots[0].bundle.raw_size * bundles_held)
+    with CountingExecutor(3) as executor:
+        changes = iter_changes(data, code, slots, prune("gfx906"), storage, executor=executor, jobs=3)
+        given = [executor.given for _ in changes]
+    assert given == expected
+
+
+@pytest.mark.parametrize("rocm", ["banana", "6.4 or later", "latest"])
+def test_release_that_is_no_version_is_refused_whether_it_matters_or_not(rocm: str) -> None:
+    with pytest.raises(InputError, match=f"^ROCm version: '{rocm}'; expected one such as 6.4$"):
+        Storage(rocm=rocm)
 
 
 def test_file_without_device_code_needs_no_patch(fixture: Fixture) -> None:

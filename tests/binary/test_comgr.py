@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundle_edit import Storage, bundle_parts, device_patch
+from rocwheel.binary.bundle_edit import bundle_parts
 from rocwheel.binary.bundle_sequence import Bundle, iter_bundles
+from rocwheel.binary.bundle_storage import Storage
 from rocwheel.binary.code_object import read_code_object
 from rocwheel.binary.compressed_bundle import COMPRESSED_MAGIC, compress_bundle
 from rocwheel.binary.device_error import Place
+from rocwheel.binary.device_patch import device_patch
 from rocwheel.binary.kernel_metadata import count_kernels
 from rocwheel.binary.retarget import Retarget, TargetPair
 from rocwheel.binary.target_id import parse_target_id

@@ -100,6 +100,17 @@ def test_bundle_larger_than_the_limit_is_refused(fixture: Fixture) -> None:
         decompress(fixture("edge/big.22.ccob"), limit=1 << 32)
 
 
+def test_size_that_is_only_declared_takes_no_memory() -> None:
+    data = ccob(3, zstd.compress(b"x"), 1 << 28)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DeviceCodeError, match="decompresses to 1 bytes; expected 268435456, as its header declares"):
+            decompress(data, limit=1 << 28)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+
+
 def test_blocks_of_a_bundle_of_gigabytes_are_small(fixture: Fixture) -> None:
     data = fixture("edge/big.22.ccob")
     blocks = iter_decompressed(data, read_compressed_bundle(data, place=PLACE), place=PLACE)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.binary.bundle_edit import Storage
+from rocwheel.binary.bundle_storage import Storage
 from rocwheel.binary.compressed_bundle import decompress_bundle
 from rocwheel.binary.device_code import read_device_code
 from rocwheel.binary.device_facts import read_device_facts, summarize_targets

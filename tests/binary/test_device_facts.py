@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from rocwheel.binary.bundle_edit import Storage, device_patch
+from rocwheel.binary.bundle_storage import Storage
 from rocwheel.binary.compressed_bundle import Method, compress_bundle
 from rocwheel.binary.device_facts import DeviceFacts, read_device_facts, summarize_targets
+from rocwheel.binary.device_patch import device_patch
 from rocwheel.binary.fat_binary import read_fat_binary
 from rocwheel.binary.offload_bundle import BundlePart, write_offload_bundle
 from rocwheel.binary.target_id import TargetId

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.bundle_edit import Storage, bundle_parts
+from rocwheel.binary.bundle_edit import bundle_parts
 from rocwheel.binary.bundle_places import list_places
 from rocwheel.binary.bundle_sequence import iter_bundles, iter_entries
+from rocwheel.binary.bundle_storage import Storage
 from rocwheel.binary.device_code import device_targets, iter_code_sources
 from rocwheel.binary.device_rewrite import rewrite_device_code
 from rocwheel.binary.retarget import Retarget, TargetPair

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundle_edit import Storage, device_patch
+from rocwheel.binary.bundle_storage import Storage
 from rocwheel.binary.device_error import DeviceCodeError
 from rocwheel.binary.device_facts import read_device_facts
+from rocwheel.binary.device_patch import device_patch
 from rocwheel.binary.fat_binary import FatBinary, read_fat_binary
 
 if TYPE_CHECKING:

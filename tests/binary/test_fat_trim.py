@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
-from rocwheel.binary.bundle_edit import Storage, device_patch, iter_changes, list_slots
+from rocwheel.binary.bundle_edit import list_slots
+from rocwheel.binary.bundle_storage import Storage
 from rocwheel.binary.device_code import read_device_code
 from rocwheel.binary.device_error import DeviceCodeError, NotTrimmableError
+from rocwheel.binary.device_patch import device_patch, iter_changes
 from rocwheel.binary.device_rewrite import rewrite_device_code, trim_fat_binary
 from rocwheel.binary.elf import read_elf, read_sections
 from rocwheel.binary.elf_header import PF_W, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR

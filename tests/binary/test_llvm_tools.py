@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundle_edit import Storage, bundle_parts
+from rocwheel.binary.bundle_edit import bundle_parts
 from rocwheel.binary.bundle_sequence import iter_bundles
+from rocwheel.binary.bundle_storage import Storage
 from rocwheel.binary.device_rewrite import rewrite_device_code
 from rocwheel.binary.retarget import Retarget, TargetPair
 from rocwheel.binary.target_id import parse_target_id

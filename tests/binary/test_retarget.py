@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
-from rocwheel.binary.bundle_edit import BundleSlot, Storage, bundle_parts, device_patch, edit_bundle
+from rocwheel.binary.bundle_edit import bundle_parts, edit_bundle
 from rocwheel.binary.bundle_sequence import iter_bundles
+from rocwheel.binary.bundle_storage import BundleSlot, Storage
 from rocwheel.binary.device_code import device_targets
 from rocwheel.binary.device_error import DeviceCodeError, Place
+from rocwheel.binary.device_patch import device_patch
 from rocwheel.binary.offload_bundle import BundlePart, read_offload_bundle
 from rocwheel.binary.retarget import Retarget, TargetPair, retarget_code_object, same_code
 from rocwheel.binary.target_id import parse_target_id

@@ -351,6 +351,10 @@ def test_quiet_list_tells_no_warnings(run: Run) -> None:
             "compressed bundles of version 2, which ROCm 6.1 doesn't read; expected ROCm 6.2 or later.",
         ),
         (["compress", "v22/libtwo.plain.so", "--rocm", "six"], "ROCm version: 'six'; expected one such as 6.4"),
+        (
+            ["prune", "v22/libtwo.plain.so", "--keep", "gfx906", "--rocm", "banana"],
+            "ROCm version: 'banana'; expected one such as 6.4",
+        ),
         (["compress", "mach/flags.22"], "no bundles of device code; expected a fat binary or a file of bundles"),
         (["prune", "v22/libtwo.plain.so", "--keep", "gfx942"], "has no code for any target to keep"),
         (
@@ -368,6 +372,7 @@ def test_quiet_list_tells_no_warnings(run: Run) -> None:
     ids=[
         "runtime",
         "version",
+        "version that does not matter",
         "no device code",
         "nothing left",
         "no rule",

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.binary.bundle_edit import Storage, bundle_parts
+from rocwheel.binary.bundle_edit import bundle_parts
 from rocwheel.binary.bundle_sequence import iter_bundles
+from rocwheel.binary.bundle_storage import Storage
 from rocwheel.binary.device_code import device_targets
 from rocwheel.binary.target_id import parse_target_id
 from rocwheel.errors import InputError

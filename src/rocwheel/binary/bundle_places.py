@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.ar_archive import is_ar_archive, iter_ar_members
-from rocwheel.binary.bundle_edit import BundleChange, BundleSlot, list_slots, patched_size
+from rocwheel.binary.bundle_edit import list_slots
+from rocwheel.binary.bundle_storage import BundleChange, BundleSlot
 from rocwheel.binary.device_code import DeviceCode, read_device_code
+from rocwheel.binary.device_patch import patched_size
 from rocwheel.binary.file_patch import Replacement
 from rocwheel.binary.offload_image import read_offload_images
 from rocwheel.errors import InputError

@@ -14,7 +14,7 @@ from rocwheel.tables import read_table
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["BundleReader", "HipRuntime", "choose_version", "find_runtime", "is_read_by", "reader_of"]
+__all__ = ["BundleReader", "HipRuntime", "choose_version", "find_runtime", "is_read_by", "parse_rocm", "reader_of"]
 
 _VERSION_2_LIMIT = 1 << 32
 
@@ -91,10 +91,11 @@ def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, 
 def is_read_by(version: int, rocm: str) -> bool:
     """Tell whether ROCm ``rocm`` and later read header ``version``; any release at all, when it is empty."""
     since = reader_of(version).since
-    return bool(since) and (not rocm or _parse_rocm(rocm) >= Version(since))
+    return bool(since) and (not rocm or parse_rocm(rocm) >= Version(since))
 
 
-def _parse_rocm(text: str) -> Version:
+def parse_rocm(text: str) -> Version:
+    """Parse the version of a ROCm release; raises `InputError` for what is none."""
     try:
         return Version(text)
     except InvalidVersion as e:

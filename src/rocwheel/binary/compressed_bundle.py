@@ -233,19 +233,19 @@ def decompress_bundle(
 ) -> tuple[memoryview, WrongHashError | None]:
     """Return the plain bundle inside and, if the hash in the header isn't that of it, the error to raise or to tell.
 
+    Memory is taken as the payload decompresses, whatever size the header declares.
+
     Raises `DeviceCodeError` for a raw size above ``limit``, and as `iter_decompressed` does.
     """
     if bundle.raw_size > limit:
         raise DeviceCodeError(
             place, f"holds a bundle of {bundle.raw_size} bytes", expected=f"at most {limit}, the limit set here"
         )
-    raw = bytearray(bundle.raw_size)
-    position = 0
+    raw = bytearray()  # grows with what comes: the declared size may be a lie
     wrong_hash: WrongHashError | None = None
     try:
         for block in iter_decompressed(data, bundle, place=place):
-            raw[position : position + len(block)] = block
-            position += len(block)
+            raw += block
     except WrongHashError as e:
         wrong_hash = e
     return memoryview(raw).toreadonly(), wrong_hash

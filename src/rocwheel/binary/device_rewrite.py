@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.ar_archive import is_ar_archive
-from rocwheel.binary.bundle_edit import Storage, iter_changes
 from rocwheel.binary.bundle_places import BundlePlaces, list_places
 from rocwheel.binary.bundle_readers import find_runtime
 from rocwheel.binary.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_object_edit import edit_code_object
 from rocwheel.binary.device_error import Place
+from rocwheel.binary.device_patch import iter_changes
 from rocwheel.binary.elf import is_elf, read_elf
 from rocwheel.binary.fat_trim import plan_fat_trim
 from rocwheel.binary.file_patch import write_patched
@@ -29,8 +29,9 @@ from rocwheel.progress import SILENT, Progress
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.binary.bundle_edit import BundleChange, BundleEdit
+    from rocwheel.binary.bundle_edit import BundleEdit
     from rocwheel.binary.bundle_readers import HipRuntime
+    from rocwheel.binary.bundle_storage import BundleChange, Storage
     from rocwheel.binary.file_patch import Replacement
 
 __all__ = ["RewriteReport", "rewrite_device_code", "trim_fat_binary"]
@@ -71,7 +72,7 @@ def rewrite_device_code(
 
     The output takes its name only when it is whole; through a symlink, that of its target. Freed space is a hole in it;
     with ``trim``, which is for shared libraries only, it is taken out. Memory holds no more than ``jobs`` bundles and
-    one, and of plain ones that stay so next to nothing. A code object by itself is edited by `edit_code_object`.
+    one, nor more than ``storage.limit`` bytes of decompressed code, and of plain ones that stay so next to nothing. A code object by itself is edited by `edit_code_object`.
     Raises `InputError` when there is nothing to edit, and as `list_places`, `edit_bundle`, `edit_code_object` and
     `plan_fat_trim` do; `WorkError` when writing fails.
     """

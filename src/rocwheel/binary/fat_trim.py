@@ -48,8 +48,8 @@ from rocwheel.binary.segment_cut import cut_segment
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.binary.bundle_edit import BundleChange
     from rocwheel.binary.bundle_sequence import Bundle
+    from rocwheel.binary.bundle_storage import BundleChange
     from rocwheel.binary.fat_binary import Wrapper
 
 __all__ = ["plan_fat_trim"]

@@ -15,6 +15,7 @@ its own size: it ends with its last payload.
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,7 +25,7 @@ from rocwheel.binary.machine import find_illegal
 from rocwheel.binary.target_id import BundleEntryId, TargetId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = [
     "BUNDLE_ALIGNMENT",
@@ -95,6 +96,12 @@ class OffloadBundle(msgspec.Struct, frozen=True):
         return next((entry.spelling for entry in self.entries if _is_short_host(entry.spelling)), None)
 
     @property
+    def repeated(self) -> tuple[str, ...]:
+        """The ids that occur more than once, as they are spelled."""
+        counts = Counter(entry.spelling for entry in self.entries)
+        return tuple(spelling for spelling, count in counts.items() if count > 1)
+
+    @property
     def targets(self) -> tuple[TargetId, ...]:
         """The targets of the device entries, in file order."""
         return tuple(entry.target for entry in self.entries if entry.target is not None)
@@ -106,7 +113,7 @@ class OffloadBundle(msgspec.Struct, frozen=True):
             problems.append("it has no entries")
         elif not self.device_entries:
             problems.append("it has no device code")
-        problems += [f"the entry {s!r} occurs more than once" for s in _repeated(e.spelling for e in self.entries)]
+        problems += [f"the entry {spelling!r} occurs more than once" for spelling in self.repeated]
         problems += [f"the entry {e.spelling!r} is empty" for e in self.device_entries if e.size == 0]
         problems += [
             f"the targets {one} and {other} are ambiguous: one names features that the other leaves open"
@@ -122,16 +129,6 @@ class OffloadBundle(msgspec.Struct, frozen=True):
                 f"its header takes {self.header_size} bytes; the runtime reads {RUNTIME_HEADER_LIMIT} of a plain bundle"
             )
         return tuple(problems)
-
-
-def _repeated(spellings: Iterable[str]) -> list[str]:
-    seen: set[str] = set()
-    repeated: dict[str, None] = {}
-    for spelling in spellings:
-        if spelling in seen:
-            repeated[spelling] = None
-        seen.add(spelling)
-    return list(repeated)
 
 
 def _ambiguous(targets: Sequence[TargetId]) -> Iterator[tuple[TargetId, TargetId]]:

@@ -9,8 +9,9 @@ from typing import Annotated
 import msgspec
 import typer
 
-from rocwheel.binary.bundle_edit import BundleEdit, Storage
+from rocwheel.binary.bundle_edit import BundleEdit
 from rocwheel.binary.bundle_readers import reader_of
+from rocwheel.binary.bundle_storage import Storage
 from rocwheel.binary.device_facts import list_device_code
 from rocwheel.binary.device_rewrite import RewriteReport, rewrite_device_code
 from rocwheel.binary.retarget import Retarget
@@ -67,7 +68,7 @@ RocmOption = Annotated[
 ]
 LevelOption = Annotated[int, typer.Option("--level", min=1, max=22, help="How hard zstd tries.")]
 LimitOption = Annotated[
-    int, typer.Option("--limit", metavar="GIB", min=1, help="The largest bundle to decompress, in GiB.")
+    int, typer.Option("--limit", metavar="GIB", min=1, help="The largest bundle to decompress, and how much of them to hold at a time, in GiB.")
 ]
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Take bundles whose hash is wrong as they are, with a warning.")

@@ -6,7 +6,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.alias_library import make_alias_library
-from rocwheel.binary.bundle_edit import Storage, device_patch
+from rocwheel.binary.bundle_storage import Storage
+from rocwheel.binary.device_patch import device_patch
 from rocwheel.binary.exec_stub import make_exec_stub
 from rocwheel.binary.file_patch import patched_file
 from rocwheel.binary.runpath import plan_runpath

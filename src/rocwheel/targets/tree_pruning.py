@@ -25,7 +25,7 @@ from rocwheel.targets.pruning import Prune, serves
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.binary.bundle_edit import Storage
+    from rocwheel.binary.bundle_storage import Storage
     from rocwheel.binary.target_id import TargetId
 
 __all__ = ["TreePruning", "prune_tree"]
