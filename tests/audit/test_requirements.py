@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.audit.repair_plan import RepairOptions, plan_repair
+from rocwheel.audit.repair_options import RepairOptions
+from rocwheel.audit.repair_plan import plan_repair
 from rocwheel.audit.requirements import required_distributions
 from tests.audit.trees import find, library, package, tree
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.sdk_layout import find_sdk_library, short_name
+from rocwheel.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rocwheel.audit.tree import InstalledFile
+    from rocwheel.audit.tree import Distribution, InstalledFile
 
-__all__ = ["INITIALIZER", "initializer_folder", "preload_names", "render_initializer"]
+__all__ = ["initializer_member", "preload_names", "render_initializer"]
 
-INITIALIZER = "_rocm_init.py"
+_NAME = "_rocm_init.py"
+_NO_INIT = "Repair without --init."
 
 _TEMPLATE = '''"""Loads the ROCm libraries that this package's extensions need; written by rocwheel."""
 
@@ -41,7 +44,26 @@ def preload_names(loadable: Iterable[InstalledFile]) -> tuple[tuple[str, ...], t
     return tuple(name for name in named.values() if name), tuple(others)
 
 
-def initializer_folder(loadable: Iterable[InstalledFile]) -> str:
+def initializer_member(owner: Distribution, files: Sequence[InstalledFile], version: str = "") -> dict[str, str]:
+    """Return the module for a wheel by its place in there, and nothing if it is there already.
+
+    Raises `InputError` for a wheel without a Python package to put it in, and for one that has another such module.
+    """
+    loadable = [file for file in files if file.is_loadable]
+    folder = _package_folder(loadable)
+    if loadable and not folder:
+        found = "has its libraries in no Python package"
+        raise InputError(owner.source, found, expected=f"one that {_NAME} can go to", remedy=_NO_INIT)
+    names, others = preload_names(loadable)
+    text = render_initializer(names, version, others)
+    there = next((file for file in files if file.path == f"{folder}/{_NAME}"), None)
+    if there is not None and there.sha256 != hashlib.sha256(text.encode()).digest():
+        remedy = "Leave it out when building, or repair without --init."
+        raise InputError(there.source, "another text than a repair adds", remedy=remedy)
+    return {f"{folder}/{_NAME}": text} if loadable and there is None else {}
+
+
+def _package_folder(loadable: Iterable[InstalledFile]) -> str:
     """Return the package that the module goes to: the first one with a library, relative to site-packages; or none."""
     folders = (posixpath.dirname(file.path) for file in loadable)
     packages = (folder for folder in folders if all(part.isidentifier() for part in folder.split("/")))

@@ -10,6 +10,8 @@ __all__ = [
     "expand_entry",
     "goes_back",
     "is_build_folder",
+    "is_eaten",
+    "is_host_folder",
     "is_origin_relative",
     "resolve_entry",
     "split_run_path",
@@ -21,6 +23,7 @@ WORKING_FOLDER = "/the-working-folder"
 _ORIGIN = re.compile(r"\$(?:ORIGIN\b|\{ORIGIN\})")
 _ORIGIN_FIRST = re.compile(r"\$(?:ORIGIN|\{ORIGIN\})(?=/|$)")
 _BACK = re.compile(r"(?:^|/)(?!\.{1,2}/|\$)[^/]+/+(?:\./+)*\.\.(?:/|$)")
+_EATEN = re.compile(r"(/?\.\.|RIGIN)(/|$)")
 _BUILD_FOLDER = re.compile(
     r"(^|/)(_solib_[^/]*|[^/]*\.runfiles|external|bazel-[^/]+|execroot|sandbox|CMakeFiles|site-packages)(/|$)"
     r"|^/(home|root|tmp|build|builds|workspace|usr/src|var/lib|__w|github)(/|$)"
@@ -45,6 +48,16 @@ def goes_back(entry: str) -> bool:
 def is_build_folder(entry: str) -> bool:
     """Tell whether an entry leads to a folder that only builds have, by its name."""
     return _BUILD_FOLDER.search(entry.replace("$ORIGIN/", "").replace("${ORIGIN}/", "")) is not None
+
+
+def is_eaten(entry: str) -> bool:
+    """Tell whether an entry is what a shell or make leaves of one that began with ``$ORIGIN``."""
+    return _EATEN.match(entry) is not None
+
+
+def is_host_folder(entry: str) -> bool:
+    """Tell whether an entry is an absolute path that a host may have, such as ``/opt/rocm/lib``."""
+    return entry.startswith("/") and not is_build_folder(entry) and not is_eaten(entry)
 
 
 def expand_entry(entry: str, origin: str) -> str:

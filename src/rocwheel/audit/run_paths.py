@@ -9,7 +9,13 @@ import msgspec
 
 from rocwheel.audit.disks import SITE
 from rocwheel.audit.hwcaps import has_level
-from rocwheel.audit.run_path_entries import goes_back, is_build_folder, resolve_entry, split_run_path
+from rocwheel.audit.run_path_entries import (
+    goes_back,
+    is_build_folder,
+    is_host_folder,
+    resolve_entry,
+    split_run_path,
+)
 from rocwheel.binary.runpath import RunpathTag
 
 if TYPE_CHECKING:
@@ -36,7 +42,7 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
     """Every folder that exists once the packages are installed."""
 
     def is_beyond(self, folder: str | None) -> bool:
-        """Tell whether a folder is in site-packages, where none of the packages has the top-level folder, nor builds."""
+        """Tell whether a folder may be of a package that is not among these: in site-packages, and no build folder."""
         if not folder or is_build_folder(folder):
             return False
         return folder.partition("/")[0] not in {"..", *(known.partition("/")[0] for known in self.folders)}
@@ -57,27 +63,36 @@ def run_path_edit(
     tag: RunpathTag,
     *,
     keep_beyond: bool = False,
+    keep_hosts: bool = False,
 ) -> SetRunpath | None:
     """Return the edit that a file in ``folder`` needs so that its libraries are found, none if it is right already.
 
     The rule: entries of the file that lead to a folder of the packages stay first. A file that opens libraries by
     name at run time (it imports dlopen) also gets every folder of ``search``; any other only those folders that hold
     what it names as NEEDED. Entries that lead elsewhere, or nowhere, go; with ``keep_beyond`` those stay that lead
-    to where a package may be installed that is not among these.
+    to where a package may be installed that is not among these, and with ``keep_hosts`` those that lead to folders of
+    the host, as the last ones.
     """
     needed = [places.providers[name] for name in elf.needed if name in places.providers]
     current = _entries(elf)
+    hosts = [text for text in dict.fromkeys(current) if keep_hosts and is_host_folder(text)]
     led_to = [place for text in current if (place := resolve_entry(text, folder)) is not None]
     beyond = {place for place in led_to if keep_beyond and places.is_beyond(place)}
     kept = [place for place in led_to if place in places.folders or place in beyond]
-    if _is_right(elf, current, kept, tag) and _serves(elf, kept, needed, search, places):
+    if _is_right(elf, _before(hosts, current), kept, tag) and _serves(elf, kept, needed, search, places):
         return None
     used = _wanted(elf, kept, needed, [place for place in search if place in places.folders])
     wanted = [place for place in dict.fromkeys([*kept, *used]) if place in used or place in beyond]
-    entries = [origin_relative(place, folder) for place in wanted]
+    entries = [*(origin_relative(place, folder) for place in wanted), *hosts]
     if not entries and not current:
         return None
     return SetRunpath(":".join(entries), tag)
+
+
+def _before(last: list[str], entries: Sequence[str]) -> Sequence[str]:
+    """Return the entries before ``last``; all where these are not the last ones."""
+    split = len(entries) - len(last)
+    return entries[:split] if list(entries[split:]) == last else entries
 
 
 def _wanted(elf: Elf, kept: list[str], needed: list[frozenset[str]], search: list[str]) -> list[str]:
@@ -90,7 +105,7 @@ def _wanted(elf: Elf, kept: list[str], needed: list[frozenset[str]], search: lis
 
 
 def _is_right(elf: Elf, current: Sequence[str], kept: list[str], tag: RunpathTag) -> bool:
-    if not current:
+    if not _entries(elf):
         return True
     tagged = (elf.rpath is None) if tag is RunpathTag.RUNPATH else (elf.runpath is None)
     return tagged and not any(map(goes_back, current)) and len(kept) == len(current) == len(set(kept))

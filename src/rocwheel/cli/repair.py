@@ -13,7 +13,8 @@ from rich.markup import escape
 
 from rocwheel.audit.configuration import find_configuration
 from rocwheel.audit.reading import read_tree
-from rocwheel.audit.repair_plan import RepairOptions, RepairPlan, plan_repair
+from rocwheel.audit.repair_options import RepairOptions
+from rocwheel.audit.repair_plan import RepairPlan, plan_repair
 from rocwheel.audit.repairing import write_repairs
 from rocwheel.binary.runpath import RunpathTag
 from rocwheel.cli._app import app
@@ -117,6 +118,8 @@ def _show(plans: list[RepairPlan], *, quiet: bool) -> None:
                     results.print(f"    - {escape(_shortened(change.before))}")
                 if change.after:
                     results.print(f"    + {escape(_shortened(change.after))}")
+        for note in () if quiet else plan.notes:
+            messages.print(f"[cyan]note[/] {escape(f'{name}: {note}')}")
         for problem in plan.unmended:
             messages.print(f"[yellow]not mended[/] {escape(f'{name}: {problem}')}")
 

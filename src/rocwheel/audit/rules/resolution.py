@@ -14,6 +14,7 @@ from rocwheel.audit.run_path_entries import is_origin_relative, split_run_path
 from rocwheel.audit.run_paths import origin_relative
 from rocwheel.audit.sdk_layout import find_sdk_library, other_versions
 from rocwheel.audit.tree import InstalledFile
+from rocwheel.audit.uses import undeclared_uses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,21 +126,9 @@ def _unresolved_dlopen(subject: Subject) -> Iterator[Evidence]:
 
 
 def _undeclared(subject: Subject) -> Iterator[Evidence]:
-    seen = set()
-    for process in subject.processes:
-        owner = subject.tree.owners.get(process.file.distribution)
-        if owner is None or not owner.dist_info:
-            continue
-        for search in process.loader.searches:
-            if search.requester or search.found is None:
-                continue
-            provider = subject.provider_of(process.loader.objects[search.found].library)
-            known = {"", owner.name, *subject.required[owner.name]}
-            if provider not in known and (owner.source, provider) not in seen:
-                seen.add((owner.source, provider))
-                yield Evidence(
-                    owner.label, f"{process.file.path} loads {search.name} from {provider}, which it doesn't require"
-                )
+    for use in undeclared_uses(subject):
+        found = f"{use.file.path} loads {use.name} from {use.provider}, which it doesn't require"
+        yield Evidence(use.owner.label, found)
 
 
 def _unintended(subject: Subject) -> Iterator[Evidence]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.disks import SITE
@@ -13,6 +12,8 @@ from rocwheel.audit.run_path_entries import (
     expand_entry,
     goes_back,
     is_build_folder,
+    is_eaten,
+    is_host_folder,
     is_origin_relative,
     resolve_entry,
     split_run_path,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES"]
 
-_EATEN = re.compile(r"(/?\.\.|RIGIN)(/|$)")
 _SHOWN = 3
 
 
@@ -46,14 +46,14 @@ def _shown(entries: list[str]) -> str:
 
 def _relative(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
-        bad = [e for e in entries if not e.startswith("/") and not is_origin_relative(e) and not _EATEN.match(e)]
+        bad = [e for e in entries if not e.startswith("/") and not is_origin_relative(e) and not is_eaten(e)]
         if bad:
             yield Evidence(file.source, f"searches {_shown(bad)} in whatever folder the process was started")
 
 
 def _eaten(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
-        bad = [entry for entry in entries if _EATEN.match(entry)]
+        bad = [entry for entry in entries if is_eaten(entry)]
         if bad:
             yield Evidence(file.source, f"has {_shown(bad)}: a shell or make has eaten $ORIGIN")
 
@@ -72,7 +72,7 @@ def _is_there(subject: Subject, file: InstalledFile, entry: str) -> bool:
 
 def _absolute(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
-        bad = [e for e in entries if e.startswith("/") and not is_build_folder(e) and not _EATEN.match(e)]
+        bad = [entry for entry in entries if is_host_folder(entry)]
         if bad:
             yield Evidence(file.source, f"searches {_shown(bad)} of the host, whatever is there")
 

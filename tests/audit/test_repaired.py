@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.audit.configuration import Configuration
-from rocwheel.audit.leftovers import leftovers
+from rocwheel.audit.repaired import RepairedWheel
 from rocwheel.audit.run_paths import SetRunpath
 from rocwheel.binary.elf_linkage import SymbolReference
 from rocwheel.binary.runpath import RunpathTag
@@ -20,7 +20,8 @@ EDITS = {"demo/a.so": SetRunpath("$ORIGIN/libs", RunpathTag.RUNPATH)}
 
 
 def left(audited: Tree, **settings: tuple[str, ...]) -> tuple[str, ...]:
-    return leftovers(audited, audited.distributions[0], EDITS, msgspec.structs.replace(Configuration(), **settings))
+    settings_ = msgspec.structs.replace(Configuration(), **settings)
+    return RepairedWheel(audited, audited.distributions[0], EDITS, settings_).leftovers()
 
 
 def test_a_library_that_the_new_run_path_leads_to_is_no_leftover() -> None:

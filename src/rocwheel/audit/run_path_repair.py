@@ -1,0 +1,86 @@
+"""The run paths that the files of one wheel get: right where they are wrong, of one kind as far as that is safe."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.release import folders_beyond, release_folders
+from rocwheel.audit.requirements import required_distributions
+from rocwheel.audit.run_path_advice import advise_run_path, choose_folders, library_folders
+from rocwheel.audit.run_paths import LibraryPlaces, SetRunpath, run_path_edit
+from rocwheel.audit.sdk_layout import sdk_folders, sdk_selector
+from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
+from rocwheel.binary.runpath import RunpathTag
+
+if TYPE_CHECKING:
+    from rocwheel.audit.repair_options import RepairOptions
+    from rocwheel.audit.tree import Distribution, InstalledFile, Tree
+
+__all__ = ["run_path_edits"]
+
+
+def run_path_edits(tree: Tree, owner: Distribution, options: RepairOptions) -> dict[str, SetRunpath]:
+    """Return the edits of a wheel's files by the member's name; for the rules see `rocwheel.audit.repair_plan`."""
+    return _RunPaths(tree, owner, options).edits()
+
+
+class _RunPaths:
+    def __init__(self, tree: Tree, owner: Distribution, options: RepairOptions) -> None:
+        self._tree = tree
+        self._owner = owner
+        self._options = options
+        self._settings = options.audit_settings
+        given = {other.name for other in tree.distributions}
+        layout = () if self._settings.closed else sdk_folders()
+        self._sdk = [name for name in dict.fromkeys(f.distribution for f in layout) if name not in given]
+        self._folders = library_folders(tree, self._sdk)
+        self._system = AllowedLibraries((*system_library_patterns(), *self._settings.system_libraries))
+        self._loadable = [file for file in tree.files_of[owner.source] if file.is_loadable]
+        self._tag = options.tag or (RunpathTag.RPATH if self._keeps_rpath() else RunpathTag.RUNPATH)
+
+    def edits(self) -> dict[str, SetRunpath]:
+        return {file.member: edit for file in self._loadable if (edit := self._needed_edit(file)) is not None}
+
+    def _keeps_rpath(self) -> bool:
+        """Tell whether all run paths that the wheel has and that a repair leaves are RPATHs within its release."""
+        edits = [(file, self._edit(file, RunpathTag.RPATH)) for file in self._loadable]
+        values = [(file, file.run_path if edit is None else edit.value) for file, edit in edits]
+        if not any(file.run_path for file, _ in values):
+            return False
+        if any(value and file.elf and file.elf.runpath is not None for file, value in values):
+            return False
+        return not any(folders_beyond(self._release, value, file.folder) for file, value in values)
+
+    @cached_property
+    def _release(self) -> frozenset[str]:
+        return release_folders(self._tree, self._owner)
+
+    def _needed_edit(self, file: InstalledFile) -> SetRunpath | None:
+        is_old = self._options.tag is None and file.elf is not None and file.elf.runpath is None
+        if is_old and not folders_beyond(self._release, file.run_path, file.folder):
+            edit = self._edit(file, RunpathTag.RPATH)
+            return edit and self._edit(file, self._tag)
+        return self._edit(file, self._tag)
+
+    def _edit(self, file: InstalledFile, tag: RunpathTag) -> SetRunpath | None:
+        assert file.elf is not None
+        opened = self._settings.opened_by(file.path)
+        search = tuple(choose_folders([*file.elf.needed, *opened], self._folders, file.folder))
+        lacks = bool(advise_run_path(file.elf, file.path, self._folders, self._system, opened).missing)
+        beyond = self._has_others and (file.elf.imports_dlopen or lacks)
+        hosts = lacks and not self._has_others
+        return run_path_edit(file.elf, file.folder, search, self._places, tag, keep_beyond=beyond, keep_hosts=hosts)
+
+    @cached_property
+    def _has_others(self) -> bool:
+        """Whether the wheel requires packages that are neither at hand nor the SDK's: run paths may lead there."""
+        known = {other.name for other in self._tree.distributions} | {*self._sdk, sdk_selector().distribution}
+        return bool(required_distributions(self._tree, self._owner) - known)
+
+    @cached_property
+    def _places(self) -> LibraryPlaces:
+        folders = {folder for found in self._folders.values() for folder in found}
+        folders |= {file.folder for file in self._tree.files}
+        providers = {name: frozenset(found) for name, found in self._folders.items()}
+        return LibraryPlaces(providers, frozenset(folders))
