@@ -126,7 +126,7 @@ def test_configs_are_named_by_python_versions() -> None:
 def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "rocm.toml"
     path.write_text(
-        'schema = 1\ncompiler = ""\ntargets = []\npython-versions = ["312"]\n'
+        'schema = 1\ncompiler = ""\ntargets = []\npython-versions = ["312", "3.12-ft"]\n'
         'search = ["lib", "/../x", "$ORIGIN/a b", "$ORIGIN/ok", "$SDK"]\n'
         'pjrt-targets = ["plugin"]\noptions = ["-a\\nb"]\ncommits = { jax = "main" }\n'
     )
@@ -135,6 +135,7 @@ def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
     assert [str(problem) for problem in caught.value.problems] == [
         f"{path}: compiler is empty; expected the path of clang or gcc",
         f"{path}: python-versions names '312'; expected such as '3.12' or '3.13-ft'",
+        f"{path}: python-versions names '3.12-ft'; expected such as '3.12' or '3.13-ft'",
         *(
             f"{path}: search names {entry!r}; expected $SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute "
             "folder, without blanks and quotes"

@@ -246,6 +246,13 @@ def test_extension_modules_without_a_known_python_are_refused(outputs: Path, sdk
     )
 
 
+def test_a_python_that_the_description_rules_out_is_refused(outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        run_job("plugin", outputs, tmp_path, sdk_dist, python="3.9")
+    assert str(caught.value).startswith("jax_rocm7_plugin/_hybrid.so: is for Python 3.9; expected one of >=3.11.")
+    assert not list(tmp_path.glob("*.whl"))
+
+
 def changed(kind: JaxWheel, **fields: Any) -> dict[str, Any]:
     return {**jax_wheel_description(kind), **fields}
 

@@ -167,6 +167,13 @@ def test_a_source_that_is_no_end_of_a_path_is_refused(wanted: str) -> None:
     assert str(problem) == (f"demo.toml: takes {wanted!r}; expected the end of a file's path, such as pjrt/plugin.so")
 
 
+def test_a_required_python_that_is_no_specifier_is_refused() -> None:
+    with pytest.raises(ProblemsError) as caught:
+        make(**{"requires-python": "3.11+"})
+    (problem,) = caught.value.problems
+    assert str(problem) == "demo.toml: has requires-python '3.11+'; expected specifiers such as >=3.11"
+
+
 def test_values_that_are_no_table_are_refused() -> None:
     with pytest.raises(SpecError) as caught:
         make(values=3)

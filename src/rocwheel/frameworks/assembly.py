@@ -91,7 +91,8 @@ def draft_wheel(
     floor = platform_floor((member.place, member.elf) for member in members if member.elf)
     if platform_tag:
         _check_platform(platform_tag, floor)
-    tags = python_tag((member.place for member in members if _is_extension(member)), python)
+    modules = [member.place for member in members if _is_extension(member)]
+    tags = python_tag(modules, python, spec.requires_python)
     tag = f"{tags}-{platform_tag or (floor.tag if floor else 'any')}"
     is_purelib = floor is None and tags == ANY_PYTHON
     name = WheelName(spec.name, spec.version, tag)

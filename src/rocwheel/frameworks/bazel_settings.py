@@ -19,7 +19,7 @@ __all__ = ["BazelSettings", "CpuFeatures", "SettingsError", "read_settings"]
 CpuFeatures = Literal["release", "native", "default"]
 """``release``: AVX, as published wheels have. ``native``: this machine's. ``default``: the compiler's."""
 
-_PYTHON = re.compile(r"3\.[0-9]{1,2}(-ft)?")
+_PYTHON = re.compile(r"3\.([0-9]{1,2}|(1[3-9]|[2-9][0-9])-ft)")
 _SDK = "$SDK"
 _FOLDER = r"/[^:$,\s'\"\\]"
 _ENTRY = re.compile(rf"\$SDK|\$(?:ORIGIN|SITE_PACKAGES)(?:{_FOLDER}*)?|{_FOLDER}+")

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
@@ -181,6 +182,8 @@ def _problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
     except InvalidName:
         expected = "letters, digits and single -_. between them"
         yield SpecError(source, f"{spec.name!r} is no valid distribution name", expected=expected)
+    if not _is_specifier(spec.requires_python):
+        yield SpecError(source, f"has requires-python {spec.requires_python!r}", expected="specifiers such as >=3.11")
     yield from _entry_point_problems(spec, source)
     places = [output.place for output in spec.files] + list(spec.texts)
     places += [place for place in (spec.stamp.version, spec.stamp.commits) if place]
@@ -195,6 +198,14 @@ def _problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
         yield SpecError(source, found, expected="license-files")
     if spec.license_files and not spec.license:
         yield SpecError(source, "has license-files without license", expected="an SPDX expression")
+
+
+def _is_specifier(text: str) -> bool:
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        return False
+    return True
 
 
 def _entry_point_problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
