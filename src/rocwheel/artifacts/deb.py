@@ -17,6 +17,7 @@ import msgspec
 
 from rocwheel.artifacts.artifact import PERMISSIONS, FileKind
 from rocwheel.artifacts.paths import path_fault
+from rocwheel.artifacts.tar_stream import open_tar_stream, tar_members
 from rocwheel.binary.zstd import zstd
 from rocwheel.errors import InputError
 from rocwheel.files import open_regular
@@ -31,6 +32,7 @@ __all__ = ["Deb", "DebContent", "DebControl", "DebError", "DebMember", "open_deb
 _MAGIC = b"!<arch>\n"
 _HEADER_SIZE = 60
 _HEADER_END = b"`\n"
+_MAX_CONTROL = 1 << 20
 
 
 def _itself(file: IO[bytes]) -> IO[bytes]:
@@ -41,7 +43,11 @@ _OPENERS = cast(
     "dict[str, Callable[[IO[bytes]], IO[bytes]]]",
     {"": _itself, ".gz": gzip.open, ".xz": lzma.LZMAFile, ".bz2": bz2.BZ2File, ".zst": zstd.ZstdFile},
 )
-_DATA_ERRORS = (tarfile.TarError, lzma.LZMAError, zlib.error, zstd.ZstdError, EOFError, OSError)
+# The standard library lets the last three through for malformed records of pax.
+_DATA_ERRORS = (
+    *(tarfile.TarError, lzma.LZMAError, zlib.error, zstd.ZstdError, EOFError, OSError),
+    *(ValueError, IndexError, OverflowError),
+)
 _KINDS = {
     tarfile.REGTYPE: FileKind.FILE,
     tarfile.AREGTYPE: FileKind.FILE,
@@ -123,7 +129,7 @@ class Deb:
         paths, paths with ``..``, device nodes.
         """
         with self._open_tar(self._data) as tar:
-            for info in tar:
+            for info in tar_members(tar):
                 if path := _checked_path(self.path, info.name):
                     yield self._member(tar, info, path)
 
@@ -131,6 +137,8 @@ class Deb:
         kind = _KINDS.get(info.type)
         if kind is None:
             raise DebError(self.path, f"{info.name} is a device node or pipe", expected="files, links and folders")
+        if info.issparse():
+            raise DebError(self.path, f"{info.name} is a sparse member", expected="files stored in full")
         if info.islnk():
             target = _checked_path(self.path, info.linkname)
             return DebMember(path, kind, info.mode & PERMISSIONS, 0, same_as=target)
@@ -144,6 +152,9 @@ class Deb:
         with self._open_tar(part) as tar:
             for info in tar:
                 if posixpath.normpath(info.name) == "control" and (file := tar.extractfile(info)):
+                    if info.size > _MAX_CONTROL:
+                        expected = f"at most {_MAX_CONTROL}"
+                        raise DebError(self.path, f"its control file has {info.size} bytes", expected=expected)
                     return _parse_control(self.path, file.read().decode("utf-8", "replace"))
         raise DebError(self.path, "holds no control file", expected="control in control.tar")
 
@@ -153,7 +164,7 @@ class Deb:
         window = cast("IO[bytes]", io.BufferedReader(_Window(self._file, part, self._progress), 1 << 20))
         with (
             _data_errors(self.path, part.name),
-            tarfile.open(fileobj=_OPENERS[suffix](window), mode="r|") as tar,
+            open_tar_stream(_OPENERS[suffix](window)) as tar,
         ):
             yield tar
 

@@ -1,0 +1,57 @@
+"""Reads a tar (pax, GNU or ustar) forward, and all of it: the standard library takes a damaged header for the end."""
+
+from __future__ import annotations
+
+import tarfile
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["MAX_EXTENSION", "open_tar_stream", "tar_members"]
+
+MAX_EXTENSION = 1 << 20
+"""Bytes of a long name or of pax records, which are read into memory; Linux takes paths of 4096 bytes."""
+
+_EXTENSIONS = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+_CHUNK = 1 << 16
+
+
+class _Header(tarfile.TarInfo):
+    """A header that is well-formed, or the first of the zero blocks that end a tar."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
+        """Decode a block of 512 bytes. Raises `tarfile.ReadError` where the reader would take the tar for ended."""
+        try:
+            info = super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as e:
+            if len(buf) == tarfile.BLOCKSIZE and not any(buf):
+                raise
+            msg = f"a header is damaged: {e}" if buf else "it has no end"
+            raise tarfile.ReadError(msg) from e
+        if info.type in _EXTENSIONS and info.size > MAX_EXTENSION:
+            msg = f"a name or its like has {info.size} bytes"
+            raise tarfile.ReadError(msg)
+        return info
+
+
+@contextmanager
+def open_tar_stream(stream: IO[bytes]) -> Iterator[tarfile.TarFile]:
+    """Open a tar for one pass. Raises `tarfile.ReadError` when it doesn't begin as one."""
+    with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as tar:
+        yield tar
+
+
+def tar_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Read the members of an open stream in their order.
+
+    Raises `tarfile.ReadError`, and what reading raises, for a damaged header and when anything follows the end.
+    """
+    yield from tar
+    rest = tar.fileobj
+    while rest and (data := rest.read(_CHUNK)):
+        if any(data):
+            msg = "a block of zeros stands amid its members"
+            raise tarfile.ReadError(msg)
