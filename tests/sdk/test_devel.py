@@ -305,6 +305,30 @@ def test_damaged_archive_is_refused(make_set: MakeSet, make_environment: MakeEnv
     assert message.endswith("Reinstall rocm-sdk-devel.\n")
 
 
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        pytest.param(b"\xff" * 512, "a header is damaged: bad checksum", id="no header"),
+        pytest.param(bytes(512), "a block of zeros stands amid its members", id="zeros"),
+    ],
+)
+def test_a_damaged_header_is_not_taken_for_the_end(environment: Installed, damage: bytes, why: str) -> None:
+    replace_archive(environment, *(member(f"_rocm_sdk_devel/{name}") for name in "abc"))
+    archive = environment.site / "rocm_sdk_devel/_devel.tar"
+    data = archive.read_bytes()
+    archive.write_bytes(data[:512] + damage + data[1024:])
+    complete = f"rocm-sdk: error: {archive}: damaged ({why}). Reinstall rocm-sdk-devel.\n"
+    assert fail_to_expand(environment) == complete
+
+
+def test_an_archive_that_is_cut_between_two_members_is_refused(environment: Installed) -> None:
+    replace_archive(environment, *(member(f"_rocm_sdk_devel/{name}") for name in "abc"))
+    archive = environment.site / "rocm_sdk_devel/_devel.tar"
+    archive.write_bytes(archive.read_bytes()[:1024])
+    complete = f"rocm-sdk: error: {archive}: damaged (it has no end). Reinstall rocm-sdk-devel.\n"
+    assert fail_to_expand(environment) == complete
+
+
 def test_read_only_environment_is_explained(environment: Installed) -> None:
     with read_only(environment) as prefix:
         command = [*prefix, str(environment.path / "bin/hipcc"), "--version"]

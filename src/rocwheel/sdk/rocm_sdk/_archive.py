@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
-__all__ = ["open_archive"]
+__all__ = ["archive_members", "open_archive"]
 
 DECOMPRESSORS = {
     ".xz": (("lzma",), "a Python with the module lzma"),
@@ -23,11 +23,40 @@ DECOMPRESSORS = {
 """Suffix -> modules that can open it, the first that there is; what is needed if there is none."""
 
 
+class _Header(tarfile.TarInfo):
+    """A header that is well-formed, or the first of the zero blocks that end a tar.
+
+    `tarfile` takes any other for the end as well, and what comes after would be missing in silence.
+    """
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as e:
+            if len(buf) == tarfile.BLOCKSIZE and not any(buf):
+                raise
+            msg = f"a header is damaged: {e}" if buf else "it has no end"
+            raise tarfile.ReadError(msg) from e
+
+
 @contextmanager
 def open_archive(archive: Path) -> Iterator[tarfile.TarFile]:
     """Open the archive for one pass over its members. Raises `DevelError` when this Python can't decompress it."""
-    with _open_stream(archive) as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
+    with _open_stream(archive) as stream, tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as tar:
         yield tar
+
+
+def archive_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Read the members of an open archive, and every byte to its end.
+
+    Raises `tarfile.ReadError`, or whatever the decompressor raises, when it is damaged or cut off.
+    """
+    yield from tar
+    while tar.fileobj and (rest := tar.fileobj.read(1 << 16)):
+        if any(rest):
+            msg = "a block of zeros stands amid its members"
+            raise tarfile.ReadError(msg)
 
 
 def _open_stream(archive: Path) -> IO[bytes]:

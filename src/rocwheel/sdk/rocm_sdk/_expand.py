@@ -10,7 +10,7 @@ import json
 import shutil
 
 from . import _build_info
-from ._archive import open_archive
+from ._archive import archive_members, open_archive
 from ._place import STATE, DevelError
 from ._record import archive_identity, record_files, record_folders
 from ._tree import Tree
@@ -77,7 +77,7 @@ def _expand(place: DevelPlace, archive: Path, identity: str) -> None:
 def _fill(tree: Tree, archive: Path) -> None:
     try:
         with open_archive(archive) as tar:
-            for member in tar:
+            for member in archive_members(tar):
                 tree.add(tar, member)
         tree.require_targets()
     except (DevelError, OSError):
