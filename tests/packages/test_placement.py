@@ -25,9 +25,11 @@ def place(
     elves: Mapping[Entry, Elf] | None = None,
     selected: tuple[Entry, ...] | None = None,
     elsewhere: Mapping[str, str] | None = None,
+    scripts: tuple[Entry, ...] = (),
 ) -> Placement:
     chosen = {entry.path: entry for entry in (entries if selected is None else selected)}
-    return place_runtime(chosen, PrefixIndex(entries), make_facts(elves or {}), elsewhere or {}, X86_64)
+    facts = make_facts(elves or {}, scripts=scripts)
+    return place_runtime(chosen, PrefixIndex(entries), facts, elsewhere or {}, X86_64)
 
 
 def contents(placement: Placement) -> dict[str, str]:
@@ -102,17 +104,20 @@ def test_a_stub_goes_straight_to_the_end_of_a_chain_of_links() -> None:
 
 def test_a_link_to_a_script_becomes_a_stub_so_that_the_script_finds_its_neighbours() -> None:
     script, link = file_entry("libexec/smi.py", mode=0o755), link_entry("bin/rocm-smi", "../libexec/smi.py")
-    assert place(script, link).stubs["bin/rocm-smi"].target == "../libexec/smi.py"
+    assert place(script, link, scripts=(script,)).stubs["bin/rocm-smi"].target == "../libexec/smi.py"
 
 
-def test_a_link_to_data_becomes_a_copy() -> None:
-    data, link = file_entry("share/a.txt"), link_entry("share/b.txt", "a.txt")
+@pytest.mark.parametrize("mode", [0o644, 0o755], ids=["plain", "marked executable"])
+def test_a_link_to_data_becomes_a_copy(mode: int) -> None:
+    data, link = file_entry("share/a.txt", mode=mode), link_entry("share/b.txt", "a.txt")
     assert contents(place(data, link)) == {"share/a.txt": "share/a.txt", "share/b.txt": "share/a.txt"}
 
 
 def test_a_stub_may_lead_into_a_package_that_is_required() -> None:
     tool, link = file_entry("bin/tool", mode=0o755), link_entry("bin/alias", "tool")
-    placement = place(tool, link, selected=(link,), elsewhere={"bin/tool": "../_rocm_sdk_core/bin/tool"})
+    placement = place(
+        tool, link, selected=(link,), scripts=(tool,), elsewhere={"bin/tool": "../_rocm_sdk_core/bin/tool"}
+    )
     assert placement.stubs["bin/alias"].target == "../../_rocm_sdk_core/bin/tool"
 
 
@@ -132,7 +137,7 @@ def test_a_stub_may_lead_into_a_package_that_is_required() -> None:
 )
 def test_a_link_that_cannot_ship_is_dropped_with_the_reason(link: Entry, reason: str) -> None:
     tool = file_entry("lib/llvm/tool", mode=0o755)
-    placement = place(tool, link, selected=(link,))
+    placement = place(tool, link, selected=(link,), scripts=(tool,))
     assert placement.dropped == (Dropped(link.path, "base_lib_generic", reason),)
     assert not placement.files
     assert not placement.stubs

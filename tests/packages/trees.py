@@ -10,7 +10,7 @@ from rocwheel.files import FileRange
 from rocwheel.packages.facts import Facts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 X86_64 = 62
 AMDGPU = 224
@@ -65,13 +65,15 @@ def make_facts(
     *,
     digests: Mapping[Entry, bytes] | None = None,
     targets: Mapping[Entry, tuple[str, ...]] | None = None,
+    scripts: Iterable[Entry] = (),
 ) -> Facts:
     """Return facts by entry instead of by file."""
 
     def by_source(rows: Mapping[Entry, object]) -> dict[FileRange, object]:
         return {entry.source: row for entry, row in rows.items() if entry.source}
 
-    return Facts(by_source(elves or {}), by_source(digests or {}), by_source(targets or {}))  # type: ignore[arg-type]
+    runnable = frozenset(entry.source for entry in scripts if entry.source)
+    return Facts(by_source(elves or {}), by_source(digests or {}), by_source(targets or {}), runnable)  # type: ignore[arg-type]
 
 
 def make_catalog(*entries: Entry, flags: Mapping[str, bool] | None = None, version: str = "7.2.0") -> Catalog:

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
     from rocwheel.errors import RocwheelError
 
-__all__ = ["PERMISSIONS", "Artifact", "FileKind", "Member", "checked", "place"]
+__all__ = ["ANY_EXECUTE", "PERMISSIONS", "Artifact", "FileKind", "Member", "checked", "place"]
 
 logger = logging.getLogger(__name__)
 
+ANY_EXECUTE = 0o111
+"""The bits of a mode that let anybody run a file."""
 PERMISSIONS = 0o777
 """The mode bits that an artifact keeps; set-user-id, set-group-id and sticky bits are dropped."""
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from itertools import groupby
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.artifacts.artifact import ANY_EXECUTE
 from rocwheel.binary.bundle_sequence import is_bundle
 from rocwheel.binary.device_code import device_targets
-from rocwheel.binary.elf import Elf, is_elf, read_elf
+from rocwheel.binary.elf import Elf, ElfKind, is_elf, read_elf
 from rocwheel.distributions.content import FileContent
 from rocwheel.distributions.digest import digest_content
 from rocwheel.errors import InputError, ProblemsError
@@ -40,10 +42,17 @@ class Facts(msgspec.Struct, frozen=True):
     digests: dict[FileRange, bytes]
     targets: dict[FileRange, tuple[str, ...]]
     """GPU targets of the device code in a file, for those that hold any."""
+    scripts: frozenset[FileRange] = frozenset()
+    """Executable files that are no 64-bit ELF and that the kernel can run all the same, by their first bytes."""
 
     def elf(self, entry: Entry) -> Elf | None:
         """Return the ELF facts of a file entry, none for any other file."""
         return self.elves.get(entry.source) if entry.source else None
+
+    def is_program(self, entry: Entry) -> bool:
+        """Tell whether the kernel can run a file: data that is merely marked executable is none."""
+        elf = self.elf(entry)
+        return elf.kind is ElfKind.EXECUTABLE if elf else entry.source in self.scripts
 
 
 def read_facts(catalog: Catalog, executor: Executor) -> Facts:
@@ -53,34 +62,50 @@ def read_facts(catalog: Catalog, executor: Executor) -> Facts:
     """
     files = [entry for entry in catalog.entries if entry.source]
     problems: list[InputError] = []
-    elves, targets = {}, {}
+    known: dict[FileRange, _FileFacts] = {}
     for entry, facts in zip(files, executor.map(_read_file_facts, files, chunksize=64), strict=True):
         if isinstance(facts, InputError):
             problems.append(facts)
         elif entry.source:
-            elf, found = facts
-            if elf is not None:
-                elves[entry.source] = elf
-            if found:
-                targets[entry.source] = found
+            known[entry.source] = facts
     if problems:
         raise ProblemsError(catalog.root, problems)
-    return Facts(elves, _digests(files, executor), targets)
+    return Facts(
+        elves={source: facts.elf for source, facts in known.items() if facts.elf},
+        digests=_digests(files, executor),
+        targets={source: facts.targets for source, facts in known.items() if facts.targets},
+        scripts=frozenset(source for source, facts in known.items() if facts.is_script),
+    )
 
 
-def _read_file_facts(entry: Entry) -> tuple[Elf | None, tuple[str, ...]] | InputError:
-    if entry.source is None or entry.source.size < _HEADER_SIZE:
-        return None, ()
+class _FileFacts(msgspec.Struct, frozen=True):
+    elf: Elf | None = None
+    targets: tuple[str, ...] = ()
+    is_script: bool = False
+
+
+def _read_file_facts(entry: Entry) -> _FileFacts | InputError:
+    if entry.source is None or not (entry.source.size >= _HEADER_SIZE or entry.mode & ANY_EXECUTE):
+        return _FileFacts()
     name = f"{entry.artifact}: {entry.path}"
     if entry.path.endswith(".kpack"):
-        return None, _told_or_none(lambda: (kpack_target(entry.path, source=name),))
+        return _FileFacts(targets=_told_or_none(lambda: (kpack_target(entry.path, source=name),)))
     try:
         with entry.source.map() as data:
-            if is_elf(data) and bytes(data[4:6]) == _ELF64_LITTLE_ENDIAN:
-                return read_elf(data, name=name), _targets(data, name)
-            return None, _targets(data, name) if is_bundle(data) else ()
+            return _facts_of(entry, data, name)
     except InputError as e:
         return e
+
+
+def _facts_of(entry: Entry, data: memoryview, name: str) -> _FileFacts:
+    if len(data) >= _HEADER_SIZE and is_elf(data) and bytes(data[4:6]) == _ELF64_LITTLE_ENDIAN:
+        return _FileFacts(read_elf(data, name=name), _targets(data, name))
+    is_script = bool(entry.mode & ANY_EXECUTE) and _can_run(entry, data)
+    return _FileFacts(targets=_targets(data, name) if is_bundle(data) else (), is_script=is_script)
+
+
+def _can_run(entry: Entry, data: memoryview) -> bool:
+    return bytes(data[:2]) == b"#!" or (is_elf(data) and ".so" not in PurePosixPath(entry.path).suffixes)
 
 
 def _targets(data: memoryview, name: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.artifacts.artifact import ANY_EXECUTE
 from rocwheel.audit.run_paths import LibraryPlaces, library_places, run_path_edit
 from rocwheel.binary.elf import ElfKind
 from rocwheel.binary.runpath import RunpathTag
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.run_paths import SetRunpath
 
 __all__ = ["MemberMaker", "PlacedPackage", "installed_places", "plain_mode"]
-
-_ANY_EXECUTE = 0o111
 
 
 class PlacedPackage(msgspec.Struct, frozen=True):
@@ -86,4 +85,4 @@ def installed_places(packages: Iterable[PlacedPackage]) -> LibraryPlaces:
 
 def plain_mode(mode: int) -> int:
     """Return 0o755 for anything executable, else 0o644: the build machine's umask must not show."""
-    return 0o755 if mode & _ANY_EXECUTE else 0o644
+    return 0o755 if mode & ANY_EXECUTE else 0o644

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PlacedFile", "PlacedStub", "Placement", "place_runtime"]
 
-_ANY_EXECUTE = 0o111
-
 
 class PlacedFile(msgspec.Struct, frozen=True):
     """A file of an artifact in its place; ``entry`` is the file itself, never a link to it."""
@@ -125,7 +123,7 @@ class _Placer:
         elf = self._facts.elf(target)
         if elf is not None and elf.kind is ElfKind.SHARED_OBJECT and elf.soname:
             self._place_library_link(link, target, elf.soname)
-        elif _is_program(target, elf):
+        elif self._facts.is_program(target):
             self._place_stub(link, target, elf)
         else:
             self._put(link.path, target)
@@ -157,9 +155,3 @@ class _Placer:
 
     def _drop(self, entry: Entry, reason: str) -> None:
         self.dropped.append(Dropped(entry.path, str(entry.artifact), reason))
-
-
-def _is_program(entry: Entry, elf: Elf | None) -> bool:
-    if elf is not None:
-        return elf.kind is ElfKind.EXECUTABLE
-    return bool(entry.mode & _ANY_EXECUTE)
