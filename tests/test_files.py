@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,6 @@ from hypothesis import strategies as st
 
 from rocwheel.errors import InputError, WorkError
 from rocwheel.files import AtomicFile, FileRange, atomic_file, open_regular, release_pages, remove_abandoned
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOBODY = 65534
 PAGE = 4096
@@ -259,8 +257,16 @@ def test_a_folder_under_the_final_name_is_a_failure_that_leaves_nothing(tmp_path
     path = tmp_path / "file.whl"
     path.mkdir()
     text = f"{path}: cannot be written (Is a directory). Check the free space and the permissions of its folder."
-    with pytest.raises(WorkError, match=f"^{re.escape(text)}$"), atomic_file(path) as file:
-        file.write(b"whole")
+    with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
+        AtomicFile(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_takes_the_final_name_meanwhile_is_a_failure_that_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "file.whl"
+    text = f"{path}: cannot be written (Is a directory). Check the free space and the permissions of its folder."
+    with pytest.raises(WorkError, match=f"^{re.escape(text)}$"), atomic_file(path):
+        path.mkdir()
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -330,6 +336,31 @@ print(list(Path().iterdir()))
         "file.whl: cannot be written (No space left on device). "
         "Check the free space and the permissions of its folder.\n[]\n"
     )
+
+
+def test_what_a_process_killed_while_it_synced_left_is_removed(tmp_path: Path) -> None:
+    program = """
+import os, sys
+from pathlib import Path
+from rocwheel.files import AtomicFile
+os.fsync = lambda _: os._exit(0)
+AtomicFile(Path(sys.argv[1])).commit()
+"""
+    run_python(program, tmp_path / "a.whl")
+    (left,) = tmp_path.iterdir()
+    assert remove_abandoned(tmp_path, ".whl") == (left,)
+
+
+def test_what_vanishes_while_it_is_looked_at_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".a.whl.abcdefgh").touch(0o600)
+    look = Path.lstat
+
+    def vanish_and_look(path: Path) -> os.stat_result:
+        path.unlink()
+        return look(path)
+
+    monkeypatch.setattr(Path, "lstat", vanish_and_look)
+    assert remove_abandoned(tmp_path, ".whl") == ()
 
 
 def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:

@@ -134,6 +134,8 @@ class AtomicFile:
             if path.exists() and not (path.is_file() or path.is_dir()):
                 # Taking the name of a device or a pipe would replace it: as root, even /dev/null.
                 raise WorkError(path, "is no regular file, which could be replaced", remedy="Name another output.")
+            if path.is_dir() and not path.is_symlink():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, self._temporary = _create_locked(path)
         self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
@@ -174,8 +176,9 @@ class AtomicFile:
         try:
             with self._reporting(), self.file:
                 self.file.flush()
-                os.fchmod(self.file.fileno(), self._mode)
                 os.fsync(self.file.fileno())
+                # After the long step: by the mode that it had so far, `remove_abandoned` knows it.
+                os.fchmod(self.file.fileno(), self._mode)
                 Path(self._temporary).replace(self.path)
         finally:
             self.discard()
@@ -213,12 +216,19 @@ def remove_abandoned(folder: Path, suffix: str) -> tuple[Path, ...]:
     """
     removed = []
     for path in sorted(folder.glob(f".*{suffix}.*")):
-        if _TEMPORARY.search(path.name.rpartition(suffix)[2]) and path.lstat().st_mode == _TEMPORARY_MODE:
-            with suppress(OSError), path.open("r+b") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink()
+        with suppress(OSError):  # gone meanwhile, locked, or not ours
+            if _TEMPORARY.search(path.name.rpartition(suffix)[2]) and _remove_unlocked(path):
                 removed.append(path)
     return tuple(removed)
+
+
+def _remove_unlocked(path: Path) -> bool:
+    if path.lstat().st_mode != _TEMPORARY_MODE:
+        return False
+    with path.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
+    return True
 
 
 @contextmanager
