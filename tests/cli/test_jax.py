@@ -1,40 +1,22 @@
-"""``rocwheel jax``, ``rocwheel wheel`` and ``rocwheel torch`` as a user runs them."""
+"""``rocwheel jax`` as a user runs it."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.cli.commands import run, run_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SETTINGS = 'schema = 1\ncompiler = "/usr/bin/gcc"\ntargets = ["gfx90a"]\npython-versions = ["3.12"]\n'
-SPEC = """
-schema = 1
-name = "demo"
-version = "1.0"
-[[files]]
-from = "demo/__init__.py"
-to = "demo/"
-"""
-
-
-def run(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rocwheel", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "rocm.toml").write_text(SETTINGS)
-    (tmp_path / "demo.toml").write_text(SPEC)
-    (tmp_path / "demo").mkdir()
-    (tmp_path / "demo/__init__.py").touch()
     return tmp_path
 
 
@@ -142,31 +124,6 @@ def test_translate_takes_a_command_line_behind_two_dashes(tmp_path: Path) -> Non
     assert "#   --linkopt=-Wl,-rpath,$ORIGIN: went through a second shell" in made.stdout
 
 
-def test_a_wheel_whose_path_is_known_is_assembled_in_silence(project: Path) -> None:
-    output = "out/demo-1.0-py3-none-any.whl"
-    made = run("wheel", "--quiet", "--spec", "demo.toml", "--src", ".", "--output", output, cwd=project)
-    assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
-    assert (project / output).is_file()
-
-
-def test_a_wheel_is_assembled_and_named(project: Path) -> None:
-    made = run("wheel", "--spec", "demo.toml", "--src", ".", "--dest-dir", "out", cwd=project)
-    assert (made.returncode, made.stdout) == (0, "out/demo-1.0-py3-none-any.whl\n")
-    with zipfile.ZipFile(project / "out/demo-1.0-py3-none-any.whl") as archive:
-        assert "Root-Is-Purelib: true\n" in archive.read("demo-1.0.dist-info/WHEEL").decode()
-
-
-def test_a_missing_input_is_bad_usage(project: Path) -> None:
-    failed = run("wheel", "--spec", "demo.toml", cwd=project)
-    assert (failed.returncode, failed.stderr) == (
-        2,
-        (
-            "error: demo/__init__.py: is not among the inputs (none are given). Build the target that makes it, or "
-            "name its folder with --src.\n"
-        ),
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "schema", "keys"),
     [
@@ -178,39 +135,15 @@ def test_a_missing_input_is_bad_usage(project: Path) -> None:
             "rocwheel.jax.translate/1",
             {"settings", "commands", "kept", "assumed", "dropped", "wrong"},
         ),
-        (
-            ["wheel", "--spec", "demo.toml", "--src", "."],
-            "rocwheel.wheel/1",
-            {"path", "size", "floor_reason", "repaired"},
-        ),
-        (["torch", "init", "--sdk-version", "7.0"], "rocwheel.torch.init/1", {"text"}),
-        (["torch", "requirements", "--sdk-version", "7.0"], "rocwheel.torch.requirements/1", {"text"}),
-        (["torch", "runpath"], "rocwheel.torch.runpath/1", {"text"}),
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "",
 )
 def test_every_command_speaks_json(project: Path, arguments: list[str], schema: str, keys: set[str]) -> None:
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    value = json.loads(run(*arguments[:end], "--json", *arguments[end:], cwd=project).stdout)
+    value = run_json(*arguments, cwd=project)
     assert value.pop("schema") == schema
     assert set(value) == keys
 
 
-COMMANDS = (
-    *("jax bazelrc", "jax starlark", "jax commands", "jax wheel", "jax translate", "wheel"),
-    *("torch init", "torch requirements", "torch runpath"),
-)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", ["bazelrc", "starlark", "commands", "translate"])
 def test_the_help_has_an_example(command: str, tmp_path: Path) -> None:
-    assert "Example: " in run(*command.split(), "--help", cwd=tmp_path).stdout
-
-
-@pytest.mark.parametrize("rocm", ["", "7.2.0", "x"])
-def test_the_rocm_of_a_wheel_is_a_major_version(rocm: str, project: Path) -> None:
-    failed = run("jax", "wheel", "pjrt", "--version", "1.0", "--rocm", rocm, cwd=project)
-    assert (failed.returncode, failed.stderr) == (
-        2,
-        f"error: --rocm: is {rocm!r}; expected a major version, such as 7\n",
-    )
+    assert "Example: " in run("jax", command, "--help", cwd=tmp_path).stdout

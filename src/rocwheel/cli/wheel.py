@@ -11,16 +11,20 @@ import typer
 from rocwheel.cli._app import app
 from rocwheel.cli.jax import jax_app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, setup_logging
-from rocwheel.errors import InputError
+from rocwheel.frameworks.inputs import read_source_list
 from rocwheel.frameworks.jax_wheels import jax_wheel_description, rocm_major
+from rocwheel.frameworks.placeholders import parse_values
 from rocwheel.frameworks.stamps import parse_commits
 from rocwheel.frameworks.wheel_job import WheelBuild, WheelJob
-from rocwheel.frameworks.wheel_spec import parse_values, read_spec_data
+from rocwheel.frameworks.wheel_spec import read_spec, settable_values
 
 __all__ = ["jax_wheel", "wheel"]
 
 SourceOption = Annotated[
     list[Path] | None, typer.Option("--src", metavar="PATH", help="A build output, or a folder that outputs are below.")
+]
+SourceListOption = Annotated[
+    Path | None, typer.Option("--src-list", metavar="FILE", help="A file with one more --src on each line.")
 ]
 ManifestOption = Annotated[
     Path | None, typer.Option("--runfiles-manifest", metavar="FILE", help="Bazel's MANIFEST of a target's runfiles.")
@@ -57,12 +61,30 @@ class WheelKind(str, Enum):
     PJRT = "pjrt"
 
 
-def read_description(path: Path) -> bytes:
-    """Read the file that describes a wheel."""
-    try:
-        return path.read_bytes()
-    except OSError as e:
-        raise InputError(path, f"cannot be read ({e.strerror})", remedy="Check --spec.") from e
+def _build(
+    src: list[Path] | None,
+    src_list: Path | None,
+    runfiles_manifest: Path | None,
+    commit: list[str] | None,
+    python: str,
+    platform_tag: str,
+    companions: list[Path] | None,
+    system_run_paths: list[str] | None,
+    repair: bool,
+    verify: bool,
+) -> WheelBuild:
+    """Make a build of the options that both commands have."""
+    return WheelBuild(
+        sources=(*(src or ()), *(read_source_list(src_list) if src_list else ())),
+        runfiles_manifest=runfiles_manifest,
+        commits=parse_commits(commit or ()),
+        python=python,
+        platform_tag=platform_tag,
+        companions=tuple(companions or ()),
+        system_run_paths=tuple(system_run_paths or ()),
+        repair=repair,
+        verify=verify,
+    )
 
 
 def run_wheel_job(job: WheelJob, *, json: bool, quiet: bool) -> None:
@@ -80,6 +102,7 @@ def run_wheel_job(job: WheelJob, *, json: bool, quiet: bool) -> None:
 def wheel(
     spec: Annotated[Path, typer.Option("--spec", metavar="FILE", help="The wheel's description, TOML.")],
     src: SourceOption = None,
+    src_list: SourceListOption = None,
     runfiles_manifest: ManifestOption = None,
     version: VersionOption = "",
     values: Annotated[
@@ -104,19 +127,12 @@ def wheel(
     Example: rocwheel wheel --spec plugin.toml --src bazel-bin --with packages/dist --dest-dir dist
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    build = WheelBuild(
-        sources=tuple(src or ()),
-        runfiles_manifest=runfiles_manifest,
-        commits=parse_commits(commit or ()),
-        python=python,
-        platform_tag=platform_tag,
-        companions=tuple(companions or ()),
-        system_run_paths=tuple(system_run_paths or ()),
-        repair=repair,
-        verify=verify,
+    build = _build(
+        src, src_list, runfiles_manifest, commit, python, platform_tag, companions, system_run_paths, repair, verify
     )
-    description = read_spec_data(read_description(spec), source=spec)
-    given = parse_values(values or (), {"version": version} if version else {})
+    description = read_spec(spec)
+    options = {"version": version} if version else {}
+    given = parse_values(values or (), settable_values(description), options)
     run_wheel_job(WheelJob(str(spec), description, given, build, dest_dir, output), json=json, quiet=quiet)
 
 
@@ -125,6 +141,7 @@ def jax_wheel(
     kind: Annotated[WheelKind, typer.Argument(help="plugin: the extension modules. pjrt: the PJRT plugin.")],
     version: Annotated[str, typer.Option("--version", help="The wheel's version, that of JAX.")],
     src: SourceOption = None,
+    src_list: SourceListOption = None,
     runfiles_manifest: ManifestOption = None,
     rocm: Annotated[str, typer.Option("--rocm", metavar="MAJOR", help="The major version in the names.")] = "7",
     spec: Annotated[
@@ -151,18 +168,11 @@ def jax_wheel(
     Example: rocwheel jax wheel pjrt --version 0.12.0 --src bazel-bin/pjrt --src LICENSE --with packages/dist
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    build = WheelBuild(
-        sources=tuple(src or ()),
-        runfiles_manifest=runfiles_manifest,
-        commits=parse_commits(commit or ()),
-        python=python,
-        platform_tag=platform_tag,
-        companions=tuple(companions or ()),
-        system_run_paths=tuple(system_run_paths or ()),
-        repair=repair,
-        verify=verify,
+    build = _build(
+        src, src_list, runfiles_manifest, commit, python, platform_tag, companions, system_run_paths, repair, verify
     )
-    description = read_spec_data(read_description(spec), source=spec) if spec else jax_wheel_description(kind.value)
-    given = parse_values(values or (), {"rocm": rocm_major(rocm), "version": version})
+    description = read_spec(spec) if spec else jax_wheel_description(kind.value)
+    options = {"rocm": rocm_major(rocm), "version": version}
+    given = parse_values(values or (), settable_values(description), options)
     job = WheelJob(str(spec or f"jax {kind.value}"), description, given, build, dest_dir, output)
     run_wheel_job(job, json=json, quiet=quiet)

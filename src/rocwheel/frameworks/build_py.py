@@ -16,7 +16,7 @@ from rocwheel.tables import read_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Fate", "OldCommand", "option_fates", "parse_build_py", "variable_fates"]
+__all__ = ["Fate", "OldCommand", "option_fates", "parse_build_py", "variable_fates", "wheel_cpus"]
 
 _FILE = "build_py_options.toml"
 _COMMAND = "command line"
@@ -66,6 +66,7 @@ class OldCommand(msgspec.Struct, frozen=True):
 
 
 class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    wheel_cpus: frozenset[str]
     options: dict[str, Fate]
     variables: dict[str, Fate]
 
@@ -73,6 +74,11 @@ class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @functools.cache
 def _data() -> _Data:
     return read_table(__package__, _FILE, _Data)
+
+
+def wheel_cpus() -> frozenset[str]:
+    """Return the values of ``--target_cpu`` that the old tool had a wheel tag for."""
+    return _data().wheel_cpus
 
 
 def option_fates() -> dict[str, Fate]:

@@ -10,7 +10,7 @@ from rocwheel.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["InputFiles", "read_runfiles_manifest"]
+__all__ = ["InputFiles", "read_runfiles_manifest", "read_source_list"]
 
 _PATTERN_CHARACTERS = set("*?[")
 _KEY_ESCAPES = {"\\s": " ", "\\n": "\n", "\\b": "\\"}
@@ -70,6 +70,14 @@ class InputFiles:
                 )
             ends[end] = path
         return ends
+
+
+def read_source_list(path: Path) -> tuple[Path, ...]:
+    """Read a file with the path of an input on each line; raise `InputError` for one that can't be read."""
+    try:
+        return tuple(Path(line) for line in path.read_text().split("\n") if line)
+    except (OSError, UnicodeDecodeError) as e:
+        raise InputError(path, f"cannot be read as a list of inputs ({e})", remedy="Check --src-list.") from e
 
 
 def read_runfiles_manifest(path: Path) -> dict[str, Path]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.frameworks.build_py import option_fates, variable_fates
+from rocwheel.frameworks.build_py import option_fates, variable_fates, wheel_cpus
 from rocwheel.frameworks.build_py_values import (
     WHEEL_KINDS,
     compiler,
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Note", "assumed", "dropped", "kept", "wrong"]
 
-_WHEEL_CPUS = {"aarch64", "darwin_arm64", "darwin_x86_64", "ppc"}
 _EATEN = re.compile(r"(?:^|[=:,])/\.\.(?:/|$)")
 
 
@@ -105,7 +104,7 @@ def _wrong_text(option: str) -> Iterator[Note]:
 
 def _wrong_cpu(old: OldCommand) -> Iterator[Note]:
     cpu = old.text("target_cpu")
-    if cpu and cpu not in _WHEEL_CPUS:
+    if cpu and cpu not in wheel_cpus():
         yield Note(f"--target_cpu={cpu}", "ended with a KeyError: the table of wheel tags lacked it")
     elif cpu_features(old) != old.text("target_cpu_features", "release"):
         text = f"added -mavx by the machine that built, not by --target_cpu: {cpu} has no AVX"

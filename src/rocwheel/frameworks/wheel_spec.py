@@ -12,9 +12,10 @@ from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.errors import InputError, ProblemsError
+from rocwheel.frameworks.placeholders import fill_placeholders, placeholder_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 __all__ = [
@@ -24,17 +25,15 @@ __all__ = [
     "WheelSpec",
     "make_spec",
     "pair_specifier",
-    "parse_values",
-    "read_spec_data",
+    "read_spec",
+    "settable_values",
 ]
 
-_OPTION = "--set"
 _GROUP = re.compile(r"\w+(\.\w+)*")
 _NAME = re.compile(r"[^=\s\[#;]([^=\r\n]*[^=\s])?")
 _SCRIPT_NAME = re.compile(r"[\w.-]+")
 _OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(?P<attribute> *: *[^\W\d]\w*(\.[^\W\d]\w*)*)?( *\[[\w\s,.-]*\])?")
 _SCRIPTS = ("console_scripts", "gui_scripts")
-_PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 
 
 class SpecError(InputError):
@@ -91,19 +90,26 @@ class WheelSpec(_Fields, frozen=True):
     """Absolute run path entries that are meant, such as ``/opt/rocm/lib``."""
 
 
-def read_spec_data(data: bytes, *, source: Path | str) -> dict[str, Any]:
-    """Decode a description's TOML, without its placeholders replaced; raise `SpecError` for any other text."""
+def read_spec(path: Path) -> dict[str, Any]:
+    """Read a description's TOML, without its placeholders replaced; raise `SpecError` for a file that holds none."""
     try:
-        return msgspec.toml.decode(data, type=dict[str, Any])
+        return msgspec.toml.decode(path.read_bytes(), type=dict[str, Any])
+    except OSError as e:
+        raise SpecError(path, f"cannot be read ({e.strerror})", remedy="Check --spec.") from e
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
-        raise SpecError(source, f"is no TOML: {e}", remedy="See the fields in the documentation.") from e
+        raise SpecError(path, f"is no TOML: {e}", remedy="See the fields in the documentation.") from e
+
+
+def settable_values(data: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names that values can be given to: the description's placeholders but ``{pair}``, and the version."""
+    return placeholder_names(data) - {"pair"} | {"version"}
 
 
 def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Path | str) -> WheelSpec:
     """Make the description that decoded TOML stands for, each ``{name}`` in it replaced by its value.
 
     Values come from ``[values]`` of the description and, before these, from ``values``. ``{version}`` is the version
-    in its normal form, and ``{pair}`` what `pair_specifier` makes of it. Raises `SpecError` and `ProblemsError`.
+    in its normal form, and ``{pair}`` what `pair_specifier` makes of it. Raises `InputError` and `ProblemsError`.
     """
     fields = dict(data)
     defaults = fields.pop("values", {})
@@ -112,7 +118,7 @@ def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Pat
     known = {**defaults, **values}
     version = _version(known.get("version", fields.get("version", "")), source)
     known |= {"version": version, "pair": pair_specifier(version)}
-    filled = {**_replaced(fields, known, source), "version": version}
+    filled = {**fill_placeholders(fields, known, source), "version": version}
     try:
         spec = msgspec.convert(filled, WheelSpec)
     except msgspec.ValidationError as e:
@@ -120,21 +126,6 @@ def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Pat
     if problems := list(_problems(spec, source)):
         raise ProblemsError(str(source), problems)
     return spec
-
-
-def parse_values(words: Iterable[str], options: Mapping[str, str] = {}) -> dict[str, str]:
-    """Parse the ``NAME=VALUE`` words that give placeholders their values, and add those that ``options`` give.
-
-    Raises `InputError` for any other word, and for a name with two values.
-    """
-    values = dict(options)
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not (name and equals):
-            raise InputError(_OPTION, f"is {word!r}", expected="NAME=VALUE")
-        if values.setdefault(name, value) != value:
-            raise InputError(_OPTION, f"gives {name} the value {value!r}, which has {values[name]!r}", expected="one")
-    return values
 
 
 def pair_specifier(version: str) -> str:
@@ -156,24 +147,6 @@ def _version(text: object, source: Path | str) -> str:
     except InvalidVersion as e:
         expected = "a version such as '0.12.0' (PEP 440)"
         raise SpecError(source, f"has the version {text!r}", expected=expected, remedy="Give --version.") from e
-
-
-def _replaced(value: Any, known: Mapping[str, str], source: Path | str) -> Any:
-    if isinstance(value, str):
-        return _PLACEHOLDER.sub(lambda match: _value(match[1], known, source), value)
-    if isinstance(value, list):
-        return [_replaced(item, known, source) for item in value]
-    if isinstance(value, dict):
-        return {_replaced(key, known, source): _replaced(item, known, source) for key, item in value.items()}
-    return value
-
-
-def _value(name: str, known: Mapping[str, str], source: Path | str) -> str:
-    if name not in known:
-        names = ", ".join(sorted(known))
-        remedy = f"Give it with --set {name}=VALUE."
-        raise SpecError(source, f"names {{{name}}}, which has no value", expected=f"one of {names}", remedy=remedy)
-    return str(known[name])
 
 
 def _problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
