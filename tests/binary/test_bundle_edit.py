@@ -233,9 +233,7 @@ def test_workers_are_given_a_few_bundles_ahead_of_the_one_that_is_taken(fixture:
     assert given == [2, 3, 4, 5, 6, 7, 8, 9, 9]
 
 
-@pytest.mark.parametrize(
-    ("bundles_held", "expected"), [(1, [1, 2, 3, 4]), (2, [2, 3, 4, 4]), (9, [3, 4, 4, 4])]
-)
+@pytest.mark.parametrize(("bundles_held", "expected"), [(1, [1, 2, 3, 4]), (2, [2, 3, 4, 4]), (9, [3, 4, 4, 4])])
 def test_workers_together_decompress_no_more_than_the_limit(
     fixture: Fixture, bundles_held: int, expected: list[int]
 ) -> None:

@@ -9,8 +9,9 @@ import pytest
 from rocwheel.binary.bundle_storage import Storage
 from rocwheel.binary.compressed_bundle import decompress_bundle
 from rocwheel.binary.device_code import read_device_code
-from rocwheel.binary.device_facts import read_device_facts, summarize_targets
+from rocwheel.binary.device_facts import read_device_facts
 from rocwheel.binary.device_rewrite import rewrite_device_code
+from rocwheel.binary.target_facts import summarize_targets
 from rocwheel.files import FileRange
 from tests.binary.comgr import load_comgr
 

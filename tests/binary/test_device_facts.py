@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import struct
 import tracemalloc
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 
+from rocwheel.binary.bundle_edit import bundle_parts
+from rocwheel.binary.bundle_sequence import iter_bundles
 from rocwheel.binary.bundle_storage import Storage
 from rocwheel.binary.compressed_bundle import Method, compress_bundle
-from rocwheel.binary.device_facts import DeviceFacts, read_device_facts, summarize_targets
+from rocwheel.binary.device_facts import DeviceFacts, list_device_code, read_device_facts
 from rocwheel.binary.device_patch import device_patch
 from rocwheel.binary.fat_binary import read_fat_binary
 from rocwheel.binary.offload_bundle import BundlePart, write_offload_bundle
+from rocwheel.binary.target_facts import summarize_targets
 from rocwheel.binary.target_id import TargetId
 from rocwheel.errors import InputError
 from rocwheel.targets.pruning import Prune
@@ -102,6 +107,60 @@ def test_wrong_hash_of_a_bundle_is_told_beside_its_kernels() -> None:
     assert [entry.kernels for entry in facts.bundles[0].entries] == [1] * 6
     [problem] = facts.problems
     assert problem.startswith("x: bundle 0 at offset 0x0: its hash is 0000000000000000, ")
+
+
+def bundle_with_headers_reversed(parts: dict[str, bytes]) -> bytes:
+    """Return a bundle whose entries stand in the header in another order than their payloads."""
+    places = {name: 4096 + (len(code) + 4096) * number for number, (name, code) in enumerate(parts.items())}
+    data = bytearray(b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(parts)))
+    for name, code in reversed(parts.items()):
+        spelling = f"hipv4-amdgcn-amd-amdhsa--{name}".encode()
+        data += struct.pack("<QQQ", places[name], len(code), len(spelling)) + spelling
+    for name, code in parts.items():
+        data = data.ljust(places[name], b"\0") + code
+    return bytes(data)
+
+
+def test_payloads_in_another_order_than_their_entries_are_told_apart() -> None:
+    source = memoryview((FIXTURES / "v22/saxpy.hipfb").read_bytes())
+    parts = bundle_parts(source, next(iter_bundles(source, name="")))
+    payloads = {part.spelling.rpartition("--")[2]: b"".join(part.payload) for part in parts}
+    codes = {name: payloads[name].ljust(900_000, b"\0") for name in ("gfx1030", "gfx906", "gfx942")}
+    raw = memoryview(bundle_with_headers_reversed(codes))
+    data = memoryview(compress_bundle([raw], version=3, level=1))
+    facts = read_device_facts(data, name="x", deep=True)
+    assert facts is not None
+    assert facts.problems == ()
+    assert [(e.target, e.kernels) for e in facts.bundles[0].entries] == [("gfx942", 1), ("gfx906", 1), ("gfx1030", 1)]
+
+
+@pytest.mark.parametrize(("name", "is_told"), [("v22/saxpy.hipfb", True), ("v16/vadd.cov3.hipfb", False)])
+def test_entry_whose_code_names_other_features_is_told_where_flags_tell_them(name: str, *, is_told: bool) -> None:
+    source = memoryview((FIXTURES / name).read_bytes())
+    parts = bundle_parts(source, next(iter_bundles(source, name="")))
+    renamed = [BundlePart(re.sub("gfx906$", "gfx906:xnack-", part.spelling), part.payload) for part in parts]
+    facts = read_device_facts(memoryview(b"".join(write_offload_bundle(renamed))), name="x")
+    assert facts is not None
+    problem = "x: bundle 0 at offset 0x0: the entry 'hipv4-amdgcn-amd-amdhsa--gfx906:xnack-' holds code for gfx906"
+    assert facts.problems == ((problem,) if is_told else ())
+
+
+@pytest.mark.parametrize("is_bundled", [True, False], ids=["bundle", "code object"])
+def test_damage_within_a_code_object_does_not_keep_it_from_being_listed(tmp_path: Path, *, is_bundled: bool) -> None:
+    data = memoryview((FIXTURES / "v22/saxpy.hipfb").read_bytes())
+    entry = next(iter_bundles(data, name="")).plain.device_entries[0]
+    code = bytearray(data[entry.offset : entry.stop])
+    code[0x238 + 20] = 0xC1
+    path = tmp_path / "x.co"
+    path.write_bytes(b"".join([data[: entry.offset], code, data[entry.stop :]]) if is_bundled else code)
+    facts = list_device_code(path)
+    entries = facts.bundles[0].entries if is_bundled else facts.entries
+    assert [e.kernels for e in entries] == [None, *([1] * (len(entries) - 1))]
+    where = f"{path}: bundle 0 at offset 0x0: " if is_bundled else f"{path}: offset 0x0: "
+    [problem] = facts.problems
+    assert problem.startswith(f"{where}a metadata note that is not MessagePack of a code object (")
+    with pytest.raises(InputError, match=re.escape(problem)):
+        read_device_facts(memoryview(path.read_bytes()), name=str(path))
 
 
 def outcome(data: bytes) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from rocwheel.binary.bundle_sequence import iter_entry
@@ -16,6 +17,7 @@ from rocwheel.binary.kernel_metadata import (
     KernelArgument,
     Metadata,
     count_kernels,
+    decode_note,
     read_metadata,
 )
 
@@ -80,6 +82,13 @@ def test_damaged_note_is_refused(fixture: Fixture, offset: int, new: bytes, mess
     data[offset : offset + len(new)] = new
     with pytest.raises((DeviceCodeError, ElfError), match=re.escape(f"x.co: offset 0x0: {message}")):
         metadata_of(memoryview(data))
+
+
+@pytest.mark.parametrize("shape", [Metadata, dict[str, msgspec.Raw]], ids=["all", "top level"])
+def test_note_that_is_nested_without_end_is_refused(shape: type) -> None:
+    note = memoryview(b"\x81\xa1x" + b"\x91" * 100_000 + b"\xc0")
+    with pytest.raises(DeviceCodeError, match=r"^x.co: offset 0x0: a metadata note that is not MessagePack of"):
+        decode_note(msgspec.msgpack.Decoder(shape), note, PLACE)
 
 
 def test_kernels_of_version_2_are_counted_by_their_symbols(fixture: Fixture, run_tool: Run, tmp_path: Path) -> None:

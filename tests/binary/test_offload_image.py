@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.ar_archive import is_ar_archive, iter_ar_members
+from rocwheel.binary.bundle_places import list_places
 from rocwheel.binary.device_error import DeviceCodeError
 from rocwheel.binary.device_facts import read_device_facts
 from rocwheel.binary.elf import read_sections
 from rocwheel.binary.offload_image import read_offload_images
+from rocwheel.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,6 +86,49 @@ def test_image_for_another_makers_processor_is_told_as_it_is_spelled(fixture: Fi
     facts = read_device_facts(memoryview(data), name="x.o")
     assert facts is not None
     assert "sm_80" in [entry.target for entry in facts.entries]
+
+
+def renamed_section(data: memoryview, old: bytes, new: bytes) -> bytearray:
+    changed = bytearray(data)
+    start = changed.index(b"__CLANG_OFFLOAD_BUNDLE__" + old + b"\0") + 24
+    changed[start : start + len(old)] = new.ljust(len(old), b"\0")
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "triple", "arch"),
+    [
+        (b"sycl-spir64-unknown-unknown", "sycl", "spir64-unknown-unknown", "spir64"),
+        (b"sycl-spir64_gen-unknown--", "sycl", "spir64_gen-unknown--", "spir64_gen"),
+        (b"openmp-nvptx64-nvidia-cuda", "openmp", "nvptx64-nvidia-cuda", "nvptx64"),
+        (b"hip-nvptx64-nv-cuda--sm_80", "hip", "nvptx64-nv-cuda-", "sm_80"),
+    ],
+)
+def test_sections_of_other_languages_and_makers_are_no_damage(
+    fixture: Fixture, name: bytes, kind: str, triple: str, arch: str
+) -> None:
+    data = renamed_section(fixture("v19/saxpy.rdc.o"), b"hip-amdgcn-amd-amdhsa--gfx1030", name)
+    images = read_offload_images(memoryview(data), name="x.o")
+    assert [(i.kind, i.triple, i.arch) for i in images if i.target is None] == [(kind, triple, arch)]
+    assert [str(i.target) for i in images if i.target] == ["gfx906", "gfx90a:xnack+"]
+
+
+@pytest.mark.parametrize("name", [b"hip-amdgcn-amd", b"banana", b"hip"])
+def test_section_whose_name_is_no_entry_id_is_refused(fixture: Fixture, name: bytes) -> None:
+    data = renamed_section(fixture("v19/saxpy.rdc.o"), b"hip-amdgcn-amd-amdhsa--gfx1030", name)
+    with pytest.raises(InputError, match=f"{name.decode()}' is no bundle entry id"):
+        read_offload_images(memoryview(data), name="x.o")
+
+
+def test_code_for_other_gpus_alone_is_none_to_edit(fixture: Fixture) -> None:
+    data = fixture("v19/saxpy.rdc.o")
+    for old in (
+        b"hip-amdgcn-amd-amdhsa--gfx1030",
+        b"hip-amdgcn-amd-amdhsa--gfx906",
+        b"hip-amdgcn-amd-amdhsa--gfx90a:xnack+",
+    ):
+        data = memoryview(renamed_section(data, old, b"sycl-spir64"))
+    assert list_places(data, name="x.so") == ()
 
 
 def test_damaged_static_library_is_refused() -> None:

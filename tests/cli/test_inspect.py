@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tracemalloc
 import zipfile
@@ -121,6 +122,39 @@ def refuse_to_open(monkeypatch: pytest.MonkeyPatch, file: Path, folder: Path) ->
 
     monkeypatch.setattr(Path, "open", open_or_refuse)
     monkeypatch.setattr(os, "scandir", scan_or_refuse)
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv (util-linux) is not installed")
+def test_files_of_a_folder_that_may_be_listed_but_not_entered_are_named(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir()
+    shutil.copy(LIBRARY, tmp_path / "closed/a.so")
+    shutil.copy(LIBRARY, tmp_path / "b.so")
+    (tmp_path / "closed").chmod(0o400)
+    # Without these two capabilities permissions count for root as well.
+    command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    command += [sys.executable, "-m", "rocwheel", "inspect", str(tmp_path), str(tmp_path / "closed/a.so")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    (tmp_path / "closed").chmod(0o755)
+    assert (done.returncode, f"{tmp_path}/b.so: 46.6 kB" in done.stdout) == (2, True)
+    problem = f"  {tmp_path}/closed/a.so: cannot be read (Permission denied). Check that it exists and may be read."
+    assert done.stderr.splitlines() == ["error: Files that can't be read: 2 problems", problem, problem]
+
+
+def test_name_that_is_too_long_is_an_error(run: Run) -> None:
+    name = "x" * 300
+    message = f"error: {name}: cannot be read (File name too long). Check that it exists and may be read.\n"
+    assert run(name) == (2, "", message)
+
+
+def test_library_with_a_zip_archive_behind_it_is_a_library(run: Run, tmp_path: Path) -> None:
+    wheel, library = tmp_path / "x.zip", tmp_path / "libx.so"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("readme", "text")
+    library.write_bytes(LIBRARY.read_bytes() + wheel.read_bytes())
+    assert zipfile.is_zipfile(library)
+    status, out, err = run(library)
+    assert (status, err) == (0, "")
+    assert "  fat binary, 2 bundles, 33.8 kB" in out.splitlines()
 
 
 def test_path_without_binaries_does_not_keep_others_from_being_told(run: Run, tmp_path: Path) -> None:

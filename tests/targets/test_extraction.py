@@ -13,8 +13,8 @@ from hypothesis import given
 
 from rocwheel.binary.bundle_edit import bundle_parts
 from rocwheel.binary.bundle_sequence import iter_bundles
-from rocwheel.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.targets.extraction import extract_code
+from rocwheel.errors import InputError, ProblemsError, RocwheelError, WorkError
+from rocwheel.targets.extraction import MatchRule, extract_code
 from rocwheel.targets.target_set import parse_target_set
 from tests.binary.damage import damaged
 
@@ -87,6 +87,49 @@ def test_several_entries_for_one_target_are_all_kept(tmp_path: Path) -> None:
     assert [(tmp_path / name).read_bytes() for name in names] == [bytes(part.payload[0]) for part in parts]
 
 
+def test_entry_that_serves_two_targets_is_written_once(tmp_path: Path) -> None:
+    source, targets = FIXTURES / "v22/libtwo.plain.so", parse_target_set("gfx1030;gfx1031").ids
+    extracted = extract_code(source, tmp_path, targets, rule=MatchRule.EXTENDED)
+    names = ["libtwo.plain.so.0.gfx1030.co", "libtwo.plain.so.1.gfx1030.co"]
+    assert [Path(code.path).name for code in extracted] == names
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+def test_no_file_is_left_when_a_later_bundle_is_damaged(tmp_path: Path) -> None:
+    source, output = tmp_path / "x.fatbin", tmp_path / "code"
+    second = (FIXTURES / "edge/zlib.v3.badhash.ccob").read_bytes()
+    source.write_bytes((FIXTURES / "v22/saxpy.hipfb").read_bytes().ljust(40960, b"\0") + second)
+    with pytest.raises(InputError, match="bundle 1 at offset 0xa000: its hash is"):
+        extract_all(source, output)
+    assert list(output.iterdir()) == []
+
+
+def test_no_file_is_left_when_one_would_take_the_place_of_a_folder(tmp_path: Path) -> None:
+    taken = tmp_path / "libtwo.plain.so.1.gfx906.co"
+    taken.mkdir()
+    message = f"{taken}: is no regular file, which could be replaced. Name another folder."
+    with pytest.raises(WorkError, match=f"^{re.escape(message)}$"):
+        extract(FIXTURES / "v22/libtwo.plain.so", tmp_path, "gfx906")
+    assert list(tmp_path.iterdir()) == [taken]
+
+
+def test_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    message = f"{tmp_path}/file/code: cannot be written (Not a directory). Check the free space and the permissions"
+    with pytest.raises(WorkError, match=re.escape(message)):
+        extract_all(FIXTURES / "elf/gfx906.co", tmp_path / "file/code")
+
+
+def test_code_object_for_no_processor_is_told_as_such(tmp_path: Path) -> None:
+    source = tmp_path / "x.co"
+    data = bytearray((FIXTURES / "elf/gfx906.co").read_bytes())
+    data[0x30:0x34] = (0xFF).to_bytes(4, "little")
+    source.write_bytes(data)
+    message = f"{source}: a code object whose flags 0xff name no processor; expected one for a processor that is known"
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        extract_all(source, tmp_path)
+
+
 def test_bundle_whose_hash_is_wrong_is_refused(tmp_path: Path) -> None:
     source = FIXTURES / "edge/zlib.v3.badhash.ccob"
     message = "its hash is 0000000000000000, that of its content ceddc72cae1760d9. The device code may be damaged"
@@ -143,4 +186,5 @@ def test_code_of_a_damaged_file_is_written_whole_or_not_at_all(content: bytes) -
             found = ""
             assert all(Path(code.path).stat().st_size for code in codes)
         assert not found or found.startswith(str(source))
-        assert not list(Path(folder).rglob("*.tmp"))
+        assert not list(taken.iterdir() if found and taken.exists() else ())
+        assert not list(Path(folder).rglob(".*"))

@@ -69,7 +69,7 @@ def list_places(data: memoryview, *, name: str) -> tuple[BundlePlaces, ...]:
 
 def _places(data: memoryview, base: int, name: str) -> tuple[BundlePlaces, ...]:
     code = read_device_code(data, name=name)
-    if code is None and read_offload_images(data, name=name):
+    if code is None and any(image.target for image in read_offload_images(data, name=name)):
         raise UnlinkedCodeError(name)
     slots = list_slots(data, code) if code else ()
     return (BundlePlaces(base, data, code, slots),) if code and slots else ()

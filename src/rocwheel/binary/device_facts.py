@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,12 +13,11 @@ from rocwheel.binary.device_error import Place
 from rocwheel.binary.kernel_metadata import count_kernels
 from rocwheel.binary.machine import find_illegal
 from rocwheel.binary.offload_image import read_offload_images
-from rocwheel.binary.payload_facts import read_payload_facts
+from rocwheel.binary.payload_facts import Look, read_payload_facts
 from rocwheel.errors import InputError
 from rocwheel.files import FileRange, release_pages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from rocwheel.binary.bundle_sequence import Bundle
@@ -29,10 +27,8 @@ __all__ = [
     "BundleFacts",
     "DeviceFacts",
     "EntryFacts",
-    "TargetFacts",
     "list_device_code",
     "read_device_facts",
-    "summarize_targets",
 ]
 
 _HOST = "host"
@@ -85,52 +81,49 @@ class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
         return sum(bundle.raw_size for bundle in self.bundles) + sum(entry.size for entry in self.entries)
 
 
-class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The code for one target over all bundles of a file; ``missing`` counts the bundles without any for it."""
-
-    target: str
-    bundles: int
-    missing: int
-    size: int
-    stored_size: int | None
-    kernels: int | None
-
-
 def read_device_facts(
-    data: memoryview, *, name: str, deep: bool = False, limit: int = RAW_SIZE_LIMIT
+    data: memoryview, *, name: str, deep: bool = False, limit: int = RAW_SIZE_LIMIT, strict: bool = True
 ) -> DeviceFacts | None:
     """Gather the facts of the file ``name``; none when it has no device code.
 
     With ``deep``, compressed bundles of up to ``limit`` bytes are decompressed, to check hashes and to count kernels.
-    Raises `InputError` for damaged files.
+    Raises `InputError` for damaged files; when not ``strict``, damage within code objects is among the problems.
     """
+    return _read_facts(data, name, Look(deep=deep, limit=limit, strict=strict))
+
+
+def _read_facts(data: memoryview, name: str, look: Look) -> DeviceFacts | None:
     if is_ar_archive(data):
-        return _read_archive(data, name, deep=deep, limit=limit)
+        return _read_archive(data, name, look)
     code = read_device_code(data, name=name)
     if code is None:
         return _read_images(data, name)
     if code.code_object is not None:
-        target = str(code.code_object.target or "unknown")
-        kernels = count_kernels(data, code.code_object, place=Place(name))
-        entry = EntryFacts("", target, len(data), len(data), kernels)
-        return DeviceFacts(
-            container="code object", entries=(entry,), problems=_machine_problems(code.code_object, name)
-        )
-    return _read_bundles(data, code, deep=deep, limit=limit)
+        return _read_code_object(data, code.code_object, Place(name), look)
+    return _read_bundles(data, code, look)
 
 
-def _machine_problems(code: CodeObject, name: str) -> tuple[str, ...]:
-    found = f"{Place(name)}: a code object whose flags {code.flags:#x} name no processor"
-    return () if code.target else (found,)
+def _read_code_object(data: memoryview, code: CodeObject, place: Place, look: Look) -> DeviceFacts:
+    kernels = None
+    unknown = f"{place}: a code object whose flags {code.flags:#x} name no processor"
+    problems: tuple[str, ...] = () if code.target else (unknown,)
+    try:
+        kernels = count_kernels(data, code, place=place)
+    except InputError as e:
+        if look.strict:
+            raise
+        problems += (str(e),)
+    entry = EntryFacts("", str(code.target or "unknown"), len(data), len(data), kernels)
+    return DeviceFacts(container="code object", entries=(entry,), problems=problems)
 
 
 def list_device_code(path: Path) -> DeviceFacts:
-    """Return the facts of the file ``path``, as `read_device_facts` does.
+    """Return the facts of the file ``path``, as `read_device_facts` does when it isn't strict.
 
     Raises `InputError` also when it has no device code.
     """
     with FileRange.whole(path).map() as data:
-        facts = read_device_facts(data, name=str(path))
+        facts = read_device_facts(data, name=str(path), strict=False)
         is_thin = is_thin_archive(data)
     if facts is None:
         kinds = "a fat binary, a file of bundles, a code object, an object file or a static library"
@@ -138,7 +131,7 @@ def list_device_code(path: Path) -> DeviceFacts:
     return facts
 
 
-def _read_archive(data: memoryview, name: str, *, deep: bool, limit: int) -> DeviceFacts | None:
+def _read_archive(data: memoryview, name: str, look: Look) -> DeviceFacts | None:
     """Gather what all members hold; bundles are numbered through, and placed in the archive."""
     bundles: list[BundleFacts] = []
     entries: list[EntryFacts] = []
@@ -146,7 +139,7 @@ def _read_archive(data: memoryview, name: str, *, deep: bool, limit: int) -> Dev
     wrappers = 0
     for member in iter_ar_members(data, name=name):
         content = data[member.offset : member.offset + member.size]
-        facts = read_device_facts(content, name=f"{name}({member.name})", deep=deep, limit=limit)
+        facts = _read_facts(content, f"{name}({member.name})", look)
         if facts is None:
             continue
         for bundle in facts.bundles:
@@ -175,13 +168,13 @@ def _read_images(data: memoryview, name: str) -> DeviceFacts | None:
     return DeviceFacts(container="object file", entries=entries, problems=problems) if entries else None
 
 
-def _read_bundles(data: memoryview, code: DeviceCode, *, deep: bool, limit: int) -> DeviceFacts:
+def _read_bundles(data: memoryview, code: DeviceCode, look: Look) -> DeviceFacts:
     view = code.view(data)
     bundles: list[BundleFacts] = []
     problems: list[str] = []
     for bundle in code.iter_bundles(data, strict=False):
         problems += bundle.find_problems()
-        facts, found = _bundle_facts(view, bundle, deep=deep, limit=limit)
+        facts, found = _bundle_facts(view, bundle, look)
         bundles.append(facts)
         problems += found
         release_pages(data)
@@ -201,8 +194,8 @@ def _read_bundles(data: memoryview, code: DeviceCode, *, deep: bool, limit: int)
     )
 
 
-def _bundle_facts(view: memoryview, bundle: Bundle, *, deep: bool, limit: int) -> tuple[BundleFacts, tuple[str, ...]]:
-    payloads = read_payload_facts(view, bundle, deep=deep, limit=limit)
+def _bundle_facts(view: memoryview, bundle: Bundle, look: Look) -> tuple[BundleFacts, tuple[str, ...]]:
+    payloads = read_payload_facts(view, bundle, look)
     entries, hosts = [], []
     for entry, stored, kernels in zip(bundle.plain.entries, payloads.stored, payloads.kernels, strict=True):
         if entry.id.is_host:
@@ -220,30 +213,3 @@ def _bundle_facts(view: memoryview, bundle: Bundle, *, deep: bool, limit: int) -
         entries=tuple(entries),
     )
     return facts, payloads.problems
-
-
-def summarize_targets(facts: DeviceFacts) -> tuple[TargetFacts, ...]:
-    """Sum up the code for each target, sorted by name; targets with code in all bundles miss none."""
-    groups = [bundle.entries for bundle in facts.bundles] + ([facts.entries] if facts.entries else [])
-    by_target: dict[str, list[tuple[int, EntryFacts]]] = defaultdict(list)
-    for number, entries in enumerate(groups):
-        for entry in entries:
-            by_target[entry.target].append((number, entry))
-    return tuple(_sum_up(target, found, len(groups)) for target, found in sorted(by_target.items()))
-
-
-def _sum_up(target: str, found: list[tuple[int, EntryFacts]], groups: int) -> TargetFacts:
-    numbers = {number for number, _ in found}
-    return TargetFacts(
-        target=target,
-        bundles=len(numbers),
-        missing=groups - len(numbers),
-        size=sum(entry.size for _, entry in found),
-        stored_size=_sum_known(entry.stored_size for _, entry in found),
-        kernels=_sum_known(entry.kernels for _, entry in found),
-    )
-
-
-def _sum_known(counts: Iterable[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None

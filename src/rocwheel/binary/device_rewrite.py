@@ -72,7 +72,8 @@ def rewrite_device_code(
 
     The output takes its name only when it is whole; through a symlink, that of its target. Freed space is a hole in it;
     with ``trim``, which is for shared libraries only, it is taken out. Memory holds no more than ``jobs`` bundles and
-    one, nor more than ``storage.limit`` bytes of decompressed code, and of plain ones that stay so next to nothing. A code object by itself is edited by `edit_code_object`.
+    one, nor more than ``storage.limit`` bytes of decompressed code, and of plain ones that stay so next to nothing.
+    A code object by itself is edited by `edit_code_object`.
     Raises `InputError` when there is nothing to edit, and as `list_places`, `edit_bundle`, `edit_code_object` and
     `plan_fat_trim` do; `WorkError` when writing fails.
     """

@@ -10,6 +10,8 @@ import msgspec
 from rocwheel.binary.elf_bytes import Buffer, ElfBytes, ElfError
 from rocwheel.binary.elf_dynamic import (
     DF_1_PIE,
+    DT_AUXILIARY,
+    DT_FILTER,
     DT_FLAGS_1,
     DT_NEEDED,
     DT_RPATH,
@@ -44,6 +46,7 @@ __all__ = [
     "Elf",
     "ElfError",
     "ElfKind",
+    "Filtee",
     "Section",
     "Segment",
     "VersionNeed",
@@ -67,6 +70,14 @@ class ElfKind(enum.Enum):
     """Neither of these: a core dump, or debug information split off a program."""
 
 
+class Filtee(msgspec.Struct, frozen=True):
+    """A library that a file loads so that its symbols come before the file's own (``ld -F``, ``ld -f``)."""
+
+    name: str
+    is_optional: bool
+    """Whether the file does without it where it is absent (``DT_AUXILIARY``, not ``DT_FILTER``)."""
+
+
 class Elf(msgspec.Struct, frozen=True):
     """The facts of one ELF file; a plain value that can be pickled and compared."""
 
@@ -82,6 +93,7 @@ class Elf(msgspec.Struct, frozen=True):
     interpreter: str | None = None
     soname: str | None = None
     needed: tuple[str, ...] = ()
+    filtees: tuple[Filtee, ...] = ()
     rpath: str | None = None
     runpath: str | None = None
     version_needs: tuple[VersionNeed, ...] = ()
@@ -157,6 +169,11 @@ def _with_dynamic_facts(source: ElfBytes, elf: Elf, dynamic: DynamicTable) -> El
         is_dynamic=True,
         soname=_checked_soname(source, text(DT_SONAME, "the SONAME")),
         needed=tuple(strings.string(source, offset, "a NEEDED name") for offset in dynamic.values(DT_NEEDED)),
+        filtees=tuple(
+            Filtee(strings.string(source, offset, "a filtee's name"), tag == DT_AUXILIARY)
+            for tag, offset in dynamic.entries
+            if tag in {DT_AUXILIARY, DT_FILTER}
+        ),
         rpath=text(DT_RPATH, "the RPATH"),
         runpath=text(DT_RUNPATH, "the RUNPATH"),
         version_needs=versions.needs(),

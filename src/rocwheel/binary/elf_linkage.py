@@ -49,6 +49,8 @@ class Linkage(msgspec.Struct, frozen=True):
     """The versions that it defines."""
     references: tuple[SymbolReference, ...] = ()
     """What it refers to without defining it; weak references, which may stay without a definition, left out."""
+    has_versions: bool = True
+    """Whether its symbols have version indices at all (``DT_VERSYM``), if only for what it refers to."""
 
     def defines(self, reference: SymbolReference) -> bool:
         """Tell whether the loader binds a reference to this file, as glibc's ``elf/dl-lookup.c`` decides.
@@ -92,7 +94,8 @@ class _Reading:
             elif info >> 4 in _DEFINING and (value or section == _ABSOLUTE or kind == _TLS):
                 definitions.add(self._definition(number, start))
         versions = [version.name.encode() for version in self._versions.values() if not version.library]
-        return Linkage(frozenset(definitions), tuple(versions), tuple(dict.fromkeys(references)))
+        unmet = tuple(dict.fromkeys(references))
+        return Linkage(frozenset(definitions), tuple(versions), unmet, has_versions=bool(self._indices))
 
     def _name(self, start: int) -> bytes:
         return string_at(self._strings, start)

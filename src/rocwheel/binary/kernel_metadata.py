@@ -117,10 +117,13 @@ def _count_kernel_symbols(source: ElfBytes) -> int | None:
 
 
 def decode_note(decoder: msgspec.msgpack.Decoder[Any], note: memoryview, place: Place) -> Any:
-    """Decode the description of a metadata note; raises `DeviceCodeError` when it is not what ``decoder`` is for."""
+    """Decode the description of a metadata note; raises `DeviceCodeError` when it is not what ``decoder`` is for.
+
+    That includes notes that are nested more deeply than Python recurses.
+    """
     try:
         return decoder.decode(note)
-    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise DeviceCodeError(place, f"a metadata note that is not MessagePack of a code object ({e})") from e
 
 

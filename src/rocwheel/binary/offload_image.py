@@ -13,7 +13,8 @@ entry    u16 image kind, u16 offload kind, u32 flags, u64 offset of the strings,
 string   u64 offset of the key, u64 offset of the value, and in version 2 u64 size of the value
 =======  ===================================================================================================
 
-The old driver makes a section for each image, named ``__CLANG_OFFLOAD_BUNDLE__`` and the bundle entry id.
+The old driver makes a section for each image, named ``__CLANG_OFFLOAD_BUNDLE__`` and the bundle entry id. Those of
+other languages, such as SYCL, and for other makers' GPUs have ids of their own, ``sycl-spir64-unknown-unknown``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import msgspec
 
 from rocwheel.binary.device_error import DeviceCodeError, Place
 from rocwheel.binary.elf_sections import Section, read_sections
-from rocwheel.binary.target_id import BundleEntryId, TargetId, parse_target_id
+from rocwheel.binary.target_id import DEVICE_KINDS, BundleEntryId, TargetId, parse_target_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +51,7 @@ class OffloadImage(msgspec.Struct, frozen=True):
     kind: str
     triple: str
     arch: str
-    """The processor as it is spelled, which may be another maker's: ``sm_80``."""
+    """The processor as it is spelled, which may be another maker's, ``sm_80``; without one, the architecture."""
     target: TargetId | None
     offset: int
     size: int
@@ -76,8 +77,9 @@ def _read_section(section: Section, place: Place) -> Iterator[OffloadImage]:
     text = section.name.removeprefix(_SECTION_PREFIX)
     kind, _, rest = text.partition("-")
     fields = rest.split("-", 4)
-    if kind != "host" and len(fields) == 5 and fields[0] not in _AMD:
-        yield OffloadImage(kind, "-".join(fields[:4]), fields[4], None, section.offset, section.size)
+    if rest and kind != "host" and (kind not in DEVICE_KINDS or fields[0] not in _AMD):
+        arch = "".join(fields[4:]) or fields[0]
+        yield OffloadImage(kind, "-".join(fields[:4]), arch, None, section.offset, section.size)
         return
     entry = BundleEntryId.parse(text, source=str(place))
     if not entry.is_host:

@@ -10,6 +10,7 @@ from rocwheel.binary.bundle_sequence import iter_entries
 from rocwheel.binary.code_object import is_code_object, read_code_object
 from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT, WrongHashError, measure_entries
 from rocwheel.binary.kernel_metadata import count_kernels
+from rocwheel.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,12 +20,23 @@ if TYPE_CHECKING:
     from rocwheel.binary.device_error import Place
     from rocwheel.binary.offload_bundle import BundleEntry
 
-__all__ = ["PayloadFacts", "read_payload_facts"]
+__all__ = ["Look", "PayloadFacts", "read_payload_facts"]
 
 _LARGEST_HELD = 256 << 20
 """The largest payload of a compressed bundle that is held to be looked into; those of ROCm's libraries are smaller."""
 _FEATURES_TOLD_FROM = 4
 """The code object version whose ``e_flags`` tell features that are off from those that are left open."""
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """How closely to look at device code."""
+
+    deep: bool = False
+    """Whether compressed bundles are decompressed."""
+    limit: int = RAW_SIZE_LIMIT
+    """The largest bundle to decompress, in bytes."""
+    strict: bool = True
+    """Whether damage within a code object is an error, rather than a problem to tell."""
 
 
 class PayloadFacts(msgspec.Struct, frozen=True):
@@ -39,22 +51,22 @@ class PayloadFacts(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-def read_payload_facts(view: memoryview, bundle: Bundle, *, deep: bool, limit: int = RAW_SIZE_LIMIT) -> PayloadFacts:
+def read_payload_facts(view: memoryview, bundle: Bundle, look: Look) -> PayloadFacts:
     """Look into the payloads of ``bundle``, which is in ``view``.
 
-    Those of a compressed one are read only when ``deep``, and when it decompresses to no more than ``limit`` bytes.
+    Those of a compressed one are read only when ``look`` is deep, and when it decompresses to no more than its limit.
     Raises `InputError` for damaged payloads.
     """
     unknown = (None,) * len(bundle.plain.entries)
     if bundle.compressed is None:
-        kernels, problems = _look_into(view, bundle)
+        kernels, problems = _look_into(view, bundle, strict=look.strict)
         return PayloadFacts(tuple(entry.size for entry in bundle.plain.entries), kernels, tuple(problems))
-    if not deep:
+    if not look.deep:
         return PayloadFacts(unknown, unknown)
-    if bundle.raw_size > limit:
-        found = f"it holds {bundle.raw_size} bytes, which are not read: at most {limit} are"
+    if bundle.raw_size > look.limit:
+        found = f"it holds {bundle.raw_size} bytes, which are not read: at most {look.limit} are"
         return PayloadFacts(unknown, unknown, (f"{bundle.place}: {found}",))
-    kernels, problems = _look_into(view, bundle)
+    kernels, problems = _look_into(view, bundle, strict=look.strict)
     return PayloadFacts(_measure(view, bundle, bundle.compressed), kernels, tuple(problems))
 
 
@@ -62,12 +74,12 @@ def _measure(view: memoryview, bundle: Bundle, compressed: CompressedBundle) -> 
     return tuple(measure_entries(view[bundle.start :], compressed, bundle.plain, place=bundle.place))
 
 
-def _look_into(view: memoryview, bundle: Bundle) -> tuple[tuple[int | None, ...], list[str]]:
+def _look_into(view: memoryview, bundle: Bundle, *, strict: bool) -> tuple[tuple[int | None, ...], list[str]]:
     kernels: dict[BundleEntry, int | None] = {}
     problems = []
     try:
         for entry, payload in _iter_payloads(view, bundle):
-            kernels[entry], problem = _read_payload(payload, entry, bundle.place)
+            kernels[entry], problem = _read_or_tell(payload, entry, bundle.place, strict=strict)
             problems += [problem] if problem else []
     except WrongHashError as e:
         problems.append(f"{bundle.place}: {e.found}")
@@ -75,9 +87,13 @@ def _look_into(view: memoryview, bundle: Bundle) -> tuple[tuple[int | None, ...]
 
 
 def _iter_payloads(view: memoryview, bundle: Bundle) -> Iterator[tuple[BundleEntry, memoryview]]:
-    """Give the payload of each device entry when it is whole; they don't overlap, so that one is held at a time."""
+    """Give the payload of each device entry when it is whole, in the order in which they lie in the bundle.
+
+    They don't overlap, so that one is held at a time. Larger ones than `_LARGEST_HELD` are passed over.
+    """
     held = bytearray()
-    for entry, piece in iter_entries(view, bundle, bundle.plain.device_entries):
+    entries = sorted(bundle.plain.device_entries, key=lambda entry: entry.offset)
+    for entry, piece in iter_entries(view, bundle, entries):
         if isinstance(piece, memoryview) and len(piece) == entry.size:
             yield entry, piece
         elif entry.size <= _LARGEST_HELD:
@@ -85,6 +101,17 @@ def _iter_payloads(view: memoryview, bundle: Bundle) -> Iterator[tuple[BundleEnt
             if len(held) == entry.size:
                 yield entry, memoryview(held)
                 held = bytearray()
+
+
+def _read_or_tell(
+    payload: memoryview, entry: BundleEntry, place: Place, *, strict: bool
+) -> tuple[int | None, str | None]:
+    try:
+        return _read_payload(payload, entry, place)
+    except InputError as e:
+        if strict:
+            raise
+        return None, str(e)
 
 
 def _read_payload(payload: memoryview, entry: BundleEntry, place: Place) -> tuple[int | None, str | None]:

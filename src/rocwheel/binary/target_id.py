@@ -14,14 +14,15 @@ import msgspec
 
 from rocwheel.errors import InputError
 
-__all__ = ["FEATURES", "BundleEntryId", "TargetId", "parse_target_id"]
+__all__ = ["DEVICE_KINDS", "FEATURES", "BundleEntryId", "TargetId", "parse_target_id"]
 
 FEATURES = ("sramecc", "xnack")
 """The features a target id may name, in canonical order."""
 
 _PROCESSOR = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _FEATURE = re.compile(r"([a-z]+)([+-])")
-_DEVICE_KINDS = frozenset({"hip", "hipv4", "openmp", "hcc"})
+DEVICE_KINDS = frozenset({"hip", "hipv4", "openmp", "hcc"})
+"""The offload kinds of code for AMD GPUs."""
 
 
 class TargetId(msgspec.Struct, frozen=True, order=True):
@@ -93,7 +94,7 @@ class BundleEntryId(msgspec.Struct, frozen=True):
         if kind == "host" and rest:
             return cls(kind, rest.rstrip("-"), None)
         fields = rest.split("-", 4)
-        if kind not in _DEVICE_KINDS or len(fields) < 5:
+        if kind not in DEVICE_KINDS or len(fields) < 5:
             raise InputError(
                 source,
                 f"{text!r} is no bundle entry id",

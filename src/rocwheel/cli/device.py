@@ -16,6 +16,7 @@ from rocwheel.binary.device_facts import list_device_code
 from rocwheel.binary.device_rewrite import RewriteReport, rewrite_device_code
 from rocwheel.binary.retarget import Retarget
 from rocwheel.cli._app import app
+from rocwheel.cli.device_text import entry_lines, pruning_line, rewrite_line
 from rocwheel.cli.output import (
     JsonOption,
     QuietOption,
@@ -31,7 +32,6 @@ from rocwheel.cli.targets import read_targets
 from rocwheel.errors import InputError
 from rocwheel.targets.compatible_code import parse_pairs
 from rocwheel.targets.detection import native_targets
-from rocwheel.targets.device_text import entry_lines, pruning_line, rewrite_line
 from rocwheel.targets.extraction import MatchRule, extract_code
 from rocwheel.targets.offers import find_gaps
 from rocwheel.targets.pruning import Prune
@@ -68,7 +68,13 @@ RocmOption = Annotated[
 ]
 LevelOption = Annotated[int, typer.Option("--level", min=1, max=22, help="How hard zstd tries.")]
 LimitOption = Annotated[
-    int, typer.Option("--limit", metavar="GIB", min=1, help="The largest bundle to decompress, and how much of them to hold at a time, in GiB.")
+    int,
+    typer.Option(
+        "--limit",
+        metavar="GIB",
+        min=1,
+        help="The largest bundle to decompress, and the most to hold at a time, in GiB.",
+    ),
 ]
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Take bundles whose hash is wrong as they are, with a warning.")

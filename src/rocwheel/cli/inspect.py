@@ -10,6 +10,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from rocwheel.cli._app import app
+from rocwheel.cli.device_text import bundle_line, container_line, target_rows
 from rocwheel.cli.output import (
     JsonOption,
     QuietOption,
@@ -23,7 +24,6 @@ from rocwheel.cli.output import (
 )
 from rocwheel.distributions.inspection import file_document, inspect_paths
 from rocwheel.errors import ProblemsError
-from rocwheel.targets.device_text import bundle_line, container_line, target_rows
 
 if TYPE_CHECKING:
     from rocwheel.binary.device_facts import DeviceFacts

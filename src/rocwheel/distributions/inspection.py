@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,9 @@ import msgspec
 from rocwheel.binary.ar_archive import is_ar_archive, is_thin_archive
 from rocwheel.binary.bundle_sequence import is_bundle
 from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT
-from rocwheel.binary.device_facts import DeviceFacts, read_device_facts, summarize_targets
+from rocwheel.binary.device_facts import DeviceFacts, read_device_facts
 from rocwheel.binary.elf import ElfKind, is_elf, read_elf
+from rocwheel.binary.target_facts import summarize_targets
 from rocwheel.distributions.zip_reader import member_head, open_unpacked, read_directory
 from rocwheel.errors import InputError
 from rocwheel.files import FileRange
@@ -27,6 +29,8 @@ __all__ = ["ElfFacts", "FileFacts", "file_document", "inspect_paths"]
 
 
 _ZIP_MAGIC = b"PK\3\4"
+_HEAD_SIZE = 32
+"""More than the longest magic, that of offload bundles."""
 
 
 class ElfFacts(msgspec.Struct, frozen=True):
@@ -82,32 +86,40 @@ def file_document(facts: FileFacts) -> dict[str, Any]:
 def inspect_paths(paths: Iterable[Path], *, deep: bool = False, limit: int = RAW_SIZE_LIMIT) -> Iterator[FileFacts]:
     """Give the facts of every binary among ``paths``: files, folders with all that is below, and wheels.
 
-    No member of a wheel of more than ``limit`` bytes is unpacked, and, with ``deep``, no larger bundle decompressed.
-    What can't be read or is damaged, and a path that is no binary itself, is given with its error; the rest follows.
+    No member of a wheel that unpacks to more than ``limit`` bytes is read, nor, with ``deep``, a bundle that
+    decompresses to more. What can't be read or is damaged, and a path that is no binary itself, is given with its
+    error; the rest follows.
     """
     look = _Look(deep, limit)
     for path in paths:
-        if path.is_dir():
-            yield from _inspect_folder(path, look)
-        elif path.exists() and not path.is_file():
-            # A pipe would be waited for, a device read without end.
-            yield _refused(path, "is no regular file", expected="a binary, a folder or a wheel")
-        elif zipfile.is_zipfile(path):
-            yield from _inspect_wheel(path, look)
-        elif _head(path) == _ZIP_MAGIC:
-            yield _refused(
-                path, "a truncated or damaged archive", expected="a whole wheel, with its directory at the end"
-            )
-        else:
-            facts = _inspect_file(path, look)
-            kinds = "an ELF file, an archive, a bundle, a folder or a wheel"
-            yield facts or _refused(path, "a thin archive" if _is_thin(path) else "no binary", expected=kinds)
+        try:
+            mode = path.stat().st_mode
+        except OSError as e:
+            yield _unreadable(path, e)
+            continue
+        yield from _inspect_folder(path, look) if stat.S_ISDIR(mode) else _inspect_named(path, mode, look)
+
+
+def _inspect_named(path: Path, mode: int, look: _Look) -> Iterator[FileFacts]:
+    """Inspect a file that was named, so that there has to be something in it."""
+    head = _head(path) if stat.S_ISREG(mode) else b""
+    if not stat.S_ISREG(mode):
+        # A pipe would be waited for, a device read without end.
+        yield _refused(path, "is no regular file", expected="a binary, a folder or a wheel")
+    elif not _is_binary(memoryview(head)) and zipfile.is_zipfile(path):
+        yield from _inspect_wheel(path, look)
+    elif head[: len(_ZIP_MAGIC)] == _ZIP_MAGIC:
+        yield _refused(path, "a truncated or damaged archive", expected="a whole wheel, with its directory at the end")
+    else:
+        kinds = "an ELF file, an archive, a bundle, a folder or a wheel"
+        facts = _inspect_file(path, look)
+        yield facts or _refused(path, "a thin archive" if _is_thin(path) else "no binary", expected=kinds)
 
 
 def _head(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            return file.read(len(_ZIP_MAGIC))
+            return file.read(_HEAD_SIZE)
     except OSError:
         return b""  # reading it whole tells why
 
@@ -121,18 +133,32 @@ def _refused(path: Path, found: str, *, expected: str = "") -> FileFacts:
     return FileFacts(str(path), 0, error=InputError(path, found, expected=expected))
 
 
+def _unreadable(path: Path, error: OSError) -> FileFacts:
+    remedy = "Check that it exists and may be read."
+    return FileFacts(str(path), 0, error=InputError(path, f"cannot be read ({error.strerror})", remedy=remedy))
+
+
 def _inspect_folder(folder: Path, look: _Look) -> Iterator[FileFacts]:
     unreadable: list[OSError] = []
     walk = os.walk(folder, onerror=unreadable.append)
     for file in sorted(Path(root, name) for root, _, names in walk for name in names):
-        if file.is_symlink() or not file.is_file():
+        try:
+            mode = file.lstat().st_mode
+        except OSError as e:
+            yield _unreadable(file, e)
             continue
-        if file.suffix == ".whl":
-            yield from _inspect_wheel(file, look)
-        elif facts := _inspect_file(file, look):
-            yield facts
+        if stat.S_ISREG(mode):
+            yield from _inspect_found(file, look)
     for error in unreadable:
         yield _refused(Path(error.filename), f"cannot be read ({error.strerror})")
+
+
+def _inspect_found(path: Path, look: _Look) -> Iterator[FileFacts]:
+    """Inspect a file of a folder, which may be anything."""
+    if path.suffix == ".whl":
+        yield from _inspect_wheel(path, look)
+    elif facts := _inspect_file(path, look):
+        yield facts
 
 
 def _inspect_file(path: Path, look: _Look) -> FileFacts | None:

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from enum import Enum
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.binary.ar_archive import is_thin_archive
 from rocwheel.binary.bundle_sequence import Bundle, iter_entries, require_size
+from rocwheel.binary.code_object import is_code_object, read_code_object
 from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT, WrongHashError
 from rocwheel.binary.device_code import iter_code_sources
-from rocwheel.binary.device_error import DeviceCodeError
-from rocwheel.errors import InputError, ProblemsError
+from rocwheel.binary.device_error import DeviceCodeError, Place
+from rocwheel.errors import InputError, ProblemsError, WorkError
 from rocwheel.files import FileRange, atomic_file
 from rocwheel.targets.compatibility import Runtime, choose
 from rocwheel.targets.spellings import file_name_spelling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from rocwheel.binary.device_code import CodeSource
     from rocwheel.binary.offload_bundle import BundleEntry
@@ -87,22 +89,64 @@ def extract_code(
     the second and later ones have their number, too. The images of an object file, and a code object by itself, count
     as a bundle; in a static library, bundles are numbered through. Compressed bundles are streamed, each once.
     Raises `InputError` when the file has no device code or is damaged, when a bundle decompresses to more than
-    ``limit`` bytes or its hash is wrong (a warning in the log, with ``accept_wrong_hash``), and `ProblemsError` for
-    bundles without code for a target, unless ``allow_missing``; nothing is written then.
+    ``limit`` bytes or its hash is wrong (a warning in the log, with ``accept_wrong_hash``), when bundles have no code
+    for a target (`ProblemsError` for several), unless ``allow_missing``, and `WorkError` when writing fails. The files
+    appear when all are whole, so that an error leaves none.
     """
     with FileRange.whole(source).map() as data:
         sources = tuple(iter_code_sources(data, name=str(source)))
         if not sources:
-            kinds = "a fat binary, a file of bundles, a code object, an object file or a static library"
-            found = "a thin archive" if is_thin_archive(data) else "no device code for AMD GPUs"
-            raise InputError(source, found, expected=kinds)
+            raise _no_code(source, data)
         chosen = _choose_all(source, sources, targets, rule, allow_missing=allow_missing)
         for number in chosen:
             require_size(sources[number].bundle, limit)
-        writer = _Writer(dest_dir, source.name, accept_wrong_hash=accept_wrong_hash)
-        return tuple(
-            code for number, entries in chosen.items() for code in writer.write(number, sources[number], entries)
-        )
+        with _staging(dest_dir, source.name) as folder:
+            writer = _Writer(folder, source.name, accept_wrong_hash=accept_wrong_hash)
+            codes = [
+                code for number, entries in chosen.items() for code in writer.write(number, sources[number], entries)
+            ]
+            return _placed(codes, dest_dir)
+
+
+def _no_code(source: Path, data: memoryview) -> InputError:
+    if is_code_object(data):
+        flags = read_code_object(data, place=Place(str(source))).flags
+        found = f"a code object whose flags {flags:#x} name no processor"
+        return InputError(source, found, expected="one for a processor that is known")
+    found = "a thin archive" if is_thin_archive(data) else "no device code for AMD GPUs"
+    kinds = "a fat binary, a file of bundles, a code object, an object file or a static library"
+    return InputError(source, found, expected=kinds)
+
+
+@contextmanager
+def _staging(dest_dir: Path, name: str) -> Iterator[Path]:
+    """Make a folder in ``dest_dir`` for files that are not whole yet; it goes with the block."""
+    try:
+        dest_dir.mkdir(parents=True, exist_ok=True)
+        folder = TemporaryDirectory(prefix=f".{name}.", dir=dest_dir)
+    except OSError as e:
+        raise _write_error(dest_dir, e) from e
+    with folder:
+        yield Path(folder.name)
+
+
+def _placed(codes: Sequence[ExtractedCode], dest_dir: Path) -> tuple[ExtractedCode, ...]:
+    """Give the files their places, once it is clear that none of these is taken by something else."""
+    placed = tuple(msgspec.structs.replace(code, path=str(dest_dir / Path(code.path).name)) for code in codes)
+    for path in (Path(code.path) for code in placed):
+        if path.exists() and not path.is_file():
+            raise WorkError(path, "is no regular file, which could be replaced", remedy="Name another folder.")
+    try:
+        for old, new in zip(codes, placed, strict=True):
+            Path(old.path).replace(new.path)
+    except OSError as e:
+        raise _write_error(dest_dir, e) from e
+    return placed
+
+
+def _write_error(path: Path, error: OSError) -> WorkError:
+    remedy = "Check the free space and the permissions of its folder."
+    return WorkError(path, f"cannot be written ({error.strerror})", remedy=remedy)
 
 
 def _choose_all(
@@ -133,20 +177,20 @@ def _missing(bundle: Bundle, target: TargetId, rule: MatchRule) -> DeviceCodeErr
 
 
 class _Writer:
-    """Writes code to files in ``dest_dir``, named after the file ``name`` it is from."""
+    """Writes code to files in ``folder``, named after the file ``name`` it is from."""
 
-    def __init__(self, dest_dir: Path, name: str, *, accept_wrong_hash: bool) -> None:
-        self.dest_dir, self.name = dest_dir, name
+    def __init__(self, folder: Path, name: str, *, accept_wrong_hash: bool) -> None:
+        self.folder, self.name = folder, name
         self.accept_wrong_hash = accept_wrong_hash
 
     def write(self, number: int, source: CodeSource, entries: Sequence[BundleEntry]) -> list[ExtractedCode]:
-        """Write all ``entries`` in one pass over their bundle; their files appear only when all are whole."""
+        """Write all ``entries`` in one pass over their bundle."""
         names = _names(entries)
         files: dict[int, AtomicFile] = {}
         with ExitStack() as stack:
             for entry, piece in self._iter_pieces(source, entries):
                 if entry.offset not in files:
-                    path = self.dest_dir / f"{self.name}.{number}.{names[entry.offset]}{_suffix(piece)}"
+                    path = self.folder / f"{self.name}.{number}.{names[entry.offset]}{_suffix(piece)}"
                     files[entry.offset] = stack.enter_context(atomic_file(path))
                 files[entry.offset].write(piece)
         found_in = source.bundle.place.name

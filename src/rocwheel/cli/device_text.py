@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
-from rocwheel.binary.device_facts import BundleFacts, DeviceFacts, summarize_targets
+from rocwheel.binary.target_facts import summarize_targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from rocwheel.binary.device_facts import BundleFacts, DeviceFacts
     from rocwheel.binary.device_rewrite import RewriteReport
     from rocwheel.targets.tree_pruning import TreePruning
 
