@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 import tarfile
 import zipfile
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import rocwheel
 from rocwheel.demo import SAMPLE_SDK
 from rocwheel.errors import InputError
 from rocwheel.packages.job import BuildJob, PlanJob
@@ -21,9 +25,7 @@ from rocwheel.packages.sdk_source import render_literals
 from rocwheel.targets.catalog import load_catalog
 from tests.packages.trees import file_entry, make_catalog, make_facts
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+RECIPE = Path(rocwheel.__file__).parent / "packages/rocm.toml"
 UNAVAILABLE = {row.name for row in load_catalog().targets} - {"gfx906", "gfx1030"}
 CORE = file_entry("bin/hipcc", "core-hip_run_generic", mode=0o755)
 BLAS = file_entry("lib/librocblas.so.5", "blas_lib_generic")
@@ -121,6 +123,57 @@ def test_the_sdist_needs_nothing_to_build() -> None:
     assert 'requires = []\nbuild-backend = "selector"\nbackend-path = ["."]\n' in files["pyproject.toml"]
     assert "Dynamic: Requires-Dist\nDynamic: Provides-Extra\n" in files["PKG-INFO"]
     assert "selector/__init__.py" in files
+
+
+@pytest.fixture
+def renamed_sdist(tmp_path: Path) -> Path:
+    """Unpack the selector of a recipe that gives it another distribution and module name; return its folder."""
+    recipe = tmp_path / "renamed.toml"
+    text = RECIPE.read_text()
+    text = text.replace(
+        'distribution = "rocm"\nmodule = "rocm_sdk"', 'distribution = "My.ROCm-SDK"\nmodule = "my_rocm"'
+    )
+    recipe.write_text(text)
+    BuildJob(PlanJob(SAMPLE_SDK, recipe), tmp_path).run()
+    with tarfile.open(tmp_path / "dist/my_rocm_sdk-7.0.0.tar.gz") as archive:
+        archive.extractall(tmp_path)
+    return tmp_path / "my_rocm_sdk-7.0.0"
+
+
+def call_hook(source: Path, call: str) -> str:
+    code = f"import selector; print(selector.{call})"
+    environ = {"ROCM_SDK_TARGET_FAMILY": "gfx906"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=source, env=environ, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_the_backend_keeps_to_the_names_of_the_recipe(renamed_sdist: Path, tmp_path: Path) -> None:
+    prepared = call_hook(renamed_sdist, f"prepare_metadata_for_build_wheel({str(tmp_path)!r})")
+    wheel = call_hook(renamed_sdist, f"build_wheel({str(tmp_path)!r})")
+    assert (prepared, wheel) == ("my_rocm_sdk-7.0.0.dist-info", "my_rocm_sdk-7.0.0-py3-none-any.whl")
+    with zipfile.ZipFile(tmp_path / wheel) as archive:
+        assert archive.read(f"{prepared}/entry_points.txt") == b"[console_scripts]\nrocm-sdk = my_rocm._cli:main\n"
+        assert {name.partition("/")[0] for name in archive.namelist()} == {"my_rocm", prepared}
+        archive.extractall(tmp_path / "site")
+    command = [sys.executable, "-m", "my_rocm", "version"]
+    done = subprocess.run(command, cwd=tmp_path / "site", capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("7.0.0\n", "")
+
+
+def test_a_renamed_sdist_rebuilt_from_itself_has_the_same_files(renamed_sdist: Path, tmp_path: Path) -> None:
+    (tmp_path / "again").mkdir()
+    name = call_hook(renamed_sdist, f"build_sdist({str(tmp_path / 'again')!r})")
+    with tarfile.open(tmp_path / "again" / name) as new, tarfile.open(tmp_path / "dist" / name) as old:
+        assert sorted(new.getnames()) == sorted(old.getnames())
+
+
+def test_programs_know_the_modules_of_the_recipe(renamed_sdist: Path) -> None:
+    (core,) = (renamed_sdist.parent / "dist").glob("rocm_sdk_core-*.whl")
+    with zipfile.ZipFile(core) as archive:
+        info = literals(archive.read("rocm_sdk_core/_build_info.py").decode())
+    assert (info["SDK_MODULE"], info["DEVEL_PACKAGE"]) == ("my_rocm", "rocm_sdk_devel")
 
 
 @pytest.mark.parametrize("form", ["sdist", "wheel"])

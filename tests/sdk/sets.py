@@ -164,6 +164,8 @@ class Builder:
             "VERSION": self.version,
             "PLATFORM_MODULE": prefix,
             "DEVEL_MODULE": "_rocm_sdk_devel",
+            "DEVEL_PACKAGE": "rocm_sdk_devel",
+            "SDK_MODULE": "rocm_sdk",
             "SCRIPTS": {name: script for name, script in scripts.items() if name != "gone" or self.options.nonce},
         }
         targets = [t for _, ts in self.options.families for t in ts] or list(self.options.devices)
@@ -250,6 +252,8 @@ class Builder:
             "VERSION": self.version,
             "PLATFORM_MODULE": "_rocm_profiler",
             "DEVEL_MODULE": "",
+            "DEVEL_PACKAGE": "",
+            "SDK_MODULE": "rocm_sdk",
             "SCRIPTS": {
                 "rocprof-compute": {
                     "path": "bin/rocprof-compute",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.compression import DEFLATED, STORED, pack_whole
 from rocwheel.distributions.content import BytesContent
@@ -48,7 +48,7 @@ class WheelName(msgspec.Struct, frozen=True):
 
 def normalized_file_part(distribution: str) -> str:
     """Return a distribution name as file names spell it: lower case, runs of ``-_.`` become one ``_``."""
-    return re.sub(r"[-_.]+", "_", distribution).lower()
+    return canonicalize_name(distribution).replace("-", "_")
 
 
 class WheelWriter:

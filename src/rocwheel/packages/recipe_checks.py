@@ -51,20 +51,16 @@ def _shared_names(source: str, recipe: Recipe, layouts: Iterable[Layout]) -> Ite
 
 def _claims(recipe: Recipe, layout: Layout) -> Iterator[tuple[str, str, str]]:
     """Give each name that a layout uses: the field, what it names, and the name."""
-    yield "selector.distribution", "distribution", _normalized(recipe.selector.distribution)
+    yield "selector.distribution", "distribution", canonicalize_name(recipe.selector.distribution)
     yield "selector.module", "module", recipe.selector.module
     for key, package in recipe.packages.items():
         distribution = package.distribution_in(layout)
         if distribution is not None:
             suffix = "_{family}" if "{family}" in distribution else ""
-            yield f"packages.{key}.distribution", "distribution", _normalized(distribution)
+            yield f"packages.{key}.distribution", "distribution", canonicalize_name(distribution)
             for field, name in (("module", package.module), ("platform-module", package.platform_module)):
                 if name:
                     yield f"packages.{key}.{field}", "module", name + suffix
-
-
-def _normalized(distribution: str) -> str:
-    return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def _package_problems(source: str, where: str, package: Package, recipe: Recipe) -> Iterator[RecipeError]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.metadata import CoreMetadata, render_metadata
 from rocwheel.distributions.wheel import WheelName
@@ -151,7 +151,9 @@ def _extras(facts: SelectorFacts, present: set[str], *, decides: bool) -> dict[s
 
 
 def _family_extra(facts: SelectorFacts, extra: str, key: str) -> dict[str, list[list[str]]]:
-    rows = {f"{extra}-{_normalized(family)}": [[_requirement(facts, key, family), ""]] for family in facts.families}
+    rows = {
+        f"{extra}-{canonicalize_name(family)}": [[_requirement(facts, key, family), ""]] for family in facts.families
+    }
     if facts.layout == "neutral":
         rows[f"{extra}-all"] = [pair for pairs in list(rows.values()) for pair in pairs]
         rows |= {f"{extra}-{target}": [[_refusal(facts, target), ""]] for target in facts.unavailable}
@@ -164,10 +166,6 @@ def _refusal(facts: SelectorFacts, target: str) -> str:
     reason = ".".join([target, "is.not.in.this.release.which.has", *facts.families])
     required = facts.recipe.packages[facts.recipe.selector.requires[0]]
     return f"{required.distribution_in(facts.layout)}=={public_version}+{reason}"
-
-
-def _normalized(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _selected(facts: SelectorFacts, present: set[str]) -> dict[str, str]:

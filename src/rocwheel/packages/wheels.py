@@ -129,12 +129,14 @@ class WheelPlanner:
 
     def _script_info(self, package: PlacedPackage, scripts: dict[str, ConsoleScript]) -> str:
         devel = next((self._group[key] for key in self._group if self._recipe.packages[key].kind == "devel"), None)
-        expands = devel is not None and any(script.expands for script in scripts.values())
+        devel = devel if any(script.expands for script in scripts.values()) else None
         return render_literals(
             {
                 "VERSION": self._version,
                 "PLATFORM_MODULE": package.platform_module,
-                "DEVEL_MODULE": devel.platform_module if devel and expands else "",
+                "DEVEL_MODULE": devel.platform_module if devel else "",
+                "DEVEL_PACKAGE": devel.module if devel else "",
+                "SDK_MODULE": self._recipe.selector.module,
                 "SCRIPTS": {name: self._script_row(script, package) for name, script in scripts.items()},
             }
         )

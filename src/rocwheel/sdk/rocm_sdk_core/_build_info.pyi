@@ -12,4 +12,6 @@ class ScriptInfo(TypedDict, total=False):
 VERSION: str
 PLATFORM_MODULE: str
 DEVEL_MODULE: str
+DEVEL_PACKAGE: str
+SDK_MODULE: str
 SCRIPTS: dict[str, ScriptInfo]

@@ -59,7 +59,7 @@ def _run(script: str) -> NoReturn:
 def _find_program(info: _build_info.ScriptInfo) -> Path | None:
     """Return the program's path; `RuntimeError` when the development tree can't be made."""
     roots = [SITE / _build_info.PLATFORM_MODULE]
-    if _build_info.DEVEL_MODULE and (SITE / "rocm_sdk_devel" / "__init__.py").exists():
+    if _build_info.DEVEL_MODULE and (SITE / _build_info.DEVEL_PACKAGE / "__init__.py").exists():
         roots[:0] = _find_devel_root(expand=info["expands"])
     programs = (root / info["path"] for root in roots)
     return next((program for program in programs if program.exists()), None)
@@ -68,7 +68,7 @@ def _find_program(info: _build_info.ScriptInfo) -> Path | None:
 def _find_devel_root(*, expand: bool) -> list[Path]:
     if expand:
         try:
-            return [import_module("rocm_sdk._devel").get_devel_root()]
+            return [import_module(f"{_build_info.SDK_MODULE}._devel").get_devel_root()]
         except ImportError:  # core and devel are installed without rocm
             pass
     root = SITE / _build_info.DEVEL_MODULE

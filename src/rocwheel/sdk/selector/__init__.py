@@ -40,7 +40,7 @@ get_requires_for_build_sdist = get_requires_for_build_wheel
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Any = None) -> str:  # noqa: ARG001
     """Write the ``.dist-info`` folder of the wheel that `build_wheel` would make here and return its name."""
-    name, files = dist_info_files(SOURCE, _decide()[0])
+    name, files = dist_info_files(SOURCE, _module_name(), _decide()[0])
     for path, data in files.items():
         target = Path(metadata_directory, path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -55,28 +55,35 @@ def build_wheel(
 ) -> str:
     """Write the wheel that suits this machine and return its name."""
     metadata, selection = _decide()
-    return write_wheel(SOURCE, Path(wheel_directory), metadata, selection)
+    return write_wheel(SOURCE, Path(wheel_directory), _module_name(), metadata, selection)
 
 
 def build_sdist(sdist_directory: str, config_settings: Any = None) -> str:  # noqa: ARG001
     """Write the sdist again, from its own content, and return its name."""
-    return write_sdist(SOURCE, Path(sdist_directory))
+    return write_sdist(SOURCE, Path(sdist_directory), _module_name())
+
+
+def _module_name() -> str:
+    """Return the module that the wheel installs: ``rocm_sdk``, unless the recipe has another name for it."""
+    return next(SOURCE.glob("*/_build_info.py")).parent.name
 
 
 def _decide() -> tuple[str, str]:
-    """Return METADATA and the text of ``rocm_sdk/_selection.py``; end with the reason when nothing suitable exists.
+    """Return METADATA and the text of the module's ``_selection.py``; end with the reason when nothing suitable exists.
 
     Exiting leaves nothing but the text on standard error, which pip and uv show; an error would add a traceback.
     """
-    build_info = importlib.import_module("rocm_sdk._build_info")
-    chooser = importlib.import_module("rocm_sdk._select")
-    system = importlib.import_module("rocm_sdk._system").System()
+    module = _module_name()
+    build_info = importlib.import_module(f"{module}._build_info")
+    chooser = importlib.import_module(f"{module}._select")
+    system = importlib.import_module(f"{module}._system").System()
+    name = build_info.PACKAGES["meta"]["dist"]
     try:
         selection = chooser.select(system)
     except ValueError as e:
-        sys.exit(f"rocm: {e}")
+        sys.exit(f"{name}: {e}")
     if system.variable("ROCM_SDK_VERBOSE") == "1":
-        sys.stderr.write(f"rocm: {selection.explanation}\n")
+        sys.stderr.write(f"{name}: {selection.explanation}\n")
     extras = chooser.choose_extras(selection, system.platform)
     pkg_info = (SOURCE / "PKG-INFO").read_text(encoding="utf-8")
     record = f'"""What was chosen when this package was installed, and why."""\n\n{_literals(selection)}'

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["field_values", "metadata_text"]
+import re
+
+__all__ = ["field_values", "file_stem", "metadata_text"]
 
 
 def field_values(text: str, name: str) -> list[str]:
@@ -10,6 +12,12 @@ def field_values(text: str, name: str) -> list[str]:
     prefix = f"{name}: "
     header = text.partition("\n\n")[0]
     return [line[len(prefix) :].strip() for line in header.splitlines() if line.startswith(prefix)]
+
+
+def file_stem(metadata: str) -> str:
+    """Return name and version as file names spell them: lower case, runs of ``-_.`` in the name as one ``_``."""
+    name, version = (field_values(metadata, field)[0] for field in ("Name", "Version"))
+    return f"{re.sub(r'[-_.]+', '_', name).lower()}-{version.replace('-', '_')}"
 
 
 def metadata_text(pkg_info: str, requires: list[str], extras: dict[str, list[list[str]]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import tarfile
 
-from ._metadata import field_values
+from ._metadata import file_stem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 __all__ = ["write_sdist"]
 
 
-def write_sdist(source: Path, destination: Path) -> str:
+def write_sdist(source: Path, destination: Path, module: str) -> str:
     """Write ``{name}-{version}.tar.gz`` into the folder ``destination`` and return its name."""
     pkg_info = (source / "PKG-INFO").read_text(encoding="utf-8")
-    stem = f"{field_values(pkg_info, 'Name')[0]}-{field_values(pkg_info, 'Version')[0]}"
+    stem = file_stem(pkg_info)
     name = f"{stem}.tar.gz"
     with gzip.GzipFile(destination / name, "wb", mtime=0) as stream, tarfile.open(fileobj=stream, mode="w") as archive:
-        for path in _source_files(source):
+        for path in _source_files(source, module):
             archive.add(path, f"{stem}/{path.relative_to(source).as_posix()}", filter=_anonymous)
     return name
 
 
-def _source_files(source: Path) -> list[Path]:
+def _source_files(source: Path, module: str) -> list[Path]:
     members = [source / "PKG-INFO", source / "pyproject.toml", *sorted(source.glob("LICENSE*"))]
-    for folder in ("rocm_sdk", "selector"):
+    for folder in (module, "selector"):
         members += sorted(path for path in (source / folder).rglob("*.py") if "__pycache__" not in path.parts)
     return members
 

@@ -8,7 +8,7 @@ import hashlib
 import io
 import zipfile
 
-from ._metadata import field_values
+from ._metadata import field_values, file_stem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 __all__ = ["dist_info_files", "write_wheel"]
 
 WHEEL = "Wheel-Version: 1.0\nGenerator: rocwheel selector\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-ENTRY_POINTS = "[console_scripts]\nrocm-sdk = rocm_sdk._cli:main\n"
+ENTRY_POINTS = "[console_scripts]\nrocm-sdk = {module}._cli:main\n"
 EARLIEST = (1980, 1, 1, 0, 0, 0)
 """Time of every member, the first that a zip can hold: the same choice gives the same bytes."""
 
 
-def dist_info_files(source: Path, metadata: str) -> tuple[str, dict[str, bytes]]:
+def dist_info_files(source: Path, module: str, metadata: str) -> tuple[str, dict[str, bytes]]:
     """Return the name of the ``.dist-info`` folder and its files (path -> bytes), all but RECORD."""
-    folder = f"{_stem(metadata)}.dist-info"
+    folder = f"{file_stem(metadata)}.dist-info"
     files = {
         "METADATA": metadata.encode(),
         "WHEEL": WHEEL.encode(),
-        "entry_points.txt": ENTRY_POINTS.encode(),
+        "entry_points.txt": ENTRY_POINTS.format(module=module).encode(),
     }
     for name in field_values(metadata, "License-File"):
         files[f"licenses/{name}"] = (source / name).read_bytes()
     return folder, {f"{folder}/{name}": data for name, data in files.items()}
 
 
-def write_wheel(source: Path, destination: Path, metadata: str, selection: str) -> str:
-    """Write the wheel of ``source/rocm_sdk`` into the folder ``destination`` and return its name."""
-    files = {path.relative_to(source).as_posix(): path.read_bytes() for path in _module_files(source / "rocm_sdk")}
-    files["rocm_sdk/_selection.py"] = selection.encode()
-    folder, dist_info = dist_info_files(source, metadata)
+def write_wheel(source: Path, destination: Path, module: str, metadata: str, selection: str) -> str:
+    """Write the wheel of ``source/module`` into the folder ``destination`` and return its name."""
+    files = {path.relative_to(source).as_posix(): path.read_bytes() for path in _module_files(source / module)}
+    files[f"{module}/_selection.py"] = selection.encode()
+    folder, dist_info = dist_info_files(source, module, metadata)
     files.update(dist_info)
     files[f"{folder}/RECORD"] = _record(files, f"{folder}/RECORD")
-    name = f"{_stem(metadata)}-py3-none-any.whl"
+    name = f"{file_stem(metadata)}-py3-none-any.whl"
     with zipfile.ZipFile(destination / name, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in files.items():
             member = zipfile.ZipInfo(path, EARLIEST)
@@ -50,10 +50,6 @@ def write_wheel(source: Path, destination: Path, metadata: str, selection: str) 
             member.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(member, data)
     return name
-
-
-def _stem(metadata: str) -> str:
-    return f"{field_values(metadata, 'Name')[0]}-{field_values(metadata, 'Version')[0]}"
 
 
 def _module_files(folder: Path) -> list[Path]:
