@@ -166,20 +166,30 @@ def emulate_bzlmod(folder: Path) -> None:
 
 
 def test_two_output_roots_give_the_same_wheels(
-    wheels: list[Path], sdk_dist: Path, rocm_path: Path, tmp_path: Path
+    workspace: Workspace, wheels: list[Path], sdk_dist: Path, rocm_path: Path, tmp_path: Path
 ) -> None:
     elsewhere = make_workspace(tmp_path / "some-other-place", sdk_dist, rocm_path)
     try:
         again = build_wheels(elsewhere, tmp_path / "dist")
+        made = [build_by_action(root) for root in (workspace, elsewhere)]
+        digests = [[hashlib.sha256(path.read_bytes()).hexdigest() for path in paths] for paths in (wheels, again, made)]
     finally:
         elsewhere.bazel("shutdown")
-    digests = [[hashlib.sha256(path.read_bytes()).hexdigest() for path in paths] for paths in (wheels, again)]
     assert digests[0] == digests[1]
+    assert digests[2][0] == digests[2][1]
 
 
-def test_a_wheel_made_by_a_build_action_is_verified_and_reproducible(workspace: Workspace, wheels: list[Path]) -> None:
+def build_by_action(workspace: Workspace) -> Path:
+    """Have Bazel make the PJRT wheel, and return its path."""
     workspace.build("--config=rocm_build", "--config=python311", "//:pjrt_wheel")
     (made,) = (workspace.folder / "bazel-bin").glob("*.whl")
+    return made
+
+
+def test_a_wheel_made_by_a_build_action_has_the_same_plugin_and_the_commits_of_the_build(
+    workspace: Workspace, wheels: list[Path]
+) -> None:
+    made = build_by_action(workspace)
     with zipfile.ZipFile(made) as action, zipfile.ZipFile(wheels[0]) as command:
         plugin = "jax_plugins/xla_rocm7/xla_rocm_plugin.so"
         assert action.read(plugin) == command.read(plugin)
@@ -243,6 +253,63 @@ def test_a_folder_outside_of_site_packages_fails_the_analysis(workspace: Workspa
     finished = workspace.bazel("build", "--nobuild", "--config=rocm_build", "//misplaced:all")
     assert finished.returncode == 1
     assert f'"{folder}" is no folder in site-packages, such as jax_plugins/xla_rocm7' in finished.stderr
+
+
+RUNTIME_TEST = """
+load("//rocm_wheel:runtime_library.bzl", "runtime_library")
+
+genrule(name = "header", outs = ["include/made.h"], cmd = "echo '#define MADE 0' > $@")
+
+runtime_library(
+    name = "hip",
+    data = ["@rocm//:hip"],
+    hdrs = ["include/made.h", "own/own.h"],
+    includes = ["include", "./own/"],
+    library = "@rocm//:lib/libamdhip64.so.7",
+)
+
+cc_test(
+    name = "loads",
+    srcs = ["loads.c"],
+    env = {"LD_LIBRARY_PATH": "../rocm/lib"},
+    deps = [":hip"],
+)
+"""
+COVERAGE = """
+package(default_visibility = ["//visibility:public"])
+sh_binary(name = "coverage_report_generator", srcs = ["BUILD"])
+"""
+PROGRAM = """
+#include <made.h>
+#include <own.h>
+
+int hipGetDeviceCount(int *);
+
+int main(void) { int n; return hipGetDeviceCount(&n) == NO_DEVICE ? MADE : 1; }
+"""
+
+
+def test_a_test_loads_a_runtime_library_and_sees_its_generated_headers(workspace: Workspace) -> None:
+    package = workspace.folder / "loading"
+    (package / "own").mkdir(parents=True)
+    (package / "BUILD.bazel").write_text(RUNTIME_TEST)
+    (package / "loads.c").write_text(PROGRAM)
+    (package / "own/own.h").write_text("#define NO_DEVICE 100\n")
+    # Bazel 4 asks for this repository before it runs any test, and would download it.
+    coverage = workspace.folder.parent / "coverage"
+    coverage.mkdir()
+    (coverage / "WORKSPACE").touch()
+    (coverage / "BUILD").write_text(COVERAGE)
+    options = ("--test_output=errors", f"--override_repository=remote_coverage_tools={coverage}")
+    finished = workspace.bazel("test", "--config=rocm_build", *options, "//loading:loads")
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+
+
+def test_a_wheel_takes_its_inputs_from_a_file(workspace: Workspace) -> None:
+    told = workspace.bazel("aquery", "--config=rocm_build", "--include_param_files", "//:pjrt_wheel")
+    assert "--src-list=bazel-out/" in told.stdout
+    assert "Params File Content" in told.stdout
+    assert "    --src\n" not in told.stdout
 
 
 def test_the_build_action_has_no_network_and_no_variables(workspace: Workspace) -> None:

@@ -7,6 +7,7 @@ package(default_visibility = ["//visibility:public"])
 
 runtime_library(
     name = "hip",
+    data = glob(["lib/**/*.so*"]),  # for tests that load it
     hdrs = glob(["include/hip/**/*.h"]),
     includes = ["include"],
     library = "lib/libamdhip64.so.7",

@@ -6,17 +6,20 @@ def _rocm_wheel_impl(ctx):
     wheel = ctx.actions.declare_file(ctx.attr.wheel)
     args = ctx.actions.args()
     args.add_all(["wheel", "--quiet", "--spec", ctx.file.spec, "--output", wheel])
-    args.add_all(ctx.files.srcs, before_each = "--src")
     args.add_all(ctx.files.beside, before_each = "--with")
     args.add_all(["%s=%s" % pair for pair in ctx.attr.values.items()], before_each = "--set")
     args.add_all(["%s=%s" % pair for pair in WHEEL_COMMITS.items()], before_each = "--commit")
+    sources = ctx.actions.args()
+    sources.add_all(ctx.files.srcs)
+    sources.set_param_file_format("multiline")
+    sources.use_param_file("--src-list=%s", use_always = True)  # a command line has bounds
     if ctx.attr.python:
         args.add("--python", ctx.attr.python)
     if not ctx.attr.verify:
         args.add("--no-verify")
     ctx.actions.run(
         executable = ctx.executable.tool,
-        arguments = [args],
+        arguments = [args, sources],
         inputs = [ctx.file.spec] + ctx.files.srcs + ctx.files.beside,
         outputs = [wheel],
         env = {"SOURCE_DATE_EPOCH": ctx.attr.source_date_epoch} if ctx.attr.source_date_epoch else {},

@@ -3,8 +3,16 @@
 load(":cc.bzl", "CC_COMMON", "CC_INFO")
 
 def _include_folders(ctx):
-    root = "/".join([part for part in [ctx.label.workspace_root, ctx.label.package] if part])
-    return ["/".join([part for part in [root, folder] if part and part != "."]) or "." for folder in ctx.attr.includes]
+    """Returns the folders that headers are included from, each in the sources and among the generated files."""
+    package = [part for part in [ctx.label.workspace_root, ctx.label.package] if part]
+    folders = [package + [part for part in folder.split("/") if part not in ["", "."]] for folder in ctx.attr.includes]
+    return ["/".join(root + folder) or "." for folder in folders for root in [[], [ctx.bin_dir.path]]]
+
+def _runfiles(ctx):
+    runfiles = ctx.runfiles(files = [ctx.file.library] + ctx.files.data)
+    for target in ctx.attr.data:
+        runfiles = runfiles.merge(target[DefaultInfo].default_runfiles)
+    return runfiles
 
 def _runtime_library_impl(ctx):
     library = ctx.file.library
@@ -15,13 +23,17 @@ def _runtime_library_impl(ctx):
         user_link_flags = depset([library.path]),
         additional_inputs = depset([library]),
     )
-    return [CC_INFO(
-        compilation_context = CC_COMMON.create_compilation_context(
-            headers = depset(ctx.files.hdrs),
-            system_includes = depset(_include_folders(ctx)),
+    return [
+        # For tests of this workspace, whose LD_LIBRARY_PATH leads there: no run path does.
+        DefaultInfo(files = depset([library]), runfiles = _runfiles(ctx)),
+        CC_INFO(
+            compilation_context = CC_COMMON.create_compilation_context(
+                headers = depset(ctx.files.hdrs),
+                system_includes = depset(_include_folders(ctx)),
+            ),
+            linking_context = CC_COMMON.create_linking_context(linker_inputs = depset([linker_input])),
         ),
-        linking_context = CC_COMMON.create_linking_context(linker_inputs = depset([linker_input])),
-    )]
+    ]
 
 runtime_library = rule(
     implementation = _runtime_library_impl,
@@ -31,6 +43,7 @@ runtime_library = rule(
             allow_single_file = True,
             doc = "The shared library; its SONAME is what users of this target need at run time.",
         ),
+        "data": attr.label_list(allow_files = True, doc = "What the library itself needs to run, for tests."),
         "hdrs": attr.label_list(allow_files = True),
         "includes": attr.string_list(doc = "Folders of the package that headers are included from."),
     },
