@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 __all__ = ["InputError", "ProblemsError", "RocwheelError", "WorkError"]
@@ -18,6 +18,14 @@ class RocwheelError(Exception):
     """
 
     exit_status: ClassVar[int] = 2
+
+    def __reduce__(self) -> tuple[Callable[..., RocwheelError], tuple[object, ...], dict[str, object]]:
+        """Have pickle restore the facts, for process pools: the standard way calls ``__init__`` with ``args``."""
+        return _restored, (type(self), self.args), self.__dict__
+
+
+def _restored(kind: type[RocwheelError], args: tuple[object, ...]) -> RocwheelError:
+    return kind.__new__(kind, *args)
 
 
 class InputError(RocwheelError):
