@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from rocwheel.audit.loader import Library
+from rocwheel.audit.loader import Library, Refusal
+from rocwheel.audit.obstacles import FOLDER, Obstacle, find_obstacle
 from rocwheel.binary.elf import Elf, is_elf, read_elf
 from rocwheel.errors import InputError
 from rocwheel.files import FileRange
@@ -30,8 +31,11 @@ class FileSystem:
     def __init__(self) -> None:
         self._files: dict[str, Elf | None] = {}
 
-    def find(self, path: str, machine: int) -> Library | None:
+    def find(self, path: str, machine: int) -> Library | Refusal | None:
         """Return the ELF file of ``machine`` at a path."""
+        obstacle = _obstacle(Path(path))
+        if obstacle is not None and obstacle.stops(machine):
+            return Refusal(path, obstacle.reason)
         library = self.open(Path(path))
         if library is None or library.elf is None or library.elf.machine != machine:
             return None
@@ -48,6 +52,15 @@ class FileSystem:
             self._files[identity] = _read(path)
         elf = self._files[identity]
         return None if elf is None else Library(str(path), identity, elf)
+
+
+def _obstacle(path: Path) -> Obstacle | None:
+    if path.is_dir():
+        return FOLDER
+    if not path.exists():
+        return None
+    with path.open("rb") as file:
+        return find_obstacle(file.read(64))
 
 
 def _read(path: Path) -> Elf | None:
@@ -68,11 +81,10 @@ class HostLibraries:
     def find(self, name: str, machine: int) -> Library | None:
         """Return the library that this machine's loader takes for ``name``."""
         cached = self._cache.get(machine, {}).get(name)
-        if cached and (library := self._disk.find(cached, machine)):
-            return library
         folders = _DEFAULT_FOLDERS.get(machine, ())
-        found = (self._disk.find(f"{folder}/{name}", machine) for folder in folders)
-        return next((library for library in found if library), None)
+        paths = [*([cached] if cached else []), *(f"{folder}/{name}" for folder in folders)]
+        found = (self._disk.find(path, machine) for path in paths)
+        return next((library for library in found if isinstance(library, Library)), None)
 
 
 def read_loader_cache(path: Path, machine: int) -> dict[str, str]:

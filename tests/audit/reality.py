@@ -69,20 +69,23 @@ def has_cpu_level(level: str) -> bool:
     return level == "x86-64" or f"{level} (supported, searched)" in done.stdout
 
 
-def model_libraries(path: Path, disk: FileSystem, system: System, level: CpuLevel = "x86-64-v4") -> dict[str, str]:
-    """Return the same from the model. A needed path is listed as the path that it became."""
+def model_libraries(
+    path: Path, disk: FileSystem, system: System, level: CpuLevel = "x86-64-v4"
+) -> dict[str, str] | None:
+    """Return the same from the model: a needed path as the path that it became, none where it stops at a file."""
     library = disk.open(path)
     assert library is not None
     loader = Loader(disk, system, hwcaps_folders(level))
     loader.load(library)
-    return _answer(loader)
+    return None if any(search.refusal for search in loader.searches) else _answer(loader)
 
 
 def audited_libraries(root: Path) -> dict[Path, dict[str, str]]:
     """Return the same for each file below a folder as the audit has it, with the system's libraries by name alone."""
     answers = {}
     for process in Subject(read_tree([root]), Configuration()).processes:
-        found = _answer(process.loader)
+        is_stopped = any(search.refusal for search in process.loader.searches)
+        found = {} if is_stopped else _answer(process.loader)
         answers[root / process.file.path] = {
             name.replace(SITE, str(root)): path.replace(SITE, str(root)) for name, path in found.items()
         }

@@ -39,7 +39,7 @@ pytestmark = [needs_compiler, pytest.mark.skipif(not LOADER.exists(), reason="ne
 LLVM = Path("/usr/lib/llvm-15")
 
 
-def answers(path: Path) -> tuple[dict[str, str] | None, dict[str, str]]:
+def answers(path: Path) -> tuple[dict[str, str] | None, dict[str, str] | None]:
     disk = FileSystem()
     return list_libraries(path), model_libraries(path, disk, HostLibraries(disk))
 
@@ -142,6 +142,7 @@ def test_libraries_for_newer_processors_come_first(tmp_path: Path, level: CpuLev
     disk = FileSystem()
     model = model_libraries(root / "a.so", disk, HostLibraries(disk), level)
     assert list_libraries(root / "a.so", level) == model
+    assert model is not None
     assert ("" if level == "x86-64" else f"{root}/two/{HWCAPS}2/d.so") == model["d.so"]
 
 

@@ -8,7 +8,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
 __all__ = ["make_wheel", "members"]
@@ -23,8 +23,9 @@ def make_wheel(
     tag: str = "py3-none-linux_x86_64",
     requires: tuple[str, ...] = (),
     is_purelib: bool = False,
+    links: Collection[str] = (),
 ) -> Path:
-    """Write a wheel with ``files`` by their member names, a licence, and a right RECORD."""
+    """Write a wheel with ``files`` by their member names, a licence, and a right RECORD; ``links`` are symlinks."""
     info = f"{name}-{version}.dist-info"
     lines = ["Metadata-Version: 2.4", f"Name: {name}", f"Version: {version}", "License-Expression: MIT"]
     lines += ["License-File: LICENSE", *(f"Requires-Dist: {requirement}" for requirement in requires)]
@@ -42,7 +43,8 @@ def make_wheel(
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in contents.items():
             entry = zipfile.ZipInfo(path, (2024, 5, 6, 7, 8, 10))
-            entry.external_attr = (0o100755 if data.startswith(b"\x7fELF") else 0o100644) << 16
+            mode = 0o100755 if data.startswith(b"\x7fELF") else 0o100644
+            entry.external_attr = (0o120777 if path in links else mode) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, data)
     return target

@@ -5,11 +5,13 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.loader import Library
+from rocwheel.audit.loader import Library, Refusal
+from rocwheel.audit.obstacles import CIRCLE, FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from rocwheel.audit.obstacles import Obstacle
     from rocwheel.binary.elf import Elf
 
 __all__ = ["SITE", "TreeDisk", "place_of"]
@@ -23,23 +25,37 @@ _MOST_LINKS = 40
 class TreeDisk:
     """Described files, by their path relative to site-packages, and the symlinks among them with their raw text.
 
-    At ``assumed`` paths there are libraries of which nothing is known: they serve every machine.
+    At ``assumed`` paths there are libraries of which nothing is known: they serve every machine. ``obstacles`` are
+    those of the files and of others.
     """
 
-    def __init__(self, files: Mapping[str, Elf], links: Mapping[str, str], assumed: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        files: Mapping[str, Elf],
+        links: Mapping[str, str],
+        assumed: Iterable[str] = (),
+        obstacles: Mapping[str, Obstacle] | None = None,
+    ) -> None:
         self._files = {_absolute(path): elf for path, elf in files.items()}
         self._links = {_absolute(path): text for path, text in links.items()}
         self._assumed = frozenset(map(_absolute, assumed))
-        paths = (*self._files, *self._links, *self._assumed, posixpath.join(SITE, "x"))
+        self._obstacles = {_absolute(path): obstacle for path, obstacle in (obstacles or {}).items()}
+        paths = (*self._files, *self._links, *self._assumed, *self._obstacles, posixpath.join(SITE, "x"))
         self._folders = {folder for path in paths for folder in _parents(path)}
 
-    def find(self, path: str, machine: int) -> Library | None:
-        """Return the ELF file of ``machine`` at an absolute path."""
-        real = self.resolve(path)
-        if real and real in self._assumed:
+    def find(self, path: str, machine: int) -> Library | Refusal | None:
+        """Return the ELF file of ``machine`` at an absolute path, or what the loader stops at there."""
+        real, is_circle = self._follow(path)
+        if real is None:
+            stops = is_circle and self.is_folder(posixpath.dirname(path))
+            return Refusal(path, CIRCLE.reason) if stops else None
+        if real in self._assumed:
             return Library(path, real, None)
-        elf = self._files.get(real or "")
-        return Library(path, real, elf) if real and elf and elf.machine == machine else None
+        obstacle = FOLDER if real in self._folders else self._obstacles.get(real)
+        if obstacle is not None and obstacle.stops(machine):
+            return Refusal(path, obstacle.reason)
+        elf = self._files.get(real)
+        return Library(path, real, elf) if elf and elf.machine == machine else None
 
     def open(self, path: str) -> Library | None:
         """Return the ELF file at an absolute path, whatever its machine."""
@@ -47,7 +63,7 @@ class TreeDisk:
         return Library(path, real, self._files[real]) if real in self._files else None
 
     def _is_file(self, path: str) -> bool:
-        return path in self._files or path in self._assumed
+        return path in self._files or path in self._assumed or path in self._obstacles
 
     def is_folder(self, path: str) -> bool:
         """Tell whether there is a folder at an absolute path."""
@@ -55,6 +71,10 @@ class TreeDisk:
 
     def resolve(self, path: str) -> str | None:
         """Follow links and ``..`` as a kernel does: each component has to exist."""
+        return self._follow(path)[0]
+
+    def _follow(self, path: str) -> tuple[str | None, bool]:
+        """Return where a path leads, and whether it leads nowhere because of links in a circle."""
         waiting = path.split("/")[::-1]
         current, followed = "/", 0
         while waiting:
@@ -65,13 +85,13 @@ class TreeDisk:
             if current in self._links:
                 followed += 1
                 if followed > _MOST_LINKS:
-                    return None
+                    return None, True
                 text = self._links[current]
                 waiting += text.split("/")[::-1]
                 current = "/" if text.startswith("/") else posixpath.dirname(current)
             elif current not in self._folders and (waiting or not self._is_file(current)):
-                return None
-        return current
+                return None, False
+        return current, False
 
 
 def place_of(library: Library) -> str:

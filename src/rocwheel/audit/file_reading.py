@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.audit.device_report import read_device_report
+from rocwheel.audit.obstacles import find_obstacle
 from rocwheel.binary.bundle_sequence import is_bundle
 from rocwheel.binary.elf import Elf, ElfKind, is_elf, read_elf
 from rocwheel.binary.elf_traits import ElfTraits, read_elf_traits
@@ -15,7 +16,10 @@ from rocwheel.errors import InputError
 if TYPE_CHECKING:
     from rocwheel.audit.tree import InstalledFile
 
-__all__ = ["is_binary", "with_binary_facts"]
+__all__ = ["HEAD", "is_binary", "with_binary_facts", "with_obstacle"]
+
+HEAD = 64
+"""How many of a file's first bytes tell what kind it is of."""
 
 # Other classes occur as data, such as a compiler's 32-bit run-time libraries.
 _ELF64_LITTLE_ENDIAN = b"\2\1"
@@ -25,6 +29,11 @@ def is_binary(head: bytes | memoryview) -> bool:
     """Tell from a file's first 24 bytes or more whether there are facts to read: an ELF file of 64 bits, or bundles."""
     view = memoryview(head)
     return (is_elf(view) and bytes(view[4:6]) == _ELF64_LITTLE_ENDIAN) or is_bundle(view)
+
+
+def with_obstacle(file: InstalledFile, head: bytes) -> InstalledFile:
+    """Return the file with what its first `HEAD` bytes tell the dynamic loader."""
+    return msgspec.structs.replace(file, obstacle=find_obstacle(head))
 
 
 def with_binary_facts(file: InstalledFile, data: memoryview) -> InstalledFile:

@@ -12,7 +12,7 @@ import msgspec
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.discovery import find_artifacts
 from rocwheel.audit.distribution_reading import INFO_FILES, read_distribution
-from rocwheel.audit.file_reading import is_binary, with_binary_facts
+from rocwheel.audit.file_reading import HEAD, is_binary, with_binary_facts, with_obstacle
 from rocwheel.audit.tree import Distribution, InstalledFile
 from rocwheel.errors import InputError
 from rocwheel.files import FileRange
@@ -102,7 +102,8 @@ def _with_facts(file: InstalledFile, source: FileRange, *, hashed: bool) -> Inst
     with source.map() as data:
         if hashed:
             file = msgspec.structs.replace(file, sha256=hashlib.sha256(data).digest())
-        if is_binary(data[:64]):
+        file = with_obstacle(file, bytes(data[:HEAD]))
+        if is_binary(data[:HEAD]):
             return with_binary_facts(file, data)
         return file
 

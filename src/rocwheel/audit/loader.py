@@ -9,8 +9,11 @@ It opens all that an object names as NEEDED before what its dependencies need (b
 4. in the requester's RUNPATH, which its dependencies don't inherit;
 5. among the system's libraries.
 
-A name with a slash is a path. A file of another machine or class is passed over. In each folder the subfolders for
-newer processors come first.
+A name with a slash is a path. A file of another machine or class is passed over; at one that is no library the loader
+stops (`rocwheel.audit.obstacles`), here only the search. In each folder the subfolders for newer processors come first.
+
+Libraries that an object names as filtees (``DT_FILTER``, ``DT_AUXILIARY``) are looked for likewise, and what they need
+comes before what waits to be opened. One of the second kind may be absent.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ from rocwheel.binary.elf import Elf
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Disk", "How", "Library", "LoadedObject", "Loader", "Search", "System"]
+    from rocwheel.binary.elf import Filtee
+
+__all__ = ["Disk", "How", "Library", "LoadedObject", "Loader", "Refusal", "Search", "System"]
 
 
 class Library(msgspec.Struct, frozen=True):
@@ -40,10 +45,17 @@ class Library(msgspec.Struct, frozen=True):
     """None for a system library of which no more than the name is known."""
 
 
+class Refusal(msgspec.Struct, frozen=True):
+    """A file at which the loader stops, since it is no library: its path as it was opened, and why."""
+
+    path: str
+    reason: str
+
+
 class Disk(Protocol):
     """Where ELF files are: the file system, or packages that are not installed yet."""
 
-    def find(self, path: str, machine: int) -> Library | None:
+    def find(self, path: str, machine: int) -> Library | Refusal | None:
         """Return the ELF file of ``machine`` at an absolute path, which may go through links and ``..``."""
 
 
@@ -85,6 +97,10 @@ class Search(msgspec.Struct, frozen=True):
     how: How | None = None
     entry: str = ""
     """The run path entry, unexpanded."""
+    refusal: Refusal | None = None
+    """The file that the search ended at without a library."""
+    is_optional: bool = False
+    """Whether the requester does without it."""
 
 
 class Loader:
@@ -119,12 +135,13 @@ class Loader:
     def is_inherited(self, search: Search) -> bool:
         """Tell whether a RPATH that the requester inherits leads to the name, whatever was loaded before."""
         found = self._candidates(search.name, search.requester)
-        return any(how is How.RPATH and self._disk.find(path, self._machine) for how, _, path in found)
+        paths = (path for how, _, path in found if how is How.RPATH)
+        return any(isinstance(self._disk.find(path, self._machine), Library) for path in paths)
 
     @property
     def missing(self) -> list[Search]:
-        """The searches that found nothing."""
-        return [search for search in self.searches if search.found is None]
+        """The searches that found nothing, for objects that can't do without."""
+        return [search for search in self.searches if search.found is None and not search.is_optional]
 
     def _load_needed(self) -> None:
         while self._waiting:
@@ -132,6 +149,19 @@ class Loader:
             elf = self.objects[requester].library.elf
             for name in elf.needed if elf else ():
                 self.searches.append(self._search(name, requester))
+            self._load_filtees(elf.filtees if elf else (), requester)
+
+    def _load_filtees(self, filtees: Sequence[Filtee], requester: int) -> None:
+        opened = []
+        for filtee in filtees:
+            search = self._search(filtee.name, requester)
+            if not (filtee.is_optional and search.refusal):
+                self.searches.append(msgspec.structs.replace(search, is_optional=filtee.is_optional))
+                opened.append(search.found)
+        for index in reversed(opened):
+            if index is not None and index in self._waiting:
+                self._waiting.remove(index)
+                self._waiting.appendleft(index)
 
     def _add(self, library: Library, loader: int) -> int:
         index = len(self.objects)
@@ -147,6 +177,8 @@ class Loader:
             return Search(requester, name, self._by_name[name], How.LOADED)
         for how, entry, path in self._candidates(name, requester):
             library = self._disk.find(path, self._machine)
+            if isinstance(library, Refusal):
+                return Search(requester, name, None, how, entry, library)
             if library is not None:
                 return Search(requester, name, self._take(name, library, requester), how, entry)
         system = None if "/" in name else self._system.find(name, self._machine)

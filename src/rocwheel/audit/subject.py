@@ -70,7 +70,8 @@ class Subject:
     def disk(self) -> TreeDisk:
         """The files as the loader finds them."""
         files = {file.path: file.elf for file in self.tree.files if file.elf is not None}
-        return TreeDisk(files, self.tree.links, self.assumed)
+        obstacles = {file.path: file.obstacle for file in self.tree.files if file.obstacle is not None}
+        return TreeDisk(files, self.tree.links, self.assumed, obstacles)
 
     @cached_property
     def folders(self) -> frozenset[str]:

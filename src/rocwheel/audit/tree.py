@@ -8,6 +8,7 @@ import msgspec
 
 from rocwheel.audit.device_report import DeviceReport
 from rocwheel.audit.disks import SITE, TreeDisk
+from rocwheel.audit.obstacles import Obstacle
 from rocwheel.binary.elf import Elf, ElfKind
 from rocwheel.binary.elf_traits import ElfTraits
 from rocwheel.binary.runpath import RunpathTag
@@ -83,6 +84,8 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
     device: DeviceReport | None = None
     problem: str = ""
     """Why it could not be read as the binary that it seems to be."""
+    obstacle: Obstacle | None = None
+    """Why the dynamic loader stops at it when it looks for a library of its name."""
 
     @property
     def folder(self) -> str:

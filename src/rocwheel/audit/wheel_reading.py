@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.audit.distribution_reading import INFO_FILES, read_distribution
-from rocwheel.audit.file_reading import is_binary, with_binary_facts
+from rocwheel.audit.file_reading import HEAD, is_binary, with_binary_facts, with_obstacle
 from rocwheel.audit.tree import Distribution, InstalledFile
 from rocwheel.distributions.zip_reader import (
     ZipMember,
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_wheel_name", "find_dist_info", "installed_path", "read_wheel", "read_wheels"]
 
-_HEAD = 64
 _NAME_PARTS = (5, 6)
 _SCHEMES = {
     "purelib": "",
@@ -95,10 +93,21 @@ def _read_file(wheel: str, member: ZipMember) -> InstalledFile:
         size=member.size,
         mode=member.mode,
     )
-    head = b"".join(bytes(piece[:_HEAD]) for piece in islice(iter_member(member), 1))
+    head = _head(member)
+    # Links become text files.
+    file = with_obstacle(file, head)
     if file.mode & 0o170000 == 0o120000:
         return msgspec.structs.replace(file, link=read_member(member).decode(errors="replace"))
     if not is_binary(head):
         return msgspec.structs.replace(file, sha256=digest_member(member).sha256)
     with open_unpacked(member) as (unpacked, digest), unpacked.map() as data:
         return with_binary_facts(msgspec.structs.replace(file, sha256=digest.sha256), data)
+
+
+def _head(member: ZipMember) -> bytes:
+    head = b""
+    for piece in iter_member(member):
+        head += bytes(piece[:HEAD])
+        if len(head) >= HEAD:
+            break
+    return head[:HEAD]

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.audit.disks import SITE
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.hwcaps import has_level
-from rocwheel.audit.loader import How
+from rocwheel.audit.loader import How, Refusal
 from rocwheel.audit.run_path_entries import is_origin_relative, split_run_path
 from rocwheel.audit.run_paths import origin_relative
 from rocwheel.audit.sdk_layout import find_sdk_library, other_versions
@@ -40,6 +41,8 @@ class _Miss(msgspec.Struct, frozen=True):
     name: str
     user: InstalledFile
     """The audited file that is loaded."""
+    refusal: Refusal | None = None
+    """The file at which the loader stops."""
 
     @property
     def words(self) -> str:
@@ -52,17 +55,18 @@ def _misses(subject: Subject) -> Iterator[_Miss]:
     seen: set[tuple[str, str]] = set()
     for process in subject.processes:
         declared = subject.configuration.opened_by(process.file.path)
-        yield from (_Miss(process.file, s.name, process.file) for s in process.missed if s.name not in declared)
+        missed = (search for search in process.missed if search.name not in declared)
+        yield from (_Miss(process.file, search.name, process.file, search.refusal) for search in missed)
         for search in process.loader.missing:
             file = subject.file_of(process.loader.objects[search.requester].library)
             if file and subject.tree.is_context(file) and (file.path, search.name) not in seen:
                 seen.add((file.path, search.name))
-                yield _Miss(file, search.name, process.file)
+                yield _Miss(file, search.name, process.file, search.refusal)
 
 
 def _unresolved(subject: Subject) -> Iterator[Evidence]:
     for miss in _misses(subject):
-        if not _folders_of(subject, miss.name):
+        if not miss.refusal and not _folders_of(subject, miss.name):
             absent = _absent_package(subject, miss.name)
             found = f"{miss.words} is in {absent}, which is absent" if absent else _absence(subject, miss)
             remedy = f"Install {absent}, or give it --with." if absent else ""
@@ -93,8 +97,15 @@ def _luck(file: InstalledFile) -> str:
 def _unreachable(subject: Subject) -> Iterator[Evidence]:
     for miss in _misses(subject):
         folders = _folders_of(subject, miss.name)
-        if folders and (miss.file.path, miss.name) not in subject.inherited:
+        if miss.refusal:
+            yield Evidence(miss.user.source, _stop(miss, miss.refusal), _CLEAR)
+        elif folders and (miss.file.path, miss.name) not in subject.inherited:
             yield _out_of_reach(miss, folders, is_prefix=subject.tree.is_prefix)
+
+
+def _stop(miss: _Miss, refusal: Refusal) -> str:
+    place = posixpath.relpath(refusal.path, SITE) if refusal.path.startswith(SITE) else refusal.path
+    return f"{miss.words} the loader looks for no further than {place}: {refusal.reason}"
 
 
 def _out_of_reach(miss: _Miss, folders: list[str], *, is_prefix: bool) -> Evidence:
@@ -157,6 +168,7 @@ def _own_libraries(subject: Subject, user: InstalledFile, name: str) -> list[Ins
 
 
 _SHIP = "Ship the library, require the package that has it, or build against the SDK version that is required."
+_CLEAR = "Leave out that file, or have the run path name the folder of the library first."
 _LINK = "Link with a run path that leads there ('rocwheel runpath for' prints it), or run rocwheel repair."
 
 RULES = (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.scope import interpreter_files, process_scope, unmet_references
+from rocwheel.audit.version_gaps import version_gaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +29,16 @@ def _underlinked(subject: Subject) -> Iterator[Evidence]:
         if unmet:
             found = f"leaves {len(unmet)} symbols to others, and loads nothing that defines them: {_shown(unmet)}"
             yield Evidence(process.file.source, found + _holder(subject, unmet))
+
+
+def _undefined(subject: Subject) -> Iterator[Evidence]:
+    yield from _underlinked(subject)
+    for process in subject.processes:
+        gaps = list(version_gaps(subject, process))
+        if gaps:
+            names = _shown([gap.reference for gap in gaps])
+            found = f"asks {gaps[0].library.path} for {names}, which has no versions at all: the loader aborts"
+            yield Evidence(process.file.source, found, "Link both files anew: one was built with a version script.")
 
 
 def _shown(unmet: Sequence[SymbolReference]) -> str:
@@ -53,6 +64,6 @@ RULES = (
         "What a file loads defines every symbol that it leaves to others.",
         "Link it with the libraries that define them; -Wl,-z,defs has the linker tell. Symbols of what loads the file: "
         "name that under loaded-by in the settings.",
-        _underlinked,
+        _undefined,
     ),
 )

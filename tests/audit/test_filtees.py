@@ -1,0 +1,99 @@
+"""Libraries that are loaded in front of others (DT_FILTER, DT_AUXILIARY), as the loader does it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.audit.auditing import audit
+from rocwheel.audit.configuration import Configuration
+from rocwheel.audit.reading import read_tree
+from rocwheel.audit.subject import Subject
+from rocwheel.binary.elf import Filtee, read_elf
+from tests.audit.host import FileSystem, HostLibraries
+from tests.audit.libraries import Lib, build_tree, needs_compiler
+from tests.audit.reality import LOADER, list_libraries, model_libraries
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [needs_compiler, pytest.mark.skipif(not LOADER.exists(), reason="needs glibc's loader")]
+
+FILTER, AUXILIARY = "-Wl,-F,", "-Wl,-f,"
+FILTEES = [Lib("lib/f.so", ("d.so",), "$ORIGIN"), Lib("lib/d.so"), Lib("lib/b.so", ("e.so",), "$ORIGIN/deep")]
+
+
+def user(*options: str, needed: tuple[str, ...] = ("b.so",), run_path: str = "$ORIGIN/lib") -> Lib:
+    return Lib("a.so", needed, run_path, options=options)
+
+
+# What a library loads is listed for one that needs it: the loader doesn't list what comes before the first file.
+CASES = {
+    "a filter": [user(f"{FILTER}f.so"), *FILTEES],
+    "an auxiliary one": [user(f"{AUXILIARY}f.so"), *FILTEES],
+    "one that is absent": [user(f"{AUXILIARY}absent.so"), *FILTEES],
+    "a path": [user(f"{AUXILIARY}$ORIGIN/lib/f.so"), *FILTEES],
+    "one that is needed, too": [user(f"{AUXILIARY}f.so", needed=("b.so", "f.so")), *FILTEES],
+    "a text in its place": [user(f"{AUXILIARY}t.so"), *FILTEES],
+    "its needs come before those of what waits": [
+        user(f"{FILTER}f.so"),
+        Lib("lib/f.so", ("c.so",), "$ORIGIN/one"),
+        Lib("lib/b.so", ("c.so",), "$ORIGIN/two"),
+        Lib("lib/one/c.so"),
+        Lib("lib/two/c.so"),
+    ],
+    "two, in their order": [
+        user(f"{AUXILIARY}f.so", f"{AUXILIARY}g.so"),
+        Lib("lib/f.so", ("c.so",), "$ORIGIN/one"),
+        Lib("lib/g.so", ("c.so",), "$ORIGIN/two"),
+        Lib("lib/b.so"),
+        Lib("lib/one/c.so"),
+        Lib("lib/two/c.so"),
+    ],
+    "one that waits already comes to the front": [
+        user(f"{AUXILIARY}f.so", needed=("b.so", "f.so")),
+        Lib("lib/f.so", ("c.so",), "$ORIGIN/one"),
+        Lib("lib/b.so", ("c.so",), "$ORIGIN/two"),
+        Lib("lib/one/c.so"),
+        Lib("lib/two/c.so"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_model_finds_what_the_loader_finds(tmp_path: Path, name: str) -> None:
+    root = build_tree(tmp_path / "tree", Lib("top.so", ("a.so",), "$ORIGIN"), *CASES[name])
+    (root / "lib/t.so").write_text("text")
+    disk = FileSystem()
+    real = list_libraries(root / "top.so")
+    assert real is not None
+    assert real == model_libraries(root / "top.so", disk, HostLibraries(disk))
+
+
+def test_a_filtee_that_is_absent_keeps_the_library_from_being_loaded(tmp_path: Path) -> None:
+    root = build_tree(tmp_path / "tree", user(f"{FILTER}absent.so", f"{AUXILIARY}also.so", needed=()))
+    command = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(root / 'a.so')!r})"]
+    done = subprocess.run(command, env={}, capture_output=True, text=True, check=False)
+    assert "absent.so: cannot open shared object file" in done.stderr
+    found = [finding.found for finding in audit(read_tree([root]), Configuration(select=("un*",))).findings]
+    assert found == ["needs absent.so, which none of the packages, the SDK and the allowed system libraries has"]
+
+
+def test_filtees_are_read_in_their_order(tmp_path: Path) -> None:
+    root = build_tree(tmp_path / "tree", user(f"{FILTER}f.so", f"{AUXILIARY}g.so", needed=()))
+    elf = read_elf((root / "a.so").read_bytes(), name="a.so")
+    assert set(elf.filtees) == {Filtee("f.so", is_optional=False), Filtee("g.so", is_optional=True)}
+
+
+def test_symbols_of_filtees_are_found(tmp_path: Path) -> None:
+    function = "int f(void) { return 1; }"
+    libraries = [Lib("a.so", ("b.so",), "$ORIGIN", source="int f(void); int g(void) { return f(); }")]
+    libraries += [Lib("b.so", run_path="$ORIGIN", options=(f"{FILTER}c.so",)), Lib("c.so", source=function)]
+    root = build_tree(tmp_path / "tree", *libraries)
+    command = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(root / 'a.so')!r}, 2)"]
+    assert subprocess.run(command, env={}, check=False).returncode == 0
+    assert not audit(read_tree([root]), Configuration(select=("undefined-symbol",))).findings
+    assert len(Subject(read_tree([root]), Configuration()).processes) == 3
