@@ -47,6 +47,12 @@ def test_known_starts_are_used_after_long_padding() -> None:
     assert [bundle.start for bundle in bundles] == [0, len(PLAIN) + 20000]
 
 
+def test_nothing_is_read_between_long_padding_and_the_next_known_start() -> None:
+    start = len(PLAIN) + 30000
+    data = memoryview(PLAIN + bytes(20000) + b"unread".ljust(10000) + COMPRESSED)
+    assert [bundle.start for bundle in iter_bundles(data, name="x", starts=[0, start])] == [0, start]
+
+
 @pytest.mark.parametrize("data", [PLAIN, COMPRESSED], ids=["plain", "compressed"])
 def test_payload_of_an_entry_is_given(data: bytes) -> None:
     [bundle] = iter_bundles(memoryview(data), name="x")

@@ -139,6 +139,19 @@ def test_code_that_is_the_same_costs_almost_nothing_across_a_large_bundle() -> N
     assert len(compress_bundle([code, code], version=3, level=1)) < len(once) + 4000
 
 
+def test_code_that_is_the_same_in_another_order_costs_little() -> None:
+    code = hashlib.shake_256(b"code").digest(4 << 20)
+    pieces = [memoryview(code)[start : start + 4096] for start in range(0, len(code), 4096)]
+    shuffled = sorted(pieces, key=lambda piece: hashlib.md5(piece).digest())
+    assert len(compress_bundle([*pieces, *shuffled], version=3, level=1)) < 1.01 * len(code)
+
+
+def test_frame_with_the_largest_window_is_read() -> None:
+    # A zstd frame without content size, a window of 2 GiB, and one raw block, which is the last.
+    frame = b"\x28\xb5\x2f\xfd\x00" + bytes([(31 - 10) << 3]) + (4 << 3 | 1).to_bytes(3, "little") + b"code"
+    assert decompress(ccob(3, frame, 4))[0] == b"code"
+
+
 def test_window_spans_what_decoders_accept_by_default() -> None:
     block = memoryview(bytes(1 << 20))
     payload = compress_bundle([block] * 129, version=3, level=1)[32:]

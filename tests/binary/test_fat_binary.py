@@ -12,6 +12,7 @@ from rocwheel.binary.device_error import DeviceCodeError
 from rocwheel.binary.device_facts import read_device_facts
 from rocwheel.binary.device_patch import device_patch
 from rocwheel.binary.fat_binary import FatBinary, read_fat_binary
+from tests.binary.conftest import FIXTURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +65,18 @@ def test_pointers_are_resolved_however_they_are_relocated(
     fat = read(data)
     assert [bundle.start for bundle in fat.iter_bundles(data)] == [0]
     assert fat.wrappers[0].pointer.target == fat.section.address
+
+
+def test_relocations_of_another_section_of_an_object_file_are_not_the_wrappers(run_tool: Run, tmp_path: Path) -> None:
+    source, unit = tmp_path / "x.s", tmp_path / "x.o"
+    source.write_text(
+        '.section .hip_fatbin,"a"\nbundle: .incbin "{}"\n'
+        '.section .hipFatBinSegment,"aw"\n .long 0x48495046, 1\n .quad bundle, 0\n'
+        ".data\n .quad 0, elsewhere + 64\n".format(FIXTURES / "v22/saxpy.hipfb")
+    )
+    run_tool(["clang-16", "-c", "-o", str(unit), str(source)])
+    fat = read(memoryview(unit.read_bytes()))
+    assert [wrapper.pointer.target for wrapper in fat.wrappers] == [0]
 
 
 def test_wrappers_of_a_section_without_bytes_point_at_no_bundle(fixture: Fixture) -> None:

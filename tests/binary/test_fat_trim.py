@@ -208,10 +208,14 @@ NAMED = """
  .section .hip_fatbin,"a",@progbits
 {bundles}
  .section .hipFatBinSegment,"aw",@progbits
+ .p2align 3
 {wrappers}
  .data
+ .p2align 3
  .globl last
-last: .quad __hip_fatbin_2{addend}
+last: .rept 200
+ .quad __hip_fatbin_2{addend}
+ .endr
 """
 FLAGS = {
     "rela": [],
@@ -237,19 +241,46 @@ def test_names_of_bundles_and_other_pointers_to_them_move_along(
     run_tool: Run, tmp_path: Path, flags: Sequence[str]
 ) -> None:
     library, small = named(run_tool, tmp_path, flags=flags), tmp_path / "small.so"
+    assert (".relr.dyn" in run_tool(["readelf", "-SW", str(library)])) == (flags == FLAGS["relr"])
     assert rewrite_device_code(library, small, None, Storage(compress=True), trim=True).trimmed > 8192
     seen = (
         "import ctypes, sys; library = ctypes.CDLL(sys.argv[1]); at = lambda a: ctypes.string_at(a, 4).decode();"
         "names = [ctypes.addressof(ctypes.c_char.in_dll(library, f'__hip_fatbin_{n}')) for n in range(3)];"
-        "print(*map(at, names), at(ctypes.c_size_t.in_dll(library, 'last').value))"
+        "print(*map(at, names), *map(at, (ctypes.c_size_t * 200).in_dll(library, 'last')))"
     )
-    assert run_tool([sys.executable, "-c", seen, str(small)]) == "CCOB CCOB CCOB CCOB\n"
+    assert run_tool([sys.executable, "-c", seen, str(small)]).split() == ["CCOB"] * 203
     data = memoryview(small.read_bytes())
     fat = read_fat_binary(data, name="x")
     assert fat is not None
     table = run_tool(["readelf", "-sW", str(small)])
     addresses = {int(at, 16) for at in re.findall(r": ([0-9a-f]{16}) .* __hip_fatbin_\d", table)}
     assert addresses == {bundle.start + fat.section.address for bundle in fat.iter_bundles(data)}
+
+
+def test_what_a_linker_wrote_in_place_is_what_the_loader_will_write_there(run_tool: Run, tmp_path: Path) -> None:
+    library, small = named(run_tool, tmp_path, flags=FLAGS["rela, in place"]), tmp_path / "small.so"
+    rewrite_device_code(library, small, None, Storage(compress=True), trim=True)
+    table = run_tool(["readelf", "-rW", str(small)])
+    told = re.findall(r"^([0-9a-f]{16}) .*_RELATIVE +([0-9a-f]+)$", table, re.MULTILINE)
+    data = small.read_bytes()
+    segments = [segment for segment in read_elf(data, name="x").segments if segment.type == PT_LOAD]
+    places = {int(address, 16): int(addend, 16) for address, addend in told}
+    assert len(places) == 203
+    for address, addend in places.items():
+        [holder] = [s for s in segments if s.address <= address < s.address + s.file_size]
+        offset = address - holder.address + holder.offset
+        assert int.from_bytes(data[offset : offset + 8], "little") == addend
+
+
+@pytest.mark.parametrize("units", [5, 9, 14])
+def test_segments_of_a_trimmed_library_lie_as_their_alignment_asks(run_tool: Run, tmp_path: Path, units: int) -> None:
+    library, small = tmp_path / "lib.so", tmp_path / "small.so"
+    objects = [str(FIXTURES / "v19/vadd.plain.o")] * units
+    run_tool(["ld.bfd", "-z", "max-page-size=65536", "-shared", "-z", "muldefs", "-o", str(library), *objects])
+    rewrite_device_code(library, small, None, Storage(compress=True), trim=True)
+    segments = [segment for segment in read_elf(small.read_bytes(), name="x").segments if segment.type == PT_LOAD]
+    assert {segment.alignment for segment in segments} == {65536}
+    assert [(segment.address - segment.offset) % 65536 for segment in segments] == [0] * len(segments)
 
 
 def test_pointer_into_a_bundle_that_moves_is_refused(run_tool: Run, tmp_path: Path) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.file_patch import FilePatch, Replacement, patched_file, write_patched
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DATA = memoryview(bytes(range(1, 101)))
 
@@ -47,6 +51,18 @@ def test_patched_file_is_written(changes: tuple[Replacement, ...]) -> None:
     write_patched(file, DATA, changes)
     file.truncate(100)
     assert file.getvalue().ljust(100, b"\0") == expected(FilePatch(100, changes))
+
+
+def test_what_becomes_zero_takes_no_space_on_disk(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    data = memoryview(b"x" * (4 << 20))
+    with path.open("wb") as file:
+        write_patched(file, data, [Replacement(4096, 2 << 20, b"new"), Replacement(3 << 20, 4 << 20, b"end")])
+    assert path.stat().st_size == 4 << 20
+    assert path.stat().st_blocks * 512 < (1 << 20) + 65536
+    assert path.read_bytes().strip(b"x") == b"new".ljust((2 << 20) - 4096, b"\0") + b"x" * (1 << 20) + b"end".ljust(
+        1 << 20, b"\0"
+    )
 
 
 def test_last_replacement_may_lie_past_the_old_end() -> None:

@@ -132,6 +132,17 @@ def test_verification_tells_code_that_differs(fixture: Fixture) -> None:
         retarget(fixture("hip/fam.gfx1100.hipfb"), pair("gfx1030", "gfx1031"), pair("gfx1100", "gfx1101"), verify=True)
 
 
+def test_code_that_differs_is_no_matter_unless_it_is_to_be_verified(fixture: Fixture) -> None:
+    parts = parts_of(fixture("hip/fam.gfx1100.hipfb"))
+    assert Retarget((pair("gfx1100", "gfx1101"),))(parts, place=PLACE) is parts
+
+
+def test_empty_entry_offers_nothing(fixture: Fixture) -> None:
+    parts = parts_of(fixture("edge/zerodev.hipfb"))
+    assert "gfx1030" in targets_of(parts)
+    assert Retarget((pair("gfx1030", "gfx1031"),), verify=True)(parts, place=PLACE) is parts
+
+
 def test_entry_that_would_be_ambiguous_is_refused(fixture: Fixture) -> None:
     message = "has code for gfx90a:xnack+ besides which gfx90a is ambiguous; expected the same features named"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):

@@ -32,7 +32,7 @@ _BUNDLES = ".hip_fatbin"
 _WRAPPERS = ".hipFatBinSegment"
 _WRAPPER = struct.Struct("<II")
 _WRAPPER_SIZE = 24
-POINTER_OFFSET = 8
+_POINTER_OFFSET = 8
 """Where in a wrapper the pointer to its bundle is."""
 _ELF64 = b"\x7fELF\x02\x01"
 _HIPF = 0x48495046
@@ -145,7 +145,7 @@ def _read_wrappers(
     source: ElfBytes, header: Header, sections: tuple[Section, ...], holder: Section
 ) -> tuple[Wrapper, ...]:
     starts = range(0, holder.size - holder.size % _WRAPPER_SIZE, _WRAPPER_SIZE)
-    pointers = resolve_pointers(source, header, sections, holder, [start + POINTER_OFFSET for start in starts])
+    pointers = resolve_pointers(source, header, sections, holder, [start + _POINTER_OFFSET for start in starts])
     wrappers = []
     for start in starts:
         offset = holder.offset + start
@@ -156,5 +156,5 @@ def _read_wrappers(
                 f"a fat binary wrapper of magic {magic:#x} and version {version}",
                 expected=f"{_HIPF:#x} (HIPF) or {_HIPK:#x} (HIPK) and version 1",
             )
-        wrappers.append(Wrapper(offset, magic == _HIPK, pointers[start + POINTER_OFFSET]))
+        wrappers.append(Wrapper(offset, magic == _HIPK, pointers[start + _POINTER_OFFSET]))
     return tuple(wrappers)

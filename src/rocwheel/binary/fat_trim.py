@@ -40,7 +40,7 @@ from rocwheel.binary.elf_sections import (
     Section,
     read_section_table,
 )
-from rocwheel.binary.fat_binary import POINTER_OFFSET, FatBinary, read_fat_binary
+from rocwheel.binary.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.file_patch import FilePatch, Replacement
 from rocwheel.binary.pointer import Pointer, iter_addresses
 from rocwheel.binary.segment_cut import cut_segment
@@ -126,7 +126,7 @@ def plan_fat_trim(data: memoryview, *, name: str, changes: Sequence[BundleChange
     if layout is None or layout.offset(len(data)) >= len(data):
         return None
     size = layout.offset(len(data))
-    edits = sorted([*_pointers(library, layout, data), *_headers(library, layout)], key=lambda edit: edit.start)
+    edits = sorted([*_pointers(library, layout), *_headers(library, layout)], key=lambda edit: edit.start)
     if any(before.stop > after.start for before, after in pairwise(edits)):
         raise ElfError(name, "tables that overlap", expected="a place of its own for each")
     return FilePatch(size, tuple(_contents(library, layout, len(data)))).then(FilePatch(size, tuple(edits)))
@@ -216,7 +216,7 @@ def _contents(library: _Library, layout: _Layout, old_size: int) -> Iterator[Rep
         position = piece.stop
 
 
-def _pointers(library: _Library, layout: _Layout, data: memoryview) -> Iterator[Replacement]:
+def _pointers(library: _Library, layout: _Layout) -> Iterator[Replacement]:
     """Give the new addresses of bundles, wherever wrappers, relocations or symbols tell them."""
     moved = _moved_addresses(library, layout)
     edits = {
@@ -226,7 +226,7 @@ def _pointers(library: _Library, layout: _Layout, data: memoryview) -> Iterator[
     }
     for wrapper in library.fat.wrappers:
         if (new := moved.new(wrapper.pointer.target)) != wrapper.pointer.target:
-            edits.update(dict.fromkeys(_places(library.fat.name, wrapper, data), new))
+            edits[_stored_at(library.fat.name, wrapper)] = new
     for place, new in edits.items():
         yield Replacement.of(layout.offset(place), _ADDRESS.pack(new))
 
@@ -257,18 +257,15 @@ def _moved_addresses(library: _Library, layout: _Layout) -> _Addresses:
     return _Addresses(library.fat.name, moves, stays, -by)
 
 
-def _places(name: str, wrapper: Wrapper, data: memoryview) -> Iterator[int]:
-    """Give the file offsets at which a wrapper's pointer stands: its relocation's, and its own if that isn't zero."""
+def _stored_at(name: str, wrapper: Wrapper) -> int:
+    """Return the file offset of what decides a wrapper's pointer."""
     if wrapper.pointer.stored_at is None:
         raise NotTrimmableError(
             Place(name, wrapper.offset),
             "a wrapper whose relocation names its bundle by a symbol",
             expected="one by an address, as linkers make for shared libraries",
         )
-    yield wrapper.pointer.stored_at
-    in_place = wrapper.offset + POINTER_OFFSET
-    if in_place != wrapper.pointer.stored_at and any(data[in_place : in_place + _ADDRESS.size]):
-        yield in_place
+    return wrapper.pointer.stored_at
 
 
 def _headers(library: _Library, layout: _Layout) -> Iterator[Replacement]:

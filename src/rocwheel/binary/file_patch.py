@@ -128,7 +128,8 @@ def write_patched(
 ) -> None:
     """Write ``data`` with ``replacements``, in rising order, where ``file`` stands; what becomes zero is left a hole.
 
-    Each replacement is let go of once written. ``size`` is where to stop in ``data``, if not at its end.
+    Each replacement is let go of once written. ``size`` is where to stop in ``data``, if not at its end. The file ends
+    there, even with a hole.
     """
     position = 0
     for replacement in replacements:
@@ -139,6 +140,7 @@ def write_patched(
         file.seek(replacement.stop - replacement.start - len(content), os.SEEK_CUR)
         position = replacement.stop
     file.write(data[position:size])
+    file.truncate()
 
 
 def patched_file(data: memoryview, patch: FilePatch) -> mmap.mmap:
