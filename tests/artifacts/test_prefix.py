@@ -118,6 +118,44 @@ def test_absolute_symlink_to_elsewhere_is_dropped_and_told(prefix: Path, dest: P
     assert import_prefix(prefix, dest, ROCM).dangling == ("bin/clinfo",)
 
 
+def test_absolute_symlink_to_elsewhere_is_not_taken_for_the_prefixs_own(prefix: Path, dest: Path) -> None:
+    (prefix / "etc").mkdir()
+    (prefix / "etc/passwd").write_text("of the prefix")
+    (prefix / "share/users").symlink_to("/etc/passwd")
+    (prefix / "share/etc").symlink_to("/etc")
+    (prefix / "share/more").symlink_to("etc/passwd")
+    assert import_prefix(prefix, dest, ROCM).dangling == ("share/etc", "share/more", "share/users")
+
+
+@pytest.mark.parametrize("given", ["rocm-6.2.0", "rocm"], ids=["real name", "other name"])
+@pytest.mark.parametrize("written", ["rocm-6.2.0", "rocm"], ids=["links to real name", "links to other name"])
+def test_absolute_symlink_into_the_prefix_by_any_of_its_names_is_its_own(
+    prefix: Path, tmp_path: Path, dest: Path, given: str, written: str
+) -> None:
+    prefix.rename(tmp_path / "rocm-6.2.0")
+    (tmp_path / "rocm").symlink_to("rocm-6.2.0")
+    link = tmp_path / "rocm-6.2.0/lib/libamdhip64.so"
+    link.unlink()
+    link.symlink_to(tmp_path / written / "lib/libamdhip64.so.6")
+    import_prefix(tmp_path / given, dest, ROCM)
+    with open_catalog(dest) as catalog:
+        links = {entry.path: entry.link for entry in catalog.entries if entry.path == "lib/libamdhip64.so"}
+    assert links == {"lib/libamdhip64.so": "libamdhip64.so.6"}
+
+
+def test_relative_symlink_through_folders_named_like_the_way_to_the_prefix_is_followed(
+    prefix: Path, dest: Path
+) -> None:
+    inner = prefix / "share/inner" / prefix.relative_to("/")
+    inner.mkdir(parents=True)
+    (inner / "note").write_text("right")
+    (prefix / "share/inner/note").write_text("wrong")
+    (prefix / "share/link").symlink_to(f"inner{prefix}/note")
+    import_prefix(prefix, dest, ROCM)
+    (link,) = (path for path in dest.rglob("link") if path.is_symlink())
+    assert link.read_text() == "right"
+
+
 def test_pipe_is_refused(prefix: Path, dest: Path) -> None:
     os.mkfifo(prefix / "bin/pipe")
 

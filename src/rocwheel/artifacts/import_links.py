@@ -15,6 +15,9 @@ __all__ = ["LinkTree", "MovedLink", "SymlinkError"]
 _MOST_LINKS = 40
 """As many as Linux follows for one path, path_resolution(7)."""
 
+_ELSEWHERE = "/"
+"""Stands for any path outside of the sources, whose paths are relative."""
+
 
 class SymlinkError(InputError):
     """A symlink that leaves its source or never ends."""
@@ -33,6 +36,7 @@ class _Link(msgspec.Struct, frozen=True):
     origin: Origin
     placement: Placement
     raw: str
+    is_outside: bool
 
 
 class LinkTree:
@@ -47,9 +51,9 @@ class LinkTree:
         """Tell where a file went."""
         self._placed[source] = placement
 
-    def add_link(self, origin: Origin, placement: Placement, raw: str) -> None:
-        """Take a symlink; an absolute one starts at the root of the source."""
-        self._links[origin.path] = _Link(origin, placement, raw)
+    def add_link(self, origin: Origin, placement: Placement, raw: str, *, is_outside: bool = False) -> None:
+        """Take a symlink; an absolute one starts at the root of the source, unless it ``is_outside``: it dangles."""
+        self._links[origin.path] = _Link(origin, placement, raw, is_outside)
 
     def leave_out(self, source: str) -> None:
         """Tell that a file of the source is not imported."""
@@ -111,6 +115,8 @@ class LinkTree:
 
     def _step(self, source: str) -> str:
         """Return the source path that a link's text names, with the links among its folders resolved."""
+        if self._links[source].is_outside:
+            return _ELSEWHERE
         raw = self._links[source].raw
         here: list[str] = [] if raw.startswith("/") else source.split("/")[:-1]
         ahead = raw.split("/")[::-1]
@@ -123,6 +129,8 @@ class LinkTree:
                 followed += 1
                 if followed > _MOST_LINKS:
                     raise self._endless(source)
+                if link.is_outside:
+                    return _ELSEWHERE
                 ahead += link.raw.split("/")[::-1]
                 here = [] if link.raw.startswith("/") else here[:-1]
         return "/".join(here)

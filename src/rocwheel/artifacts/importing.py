@@ -34,6 +34,8 @@ class SourceMember(msgspec.Struct, frozen=True):
     mode: int = 0o644
     link: str = ""
     """The raw text of a symlink; absolute ones start at the root of the source."""
+    is_outside: bool = False
+    """Whether an absolute symlink leads out of the source."""
     same_as: str = ""
     """The source path of the file that this one is a hard link to, when it has no content of its own."""
     content: Readable | None = None
@@ -63,7 +65,7 @@ class Importer:
         if placement is None:
             self._links.leave_out(member.origin.path)
         elif member.kind is FileKind.SYMLINK:
-            self._links.add_link(member.origin, placement, member.link)
+            self._links.add_link(member.origin, placement, member.link, is_outside=member.is_outside)
         else:
             self._add_file(member, placement)
 

@@ -63,14 +63,28 @@ def _walk(folder: Path | str) -> Iterator[os.DirEntry[str]]:
 def _add(importer: Importer, root: Path, entry: os.DirEntry[str]) -> None:
     origin = Origin(os.path.relpath(entry.path, root), str(root))
     if entry.is_symlink():
-        link = str(Path(entry.path).readlink()).replace(f"{root}/", "/", 1)
-        importer.add(SourceMember(origin, FileKind.SYMLINK, link=link))
+        link, is_outside = _read_link(root, entry.path)
+        importer.add(SourceMember(origin, FileKind.SYMLINK, link=link, is_outside=is_outside))
         return
     mode = entry.stat(follow_symlinks=False).st_mode
     if not stat.S_ISREG(mode):
         raise InputError(entry.path, "is a device node, socket or pipe", expected="files, links and folders")
     with _opened(entry.path) as file:
         importer.add(SourceMember(origin, FileKind.FILE, mode=mode & PERMISSIONS, content=file))
+
+
+def _read_link(root: Path, path: str) -> tuple[str, bool]:
+    """Return a link's text, counted from the prefix when absolute, and whether it is absolute and leads elsewhere.
+
+    The prefix may have several names, such as ``/opt/rocm`` for ``/opt/rocm-6.2.0``.
+    """
+    raw = Path(path).readlink()
+    if not raw.is_absolute():
+        return str(raw), False
+    for folder in (*reversed(raw.parents), raw):
+        if folder.resolve() == root:
+            return f"/{raw.relative_to(folder)}", False
+    return str(raw), True
 
 
 def _opened(path: str) -> IO[bytes]:
