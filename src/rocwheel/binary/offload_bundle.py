@@ -198,6 +198,11 @@ class BundlePart(msgspec.Struct, frozen=True):
     payload: tuple[memoryview, ...] = ()
 
     @property
+    def target(self) -> TargetId | None:
+        """The target of the code object; none for the host entry. Raises `InputError` for what is no entry id."""
+        return BundleEntryId.parse(self.spelling).target
+
+    @property
     def size(self) -> int:
         """Size of the payload in bytes."""
         return sum(len(buffer) for buffer in self.payload)

@@ -79,7 +79,7 @@ def same_code(one: BundlePart, other: BundlePart, *, place: Place) -> bool:
 
     Raises `DeviceCodeError` as `retarget_code_object` does.
     """
-    old, new = _target_of(one), _target_of(other)
+    old, new = one.target, other.target
     if old is None or new is None or one.size != other.size:
         return False
     mine = retarget_code_object(_joined(one), old, new, place=place)
@@ -100,11 +100,11 @@ class Retarget(msgspec.Struct, frozen=True):
         result = list(parts)
         for pair in self.pairs:
             for part in parts:
-                target = _target_of(part)
+                target = part.target
                 agent = pair.agent_of(target) if target else None
                 if target is None or agent is None or not part.size:
                     continue
-                present = [other for other in result if _target_of(other) == agent]
+                present = [other for other in result if other.target == agent]
                 if present and self.verify and not same_code(part, present[0], place=place):
                     raise DeviceCodeError(
                         place, f"its code for {agent} differs from that for {target}", expected="the same instructions"
@@ -112,10 +112,6 @@ class Retarget(msgspec.Struct, frozen=True):
                 if not present:
                     result = _insert(result, _copy_for(part, target, agent, place), place)
         return parts if len(result) == len(parts) else tuple(result)
-
-
-def _target_of(part: BundlePart) -> TargetId | None:
-    return BundleEntryId.parse(part.spelling).target
 
 
 def _joined(part: BundlePart) -> memoryview:
@@ -133,15 +129,15 @@ def _insert(parts: list[BundlePart], new: BundlePart, place: Place) -> list[Bund
 
     So nothing may fit a GPU of the new target before: a feature is named in all entries of a processor, or in none.
     """
-    target = _target_of(new)
+    target = new.target
     for part in parts:
-        other = _target_of(part)
+        other = part.target
         if other and target and other.processor == target.processor and set(other.features) != set(target.features):
             raise DeviceCodeError(
                 place, f"has code for {other} besides which {target} is ambiguous", expected="the same features named"
             )
-    device = [part.spelling for part in parts if _target_of(part)]
+    device = [part.spelling for part in parts if part.target]
     if device != sorted(device):
         return [*parts, new]
-    index = next((i for i, p in enumerate(parts) if _target_of(p) and p.spelling > new.spelling), len(parts))
+    index = next((i for i, p in enumerate(parts) if p.target and p.spelling > new.spelling), len(parts))
     return [*parts[:index], new, *parts[index:]]

@@ -25,8 +25,11 @@ DEVICE_KINDS = frozenset({"hip", "hipv4", "openmp", "hcc"})
 """The offload kinds of code for AMD GPUs."""
 
 
-class TargetId(msgspec.Struct, frozen=True, order=True):
-    """A processor and the settings of its features; a feature left ``None`` may be on or off."""
+class TargetId(msgspec.Struct, frozen=True):
+    """A processor and the settings of its features; a feature left ``None`` may be on or off.
+
+    Targets have no order of their own: bundles sort them by their spelling, lists as the catalogue does.
+    """
 
     processor: str
     sramecc: bool | None = None

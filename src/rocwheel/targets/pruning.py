@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.device_error import DeviceCodeError
-from rocwheel.binary.target_id import BundleEntryId, TargetId
+from rocwheel.binary.target_id import TargetId
 from rocwheel.targets.compatibility import Fit, covers, fit
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Prune(msgspec.Struct, frozen=True):
 
     def __call__(self, parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
         """Return the entries that stay."""
-        targets = [_target_of(part) for part in parts]
+        targets = [part.target for part in parts]
         needed = needed_code((t for t, part in zip(targets, parts, strict=True) if t and part.size), self.keep)
         kept = tuple(
             part
@@ -76,9 +76,5 @@ class Prune(msgspec.Struct, frozen=True):
             place,
             "has no code for any target to keep",
             expected=f"code for one of {', '.join(map(str, self.keep))}",
-            remedy=f"It has code for {', '.join(str(_target_of(part)) for part in parts if part.size)}.",
+            remedy=f"It has code for {', '.join(str(part.target) for part in parts if part.size)}.",
         )
-
-
-def _target_of(part: BundlePart) -> TargetId | None:
-    return BundleEntryId.parse(part.spelling).target
