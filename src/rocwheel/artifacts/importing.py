@@ -138,13 +138,14 @@ def importing(table: ImportTable, dest: Path, *, strict: bool = False) -> Iterat
     Raises `InputError` when ``dest`` is there and not an empty folder, `WorkError` when it can't be written.
     """
     _check_free(dest)
+    place = dest.resolve()
     try:
-        dest.parent.mkdir(parents=True, exist_ok=True)
-        root = Path(tempfile.mkdtemp(prefix=f".{dest.name}.", dir=dest.parent))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        root = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
         try:
             yield Importer(table, root, strict=strict)
             root.chmod(0o755)
-            root.replace(dest)
+            root.replace(place)
         finally:
             shutil.rmtree(root, ignore_errors=True)
     except OSError as e:
@@ -155,9 +156,18 @@ def importing(table: ImportTable, dest: Path, *, strict: bool = False) -> Iterat
 def _check_free(dest: Path) -> None:
     try:
         if dest.is_dir() and not any(dest.iterdir()):
+            _check_replaceable(dest)
             return
         exists = dest.is_symlink() or dest.exists()
     except OSError as e:
         raise InputError(dest, f"cannot be read ({e.strerror})") from e
     if exists:
         raise InputError(dest, "is there already", expected="a new or empty folder", remedy="Remove it first.")
+
+
+def _check_replaceable(dest: Path) -> None:
+    """Refuse an empty folder whose name no other can take: told now, not after everything is copied."""
+    found = "is a mount point" if dest.is_mount() else "is the folder that you are in" if dest.samefile(".") else ""
+    if found:
+        remedy = "Name a new folder below it."
+        raise InputError(dest, f"{found}, and the artifacts would take its place", remedy=remedy)
