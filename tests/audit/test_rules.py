@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -646,6 +647,25 @@ def test_both_spellings_of_origin_are_the_run_path_that_is_expected() -> None:
     files = (library("demo/a.so", runpath="${ORIGIN}/libs"), library("demo/libs/b.so", runpath="$ORIGIN"))
     found = find(one(*files), expect_runpath="$ORIGIN/libs", select=("run-path-unexpected",))
     assert [f.path for f in found] == ["demo/libs/b.so"]
+
+
+@pytest.mark.parametrize(
+    ("file", "settings", "is_told"),
+    [
+        (library("demo/a.so", "libc.so.6"), {}, False),
+        (library("demo/a.so"), {}, False),
+        (library("demo/a.so", "libamdhip64.so.7"), {}, True),
+        (library("demo/a.so", "libc.so.6", imports_dlopen=True), {}, True),
+        (library("demo/a.so"), {"dlopen": {"demo/*": ("libb.so",)}}, True),
+        (library("demo/a.so", "libc.so.6", runpath="$ORIGIN"), {}, True),
+    ],
+    ids=["the system's alone", "nothing", "the SDK's", "calls dlopen", "opens by name", "another run path"],
+)
+def test_a_library_that_searches_nothing_needs_not_the_expected_run_path(
+    file: InstalledFile, settings: dict[str, Any], is_told: bool
+) -> None:
+    found = find(one(file), expect_runpath=TO_CORE, select=("run-path-unexpected",), **settings)
+    assert bool(found) is is_told
 
 
 def test_the_sdk_is_taken_to_be_where_its_packages_put_it() -> None:

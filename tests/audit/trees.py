@@ -51,6 +51,7 @@ def library(
         runpath=runpath,
         version_needs=tuple(VersionNeed("libc.so.6", version) for version in fields.pop("versions", ("GLIBC_2.17",))),
         version_definitions=fields.pop("definitions", ()),
+        imports_dlopen=fields.pop("imports_dlopen", False),
         build_id=fields.pop("build_id", "00"),
     )
     traits = ElfTraits(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -286,10 +287,11 @@ def test_a_pattern_that_fits_no_rule_is_refused(run: Run, wheel: Path) -> None:
     ("make", "message"),
     [
         (Path.exists, "does not exist; expected a wheel or a folder"),
+        (os.mkfifo, "neither a file nor a folder; expected a wheel or a folder"),
         (Path.mkdir, "an empty folder; expected wheels, an environment, artifacts or files"),
         (lambda path: path.write_text("x"), "no wheel; expected a wheel, or a folder. See rocwheel inspect for files."),
     ],
-    ids=["absent", "empty", "another file"],
+    ids=["absent", "a pipe", "empty", "another file"],
 )
 def test_what_can_not_be_audited_is_refused(
     run: Run, tmp_path: Path, make: Callable[[Path], object], message: str

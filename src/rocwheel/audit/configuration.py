@@ -36,7 +36,10 @@ class Configuration(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     """Pattern of paths in site-packages to what is loaded before those files, with its symbols for all: paths there or
     SONAMEs, as patterns."""
     expect_runpath: str | None = None
-    """The run path that every shared library has to have, to the letter; programs may have others."""
+    """The run path that every shared library has to have, to the letter; programs may have others.
+
+    Libraries that need nothing but the system's, and open none, may do without any.
+    """
     expect_tag: Literal["rpath", "runpath"] | None = None
     """The kind of run path that every file has to have."""
     cpu_level: CpuLevel = "x86-64"

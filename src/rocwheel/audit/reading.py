@@ -53,7 +53,8 @@ def _read(path: Path, *, context: bool) -> _Part:
             )
         return read_wheels([path], context=context)
     if not path.is_dir():
-        raise InputError(path, "does not exist", expected="a wheel or a folder")
+        found = "neither a file nor a folder" if path.exists() else "does not exist"
+        raise InputError(path, found, expected="a wheel or a folder")
     if find_site_packages(path) is None and is_artifact_folder(path):
         return read_artifact_folder(path, context=context)
     distributions, files = read_folder(path, context=context)

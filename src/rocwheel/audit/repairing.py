@@ -1,4 +1,4 @@
-"""Writing repaired wheels: members that stay are copied packed as they are, changed ones stream through the packer."""
+"""Planning and writing repaired wheels: members that stay are copied as they are packed, changed ones stream."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.metadata_edit import add_requirements, set_wheel_fields
+from rocwheel.audit.reading import read_tree
+from rocwheel.audit.repair_plan import plan_repair
 from rocwheel.audit.wheel_reading import find_dist_info
 from rocwheel.binary.runpath import plan_runpath
 from rocwheel.distributions.content import BytesContent
@@ -25,11 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor
 
+    from rocwheel.audit.repair_options import RepairOptions
     from rocwheel.audit.repair_plan import RepairPlan
     from rocwheel.audit.run_paths import SetRunpath
     from rocwheel.distributions.source_date import SourceDate
 
-__all__ = ["write_repairs"]
+__all__ = ["plan_repairs", "write_repairs"]
 
 _LEVEL = 6
 _COPY_STEP = 4 << 20
@@ -45,6 +48,18 @@ class _KeptName(WheelName, frozen=True):
     def dist_info(self) -> str:
         """The name of the metadata folder inside the wheel."""
         return self.folder
+
+
+def plan_repairs(wheels: Sequence[Path], beside: Sequence[Path], options: RepairOptions) -> list[RepairPlan]:
+    """Read wheels and the packages ``beside``, and plan the repair of each wheel.
+
+    Raises `InputError` for what is no wheel, and for wheels that no repair makes installable (`plan_repair`).
+    """
+    for path in wheels:
+        if path.suffix != ".whl":
+            raise InputError(path, "no wheel", expected="a file whose name ends with .whl")
+    tree = read_tree(wheels, beside)
+    return [plan_repair(tree, owner, options) for owner in tree.audited_distributions]
 
 
 def write_repairs(

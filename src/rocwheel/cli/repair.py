@@ -6,16 +6,14 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.markup import escape
 
 from rocwheel.audit.configuration import find_configuration
-from rocwheel.audit.reading import read_tree
 from rocwheel.audit.repair_options import RepairOptions
-from rocwheel.audit.repair_plan import RepairPlan, plan_repair
-from rocwheel.audit.repairing import write_repairs
+from rocwheel.audit.repairing import plan_repairs, write_repairs
 from rocwheel.binary.runpath import RunpathTag
 from rocwheel.cli._app import app
 from rocwheel.cli.output import (
@@ -30,7 +28,9 @@ from rocwheel.cli.output import (
     setup_logging,
 )
 from rocwheel.distributions.source_date import SourceDate
-from rocwheel.errors import InputError
+
+if TYPE_CHECKING:
+    from rocwheel.audit.repair_plan import RepairPlan
 
 __all__ = ["repair"]
 
@@ -81,7 +81,7 @@ def repair(
     tag = None if rpath is None else RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
     settings, _ = find_configuration(config)
     options = RepairOptions(tag=tag, pin=pin, dlopen=tuple(dlopen or ()), init=init, settings=settings)
-    plans = _plan(wheels, beside or [], options)
+    plans = plan_repairs(wheels, beside or (), options)
     written = [] if check or dry_run or dest_dir is None else _write(plans, dest_dir, quiet=quiet)
     if json:
         print_json("repair", 1, {"wheels": plans, "written": [str(path) for path in written]})
@@ -89,14 +89,6 @@ def repair(
         _show(plans, quiet=quiet)
     if any(plan.unmended for plan in plans) or (check and any(plan.changes for plan in plans)):
         sys.exit(1)
-
-
-def _plan(wheels: list[Path], beside: list[Path], options: RepairOptions) -> list[RepairPlan]:
-    for path in wheels:
-        if path.suffix != ".whl":
-            raise InputError(path, "no wheel", expected="a file whose name ends with .whl")
-    tree = read_tree(wheels, beside)
-    return [plan_repair(tree, owner, options) for owner in tree.audited_distributions]
 
 
 def _write(plans: list[RepairPlan], dest_dir: Path, *, quiet: bool) -> list[Path]:

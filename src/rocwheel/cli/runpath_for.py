@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -12,17 +12,14 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from rocwheel.audit.reading import read_tree
-from rocwheel.audit.run_path_advice import RunPathAdvice, advise_run_path, library_folders, normalized_place
-from rocwheel.audit.sdk_layout import sdk_folders
+from rocwheel.audit.advising import advise
 from rocwheel.audit.spellings import TOOLS, spell_run_path
-from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
-from rocwheel.binary.elf import Elf, read_elf
 from rocwheel.binary.runpath import RunpathTag
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, print_table, setup_logging
 from rocwheel.cli.runpath import runpath_app
-from rocwheel.errors import InputError
-from rocwheel.files import FileRange
+
+if TYPE_CHECKING:
+    from rocwheel.audit.run_path_advice import RunPathAdvice
 
 __all__ = ["for_"]
 
@@ -51,7 +48,7 @@ def for_(
     Example: rocwheel runpath for _ext.so --at site-packages/my_package/ --with rocm-sdk-core --spell cmake
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    advice = _advise(file, at, packages or [], dlopen or [])
+    advice = advise(file, at, packages or (), dlopen or ())
     tools = list(TOOLS) if "all" in (spell or ()) else spell or []
     tag = RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
     texts = {tool: spell_run_path(advice.values, tool, tag) for tool in tools}
@@ -65,25 +62,6 @@ def for_(
         messages.print(f"[yellow]{name}[/]: neither in the packages nor on every system")
     if advice.missing:
         sys.exit(1)
-
-
-def _advise(file: Path, at: str, packages: list[str], dlopen: list[str]) -> RunPathAdvice:
-    known = {folder.distribution for folder in sdk_folders()}
-    names = [package for package in packages if package in known]
-    paths = [Path(package) for package in packages if package not in known]
-    for path in paths:
-        if not path.exists():
-            expected = f"a wheel, a folder, or one of {', '.join(sorted(known))}"
-            msg = f"--with {path}"
-            raise InputError(msg, "does not exist", expected=expected)
-    place = normalized_place(at, file.name)
-    folders = library_folders(read_tree(paths), names)
-    return advise_run_path(_read(file), place, folders, AllowedLibraries(system_library_patterns()), dlopen)
-
-
-def _read(file: Path) -> Elf:
-    with FileRange.whole(file).map() as data:
-        return read_elf(data, name=str(file))
 
 
 def _print_texts(texts: dict[str, str]) -> None:

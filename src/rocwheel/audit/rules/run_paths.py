@@ -167,14 +167,26 @@ def _into_others(subject: Subject) -> Iterator[Evidence]:
 def _expected(subject: Subject) -> Iterator[Evidence]:
     expected = subject.configuration.expect_runpath
     for file in subject.tree.loadable:
-        is_library = file.elf is not None and file.elf.kind is ElfKind.SHARED_OBJECT
-        if expected is not None and is_library and _plain(file.run_path or "") != _plain(expected):
+        is_judged = bool(file.run_path) or _searches(subject, file)
+        if expected is not None and is_judged and _is_library(file) and _plain(file.run_path) != _plain(expected):
             yield Evidence(file.source, f"has the run path {file.run_path or ''!r} where {expected!r} is expected")
 
 
-def _plain(run_path: str) -> str:
+def _is_library(file: InstalledFile) -> bool:
+    return file.elf is not None and file.elf.kind is ElfKind.SHARED_OBJECT
+
+
+def _searches(subject: Subject, file: InstalledFile) -> bool:
+    """Tell whether a file needs more than the system's libraries, or may open others: bundled ones may do neither."""
+    assert file.elf is not None
+    names = (*file.elf.needed, *subject.configuration.opened_by(file.path))
+    is_given = (subject.system.find(name, file.elf.machine) for name in names)
+    return file.elf.imports_dlopen or not all(is_given)
+
+
+def _plain(run_path: str | None) -> str:
     """Spell ``$ORIGIN`` in one of the two ways that mean the same."""
-    return run_path.replace("${ORIGIN}", "$ORIGIN")
+    return (run_path or "").replace("${ORIGIN}", "$ORIGIN")
 
 
 def _expected_tag(subject: Subject) -> Iterator[Evidence]:

@@ -1,0 +1,44 @@
+"""The run path of a linked file, by the packages that a user names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.reading import read_tree
+from rocwheel.audit.run_path_advice import RunPathAdvice, advise_run_path, library_folders, normalized_place
+from rocwheel.audit.sdk_layout import sdk_folders
+from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
+from rocwheel.binary.elf import Elf, read_elf
+from rocwheel.errors import InputError
+from rocwheel.files import FileRange
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["advise"]
+
+
+def advise(file: Path, at: str, packages: Sequence[str], dlopen: Sequence[str] = ()) -> RunPathAdvice:
+    """Return the shortest run path for a file that is installed ``at`` a place in site-packages.
+
+    ``packages`` are wheels, folders, or packages of the SDK by their names, whose layout is known; ``dlopen`` are
+    libraries that it opens by name. Raises `InputError` for packages that are not there, a place outside of
+    site-packages, and files that can't be read.
+    """
+    known = {folder.distribution for folder in sdk_folders()}
+    names = [package for package in packages if package in known]
+    paths = [Path(package) for package in packages if package not in known]
+    for path in paths:
+        if not path.exists():
+            expected = f"a wheel, a folder, or one of {', '.join(sorted(known))}"
+            msg = f"--with {path}"
+            raise InputError(msg, "does not exist", expected=expected)
+    place = normalized_place(at, file.name)
+    folders = library_folders(read_tree(paths), names)
+    return advise_run_path(_read(file), place, folders, AllowedLibraries(system_library_patterns()), dlopen)
+
+
+def _read(file: Path) -> Elf:
+    with FileRange.whole(file).map() as data:
+        return read_elf(data, name=str(file))
