@@ -306,10 +306,11 @@ def test_a_test_loads_a_runtime_library_and_sees_its_generated_headers(workspace
 
 
 def test_a_wheel_takes_its_inputs_from_a_file(workspace: Workspace) -> None:
-    told = workspace.bazel("aquery", "--config=rocm_build", "--include_param_files", "//:pjrt_wheel")
-    assert "--src-list=bazel-out/" in told.stdout
-    assert "Params File Content" in told.stdout
-    assert "    --src\n" not in told.stdout
+    anew = f"--repo_env=ROCM_WHEEL_COMMITS=ROCm/rocm-jax={'cd' * 20}"
+    told = workspace.bazel("build", "--subcommands", "--config=rocm_build", anew, "//:pjrt_wheel").stderr
+    (command,) = [line for line in told.splitlines() if "/rocwheel wheel --quiet --spec pjrt.toml" in line]
+    assert "--src-list=bazel-out/" in command
+    assert "pjrt_c_api_gpu_plugin.so" not in command
 
 
 def test_the_build_action_has_no_network_and_no_variables(workspace: Workspace) -> None:

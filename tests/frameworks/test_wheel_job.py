@@ -364,6 +364,21 @@ def test_a_platform_tag_that_is_not_for_the_files_is_refused(
     assert not (tmp_path / "dist").exists()
 
 
+def test_files_for_a_machine_without_a_known_tag_need_one(outputs: Path, tmp_path: Path) -> None:
+    library = outputs / "pjrt/pjrt_c_api_gpu_plugin.so"
+    data = bytearray(library.read_bytes())
+    data[18:20] = (258).to_bytes(2, "little")  # e_machine: LoongArch
+    library.write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        run_job("pjrt", outputs, tmp_path / "dist", verify=False)
+    assert str(caught.value) == (
+        f"{library}: is for another machine than platform tags are known for (ELF machine 258). Give --platform-tag."
+    )
+    report = run_job("pjrt", outputs, tmp_path / "dist", verify=False, platform_tag="linux_loongarch64")
+    assert Path(report.path).name == "jax_rocm7_pjrt-0.12.0-py3-none-linux_loongarch64.whl"
+    assert "Root-Is-Purelib: false\n" in read(report.path, "WHEEL")
+
+
 def test_an_init_in_a_namespace_below_another_is_refused(outputs: Path, sdk_dist: Path, tmp_path: Path) -> None:
     description = changed("pjrt", namespaces=["jax_plugins.xla_rocm7"])
     with pytest.raises(

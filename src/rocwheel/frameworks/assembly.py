@@ -22,7 +22,7 @@ from rocwheel.distributions.metadata import (
 )
 from rocwheel.distributions.packing import Packer
 from rocwheel.distributions.source_date import SourceDate
-from rocwheel.distributions.tags import platform_floor
+from rocwheel.distributions.tags import host_machines, platform_floor
 from rocwheel.distributions.wheel import WheelName, WheelWriter
 from rocwheel.errors import InputError, ProblemsError
 from rocwheel.files import FileRange
@@ -31,7 +31,7 @@ from rocwheel.frameworks.stamps import render_commit_info, render_version
 from rocwheel.frameworks.wheel_spec import SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rocwheel.distributions.tags import PlatformFloor
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["DraftMember", "WheelDraft", "draft_wheel", "write_draft"]
 
 _LEVEL = 6
+_HOST_KINDS = (ElfKind.SHARED_OBJECT, ElfKind.EXECUTABLE)
 _EXECUTABLE = 0o755
 _PLAIN = 0o644
 _LIBRARY_NAME = re.compile(r"\.so(\.[0-9]+)*$")
@@ -91,10 +92,12 @@ def draft_wheel(
     floor = platform_floor((member.place, member.elf) for member in members if member.elf)
     if platform_tag:
         _check_platform(platform_tag, floor)
+    else:
+        _check_machines(members)
     modules = [member.place for member in members if _is_extension(member)]
     tags = python_tag(modules, python, spec.requires_python)
     tag = f"{tags}-{platform_tag or (floor.tag if floor else 'any')}"
-    is_purelib = floor is None and tags == ANY_PYTHON
+    is_purelib = tag == f"{ANY_PYTHON}-any"
     name = WheelName(spec.name, spec.version, tag)
     metadata = _metadata_files(spec, tag, licenses, is_purelib=is_purelib)
     return WheelDraft(name, tuple(members), metadata, floor.reason if floor else "")
@@ -131,7 +134,7 @@ def _file_member(place: str, path: Path) -> DraftMember:
     source = FileRange.whole(path)
     with source.map() as data:
         elf = read_elf(data, name=str(path)) if is_elf(data) else None
-    is_host = elf is not None and elf.kind in (ElfKind.SHARED_OBJECT, ElfKind.EXECUTABLE)
+    is_host = elf is not None and elf.kind in _HOST_KINDS
     return DraftMember(place, FileContent(source), _EXECUTABLE if is_host else _PLAIN, elf, str(path))
 
 
@@ -191,6 +194,15 @@ def _check_platform(tag: str, floor: PlatformFloor | None) -> None:
         if "linux" not in part or not part.endswith(f"_{floor.architecture}"):
             expected = f"one for the files' machine, such as {floor.tag}"
             raise InputError(_PLATFORM_OPTION, f"is {part!r}", expected=expected)
+
+
+def _check_machines(members: Iterable[DraftMember]) -> None:
+    """Raise `InputError` for a program or library whose machine decides the platform tag, in a way that is unknown."""
+    for member in members:
+        elf = member.elf
+        if elf and elf.kind in _HOST_KINDS and elf.machine not in host_machines():
+            found = f"is for another machine than platform tags are known for (ELF machine {elf.machine})"
+            raise InputError(member.origin, found, remedy="Give --platform-tag.")
 
 
 def _entry_point_problems(spec: WheelSpec, row: str, module: str, places: Collection[str]) -> Iterator[SpecError]:
