@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-__all__ = ["InputError", "ProblemsError", "RocwheelError", "WorkError"]
+__all__ = ["InputError", "ProblemsError", "RocwheelError", "WorkError", "read_error", "write_error"]
 
 
 class RocwheelError(Exception):
@@ -65,3 +65,15 @@ class ProblemsError(RocwheelError):
         lines = [f"{self.subject}: {len(self.problems)} problem{'s' if len(self.problems) != 1 else ''}"]
         lines += [f"  {problem}" for problem in self.problems]
         return "\n".join(lines)
+
+
+def read_error(source: Path | str, error: OSError) -> InputError:
+    """Return what to raise for a file or folder that the system doesn't let be read."""
+    found = f"cannot be read ({error.strerror or error})"
+    return InputError(source, found, remedy="Check that it exists and may be read.")
+
+
+def write_error(place: Path | str, error: OSError) -> WorkError:
+    """Return what to raise for an output that the system doesn't let be written."""
+    found = f"cannot be written ({error.strerror or error})"
+    return WorkError(place, found, remedy="Check the free space and the permissions of its folder.")

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.errors import InputError, WorkError
+from rocwheel.errors import InputError, WorkError, read_error, write_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
         try:
             return cls(str(path), 0, path.stat().st_size)
         except OSError as e:
-            raise _read_error(str(path), e) from e
+            raise read_error(str(path), e) from e
 
     def part(self, start: int, stop: int) -> FileRange:
         """Return the range from ``start`` to ``stop``, both counted from the beginning of this one."""
@@ -64,7 +64,7 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
         try:
             mapping = _mapped(Path(self.path), start, self.offset + self.size)
         except OSError as e:
-            raise _read_error(self.path, e) from e
+            raise read_error(self.path, e) from e
         # Not closed by hand: the mapping ends with its last view, wherever that one is still held.
         with _releasing_pages(mapping) if _is_large(touched, self.size) else nullcontext():
             yield memoryview(mapping)[self.offset - start :]
@@ -114,10 +114,6 @@ def open_regular(path: Path) -> IO[bytes]:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
     return path.open("rb")
-
-
-def _read_error(path: str, error: OSError) -> InputError:
-    return InputError(path, f"cannot be read ({error.strerror})", remedy="Check that it exists and may be read.")
 
 
 class AtomicFile:
@@ -194,8 +190,7 @@ class AtomicFile:
         try:
             yield
         except OSError as e:
-            remedy = "Check the free space and the permissions of its folder."
-            raise WorkError(self.path, f"cannot be written ({e.strerror})", remedy=remedy) from e
+            raise write_error(self.path, e) from e
 
 
 def _create_locked(path: Path) -> tuple[int, str]:

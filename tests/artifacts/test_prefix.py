@@ -185,7 +185,9 @@ def test_what_may_not_be_read_is_refused(prefix: Path, dest: Path, name: str) ->
     if os.access(prefix / name, os.R_OK):
         pytest.skip("this user may read everything")
 
-    with pytest.raises(InputError, match=r"cannot be read \(Permission denied\)\. Check the permissions\."):
+    with pytest.raises(
+        InputError, match=r"cannot be read \(Permission denied\)\. Check that it exists and may be read\."
+    ):
         import_prefix(prefix, dest, ROCM)
 
     (prefix / name).chmod(0o755)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.artifact import Artifact, FileKind, Member
 from rocwheel.artifacts.manifest import MANIFEST_NAME, format_manifest
-from rocwheel.errors import InputError, WorkError
+from rocwheel.errors import InputError, write_error
 
 if TYPE_CHECKING:
     from rocwheel.artifacts.names import ArtifactName
@@ -43,8 +43,7 @@ def extract_artifact(artifact: Artifact, folder: Path) -> Path:
             _write_tree(artifact, root)
             root.rename(place)
     except OSError as e:
-        remedy = "Check the free space and the permissions of its folder."
-        raise WorkError(place, f"cannot be written ({e.strerror})", remedy=remedy) from e
+        raise write_error(place, e) from e
     return place
 
 

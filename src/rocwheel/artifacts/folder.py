@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.artifact import PERMISSIONS, Artifact, FileKind, Member, checked
 from rocwheel.artifacts.manifest import MANIFEST_NAME, MAX_MANIFEST_SIZE, parse_manifest
-from rocwheel.errors import InputError, RocwheelError
+from rocwheel.errors import InputError, RocwheelError, read_error
 from rocwheel.files import FileRange
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ def _scan(root: Path, folder: str, problems: list[RocwheelError]) -> Iterator[Me
                 try:
                     yield _member(entry, path)
                 except OSError as e:
-                    problems.append(_unreadable(entry.path, e))
+                    problems.append(read_error(entry.path, e))
                 except InputError as e:
                     problems.append(e)
     except OSError as e:
-        problems.append(_unreadable(str(place), e))
+        problems.append(read_error(str(place), e))
 
 
 def _member(entry: os.DirEntry[str], path: str) -> Member:
@@ -84,11 +84,7 @@ def _read_manifest(folder: Path) -> bytes:
         remedy = "Is it an artifact whose copying broke off? Complete or remove the folder."
         raise InputError(folder, f"has no {MANIFEST_NAME}", remedy=remedy) from e
     except OSError as e:
-        raise _unreadable(str(path), e) from e
+        raise read_error(str(path), e) from e
     if len(data) > MAX_MANIFEST_SIZE:
         raise InputError(path, f"is larger than {MAX_MANIFEST_SIZE} bytes", expected="a few lines")
     return data
-
-
-def _unreadable(path: str, error: OSError) -> InputError:
-    return InputError(path, f"cannot be read ({error.strerror})", remedy="Check that it exists and may be read.")

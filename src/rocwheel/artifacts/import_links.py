@@ -7,13 +7,12 @@ import posixpath
 import msgspec
 
 from rocwheel.artifacts.import_rules import Origin, Placement
+from rocwheel.artifacts.links import MAX_LINKS
 from rocwheel.artifacts.paths import ancestors
 from rocwheel.errors import InputError, RocwheelError
 
 __all__ = ["LinkTree", "MovedLink", "SymlinkError"]
 
-_MOST_LINKS = 40
-"""As many as Linux follows for one path, path_resolution(7)."""
 
 _ELSEWHERE = "/"
 """Stands for any path outside of the sources, whose paths are relative."""
@@ -107,7 +106,7 @@ class LinkTree:
         """Return what a link points to, one step; its further steps are walked only to see that they end."""
         first = self._step(source)
         target = first
-        for _ in range(_MOST_LINKS):
+        for _ in range(MAX_LINKS):
             if target not in self._links:
                 return first
             target = self._step(target)
@@ -127,7 +126,7 @@ class LinkTree:
             link = self._links.get("/".join(here)) if ahead else None
             if link is not None:
                 followed += 1
-                if followed > _MOST_LINKS:
+                if followed > MAX_LINKS:
                     raise self._endless(source)
                 if link.is_outside:
                     return _ELSEWHERE

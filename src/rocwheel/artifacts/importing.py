@@ -16,7 +16,7 @@ from rocwheel.artifacts.import_links import LinkTree
 from rocwheel.artifacts.import_report import ImportReport, describe
 from rocwheel.artifacts.import_rules import ImportRules, Origin, Placement
 from rocwheel.artifacts.import_tree import ImportConflictError, ImportTree, Readable
-from rocwheel.errors import InputError, ProblemsError, RocwheelError, WorkError
+from rocwheel.errors import InputError, ProblemsError, RocwheelError, read_error, write_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,8 +149,7 @@ def importing(table: ImportTable, dest: Path, *, strict: bool = False) -> Iterat
         finally:
             shutil.rmtree(root, ignore_errors=True)
     except OSError as e:
-        remedy = "Check the free space and the permissions of its folder."
-        raise WorkError(dest, f"cannot be written ({e.strerror or e})", remedy=remedy) from e
+        raise write_error(dest, e) from e
 
 
 def _check_free(dest: Path) -> None:
@@ -160,7 +159,7 @@ def _check_free(dest: Path) -> None:
             return
         exists = dest.is_symlink() or dest.exists()
     except OSError as e:
-        raise InputError(dest, f"cannot be read ({e.strerror})") from e
+        raise read_error(dest, e) from e
     if exists:
         raise InputError(dest, "is there already", expected="a new or empty folder", remedy="Remove it first.")
 

@@ -15,9 +15,9 @@ from rocwheel.artifacts.paths import ancestors
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["LinkOutcome", "LinkTarget", "PrefixIndex", "describe_end", "resolve_link"]
+__all__ = ["MAX_LINKS", "LinkOutcome", "LinkTarget", "PrefixIndex", "describe_end", "resolve_link"]
 
-_MAX_LINKS = 40
+MAX_LINKS = 40
 """Links that Linux follows on one way before it answers ELOOP (path_resolution(7))."""
 
 
@@ -85,7 +85,7 @@ def resolve_link(index: PrefixIndex, path: str) -> LinkTarget:
                     return _end(here, entry, ahead)
                 continue
             followed += 1
-            if followed > _MAX_LINKS:
+            if followed > MAX_LINKS:
                 return LinkTarget(LinkOutcome.LOOP, here)
             if entry.link.startswith("/"):
                 return LinkTarget(LinkOutcome.OUTSIDE, here)

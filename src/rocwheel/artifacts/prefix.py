@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 from rocwheel.artifacts.artifact import PERMISSIONS, FileKind
 from rocwheel.artifacts.import_rules import Origin
 from rocwheel.artifacts.importing import Importer, SourceMember, importing
-from rocwheel.errors import InputError
+from rocwheel.errors import InputError, read_error
 from rocwheel.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _walk(folder: Path | str) -> Iterator[os.DirEntry[str]]:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
     except OSError as e:
-        raise InputError(folder, f"cannot be read ({e.strerror})", remedy="Check the permissions.") from e
+        raise read_error(folder, e) from e
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(entry.path)
@@ -91,7 +91,7 @@ def _opened(path: str) -> IO[bytes]:
     try:
         return Path(path).open("rb")
     except OSError as e:
-        raise InputError(path, f"cannot be read ({e.strerror})", remedy="Check the permissions.") from e
+        raise read_error(path, e) from e
 
 
 def _sdk_version(root: Path, table: ImportTable) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from rocwheel.binary.zstd import zstd
-from rocwheel.errors import InputError, WorkError
+from rocwheel.errors import InputError, WorkError, read_error
 from rocwheel.files import open_regular
 from rocwheel.progress import SILENT
 
@@ -83,9 +83,7 @@ def _decompressed_chunks(archive: Path, advance: Callable[[int], None]) -> Itera
     except (lzma.LZMAError, zstd.ZstdError) as e:
         raise InputError(archive, f"cannot be decompressed ({e})", remedy="Fetch or make it anew.") from e
     except OSError as e:
-        raise InputError(
-            archive, f"cannot be read ({e.strerror})", remedy="Check that it exists and may be read."
-        ) from e
+        raise read_error(archive, e) from e
 
 
 def _decoder(archive: Path, raw: IO[bytes]) -> IO[bytes]:
