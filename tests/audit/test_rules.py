@@ -555,6 +555,29 @@ def test_a_prerelease_beside_it_may_satisfy(version: str, is_met: bool) -> None:
     assert (find(audited, select=("requirement-unsatisfied",)) == []) is is_met
 
 
+@pytest.mark.parametrize(
+    ("requirement", "found"),
+    [
+        ("rocm-sdk-core[zz, Fast_Math]", "rocm-sdk-core 1.0 beside it has no extra zz: installers pass over it"),
+        ("rocm-sdk-core[fast-math]", ""),
+        ('rocm-sdk-core>=2; extra == "gpu"', "beside it is version 1.0"),
+        ('rocm-sdk-core>=2; extra == "other"', ""),
+        ('rocm-sdk-core[zz]; extra == "gpu"', "rocm-sdk-core 1.0 beside it has no extra zz: installers pass over it"),
+    ],
+)
+def test_extras_count_as_far_as_packages_have_them(requirement: str, found: str) -> None:
+    core = (package("rocm-sdk-core", extras=("fast.math",), is_context=True), [HIP])
+    audited = tree((package(requires=(requirement,), extras=("gpu",)), []), core)
+    texts = [finding.found for finding in find(audited, select=("requirement-unsatisfied",))]
+    assert [text.partition(", but ")[2] for text in texts] == ([found] if found else [])
+
+
+def test_extras_that_an_environment_was_not_asked_for_do_not_count() -> None:
+    owner = package(requires=('rocm-sdk-core>=2; extra == "gpu"',), extras=("gpu",), is_wheel=False)
+    audited = tree((owner, []), (package("rocm-sdk-core", is_wheel=False), [HIP]))
+    assert find(audited, select=("requirement-unsatisfied",)) == []
+
+
 @pytest.mark.parametrize("definitions", [(), ("V1",)], ids=["no versions", "the other's version"])
 def test_versions_of_one_side_alone_do_not_keep_symbols_apart(definitions: tuple[str, ...]) -> None:
     audited = one(

@@ -69,8 +69,23 @@ def _unsatisfied(subject: Subject) -> Iterator[Evidence]:
     for owner, _ in _with_metadata(subject):
         for requirement in parse_requirements(owner):
             found = given.get(canonicalize_name(requirement.name))
-            if found and applies(requirement) and not _satisfies(requirement, found.version):
+            if found is None or not applies(requirement, _asked_extras(owner)):
+                continue
+            if not _satisfies(requirement, found.version):
                 yield Evidence(owner.label, f"requires {requirement}, but beside it is version {found.version}")
+            elif unknown := _unknown_extras(requirement, found):
+                what = f"{found.name} {found.version} beside it has no extra {', '.join(unknown)}"
+                yield Evidence(owner.label, f"requires {requirement}, but {what}: installers pass over it")
+
+
+def _asked_extras(owner: Distribution) -> tuple[str, ...]:
+    """Return the extras that a distribution may be installed with: of what is installed already none is known."""
+    return ("", *owner.extras) if owner.is_wheel else ("",)
+
+
+def _unknown_extras(requirement: Requirement, found: Distribution) -> list[str]:
+    known = {canonicalize_name(extra) for extra in found.extras}
+    return sorted(extra for extra in requirement.extras if canonicalize_name(extra) not in known)
 
 
 def _satisfies(requirement: Requirement, version: str) -> bool:
