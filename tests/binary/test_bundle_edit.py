@@ -147,6 +147,12 @@ def test_bundle_without_any_code_to_keep_is_refused(fixture: Fixture) -> None:
         rewrite(fixture("v22/libtwo.plain.so"), prune("gfx942"), Storage())
 
 
+def test_bundle_whose_entries_are_empty_is_told_as_such(fixture: Fixture) -> None:
+    message = "expected code for one of gfx1030. It has no code at all."
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        rewrite(fixture("edge/zerodev.hipfb"), prune("gfx1030"), Storage())
+
+
 def test_bundle_may_be_left_without_code_when_told(fixture: Fixture) -> None:
     new = rewrite(fixture("v22/libtwo.plain.so"), prune("gfx942", allow_empty=True), Storage())
     assert targets_of(new) == [[], []]

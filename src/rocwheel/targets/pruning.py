@@ -72,9 +72,10 @@ class Prune(msgspec.Struct, frozen=True):
         return kept
 
     def _nothing_left(self, parts: tuple[BundlePart, ...], place: Place) -> DeviceCodeError:
+        offered = ", ".join(str(part.target) for part in parts if part.target and part.size)
         return DeviceCodeError(
             place,
             "has no code for any target to keep",
             expected=f"code for one of {', '.join(map(str, self.keep))}",
-            remedy=f"It has code for {', '.join(str(part.target) for part in parts if part.size)}.",
+            remedy=f"It has code for {offered}." if offered else "It has no code at all.",
         )
