@@ -1,6 +1,6 @@
 #!/bin/bash
-# From Bazel to JAX: writes the settings and rules, builds with Bazel, assembles both wheels, installs them beside the
-# SDK's packages and lets JAX discover the plugin, with an empty environment.
+# From Bazel to JAX: writes the settings and rules, builds with Bazel, assembles both wheels, audits them installed without
+# the SDK, installs the SDK's packages beside them and lets JAX discover the plugin, with an empty environment.
 #
 #   examples/bazel/run.sh SDK_DIST [WORK_FOLDER]      SDK_DIST: the packages that `rocwheel build` made
 #
@@ -54,11 +54,19 @@ step "the wheel as a build action"
 bazel build --config=rocm_build --config=python311 //:pjrt_wheel
 bazel shutdown
 
-step "install beside the SDK, and run JAX with an empty environment"
+step "without the SDK, the audit tells what is missing before anyone runs JAX"
 "$python" -m venv "$work/env"
 "$work/env/bin/pip" install --quiet ${JAX_WHEELS:+--no-index --find-links "$JAX_WHEELS"} jax
-"$work/env/bin/pip" install --quiet --no-index --find-links "$sdk" rocm-sdk-core "$work"/dist/*pjrt*.whl \
+"$work/env/bin/pip" install --quiet --no-index "$work"/dist/*pjrt*.whl \
     "$work"/dist/*plugin*"$("$python" -c 'import sys; print("cp3%d" % sys.version_info[1])')"-*.whl
+if "${rocwheel[@]}" audit --select unresolved-library "$work/env"; then
+    echo "the audit did not miss the SDK" >&2
+    exit 1
+fi
+
+step "install the SDK, and run JAX with an empty environment"
+"$work/env/bin/pip" install --quiet --no-index --find-links "$sdk" rocm-sdk-core
+"${rocwheel[@]}" audit --select unresolved-library "$work/env"
 env -i "$work/env/bin/python" - <<'PY'
 import jax
 from jax_rocm7_plugin import _example
