@@ -52,6 +52,7 @@ def device(bad: bytes, good: bytes) -> Case:
     return Case((Pack(files={"demo/k.hipfb": bad}),), (Pack(files={"demo/k.hipfb": good}),))
 
 
+TWO = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
 CASES: dict[str, Case] = {
     "unresolved-library": one(Lib("demo/a.so", ("libfoo.so.1",)), Lib("demo/a.so", ("libc.so.6",))),
     "unreachable-library": one(
@@ -166,6 +167,10 @@ CASES: dict[str, Case] = {
     "device-target-absent": Case(
         (Pack(files={"_libs/k.hipfb": bundles("hip/fam.gfx1100.hipfb")}, name=DEVICE),),
         (Pack(files={"_libs/k.hipfb": bundles("hip/fam.gfx1030.hipfb")}, name=DEVICE),),
+    ),
+    "device-target-uneven": Case(
+        (Pack(files={"demo/a.so": TWO, "demo/b.so": TWO.replace(b"hsa--gfx1030", b"hsa--gfx1031")}),),
+        (Pack(files={"demo/a.so": TWO, "demo/b.so": TWO}),),
     ),
     "device-code-versions": device(
         bundles("v16/vadd.cov2.hipfb", "v16/vadd.cov3.hipfb"), bundles("v16/vadd.cov3.hipfb", "v16/vadd.cov3.hipfb")

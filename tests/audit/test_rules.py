@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -15,6 +15,9 @@ from rocwheel.audit.tree import Distribution, InstalledFile, RecordEntry, Tree
 from rocwheel.binary.elf import ElfKind
 from rocwheel.binary.elf_linkage import SymbolReference
 from tests.audit.trees import code, data, find, library, package, program, tree
+
+if TYPE_CHECKING:
+    from rocwheel.audit.device_report import DeviceReport
 
 CORE = package("rocm-sdk-core")
 HIP = library("_rocm_sdk_core/lib/libamdhip64.so.7", "libc.so.6")
@@ -306,6 +309,15 @@ BREACHES: dict[str, tuple[Tree, str, str, dict[str, object]]] = {
         "rocm_sdk_device_gfx942-1.0-py3-none-manylinux_2_17_x86_64.whl",
         "promises code for gfx942, and has none",
         {},
+    ),
+    "device-target-uneven": (
+        one(
+            library("demo/a.so", device=code(("gfx906", "gfx1030"))),
+            library("demo/b.so", device=code(("gfx906",), ("gfx942",))),
+        ),
+        "demo/b.so",
+        "has no code for gfx1030, for which demo/a.so has some",
+        {"per_file_ignore": {"demo/a.so": ("device-target-uneven",), "demo/b.so": ("device-target-missing",)}},
     ),
     "device-code-versions": (
         one(library("demo/a.so", device=code(("gfx906",), versions=(4, 5)))),
@@ -874,6 +886,33 @@ def test_libraries_that_no_process_loads_together_do_not_collide() -> None:
     assert find(audited) == []
 
 
+@pytest.mark.parametrize(
+    ("second", "found"),
+    [
+        (code(("gfx90a",)), None),
+        (code(("gfx90a:xnack+", "gfx90a:xnack-")), None),
+        (code(("gfx90a:xnack+",)), "has no code for gfx90a, for which demo/a.so has some"),
+        (code(("gfx942",), is_code_object=True), None),
+        (None, None),
+    ],
+    ids=["the same", "both settings", "one setting", "kernels alone", "no device code"],
+)
+def test_files_have_code_for_one_set_of_targets(second: DeviceReport | None, found: str | None) -> None:
+    other = (
+        data("demo/b.co", device=second) if second and second.is_code_object else library("demo/b.so", device=second)
+    )
+    audited = one(library("demo/a.so", device=code(("gfx90a",))), other)
+    findings = find(audited, select=("device-target-uneven",))
+    assert [finding.found for finding in findings if finding.file.endswith("b.so")] == ([found] if found else [])
+
+
+def test_libraries_of_the_sdk_may_each_have_targets_of_their_own() -> None:
+    files = [library("lib/a.so", device=code(("gfx906",))), library("lib/b.so", device=code(("gfx942",)))]
+    rule = ("device-target-uneven",)
+    assert find(one(*files, owner=package("rocm-sdk-libraries-gfx94x")), select=rule) == []
+    assert len(find(one(*files, owner=package("demo")), select=rule)) == 2
+
+
 def test_a_target_may_be_carried_as_its_variant_or_by_a_files_name() -> None:
     owner = package("rocm-sdk-device-gfx90a")
     assert find(one(library("lib/a.so", device=code(("gfx90a:xnack+",))), owner=owner)) == []
@@ -1029,6 +1068,20 @@ def test_an_install_prefix_may_hold_symlinks_and_libraries_of_several_names() ->
         library("lib/liby.so", "libx.so.1", runpath="$ORIGIN"),
     )
     assert find(Tree((), files, is_prefix=True)) == []
+
+
+def test_copies_in_a_prefix_are_told_where_links_belong() -> None:
+    real = library("lib/libx.so.1", size=5)
+    files = (
+        real,
+        msgspec.structs.replace(real, path="lib/libx.so", source="lib/libx.so"),
+        msgspec.structs.replace(real, path="lib/libx.so.0", source="lib/libx.so.0", size=6),
+        msgspec.structs.replace(real, path="plugins/libx.so", source="plugins/libx.so"),
+    )
+    found = [(finding.rule, finding.path, finding.found) for finding in find(Tree((), files, is_prefix=True))]
+    assert found == [
+        ("duplicate-library", "lib/libx.so", "has the SONAME libx.so.1 of another file of its package"),
+    ]
 
 
 def test_code_objects_and_object_files_are_not_loaded() -> None:

@@ -10,12 +10,16 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.bundle_readers import reader_of
 from rocwheel.binary.elf_traits import is_linker
+from rocwheel.binary.target_id import parse_target_id
+from rocwheel.targets.compatibility import covers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from rocwheel.audit.device_report import DeviceReport
     from rocwheel.audit.subject import Subject
     from rocwheel.audit.tree import Distribution, InstalledFile
+    from rocwheel.binary.target_id import TargetId
 
 __all__ = ["RULES"]
 
@@ -23,6 +27,7 @@ _SHOWN = 3
 _WORTH_COMPRESSING = 1 << 20
 _COMMON_VERSION = 2
 _RECENT = Version("7.0")
+_SDK = "rocm-sdk-"
 _AMD_CLANG = re.compile(r"AMD clang version ")
 _DEVICE_NAME = re.compile(r".*-device-(?P<target>gfx[0-9a-f]+)")
 
@@ -38,6 +43,27 @@ def _missing_targets(subject: Subject) -> Iterator[Evidence]:
                 numbers = ", ".join(map(str, lacking[:_SHOWN])) + (" ..." if len(lacking) > _SHOWN else "")
                 found = f"{len(lacking)} of {len(report.bundles)} bundles have no code for {target}: {numbers}"
                 yield Evidence(file.source, found)
+
+
+def _uneven_targets(subject: Subject) -> Iterator[Evidence]:
+    for owner in subject.tree.audited_distributions:
+        # Libraries of the SDK are each for those GPUs that they have kernels for.
+        if owner.dist_info and not owner.name.startswith(_SDK):
+            yield from _uneven_files(subject.tree.files_of[owner.source])
+
+
+def _uneven_files(files: Iterable[InstalledFile]) -> Iterator[Evidence]:
+    compiled = [(file, _target_ids(file.device)) for file in files if file.is_loadable and file.device]
+    holders = {target: file.path for file, targets in reversed(compiled) for target in targets}
+    for file, targets in compiled:
+        lacking = sorted(str(target) for target in holders if not covers(targets, target))
+        if targets and lacking:
+            other = holders[parse_target_id(lacking[0])]
+            yield Evidence(file.source, f"has no code for {', '.join(lacking)}, for which {other} has some")
+
+
+def _target_ids(report: DeviceReport) -> list[TargetId]:
+    return [parse_target_id(target) for target in report.targets]
 
 
 def _promised(owner: Distribution) -> set[str]:
@@ -78,7 +104,7 @@ def _plain_bundles(subject: Subject) -> Iterator[Evidence]:
 
 def _release_of_sdk(subject: Subject) -> Version:
     """Return the release of the SDK at hand; a recent one where there is none."""
-    versions = [owner.version for owner in subject.tree.distributions if owner.name.startswith("rocm-sdk-")]
+    versions = [owner.version for owner in subject.tree.distributions if owner.name.startswith(_SDK)]
     try:
         return min(map(Version, versions), default=_RECENT)
     except InvalidVersion:
@@ -107,7 +133,7 @@ def _host_compilers_of(file: InstalledFile) -> list[str]:
 
 
 def _compilers(subject: Subject) -> Iterator[Evidence]:
-    sdk = {owner.source for owner in subject.tree.distributions if owner.name.startswith("rocm-sdk-")}
+    sdk = {owner.source for owner in subject.tree.distributions if owner.name.startswith(_SDK)}
     of_sdk = _by_compiler(file for file in subject.tree.files if file.distribution in sdk)
     for owner in subject.tree.audited_distributions:
         files = subject.tree.files_of[owner.source]
@@ -157,6 +183,13 @@ RULES = (
     ),
     Rule(
         "device-target-absent", Severity.ERROR, "A package has code for the target it names.", _BUILD, _absent_targets
+    ),
+    Rule(
+        "device-target-uneven",
+        Severity.WARNING,
+        "The files of a package have code for the same targets, the SDK's own aside.",
+        _BUILD,
+        _uneven_targets,
     ),
     Rule(
         "device-code-versions",

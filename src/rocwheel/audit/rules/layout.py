@@ -51,13 +51,19 @@ def _libraries(subject: Subject) -> dict[str, list[InstalledFile]]:
 
 
 def _duplicates(subject: Subject) -> Iterator[Evidence]:
-    if subject.tree.is_prefix:
-        return
     for soname, files in sorted(_libraries(subject).items()):
         for file in files:
-            twins = [other for other in files if other.distribution == file.distribution and other is not file]
+            twins = [other for other in files if _are_twins(file, other, is_prefix=subject.tree.is_prefix)]
             if file.name != soname and any(other.name == soname for other in twins):
                 yield Evidence(file.source, f"has the SONAME {soname} of another file of its package")
+
+
+def _are_twins(one: InstalledFile, other: InstalledFile, *, is_prefix: bool) -> bool:
+    """Tell whether two files of one SONAME are of one package; in a prefix, copies in one folder in place of links."""
+    if is_prefix:
+        are_copies = (one.size, one.elf) == (other.size, other.elf)
+        return are_copies and one.folder == other.folder and one.path != other.path
+    return one.distribution == other.distribution and one is not other
 
 
 def _clashes(subject: Subject) -> Iterator[Evidence]:
