@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -36,6 +37,24 @@ def test_build_as_json_is_one_versioned_object(tmp_path: Path) -> None:
     sizes = {row["path"]: row["size"] for row in result["distributions"]}
     assert sizes == {str(path): path.stat().st_size for path in (tmp_path / "dist").iterdir()}
     assert done.stderr == ""
+
+
+def test_build_tells_what_it_removed_of_killed_builds(tmp_path: Path) -> None:
+    left = tmp_path / "dist/.rocm-6.0.0.tar.gz.abcdefgh"
+    left.parent.mkdir()
+    left.touch(0o600)
+    done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path))
+    assert "removed what a killed build left unfinished: .rocm-6.0.0.tar.gz.abcdefgh\n" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["build", "plan"])
+def test_build_and_plan_take_the_same_options(command: str) -> None:
+    required = ["--artifact-dir", *(["--dest-dir"] if command == "build" else [])]
+    shared = ["--recipe", "--version", "--version-suffix", "--targets", "--default-family", "--selector"]
+    shared += ["--devel-compression", "--device-code", "--rocm", "--platform-tag"]
+    own = ["--compression", "--jobs"] if command == "build" else []
+    shown = re.findall(r"^\W+(--[a-z-]+)", rocwheel(command, "--help").stdout, re.MULTILINE)
+    assert shown == [*required, *shared, *own, "--json", "--quiet", "--verbose", "--help"]
 
 
 def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:

@@ -201,6 +201,26 @@ def test_a_platform_tag_can_be_forced(tmp_path: Path) -> None:
     assert {wheel.name.tag for wheel in plan.wheels} == {"py3-none-manylinux_2_28_x86_64"}
 
 
+def test_a_build_removes_what_killed_ones_left_and_warns_of_what_earlier_ones_made(tmp_path: Path) -> None:
+    dist_dir = tmp_path / "dist"
+    dist_dir.mkdir()
+    (dist_dir / ".rocm-6.0.0.tar.gz.abcdefgh").touch(0o600)
+    (dist_dir / "rocm-6.0.0.tar.gz").touch()
+    _, result = BuildJob(PlanJob(SAMPLE_SDK), tmp_path).run()
+    assert result.removed == (f"{dist_dir}/.rocm-6.0.0.tar.gz.abcdefgh",)
+    assert [(warning.kind, warning.files) for warning in result.warnings] == [("earlier-build", ("rocm-6.0.0.tar.gz",))]
+    assert not [path for path in dist_dir.iterdir() if path.name.startswith(".")]
+
+
+def test_a_build_that_can_not_be_planned_removes_nothing(tmp_path: Path) -> None:
+    left = tmp_path / "dist/.rocm-6.0.0.tar.gz.abcdefgh"
+    left.parent.mkdir()
+    left.touch(0o600)
+    with pytest.raises(RocwheelError):
+        BuildJob(PlanJob(tmp_path / "none"), tmp_path).run()
+    assert left.exists()
+
+
 def test_stored_members_are_not_deflated(tmp_path: Path) -> None:
     BuildJob(PlanJob(SAMPLE_SDK), tmp_path, level=0).run()
     with zipfile.ZipFile(tmp_path / "dist" / DEVICE) as archive:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
-import msgspec
 import typer
 from rich import box
 from rich.filesize import decimal
@@ -25,65 +24,21 @@ from rocwheel.cli.output import (
     report_warning,
     setup_logging,
 )
+from rocwheel.cli.plan_options import takes_plan_job
 from rocwheel.errors import InputError
 from rocwheel.packages.build import DEFAULT_LEVEL, BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob
-from rocwheel.packages.leftovers import find_leftovers, remove_unfinished
-from rocwheel.packages.options import PlanOptions
 from rocwheel.packages.plan import Plan, PlanWarning, TarMember
 
 __all__ = ["build", "plan", "print_distributions"]
 
-ArtifactDirOption = Annotated[Path, typer.Option(help="Folder of artifacts: folders, .tar.xz or .tar.zst archives.")]
-RecipeOption = Annotated[Path | None, typer.Option(help="Recipe (TOML) that replaces the one for ROCm.")]
-VersionOption = Annotated[str | None, typer.Option(help="Version of all packages.", show_default="the SDK manifest's")]
-SuffixOption = Annotated[str, typer.Option(help="Text appended to the names of platform modules.")]
-TargetsOption = Annotated[
-    str, typer.Option(help="GPU targets or families that must be there, e.g. 'gfx906;gfx94X-dcgpu'.")
-]
-DefaultFamilyOption = Annotated[str, typer.Option(help="Target or family to select on machines without a GPU.")]
-SelectorOption = Annotated[
-    Literal["sdist", "wheel"], typer.Option(help="sdist: decides at install time. wheel: lockable, explicit extras.")
-]
-DevelOption = Annotated[
-    Literal["none", "xz", "zst"],
-    typer.Option(
-        help="Compression of the devel tar. Reading zst takes Python 3.14, or backports.zstd, which is then required."
-    ),
-]
-DeviceCodeOption = Annotated[
-    Literal["keep", "compress", "trim"],
-    typer.Option(
-        help="compress: plain offload bundles become compressed in their places; trim: and libraries smaller."
-    ),
-]
-RocmOption = Annotated[
-    str,
-    typer.Option(
-        metavar="VERSION",
-        help="The oldest ROCm release whose runtime has to read compressed device code.",
-        show_default="the SDK manifest's",
-    ),
-]
-PlatformTagOption = Annotated[
-    str | None, typer.Option(help="Platform tag of all wheels.", show_default="computed from their files")
-]
-
 
 @app.command()
+@takes_plan_job
 def build(
-    artifact_dir: ArtifactDirOption,
+    inputs: PlanJob,
+    *,
     dest_dir: Annotated[Path, typer.Option(help="Where the packages go: into its folder dist.")],
-    recipe: RecipeOption = None,
-    version: VersionOption = None,
-    version_suffix: SuffixOption = "",
-    targets: TargetsOption = "",
-    default_family: DefaultFamilyOption = "",
-    selector: SelectorOption = "sdist",
-    devel_compression: DevelOption = "none",
-    device_code: DeviceCodeOption = "keep",
-    rocm: RocmOption = "",
-    platform_tag: PlatformTagOption = None,
     compression: Annotated[str, typer.Option(help="Deflate level 0 to 12, or 'stored'.")] = str(DEFAULT_LEVEL),
     jobs: Annotated[int, typer.Option(min=0, help="Workers.", show_default="one per core")] = 0,
     json: JsonOption = False,
@@ -95,66 +50,29 @@ def build(
     Example: rocwheel build --artifact-dir artifacts --dest-dir packages
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    options = PlanOptions(
-        version=version,
-        module_suffix=version_suffix,
-        targets=(targets,),
-        default_family=default_family,
-        selector=selector,
-        devel_compression=devel_compression,
-        device_code=device_code,
-        rocm=rocm,
-        platform_tag=platform_tag,
-    )
-    job = BuildJob(PlanJob(artifact_dir, recipe, options), dest_dir, _level(compression), jobs)
-    unfinished = remove_unfinished(dest_dir / "dist")
-    if unfinished and not quiet:
-        names = ", ".join(path.name for path in unfinished)
+    made, result = BuildJob(inputs, dest_dir, _level(compression), jobs).run(progress=make_progress(quiet=quiet))
+    if result.removed and not quiet:
+        names = ", ".join(Path(path).name for path in result.removed)
         messages.print(f"removed what a killed build left unfinished: {names}", markup=False)
-    made, result = job.run(progress=make_progress(quiet=quiet))
-    warnings = made.warnings + find_leftovers(dest_dir / "dist", [built.path for built in result.distributions])
     if json:
-        print_json("build", 1, {**msgspec.to_builtins(result), "warnings": warnings})
+        print_json("build", 1, result)
     else:
         print_distributions(result)
         if not quiet:
-            _print_facts(made, warnings)
+            _print_facts(made, result.warnings)
 
 
 @app.command()
+@takes_plan_job
 def plan(
-    artifact_dir: ArtifactDirOption,
-    recipe: RecipeOption = None,
-    version: VersionOption = None,
-    version_suffix: SuffixOption = "",
-    targets: TargetsOption = "",
-    default_family: DefaultFamilyOption = "",
-    selector: SelectorOption = "sdist",
-    devel_compression: DevelOption = "none",
-    device_code: DeviceCodeOption = "keep",
-    rocm: RocmOption = "",
-    platform_tag: PlatformTagOption = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    inputs: PlanJob, *, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False
 ) -> None:
     """Show what a build would make, without making it; --json tells every file and edit.
 
     Example: rocwheel plan --artifact-dir artifacts --json
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    options = PlanOptions(
-        version=version,
-        module_suffix=version_suffix,
-        targets=(targets,),
-        default_family=default_family,
-        selector=selector,
-        devel_compression=devel_compression,
-        device_code=device_code,
-        rocm=rocm,
-        platform_tag=platform_tag,
-    )
-    made = PlanJob(artifact_dir, recipe, options).run(progress=make_progress(quiet=quiet))
+    made = inputs.run(progress=make_progress(quiet=quiet))
     if json:
         print_json("plan", 1, made)
     else:

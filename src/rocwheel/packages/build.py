@@ -14,7 +14,7 @@ from rocwheel.distributions.sdist import write_sdist
 from rocwheel.distributions.source_date import SourceDate
 from rocwheel.distributions.wheel import WheelWriter, normalized_file_part
 from rocwheel.packages.contents import member_content, member_mode
-from rocwheel.packages.plan import FileMember, Member, Plan, PlannedSdist, PlannedWheel, TarMember
+from rocwheel.packages.plan import FileMember, Member, Plan, PlannedSdist, PlannedWheel, PlanWarning, TarMember
 from rocwheel.progress import SILENT, Progress
 from rocwheel.targets.declaration import DECLARATION_NAME
 
@@ -43,6 +43,10 @@ class BuildResult(msgspec.Struct, frozen=True):
     version: str
     targets: tuple[str, ...]
     distributions: tuple[BuiltDistribution, ...]
+    warnings: tuple[PlanWarning, ...] = ()
+    """Those of the plan; and of a whole job, about what else stands in the folder."""
+    removed: tuple[str, ...] = ()
+    """Unfinished files of builds that were killed, which a whole job removes."""
 
 
 def build(
@@ -64,7 +68,7 @@ def build(
     paths += [_write_sdist(sdist, dist_dir, source_date) for sdist in plan.sdists]
     progress.end()
     built = tuple(BuiltDistribution(str(path), path.stat().st_size) for path in paths)
-    return BuildResult(plan.version, plan.targets, built)
+    return BuildResult(plan.version, plan.targets, built, plan.warnings)
 
 
 class _WheelBuild:

@@ -14,6 +14,7 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.distributions.source_date import SourceDate
 from rocwheel.packages.build import DEFAULT_LEVEL, BuildResult, build
 from rocwheel.packages.facts import read_facts
+from rocwheel.packages.leftovers import find_leftovers, remove_unfinished
 from rocwheel.packages.options import PlanOptions
 from rocwheel.packages.planning import make_plan
 from rocwheel.packages.recipe import load_recipe
@@ -63,7 +64,7 @@ class BuildJob(msgspec.Struct, frozen=True):
     """Workers; 0 for one per core."""
 
     def run(self, *, progress: Progress = SILENT) -> tuple[Plan, BuildResult]:
-        """Write the distributions into ``dist`` below the destination.
+        """Write the distributions into ``dist`` below the destination, without what killed builds have left there.
 
         Raises what planning raises before anything is written, and `rocwheel.errors.WorkError` when writing fails.
         """
@@ -71,5 +72,7 @@ class BuildJob(msgspec.Struct, frozen=True):
         workers = self.jobs or len(os.sched_getaffinity(0))
         with ThreadPoolExecutor(workers, "rocwheel") as executor, self.inputs.opened(executor, progress) as plan:
             dist_dir = self.dest_dir / "dist"
+            removed = tuple(str(path) for path in remove_unfinished(dist_dir))
             result = build(plan, dist_dir, executor, level=self.level, source_date=source_date, progress=progress)
-            return plan, result
+        warnings = result.warnings + find_leftovers(dist_dir, [built.path for built in result.distributions])
+        return plan, msgspec.structs.replace(result, warnings=warnings, removed=removed)
