@@ -77,6 +77,12 @@ def test_a_package_that_completes_another_is_not_absent() -> None:
     assert check_coherence([_carrier("blas"), device, _carrier("torch", "gfx906", "device")]).absent == ()
 
 
+def test_a_part_of_a_part_is_refused() -> None:
+    carriers = [_carrier("a", "gfx906", "b", "b"), _carrier("b", "gfx906", "c", "c"), _carrier("c")]
+    with pytest.raises(InputError, match=r"^a: completes b, which completes c; expected a part of a whole$"):
+        check_coherence(carriers)
+
+
 def test_packages_that_all_have_no_device_code_do_not_carry_what_is_required() -> None:
     report = check_coherence([_carrier("headers")], [TargetId("gfx906")])
     expected = "headers lacks gfx906, which the list of required targets asks for; it carries no device code"

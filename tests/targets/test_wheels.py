@@ -6,13 +6,14 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
-from rocwheel.binary.target_id import TargetId
+from rocwheel.binary.target_id import TargetId, parse_target_id
 from rocwheel.distributions.wheel_targets import read_wheel_facts
 from rocwheel.errors import InputError
-from rocwheel.targets.coherence import Carrier
+from rocwheel.targets.coherence import Carrier, check_coherence
 from rocwheel.targets.declaration import encode_declaration
 from rocwheel.targets.wheels import WheelFacts, carriers_of
 
@@ -175,6 +176,49 @@ def test_a_wheel_that_lies_in_the_folders_of_one_it_needs_completes_it(make_whee
 
 
 @pytest.mark.parametrize(
+    ("name", "targets", "part_of"),
+    [
+        pytest.param("acme-torch", "gfx906", "", id="no GPU in the name"),
+        pytest.param("acme-torch-gfx906", "gfx906", "acme-blas", id="a GPU"),
+        pytest.param("acme-gfx906-kernels", "gfx906", "acme-blas", id="a GPU in the middle"),
+        pytest.param("acme-torch-gfx906", "gfx906 gfx1030", "", id="code for another GPU, too"),
+        pytest.param("acme-torch-gfx9060", "gfx906", "", id="another GPU"),
+        pytest.param("acme-gfx94x-dcgpu", "gfx942:xnack+", "acme-blas", id="a family"),
+        pytest.param("acme-gfx1999", "gfx1999", "acme-blas", id="newer than the catalogue"),
+    ],
+)
+def test_a_wheel_completes_one_that_it_shares_a_folder_with_when_it_is_named_for_its_gpus(
+    name: str, targets: str, part_of: str
+) -> None:
+    ids = tuple(map(parse_target_id, targets.split()))
+    wheels = [
+        WheelFacts("a.whl", name, ("acme-blas",), ids, frozenset({"acme"})),
+        WheelFacts("b.whl", "acme-blas", (), (GFX906,), frozenset({"acme"})),
+    ]
+    assert carriers_of(wheels)[0].part_of == part_of
+
+
+def test_wheels_named_for_their_gpus_do_not_complete_one_another() -> None:
+    wheels = [
+        WheelFacts("a.whl", "a-gfx906", ("b-gfx1030",), (GFX906,), frozenset({"acme"})),
+        WheelFacts("b.whl", "b-gfx1030", ("a-gfx906",), (GFX1030,), frozenset({"acme"})),
+    ]
+    assert [carrier.part_of for carrier in carriers_of(wheels)] == ["", ""]
+
+
+@pytest.mark.parametrize("requires_back", [(), ("acme-torch",)], ids=["one way", "mutually"])
+def test_packages_that_share_a_folder_are_compared(requires_back: tuple[str, ...]) -> None:
+    wheels = [
+        WheelFacts("torch.whl", "acme-torch", ("acme-blas",), (GFX906, GFX1030), frozenset({"acme"})),
+        WheelFacts("blas.whl", "acme-blas", requires_back, (GFX906,), frozenset({"acme"})),
+    ]
+    report = check_coherence(carriers_of(wheels))
+    assert [str(gap) for gap in report.gaps] == [
+        "acme-blas lacks gfx1030, which acme-torch asks for; it carries gfx906"
+    ]
+
+
+@pytest.mark.parametrize(
     ("data", "found"),
     [
         pytest.param(b"", "a damaged archive (File is not a zip file). Build or download it again.", id="empty"),
@@ -184,6 +228,16 @@ def test_a_wheel_that_lies_in_the_folders_of_one_it_needs_completes_it(make_whee
 def test_what_is_no_wheel_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
     path = tmp_path / "x-1-py3-none-any.whl"
     path.write_bytes(data)
+    with pytest.raises(InputError, match=f"^{re.escape(f'{path}: {found}')}$"):
+        read_wheel_facts(path)
+
+
+@pytest.mark.parametrize("names", ["", "Name: x\nName: y\n"], ids=["none", "two"])
+def test_a_wheel_without_one_name_is_refused(tmp_path: Path, names: str) -> None:
+    path = tmp_path / "x-1-py3-none-any.whl"
+    with ZipFile(path, "w") as archive:
+        archive.writestr("x-1.dist-info/METADATA", f"Metadata-Version: 2.1\n{names}Version: 1\n")
+    found = "its x-1.dist-info/METADATA has no Name, or several; expected the name of its package, once"
     with pytest.raises(InputError, match=f"^{re.escape(f'{path}: {found}')}$"):
         read_wheel_facts(path)
 

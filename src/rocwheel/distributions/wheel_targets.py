@@ -28,14 +28,16 @@ __all__ = ["read_wheel_facts"]
 def read_wheel_facts(path: Path) -> WheelFacts:
     """Read a wheel's requirements and the targets of every binary in it, one member at a time.
 
-    Raises `InputError` for what is no wheel or a damaged one, and for a declaration that differs from what the
-    binaries hold.
+    Raises `InputError` for what is no wheel, is damaged or has no name, and for a declaration that differs from what
+    the binaries hold.
     """
     members = {member.name: member for member in read_directory(path)}
     info = next((name for name in members if name.endswith(".dist-info/METADATA") and name.count("/") == 1), None)
     if info is None:
         raise InputError(path, "has no .dist-info/METADATA", expected="a wheel")
     metadata, _ = parse_email(read_member(members[info]))
+    if not metadata.get("name"):
+        raise InputError(path, f"its {info} has no Name, or several", expected="the name of its package, once")
     targets = {target for member in members.values() for target in _member_targets(member)}
     declaration = members.get(info.replace("METADATA", DECLARATION_NAME))
     if declaration:
@@ -43,7 +45,7 @@ def read_wheel_facts(path: Path) -> WheelFacts:
     roots = {name.partition("/")[0] for name in members if "/" in name}
     return WheelFacts(
         str(path),
-        canonicalize_name(metadata.get("name", "")),
+        canonicalize_name(metadata["name"]),
         tuple(metadata.get("requires_dist", ())),
         tuple(sorted(targets, key=id_sort_key)),
         frozenset(root for root in roots if not root.endswith((".dist-info", ".data"))),

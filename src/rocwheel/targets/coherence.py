@@ -121,7 +121,11 @@ def _merge_parts(carriers: Sequence[Carrier]) -> dict[str, Carrier]:
     if len(names) < len(carriers):
         twice = next(c.name for i, c in enumerate(carriers) if c.name in {d.name for d in carriers[:i]})
         raise InputError(twice, "is given twice, with different contents", expected="each package once")
-    wholes = [carrier for carrier in carriers if carrier.part_of not in names]
+    parts = {carrier.name: carrier.part_of for carrier in carriers if carrier.part_of in names}
+    for name, whole in parts.items():
+        if whole in parts:
+            raise InputError(name, f"completes {whole}, which completes {parts[whole]}", expected="a part of a whole")
+    wholes = [carrier for carrier in carriers if carrier.name not in parts]
     return {whole.name: _with_parts(whole, carriers) for whole in wholes}
 
 

@@ -17,6 +17,7 @@ from rocwheel.targets.catalog import load_catalog
 from rocwheel.targets.coherence import Carrier
 from rocwheel.targets.environments import marker_holds
 from rocwheel.targets.errors import UnknownTargetError, raise_all
+from rocwheel.targets.families import families_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,9 +55,11 @@ def kpack_target(name: str, *, source: str) -> TargetId:
 def carriers_of(wheels: Sequence[WheelFacts]) -> list[Carrier]:
     """Return what `check_coherence` compares: each wheel with all it needs, directly or through others of ``wheels``.
 
-    A wheel whose directories all belong to one that it needs completes that one, as the kernels of one GPU do. Wheels
-    of one package that carry the same, as those for several versions of Python do, count once, with what any of them
-    needs. Raises `InputError` for wheels of one package that carry different code or are of different versions.
+    A wheel that is named for the GPUs of all its code, as ``rocm-sdk-device-gfx906`` is, and whose directories all
+    belong to one that it requires, completes that one; packages may share a directory without being parts of one
+    another. Wheels of one package that carry the same, as those for several versions of Python do, count once, with
+    what any of them needs. Raises `InputError` for wheels of one package that carry different code or are of different
+    versions.
     """
     by_name = {wheel.name: wheel for wheel in wheels}
     raise_all("wheels", [_difference(by_name[wheel.name], wheel) for wheel in wheels if _differ(by_name, wheel)])
@@ -124,6 +127,14 @@ def _requirements(wheel: WheelFacts, extras: frozenset[str], path: str) -> list[
 
 def _completed_by(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> str:
     chooser = next((other.name for other in by_name.values() if wheel.name in other.alternatives), "")
+    if chooser or not _is_named_for_its_gpus(wheel):
+        return chooser
     names = {canonicalize_name(requirement.name) for requirement in _requirements(wheel, frozenset(), wheel.path)}
-    owners = [by_name[name] for name in sorted(names) if name in by_name and name != wheel.name]
-    return chooser or next((owner.name for owner in owners if wheel.roots and wheel.roots <= owner.roots), "")
+    owners = [by_name[name] for name in sorted(names) if name in by_name and not _is_named_for_its_gpus(by_name[name])]
+    return next((owner.name for owner in owners if wheel.roots and wheel.roots <= owner.roots), "")
+
+
+def _is_named_for_its_gpus(wheel: WheelFacts) -> bool:
+    """Tell whether a wheel's name holds, between dashes, each target that it carries, or a family of it."""
+    groups = [families_of(target.processor) for target in wheel.targets]
+    return bool(groups) and all(any(f"-{word.lower()}-" in f"-{wheel.name}-" for word in words) for words in groups)
