@@ -272,7 +272,9 @@ def test_a_control_file_that_is_none_is_not_read_into_memory(make_deb: MakeDeb) 
     assert str(error.value) == f"{path}: its control file has 1048577 bytes; expected at most 1048576"
 
 
-@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME], ids=["pax", "long name"])
+@pytest.mark.parametrize(
+    "kind", [tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME], ids=["pax", "solaris", "long name"]
+)
 def test_a_name_of_gigabytes_is_not_read_into_memory(make_deb: MakeDeb, kind: bytes) -> None:
     header = tarfile.TarInfo("./name")
     header.type, header.size = kind, 3 << 30

@@ -14,7 +14,8 @@ __all__ = ["MAX_EXTENSION", "open_tar_stream", "tar_members"]
 MAX_EXTENSION = 1 << 20
 """Bytes of a long name or of pax records, which are read into memory; Linux takes paths of 4096 bytes."""
 
-_EXTENSIONS = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+_PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+_EXTENSIONS = (*_PAX, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _CHUNK = 1 << 16
 
 
@@ -22,18 +23,25 @@ class _Header(tarfile.TarInfo):
     """A header that is well-formed, or the first of the zero blocks that end a tar."""
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
-        """Decode a block of 512 bytes. Raises `tarfile.ReadError` where the reader would take the tar for ended."""
+    def fromtarfile(cls, archive: tarfile.TarFile) -> _Header:
+        """Read the next header. Raises `tarfile.ReadError` where the reader would take the tar for ended."""
         try:
-            info = super().frombuf(buf, encoding, errors)
-        except tarfile.HeaderError as e:
-            if len(buf) == tarfile.BLOCKSIZE and not any(buf):
-                raise
-            msg = f"a header is damaged: {e}" if buf else "it has no end"
+            return super().fromtarfile(archive)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
+            raise
+        except tarfile.EmptyHeaderError as e:  # type: ignore[attr-defined]
+            msg = "it has no end"
             raise tarfile.ReadError(msg) from e
-        if info.type in _EXTENSIONS and info.size > MAX_EXTENSION:
-            msg = f"a name or its like has {info.size} bytes"
+        except tarfile.HeaderError as e:
+            msg = f"a header is damaged: {e}"
+            raise tarfile.ReadError(msg) from e
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        """Read what belongs to the header; the standard library has this hook for subclasses."""
+        if self.type in _EXTENSIONS and self.size > MAX_EXTENSION:
+            msg = f"a name or its like has {self.size} bytes"
             raise tarfile.ReadError(msg)
+        info: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
         return info
 
 

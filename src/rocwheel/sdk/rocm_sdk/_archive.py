@@ -30,13 +30,16 @@ class _Header(tarfile.TarInfo):
     """
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
+    def fromtarfile(cls, archive: tarfile.TarFile) -> _Header:
         try:
-            return super().frombuf(buf, encoding, errors)
+            return super().fromtarfile(archive)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
+            raise
+        except tarfile.EmptyHeaderError as e:  # type: ignore[attr-defined]
+            msg = "it has no end"
+            raise tarfile.ReadError(msg) from e
         except tarfile.HeaderError as e:
-            if len(buf) == tarfile.BLOCKSIZE and not any(buf):
-                raise
-            msg = f"a header is damaged: {e}" if buf else "it has no end"
+            msg = f"a header is damaged: {e}"
             raise tarfile.ReadError(msg) from e
 
 
