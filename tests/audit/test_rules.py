@@ -642,6 +642,23 @@ def test_entries_that_only_look_as_if_they_led_there_are_told(entry: str, rule: 
     assert [f.rule for f in find(one(*files), select=("run-path-*",))] == ([rule] if rule else [])
 
 
+@pytest.mark.parametrize(
+    ("needed", "requires", "is_dead"),
+    [
+        ("libqt.so.5", ("qt-libraries",), False),
+        ("libqt.so.5", (), True),
+        ("libqt.so.5", ("rocm-sdk-core",), True),
+        ("libc.so.6", ("qt-libraries",), True),
+    ],
+    ids=["maybe of a package", "of no package", "not of the SDK", "nothing is missing"],
+)
+def test_a_package_that_is_not_at_hand_may_share_the_folder(
+    needed: str, requires: tuple[str, ...], is_dead: bool
+) -> None:
+    audited = one(library("demo/a.so", needed, runpath="$ORIGIN/qt/lib"), owner=package(requires=requires))
+    assert bool(find(audited, select=("run-path-dead",))) is is_dead
+
+
 def test_a_name_to_open_that_no_package_has_is_not_a_matter_of_run_paths() -> None:
     audited = one(library("demo/a.so"), library("demo/libs/libthere.so"))
     names = {"demo/a.so": ("libthere.so", "libnowhere.so")}

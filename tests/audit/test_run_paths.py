@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.audit.run_path_entries import goes_back
-from rocwheel.audit.run_paths import LibraryPlaces, SetRunpath, library_places, origin_relative, run_path_edit
+from rocwheel.audit.run_paths import Keeping, LibraryPlaces, SetRunpath, library_places, origin_relative, run_path_edit
 from rocwheel.binary.runpath import RunpathTag
 from tests.packages.trees import library
 
@@ -154,7 +154,7 @@ def test_run_paths_name_no_folder_for_some_processors_alone() -> None:
 )
 def test_entries_into_packages_that_are_not_known_can_be_kept(entry: str, kept: bool) -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", rpath=f"{entry}:/opt/lib:$ORIGIN")
-    edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH, keep_beyond=True)
+    edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH, Keeping(beyond=True))
     assert edit == SetRunpath(f"{entry}:$ORIGIN" if kept else "$ORIGIN", RunpathTag.RPATH)
 
 
@@ -171,5 +171,5 @@ def test_entries_into_packages_that_are_not_known_can_be_kept(entry: str, kept: 
 )
 def test_build_folders_are_no_packages_beyond(top: str, stays: bool) -> None:
     elf = library("libmath.so.1", "libnowhere.so.1", runpath=f"$ORIGIN/../../{top}")
-    edit = run_path_edit(elf, CORE, SEARCH, PLACES, RunpathTag.RUNPATH, keep_beyond=True)
+    edit = run_path_edit(elf, CORE, SEARCH, PLACES, RunpathTag.RUNPATH, Keeping(beyond=True))
     assert edit == (None if stays else SetRunpath("", RunpathTag.RUNPATH))

@@ -9,14 +9,14 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
-from rocwheel.audit.sdk_layout import sdk_selector
+from rocwheel.audit.sdk_layout import sdk_folders, sdk_selector
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from rocwheel.audit.tree import Distribution, Tree
 
-__all__ = ["applies", "parse_requirement", "parse_requirements", "required_distributions"]
+__all__ = ["applies", "packages_elsewhere", "parse_requirement", "parse_requirements", "required_distributions"]
 
 
 def parse_requirements(owner: Distribution) -> list[Requirement]:
@@ -64,6 +64,12 @@ def required_distributions(tree: Tree, owner: Distribution) -> frozenset[str]:
         waiting += brought - reached
         reached |= brought
     return frozenset(name for name, _ in reached)
+
+
+def packages_elsewhere(tree: Tree, owner: Distribution) -> frozenset[str]:
+    """Return the names of what a distribution requires and that is neither at hand nor the SDK's."""
+    known = {other.name for other in tree.distributions} | {folder.distribution for folder in sdk_folders()}
+    return required_distributions(tree, owner) - known - {sdk_selector().distribution}
 
 
 def _named(owner: Distribution, extra: str) -> set[tuple[str, str]]:

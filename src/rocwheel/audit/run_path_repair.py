@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.release import folders_beyond, release_folders
-from rocwheel.audit.requirements import required_distributions
+from rocwheel.audit.requirements import packages_elsewhere
 from rocwheel.audit.run_path_advice import advise_run_path, choose_folders, library_folders
-from rocwheel.audit.run_paths import LibraryPlaces, SetRunpath, run_path_edit
-from rocwheel.audit.sdk_layout import sdk_folders, sdk_selector
+from rocwheel.audit.run_paths import Keeping, LibraryPlaces, SetRunpath, run_path_edit
+from rocwheel.audit.sdk_layout import sdk_folders
 from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
 from rocwheel.binary.runpath import RunpathTag
 
@@ -68,15 +68,17 @@ class _RunPaths:
         opened = self._settings.opened_by(file.path)
         search = tuple(choose_folders([*file.elf.needed, *opened], self._folders, file.folder))
         lacks = bool(advise_run_path(file.elf, file.path, self._folders, self._system, opened).missing)
-        beyond = self._has_others and (file.elf.imports_dlopen or lacks)
-        hosts = lacks and not self._has_others
-        return run_path_edit(file.elf, file.folder, search, self._places, tag, keep_beyond=beyond, keep_hosts=hosts)
+        keeping = Keeping(
+            beyond=self._has_others and (file.elf.imports_dlopen or lacks),
+            absent=self._has_others and lacks,
+            hosts=lacks and not self._has_others,
+        )
+        return run_path_edit(file.elf, file.folder, search, self._places, tag, keeping)
 
     @cached_property
     def _has_others(self) -> bool:
         """Whether the wheel requires packages that are neither at hand nor the SDK's: run paths may lead there."""
-        known = {other.name for other in self._tree.distributions} | {*self._sdk, sdk_selector().distribution}
-        return bool(required_distributions(self._tree, self._owner) - known)
+        return bool(packages_elsewhere(self._tree, self._owner))
 
     @cached_property
     def _places(self) -> LibraryPlaces:

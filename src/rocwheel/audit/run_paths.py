@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.elf import Elf
 
-__all__ = ["LibraryPlaces", "SetRunpath", "library_places", "origin_relative", "run_path_edit"]
+__all__ = ["NOTHING", "Keeping", "LibraryPlaces", "SetRunpath", "library_places", "origin_relative", "run_path_edit"]
 
 
 class SetRunpath(msgspec.Struct, frozen=True):
@@ -48,6 +48,25 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
         return folder.partition("/")[0] not in {"..", *(known.partition("/")[0] for known in self.folders)}
 
 
+class Keeping(msgspec.Struct, frozen=True):
+    """Which entries stay though they lead to no folder of the packages."""
+
+    beyond: bool = False
+    """Those that lead into a package that is not among these, by its top-level folder."""
+    absent: bool = False
+    """Those that lead to any folder in site-packages: packages may share their top-level folder."""
+    hosts: bool = False
+    """Those that lead to folders of the host; they become the last ones."""
+
+    def holds(self, folder: str, places: LibraryPlaces) -> bool:
+        """Tell whether an entry stays that leads to a folder, relative to site-packages."""
+        is_inside = bool(folder) and not folder.startswith("..") and not is_build_folder(folder)
+        return (self.beyond and places.is_beyond(folder)) or (self.absent and is_inside)
+
+
+NOTHING = Keeping()
+
+
 def origin_relative(folder: str, origin: str) -> str:
     """Spell a folder as a run path entry of a file in ``origin``; both relative to site-packages."""
     # relpath() takes relative paths for such in the working folder, where ".." may lead nowhere.
@@ -61,23 +80,19 @@ def run_path_edit(
     search: Sequence[str],
     places: LibraryPlaces,
     tag: RunpathTag,
-    *,
-    keep_beyond: bool = False,
-    keep_hosts: bool = False,
+    keeping: Keeping = NOTHING,
 ) -> SetRunpath | None:
     """Return the edit that a file in ``folder`` needs so that its libraries are found, none if it is right already.
 
     The rule: entries of the file that lead to a folder of the packages stay first. A file that opens libraries by
     name at run time (it imports dlopen) also gets every folder of ``search``; any other only those folders that hold
-    what it names as NEEDED. Entries that lead elsewhere, or nowhere, go; with ``keep_beyond`` those stay that lead
-    to where a package may be installed that is not among these, and with ``keep_hosts`` those that lead to folders of
-    the host, as the last ones.
+    what it names as NEEDED. Entries that lead elsewhere, or nowhere, go, but for those of ``keeping``.
     """
     needed = [places.providers[name] for name in elf.needed if name in places.providers]
     current = _entries(elf)
-    hosts = [text for text in dict.fromkeys(current) if keep_hosts and is_host_folder(text)]
+    hosts = [text for text in dict.fromkeys(current) if keeping.hosts and is_host_folder(text)]
     led_to = [place for text in current if (place := resolve_entry(text, folder)) is not None]
-    beyond = {place for place in led_to if keep_beyond and places.is_beyond(place)}
+    beyond = {place for place in led_to if keeping.holds(place, places)}
     kept = [place for place in led_to if place in places.folders or place in beyond]
     if _is_right(elf, _before(hosts, current), kept, tag) and _serves(elf, kept, needed, search, places):
         return None

@@ -123,6 +123,12 @@ class Subject:
             and process.loader.is_inherited(search)
         )
 
+    @cached_property
+    def lacking(self) -> frozenset[str]:
+        """The paths of files that miss a library which none of the packages has."""
+        names = {(process.file.path, search.name) for process in self.processes for search in process.missed}
+        return frozenset(path for path, name in names if name not in self.tree.libraries)
+
     def file_of(self, library: Library) -> InstalledFile | None:
         """Return the file of the tree that a loaded library is; none for the system's and for assumed ones."""
         return self.tree.by_path.get(place_of(library))

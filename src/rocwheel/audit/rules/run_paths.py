@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.disks import SITE
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.release import folders_beyond, release_folders
+from rocwheel.audit.requirements import packages_elsewhere
 from rocwheel.audit.run_path_entries import (
     expand_entry,
     goes_back,
@@ -93,6 +94,7 @@ def _dead(subject: Subject) -> Iterator[Evidence]:
             if (folder := resolve_entry(entry, file.folder)) is not None
             and not is_build_folder(entry)
             and not _is_misplaced(folder)
+            and not _may_come(subject, file, folder)
             and (_never_exists(subject, folder) or _goes_astray(subject, file, entry))
         ]
         if bad:
@@ -103,6 +105,14 @@ def _never_exists(subject: Subject, folder: str) -> bool:
     """Tell whether a folder lies in a package that is at hand and lacks it; what is not at hand may have it."""
     top = folder.partition("/")[0]
     return not subject.has_folder(folder) and top in subject.folders and top not in _sdk_tops(subject)
+
+
+def _may_come(subject: Subject, file: InstalledFile, folder: str) -> bool:
+    """Tell whether a file lacks a library, and a required package that is not at hand may have it in that folder."""
+    owner = subject.tree.owners.get(file.distribution)
+    if owner is None or file.path not in subject.lacking or folder.startswith("..") or subject.has_folder(folder):
+        return False
+    return bool(packages_elsewhere(subject.tree, owner))
 
 
 def _goes_astray(subject: Subject, file: InstalledFile, entry: str) -> bool:
