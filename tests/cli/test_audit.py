@@ -346,6 +346,10 @@ def test_an_sdk_that_an_environment_lacks_is_told(run: Run, environment: Path) -
 
 def test_an_sdk_may_still_come_to_an_environment(run: Run, environment: Path, tmp_path: Path) -> None:
     assert run("audit", environment, "--no-closed").status == 0
+    coming = make_wheel(
+        tmp_path / "coming", "third", {"third/x.py": b""}, tag="py3-none-any", requires=("rocm-sdk-core",)
+    )
+    assert run("audit", environment, coming).status == 0
     (tmp_path / "pyproject.toml").write_text("[tool.rocwheel.audit]\nclosed = false\n")
     assert run("audit", environment).status == 0
 
