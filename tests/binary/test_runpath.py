@@ -7,6 +7,7 @@ import os
 import pickle
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -52,7 +53,6 @@ PROGRAMS = [
     "program-mold",
     "program-no-pie",
     "program-pie",
-    "static-pie",
 ]
 LOAD_LIBRARY = Path(__file__).parent / "programs/load_library.py"
 LOADED = "loaded\nprogram headers as in the file\n"
@@ -411,6 +411,31 @@ def test_a_file_without_dynamic_section_is_refused(name: str) -> None:
     )
     with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
         edit(load(name), "$ORIGIN")
+
+
+@pytest.mark.parametrize("tag", [RUNPATH, RPATH])
+def test_a_static_pie_program_is_refused(tag: RunpathTag) -> None:
+    message = (
+        "file: a static program, which searches for no libraries, and which glibc ends at once if it has a run path; "
+        "expected a shared library or a dynamically linked program. "
+        "Leave it as it is; an empty value removes the run path that it may have."
+    )
+    with pytest.raises(ElfError, match=f"^{re.escape(message)}$"):
+        edit(load("static-pie"), "$ORIGIN", tag)
+
+
+def test_a_static_pie_program_without_run_path_stays_so() -> None:
+    assert plan_runpath(load("static-pie"), "", RUNPATH, name="file").is_identity
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc and glibc's static libraries (Debian: gcc, libc6-dev)")
+def test_a_static_pie_program_starts_once_its_run_path_is_removed(tmp_path: Path) -> None:
+    """A program with all of glibc, and so too large for a fixture."""
+    command = ["gcc", "-static-pie", "-Wl,-rpath,/opt/rocm/lib", "-x", "c", "-", "-o", tmp_path / "linked"]
+    subprocess.run(command, input=b"int main(void) { return 42; }", check=True)
+    linked = (tmp_path / "linked").read_bytes()
+    assert run(linked, tmp_path) in {-signal.SIGSEGV, -signal.SIGABRT}
+    assert run(edit(linked, ""), tmp_path) == 42
 
 
 def test_a_code_object_is_refused() -> None:

@@ -245,7 +245,7 @@ def check_file(path: Path, corpus: Corpus) -> None:
             Checker(path, elf, Path(folder), corpus).check()
     except ElfError as e:
         corpus.refused += 1
-        if not re.search("32-bit|dynamic loader itself", str(e)):
+        if not re.search("32-bit|dynamic loader itself|a static program", str(e)):
             corpus.problems.append(str(e))
 
 

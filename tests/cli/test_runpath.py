@@ -82,6 +82,14 @@ def test_set_writes_changed_copies_and_leaves_the_files_alone(run: Run, tmp_path
     assert stat.S_IMODE(target.stat().st_mode) == 0o750
 
 
+def test_a_copy_is_not_setuid(run: Run, tmp_path: Path) -> None:
+    source = tmp_path / "program-pie"
+    shutil.copy(FIXTURES / "program-pie", source)
+    source.chmod(0o6755)
+    assert run("set", "/opt/new", source, "--dest-dir", tmp_path / "fixed").status == 0
+    assert stat.S_IMODE((tmp_path / "fixed/program-pie").stat().st_mode) == 0o755
+
+
 def test_set_can_write_the_old_rpath(run: Run, tmp_path: Path) -> None:
     run("set", "/opt/new", FIXTURES / "program-pie", "--dest-dir", tmp_path, "--rpath", "--quiet")
     elf = read_elf((tmp_path / "program-pie").read_bytes(), name="copy")

@@ -38,13 +38,15 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Fil
     to a segment at the file's end, which a later change finds again and extends. No other section moves, and a run
     path that is right already gives the identity.
 
-    Raises `ElfError` for a file without a dynamic section (a static program), for a code object, and for a damaged
-    file; ``name`` is what it calls the file.
+    Raises `ElfError` for a static program (from a static PIE a run path can be removed), for a code object, and for a
+    damaged file; ``name`` is what it calls the file.
     """
     text = _encode(value, name)
     with memoryview(data) as view:
         source = ElfBytes(view, name)
         image = read_image(source)
+        if text and image.is_static:
+            raise _static(name)
         if _is_set(source, image, value, tag):
             return FilePatch(source.size)
         return _plan(source, image, text, tag)
@@ -58,6 +60,15 @@ def _encode(value: str, name: str) -> bytes:
     if b"\0" in text:
         raise ElfError(name, f"the run path {value!r} was asked for", expected="one without zero bytes")
     return text
+
+
+def _static(name: str) -> ElfError:
+    return ElfError(
+        name,
+        "a static program, which searches for no libraries, and which glibc ends at once if it has a run path",
+        expected="a shared library or a dynamically linked program",
+        remedy="Leave it as it is; an empty value removes the run path that it may have.",
+    )
 
 
 def _is_set(source: ElfBytes, image: Image, value: str, tag: RunpathTag) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -53,7 +52,7 @@ def read_run_paths(paths: Sequence[Path]) -> tuple[FileRunPath, ...]:
 def write_run_paths(paths: Sequence[Path], value: str, tag: RunpathTag, dest_dir: Path) -> tuple[ChangedFile, ...]:
     """Write a copy of each file with the run path ``value`` (none when empty) to ``dest_dir``, under its name.
 
-    Nothing is written unless every file can be changed. Raises `ProblemsError` that names the files that can't be, and
+    The copies have the permissions of the files, without setuid, setgid and sticky bit. Nothing is written unless every file can be changed. Raises `ProblemsError` that names the files that can't be, and
     `rocwheel.errors.WorkError` when a copy can't be written.
     """
     _check_names(paths)
@@ -110,7 +109,8 @@ def _plan(path: Path, value: str, tag: RunpathTag) -> FilePatch:
 
 
 def _write(path: Path, patch: FilePatch, target: Path) -> ChangedFile:
-    mode = stat.S_IMODE(path.stat().st_mode)
+    # The copy's owner is whoever makes it, whose rights it mustn't give away: no setuid or setgid.
+    mode = path.stat().st_mode & 0o777
     with FileRange.whole(path).map() as data, atomic_file(target, mode=mode) as file:
         for buffer in patch.apply(data):
             file.write(buffer)

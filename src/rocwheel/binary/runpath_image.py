@@ -11,6 +11,7 @@ from rocwheel.binary.elf_bytes import ElfError
 from rocwheel.binary.elf_dynamic import (
     DF_1_PIE,
     DT_FLAGS_1,
+    DT_NEEDED,
     DT_RPATH,
     DT_RUNPATH,
     DT_SONAME,
@@ -76,8 +77,16 @@ class Image(msgspec.Struct, frozen=True):
     def starts_as_program(self) -> bool:
         """Whether a kernel may start the file, and then looks for its program headers in memory."""
         is_pie = (self.dynamic.value(DT_FLAGS_1) or 0) & DF_1_PIE
-        has_interpreter = any(segment.type == PT_INTERP for segment in self.segments)
-        return self.header.type == ET_EXEC or bool(is_pie) or has_interpreter
+        return self.header.type == ET_EXEC or bool(is_pie) or self._has_interpreter
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it is a program that no loader looks at: a static PIE, which relocates itself."""
+        return self.starts_as_program and not self._has_interpreter and self.dynamic.value(DT_NEEDED) is None
+
+    @property
+    def _has_interpreter(self) -> bool:
+        return any(segment.type == PT_INTERP for segment in self.segments)
 
 
 def read_image(source: ElfBytes) -> Image:
