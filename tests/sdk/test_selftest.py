@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.sdk.installed import Installed, run
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
+    from tests.sdk.installed import MakeEnvironment, MakeSet
 
 
 @pytest.fixture
@@ -88,6 +91,44 @@ def test_program_that_fails_is_shown_with_its_message(environment: Installed) ->
 def test_console_script_that_is_gone_fails(environment: Installed) -> None:
     (environment.path / "bin/rocminfo").unlink()
     assert "the console script rocminfo is not installed" in fail(environment)
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+@pytest.mark.parametrize(("option", "site"), [("--target", ""), ("--prefix", "lib/python3*/site-packages")])
+def test_installation_in_a_folder_of_its_own_passes(
+    make_set: MakeSet, make_environment: MakeEnvironment, tmp_path: Path, tool: str, option: str, site: str
+) -> None:
+    environment = make_environment(make_set(), tool)
+    folder = tmp_path / "own"
+    environment.install(option, str(folder), "rocm[libraries,profiler]")
+    modules = next(folder.glob(site)) if site else folder
+    test = [str(environment.python), str(folder / "bin/rocm-sdk"), "test"]
+    run(test, environ={"PYTHONPATH": str(modules)})
+    # Its own programs are those that were run
+    (modules / "_rocm_sdk_core/bin/hipcc").write_text("#!/bin/sh\nexit 3\n")
+    printed = run(test, check=False, environ={"PYTHONPATH": str(modules)}).stdout
+    assert f"`{folder}/bin/hipcc --version` ended with status 3" in printed
+
+
+def test_installation_of_one_user_passes(make_set: MakeSet, tmp_path: Path) -> None:
+    run([sys.executable, "-m", "venv", "--system-site-packages", str(tmp_path / "environment")])
+    environment = Installed(tmp_path / "environment", make_set(), "pip", None)
+    base = str(tmp_path / "user")
+    environment.install("--user", "rocm[libraries,profiler]", PYTHONUSERBASE=base)
+    run([f"{base}/bin/rocm-sdk", "test"], environ={"PYTHONUSERBASE": base})
+    run([str(environment.python), "-m", "rocm_sdk", "test"], environ={"PYTHONUSERBASE": base})
+
+
+def test_a_program_of_the_system_does_not_pass_for_a_console_script(environment: Installed) -> None:
+    script = environment.path / "bin/hipcc"
+    script.write_text("#!/bin/sh\nexit 0\n")
+    assert "the console script hipcc is not installed" in fail(environment)
+
+
+def test_package_without_record_passes(environment: Installed) -> None:
+    for record in environment.site.glob("rocm*.dist-info/RECORD"):
+        record.unlink()
+    environment.run("python", "-m", "rocm_sdk", "test")
 
 
 def test_package_of_another_version_fails(environment: Installed) -> None:

@@ -1,4 +1,4 @@
-"""What the self tests share: shared libraries of a package, loading one safely, console scripts."""
+"""What the self tests share: shared libraries of a package, loading one safely, the GPUs to be used."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import ctypes
 import os
 import signal
 import struct
-import subprocess
-import sys
-import sysconfig
 from fnmatch import fnmatch
-from pathlib import Path
 
 from .. import _build_info
 from .._detect import survey_gpus
@@ -19,8 +15,9 @@ from .._system import System
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-__all__ = ["check_load", "find_script", "run_script", "shared_libraries", "usable_gpus"]
+__all__ = ["TIME_LIMIT", "check_load", "shared_libraries", "usable_gpus"]
 
 TIME_LIMIT = 60
 """Seconds after which a program or a library that is being loaded counts as hanging."""
@@ -70,26 +67,6 @@ def _load_and_exit(path: Path, writing: int) -> None:
         os.write(writing, str(e).encode())
     finally:
         os._exit(0)  # without the destructors of what was loaded
-
-
-def find_script(name: str) -> Path | None:
-    """Return the path of a console script of this environment, None when there is none."""
-    folders = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
-    return next((folder / name for folder in folders if (folder / name).exists()), None)
-
-
-def run_script(script: Path, arguments: list[str]) -> str:
-    """Run a console script and return what went wrong."""
-    command = [str(script), *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
-    except subprocess.TimeoutExpired:
-        return f"`{' '.join(command)}` did not end within {TIME_LIMIT} seconds"
-    except OSError as e:
-        return f"`{' '.join(command)}` cannot be run ({e.strerror})"
-    if done.returncode == 0:
-        return ""
-    return f"`{' '.join(command)}` ended with status {done.returncode}: {done.stderr.strip()[-2000:]}"
 
 
 def usable_gpus() -> list[str]:

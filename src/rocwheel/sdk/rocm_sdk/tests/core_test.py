@@ -7,7 +7,8 @@ from importlib import import_module
 
 from .. import _build_info, find_libraries
 from .._packages import find_root
-from ._support import check_load, find_script, run_script, shared_libraries, usable_gpus
+from ._scripts import find_script, run_script
+from ._support import check_load, shared_libraries, usable_gpus
 
 __all__ = ["CoreTest"]
 
@@ -57,7 +58,7 @@ def check_scripts(test: unittest.TestCase, package: str) -> None:
     left_out = []
     for name, info in module.SCRIPTS.items():
         with test.subTest(script=name):
-            script = find_script(name)
+            script = find_script(package, name)
             test.assertIsNotNone(script, f"the console script {name} is not installed")
             if info.get("gpu") and without_gpu:
                 left_out.append(name)

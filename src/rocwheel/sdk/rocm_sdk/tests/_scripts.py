@@ -1,0 +1,68 @@
+"""Console scripts of the packages: where installers put them, and whether they run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from .. import _build_info
+from .._packages import SITE
+from ._support import TIME_LIMIT
+
+__all__ = ["find_script", "run_script"]
+
+
+def find_script(package: str, name: str) -> Path | None:
+    """Return the path of a console script of a package (``core``, ``profiler``), None when there is none.
+
+    Only one that imports the package's entry points is it: a system's own ROCm has programs of the same names.
+    """
+    entry_points = f"{_build_info.PACKAGES[package]['module']}._cli".encode()
+    # Of pip's --target no scheme tells, and RECORD something wrong; but `rocm-sdk` itself was started from there.
+    places = [folder / name for folder in (SITE / "bin", Path(sys.argv[0]).parent)]
+    recorded = [path for path in _recorded_files(package) if path.name == name]
+    places = [*recorded, *places] if recorded else [*places, *(folder / name for folder in _scheme_folders())]
+    return next((path for path in places if _contains(path, entry_points)), None)
+
+
+def run_script(script: Path, arguments: list[str]) -> str:
+    """Run a console script and return what went wrong."""
+    command = [str(script), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
+    except subprocess.TimeoutExpired:
+        return f"`{' '.join(command)}` did not end within {TIME_LIMIT} seconds"
+    except OSError as e:
+        return f"`{' '.join(command)}` cannot be run ({e.strerror})"
+    if done.returncode == 0:
+        return ""
+    return f"`{' '.join(command)}` ended with status {done.returncode}: {done.stderr.strip()[-2000:]}"
+
+
+@lru_cache(maxsize=None)
+def _recorded_files(package: str) -> list[Path]:
+    """Return what RECORD lists outside site-packages."""
+    try:
+        files = distribution(_build_info.PACKAGES[package]["dist"]).files or []
+    except PackageNotFoundError:
+        return []
+    outside = (Path(str(file.locate())) for file in files if file.parts[0] in ("..", os.sep))
+    return [path.parent.resolve() / path.name for path in outside]
+
+
+def _scheme_folders() -> list[Path]:
+    """Return where Python's own schemes put scripts, for packages that came without RECORD."""
+    schemes = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", "posix_user")]
+    return [Path(sys.executable).parent, *map(Path, schemes)]
+
+
+def _contains(path: Path, text: bytes) -> bool:
+    try:
+        return text in path.read_bytes()
+    except OSError:
+        return False
