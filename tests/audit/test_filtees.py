@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.audit.advising import advise
 from rocwheel.audit.auditing import audit
 from rocwheel.audit.configuration import Configuration
 from rocwheel.audit.reading import read_tree
+from rocwheel.audit.run_paths import SetRunpath, library_places, run_path_edit
 from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf import Filtee, read_elf
+from rocwheel.binary.runpath import RunpathTag
 from tests.audit.host import FileSystem, HostLibraries
 from tests.audit.libraries import Lib, build_tree, needs_compiler
 from tests.audit.reality import LOADER, list_libraries, model_libraries
+from tests.audit.wheels import make_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,3 +101,14 @@ def test_symbols_of_filtees_are_found(tmp_path: Path) -> None:
     assert subprocess.run(command, env={}, check=False).returncode == 0
     assert not audit(read_tree([root]), Configuration(select=("undefined-symbol",))).findings
     assert len(Subject(read_tree([root]), Configuration()).processes) == 3
+
+
+def test_run_paths_lead_to_filtees(tmp_path: Path) -> None:
+    root = build_tree(tmp_path / "tree", user(f"{FILTER}f.so", f"{AUXILIARY}absent.so", run_path=""), *FILTEES)
+    wheel = make_wheel(tmp_path / "dist", "demo", {f"demo/{path}": root / path for path in ("a.so", "lib/f.so")})
+    elf = read_elf((root / "a.so").read_bytes(), name="a.so")
+    advice = advise(root / "a.so", "demo/", [str(wheel)])
+    assert [(entry.entry, entry.libraries) for entry in advice.entries] == [("$ORIGIN/lib", ("f.so",))]
+    assert advice.missing == ("b.so",)
+    edit = run_path_edit(elf, "demo", ("demo/lib",), library_places(["demo/lib/f.so"]), RunpathTag.RUNPATH)
+    assert edit == SetRunpath("$ORIGIN/lib", RunpathTag.RUNPATH)

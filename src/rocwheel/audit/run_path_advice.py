@@ -98,10 +98,11 @@ def advise_run_path(
     elf: Elf, place: str, folders: Mapping[str, Sequence[str]], system: System, dlopen: Sequence[str] = ()
 ) -> RunPathAdvice:
     """Return the shortest run path for a file at ``place`` (relative to site-packages) and what it opens by name."""
-    names = list(dict.fromkeys([*elf.needed, *dlopen]))
+    optional = {filtee.name for filtee in elf.filtees if filtee.is_optional} - {*elf.needed, *dlopen}
+    names = list(dict.fromkeys([*elf.wanted, *dlopen]))
     own = posixpath.dirname(place)
     chosen = choose_folders(names, folders, own)
     entries = tuple(RunPathEntry(origin_relative(folder, own), folder, found) for folder, found in chosen.items())
     others = [name for name in names if not folders.get(name)]
     known = tuple(name for name in others if system.find(name, elf.machine) is not None)
-    return RunPathAdvice(entries, known, tuple(name for name in others if name not in known))
+    return RunPathAdvice(entries, known, tuple(name for name in others if name not in {*known, *optional}))

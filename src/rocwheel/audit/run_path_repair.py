@@ -66,7 +66,7 @@ class _RunPaths:
     def _edit(self, file: InstalledFile, tag: RunpathTag) -> SetRunpath | None:
         assert file.elf is not None
         opened = self._settings.opened_by(file.path)
-        search = tuple(choose_folders([*file.elf.needed, *opened], self._folders, file.folder))
+        search = tuple(choose_folders([*file.elf.wanted, *opened], self._folders, file.folder))
         lacks = bool(advise_run_path(file.elf, file.path, self._folders, self._system, opened).missing)
         keeping = Keeping(
             beyond=self._has_others and (file.elf.imports_dlopen or lacks),

@@ -88,7 +88,7 @@ def run_path_edit(
     name at run time (it imports dlopen) also gets every folder of ``search``; any other only those folders that hold
     what it names as NEEDED. Entries that lead elsewhere, or nowhere, go, but for those of ``keeping``.
     """
-    needed = [places.providers[name] for name in elf.needed if name in places.providers]
+    needed = [places.providers[name] for name in elf.wanted if name in places.providers]
     current = _entries(elf)
     hosts = [text for text in dict.fromkeys(current) if keeping.hosts and is_host_folder(text)]
     led_to = [place for text in current if (place := resolve_entry(text, folder)) is not None]

@@ -56,7 +56,7 @@ class Subject:
         if self.tree.is_installed if closed is None else closed:
             return {}
         given = {owner.name for owner in self.tree.distributions}
-        needed = {name for file in self.tree.files if file.elf for name in file.elf.needed}
+        needed = {name for file in self.tree.files if file.elf for name in file.elf.wanted}
         needed |= {name for names in self.configuration.dlopen.values() for name in names}
         return {
             f"{folder.folder}/{name}": folder

@@ -103,6 +103,11 @@ class Elf(msgspec.Struct, frozen=True):
     build_id: str | None = None
     """In hexadecimal."""
 
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The libraries that it loads, or tries to: those that it names as needed, and its filtees."""
+        return (*self.needed, *(filtee.name for filtee in self.filtees))
+
 
 def is_elf(data: Buffer) -> bool:
     """Tell whether the bytes begin like an ELF file of any class and machine."""
