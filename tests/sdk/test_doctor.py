@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -70,7 +71,11 @@ def test_nothing_is_wrong_when_every_gpu_has_its_package(environment: Any, diagn
 
 def test_a_gpu_without_its_package_comes_with_the_command_that_installs_it(environment: Any, diagnose: Make) -> None:
     assert diagnose(environment, 90006, 100300) == [
-        ["error", "no installed package carries code for gfx1030", 'pip install "rocm[device-gfx1030]==7.2.0"']
+        [
+            "error",
+            "the package with the kernels for gfx1030 is not installed",
+            'pip install "rocm[device-gfx1030]==7.2.0"',
+        ]
     ]
 
 
@@ -127,7 +132,13 @@ def test_gpus_that_variables_hide_need_no_package(
 ) -> None:
     variables = {"ROCR_VISIBLE_DEVICES": rocr, "HIP_VISIBLE_DEVICES": hip}
     findings = diagnose(environment, 90006, 110000, 100300, **variables)
-    assert [text.rpartition(" ")[2] for _, text, _ in findings] == lacking
+    assert [re.findall("for (gfx[0-9]+)", text)[0] for _, text, _ in findings] == lacking
+
+
+@pytest.mark.parametrize(("hip", "count"), [("", 0), ("1", 1)], ids=["alone", "after HIP's own variable"])
+def test_the_variable_of_cuda_hides_gpus_too(environment: Any, diagnose: Make, hip: str, count: int) -> None:
+    variables = {"CUDA_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": hip}
+    assert len(diagnose(environment, 90006, 110000, **variables)) == count
 
 
 def test_the_way_around_gpus_that_the_release_does_not_serve_leads_to_those_that_it_does(
@@ -142,9 +153,16 @@ def test_the_way_around_gpus_that_the_release_does_not_serve_leads_to_those_that
     }
 
 
+def test_beside_a_node_that_cannot_be_understood_no_number_of_a_gpu_is_told(environment: Any, diagnose: Make) -> None:
+    remedies = {text: remedy for _, text, remedy in diagnose(environment, 90006, 1, 110000)}
+    assert remedies["ROCm 7.2.0, which has gfx906, gfx1030, has no packages for gfx1100"] == (
+        "Set HIP_VISIBLE_DEVICES to the numbers of gfx906 among the GPUs that rocminfo lists"
+    )
+
+
 def test_an_integrated_gpu_that_passes_for_another_hides_no_missing_package(environment: Any, diagnose: Make) -> None:
     findings = diagnose(environment, 100301, 100306, HSA_OVERRIDE_GFX_VERSION="10.3.0")
-    assert ["error", "no installed package carries code for gfx1030", INSTALL_GFX1030] in findings
+    assert ["error", "the package with the kernels for gfx1030 is not installed", INSTALL_GFX1030] in findings
 
 
 def test_two_gpus_of_one_kind_are_told_once(environment: Any, diagnose: Make) -> None:
@@ -302,7 +320,7 @@ def test_libraries_of_another_family_are_told(make_set: Make, make_environment: 
     assert diagnose(environment, 100301) == [
         [
             "error",
-            "no installed package carries code for gfx1031",
+            "the package with the libraries for gfx1031 is not installed",
             'pip install "rocm[libraries-gfx103X-dgpu]==7.2.0"',
         ]
     ]
@@ -324,7 +342,7 @@ def test_the_findings_as_json(environment: Any) -> None:
     assert [gpu["target"] for gpu in document["gpus"]] == ["gfx1030"]
     assert {
         "level": "error",
-        "text": "no installed package carries code for gfx1030",
+        "text": "the package with the kernels for gfx1030 is not installed",
         "remedy": 'pip install "rocm[device-gfx1030]==7.2.0"',
     } in document["findings"]
 

@@ -138,9 +138,9 @@ def test_package_of_another_version_fails(environment: Installed) -> None:
 
 
 def test_gpu_without_its_device_package_fails_with_what_to_install(environment: Installed) -> None:
-    assert ("""no installed package carries code for gfx1030: pip install "rocm[device-gfx1030]==7.2.0\"""") in fail(
-        environment, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1030"
-    )
+    assert (
+        """the package with the kernels for gfx1030 is not installed: pip install "rocm[device-gfx1030]==7.2.0\""""
+    ) in fail(environment, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1030")
 
 
 def test_gpu_with_its_device_package_passes(environment: Installed) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
 GPU = "simd_count 416\ngfx_target_version 90010\ndrm_render_minor 128\n"
 DEVICES = {"/dev/kfd": "", "/dev/dri/renderD128": ""}
 NODES = "/sys/class/kfd/kfd/topology/nodes"
+RULES = (
+    """printf '%s\\n' 'KERNEL=="kfd", GROUP="render", MODE="0660"' 'KERNEL=="renderD*", GROUP="render", MODE="0660"'"""
+    " | sudo tee --append /etc/udev/rules.d/70-amdgpu.rules && sudo udevadm control --reload && sudo udevadm trigger"
+)
+CARD = {
+    "/sys/bus/pci/devices/0000:03:00.0/vendor": "0x1002\n",
+    "/sys/bus/pci/devices/0000:03:00.0/class": "0x030000\n",
+    "/sys/module/amdgpu/initstate": "live\n",
+}
 MakeMachine = Callable[..., Any]
 
 
@@ -105,17 +115,14 @@ def test_missing_devices_are_errors(make_machine: MakeMachine, files: dict[str, 
             {"owners": {"/dev/kfd": 0}},
             {"/.dockerenv": ""},
             "/dev/kfd may not be opened by ada: it belongs to root alone",
-            """On the host: echo 'KERNEL=="kfd", GROUP="render", MODE="0660"' | """
-            "sudo tee /etc/udev/rules.d/70-amdgpu.rules"
-            " && sudo udevadm control --reload && sudo udevadm trigger",
+            f"On the host: {RULES}",
             id="no udev rule on the host of a container",
         ),
         pytest.param(
             {"owners": {"/dev/kfd": 0}},
             {},
             "/dev/kfd may not be opened by ada: it belongs to root alone",
-            """echo 'KERNEL=="kfd", GROUP="render", MODE="0660"' | sudo tee /etc/udev/rules.d/70-amdgpu.rules"""
-            " && sudo udevadm control --reload && sudo udevadm trigger",
+            RULES,
             id="no udev rule",
         ),
     ],
@@ -127,6 +134,24 @@ def test_a_device_without_permission_comes_with_the_command_that_gives_it(
     for name, value in changes.items():
         setattr(machine, name, value)
     assert _findings(machine) == [("error", text, remedy)]
+
+
+def test_the_udev_rules_are_of_both_devices_and_join_those_that_are_there(
+    make_machine: MakeMachine, tmp_path: Path
+) -> None:
+    machine = make_machine(GPU, files=DEVICES, refused={"/dev/dri/renderD128": "EACCES"})
+    machine.owners["/dev/dri/renderD128"] = 0
+    [(_, text, remedy)] = _findings(machine)
+    assert text == "/dev/dri/renderD128 may not be opened by ada: it belongs to root alone"
+    rules = tmp_path / "70-amdgpu.rules"
+    rules.write_text("# mine\n")
+    commands = remedy.partition(" && ")[0].replace("sudo tee", "tee").replace("/etc/udev/rules.d", str(tmp_path))
+    subprocess.run(["sh", "-c", commands], check=True, capture_output=True)
+    assert rules.read_text().splitlines() == [
+        "# mine",
+        'KERNEL=="kfd", GROUP="render", MODE="0660"',
+        'KERNEL=="renderD*", GROUP="render", MODE="0660"',
+    ]
 
 
 def test_a_pod_of_kubernetes_is_a_container(make_machine: MakeMachine) -> None:
@@ -177,6 +202,36 @@ def test_nodes_that_the_kernel_hides_are_told(make_machine: MakeMachine) -> None
             "the kernel hides KFD node 1 from this process",
             "Ask for the GPUs where they are allotted, such as with the job scheduler's --gpus.",
         )
+    ]
+
+
+def test_a_card_whose_node_is_hidden_is_no_fault_of_the_driver(make_machine: MakeMachine) -> None:
+    machine = make_machine(GPU, files=CARD, environ={"container": "podman"}, refused={f"{NODES}/0/properties": "EPERM"})
+    remedy = "Start the container with --device=/dev/kfd --device=/dev/dri."
+    assert _findings(machine) == [
+        ("note", "the kernel hides KFD node 0 from this process", remedy),
+        ("note", "no AMD GPU was found", ""),
+    ]
+
+
+@pytest.mark.parametrize("variable", ["ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "ROCM_TARGET_LST"])
+def test_targets_that_a_variable_tells_of_are_no_gpus(
+    make_machine: MakeMachine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    machine = make_machine(environ={variable: "gfx906"}, files={"/gfx906": "gfx906"})
+    text = f"{variable}=gfx906 takes the place of what the kernel shows"
+    notes = (AccessFinding("note", "no AMD GPU was found", ""), AccessFinding("note", text, f"unset {variable}"))
+    assert check_machine(machine).findings == notes
+    assert check_machine(machine).usable
+    assert not check_machine(machine, require_gpu=True).usable
+
+
+def test_beside_what_a_variable_tells_the_gpus_that_are_there_are_looked_at(make_machine: MakeMachine) -> None:
+    machine = make_machine(GPU, files={"/dev/kfd": ""}, environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx906,gfx1030"})
+    assert [text for _, text, _ in _findings(machine)] == [
+        "/dev/dri/renderD128 does not exist",
+        "ROCM_BOOTSTRAP_FORCE_GFX_ARCH=gfx906,gfx1030 takes the place of what the kernel shows",
     ]
 
 

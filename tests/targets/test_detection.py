@@ -126,6 +126,32 @@ def test_forced_names_may_be_of_any_target_id(make_machine: MakeMachine) -> None
     assert ",".join(gpu.target for gpu in find_gpus(machine)) == names
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("gfx906\n#gfx1030\n", ["gfx906"], id="a line turned off"),
+        pytest.param("# cards\n\ngfx906  # the first\n gfx908\n", ["gfx906"], id="comments and blanks"),
+        pytest.param("gfx906\r\ngfx90a:xnack+\r\n", ["gfx906", "gfx90a:xnack+"], id="lines of Windows"),
+        pytest.param("gfx000\n", [], id="none"),
+    ],
+)
+def test_a_list_names_a_target_at_the_start_of_a_line(
+    make_machine: MakeMachine, tmp_path: Path, text: str, expected: list[str]
+) -> None:
+    (tmp_path / "my.lst").write_text(text, newline="")
+    machine = make_machine(environ={"ROCM_TARGET_LST": str(tmp_path / "my.lst")})
+    assert [gpu.target for gpu in find_gpus(machine)] == expected
+
+
+@pytest.mark.parametrize("text", ["", "#gfx906\n", "MI50\n"])
+def test_a_list_without_a_target_is_an_error(make_machine: MakeMachine, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "my.lst"
+    path.write_text(text)
+    message = f"ROCM_TARGET_LST={path}: no line begins with a GPU target, such as gfx90a, or gfx000 for none"
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        find_gpus(make_machine(environ={"ROCM_TARGET_LST": str(path)}))
+
+
 def test_nodes_in_a_file_are_an_error(make_machine: MakeMachine) -> None:
     machine = make_machine(files={NODES: ""})
     message = f"{NODES}: cannot be listed (ENOTDIR), so there may be GPUs that nothing is known of"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ._detect import is_wsl, replacing_variable, survey_gpus
-from ._topology import NOT_OURS, TOPOLOGY, DetectionError, list_nodes
+from ._topology import NOT_OURS, TOPOLOGY, DetectionError, list_nodes, read_topology
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ WSL_DEVICE = "/dev/dxg"
 
 CONTAINER_DEVICES = "Start the container with --device=/dev/kfd --device=/dev/dri."
 ALLOTMENT = "Ask for the GPUs where they are allotted, such as with the job scheduler's --gpus."
-UDEV_RULE = (
-    """echo 'KERNEL=="kfd", GROUP="render", MODE="0660"' | sudo tee /etc/udev/rules.d/70-amdgpu.rules"""
-    " && sudo udevadm control --reload && sudo udevadm trigger"
+UDEV_RULES = (
+    """printf '%s\\n' 'KERNEL=="kfd", GROUP="render", MODE="0660"' 'KERNEL=="renderD*", GROUP="render", MODE="0660"'"""
+    " | sudo tee --append /etc/udev/rules.d/70-amdgpu.rules && sudo udevadm control --reload && sudo udevadm trigger"
 )
 
 
@@ -58,9 +58,18 @@ def survey_access(system: System, *, require_gpu: bool = False) -> tuple[list[Gp
     gpus, problems = survey_gpus(system)
     unclear = [Finding(ERROR, str(problem), _remedy_of(problem)) for problem in problems]
     # Where detection itself failed, the reasons for an absence would be guesses.
-    access = _check_access(system, gpus) if gpus or not unclear else []
-    missing = [MISSING] if require_gpu and not gpus else []
+    present = _present_gpus(system, gpus)
+    access = _check_access(system, present) if present or not unclear else []
+    missing = [MISSING] if require_gpu and not present else []
     return gpus, [*unclear, *access, *missing]
+
+
+def _present_gpus(system: System, gpus: list[Gpu]) -> list[Gpu]:
+    """Return the GPUs that are there, in place of those that a variable tells of; the latter where nobody knows."""
+    if not gpus or not replacing_variable(system) or is_wsl(system):
+        return gpus
+    found, problems = read_topology(system)
+    return found or (gpus if problems else [])
 
 
 def _remedy_of(problem: DetectionError) -> str:
@@ -77,12 +86,13 @@ def _check_access(system: System, gpus: list[Gpu]) -> list[Finding]:
         return [Finding(NOTE, f"access to GPUs is only looked at on Linux, and this is {system.platform}", "")]
     if not gpus and replacing_variable(system):
         return [NONE_FOUND, *_check_overrides(system, gpus)]
-    if not gpus:
-        return [*_check_hidden(system), *_explain_absence(system)]
+    hidden = _check_hidden(system)
+    if not gpus:  # a card whose node is hidden is one that the driver does show, to others
+        return [*hidden, NONE_FOUND] if hidden else _explain_absence(system)
     findings = [
         finding for path in dict.fromkeys(_device_paths(system, gpus)) for finding in _check_device(system, path)
     ]
-    return [*findings, *_check_hidden(system), *_check_overrides(system, gpus)]
+    return [*findings, *hidden, *_check_overrides(system, gpus)]
 
 
 def _device_paths(system: System, gpus: list[Gpu]) -> list[str]:
@@ -163,7 +173,7 @@ def _explain_permission(system: System, path: str) -> Finding:
     if number == _overflow_group(system):
         return _explain_foreign_group(system, path, found)
     if number == 0:
-        remedy = f"On the host: {UDEV_RULE}" if _is_container(system) else UDEV_RULE
+        remedy = f"On the host: {UDEV_RULES}" if _is_container(system) else UDEV_RULES
         return Finding(ERROR, f"{found}: it belongs to root alone", remedy)
     if system.has_group(number):
         return Finding(ERROR, f"{found}, though in its group {group}", f"sudo chmod g+rw {path}")

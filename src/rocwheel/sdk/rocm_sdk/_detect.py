@@ -34,7 +34,7 @@ def survey_gpus(system: System) -> tuple[list[Gpu], list[DetectionError]]:
 
     1. ``ROCM_BOOTSTRAP_DISABLE_DETECTION=1``: none.
     2. ``ROCM_BOOTSTRAP_FORCE_GFX_ARCH``: the targets it lists, separated by commas.
-    3. ``ROCM_TARGET_LST``: the targets in the file it names, one a line (``gfx000`` is the CPU).
+    3. ``ROCM_TARGET_LST``: the targets in the file it names, one at the start of each line (``gfx000`` is the CPU).
     4. The KFD topology, with ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<node>``) in place of what a node tells.
     5. In the Windows Subsystem for Linux, which has no topology, that variable alone.
 
@@ -109,4 +109,8 @@ def _read_target_list(system: System, path: str) -> list[Gpu]:
     text = system.read_given(path)
     if text is None:
         raise DetectionError(source, "the file cannot be read; correct the variable or unset it")
-    return [gpu for gpu in _number(source, text.split()) if gpu.target != "gfx000"]
+    # Like rocm_agent_enumerator: other lines, such as those that a character before the name turns off, are comments.
+    named = [line.split()[0] for line in text.splitlines() if line.startswith("gfx")]
+    if not named:
+        raise DetectionError(source, "no line begins with a GPU target, such as gfx90a, or gfx000 for none")
+    return [gpu for gpu in _number(source, named) if gpu.target != "gfx000"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import _build_info
 from ._access import ERROR, NOTE, WARNING, Finding
-from ._detect import base_target
+from ._detect import base_target, survey_gpus
 from ._packages import describe_package, find_module, installation_hint, installed_devices
 from ._select import family_serving
 
@@ -37,10 +37,10 @@ def visible_gpus(system: System, gpus: list[Gpu]) -> dict[int, Gpu]:
     """Return the GPUs that a program sees, by the numbers that ``HIP_VISIBLE_DEVICES`` has for them.
 
     The runtime numbers GPUs as the kernel's nodes follow one another. ``ROCR_VISIBLE_DEVICES`` takes some of them,
-    which HIP then numbers anew.
+    which HIP then numbers anew. In place of a variable of its own that isn't set, HIP reads ``CUDA_VISIBLE_DEVICES``.
     """
     reachable = dict(enumerate(_choose(system.variable("ROCR_VISIBLE_DEVICES"), dict(enumerate(gpus))).values()))
-    return _choose(system.variable("HIP_VISIBLE_DEVICES"), reachable)
+    return _choose(system.variable("HIP_VISIBLE_DEVICES") or system.variable("CUDA_VISIBLE_DEVICES"), reachable)
 
 
 def _choose(value: str, gpus: dict[int, Gpu]) -> dict[int, Gpu]:
@@ -69,16 +69,20 @@ def _check_target(system: System, visible: dict[int, Gpu], target: str, level: s
         return [Finding(level, text, _way_around(system, visible))]
     if _is_installed(family):
         return []
-    logical = "device" if _build_info.LAYOUT == "neutral" else "libraries"
-    return [Finding(level, f"no installed package carries code for {gpu}", installation_hint(f"{logical}-{family}"))]
+    logical, content = ("device", "kernels") if _build_info.LAYOUT == "neutral" else ("libraries", "libraries")
+    text = f"the package with the {content} for {gpu} is not installed"
+    return [Finding(level, text, installation_hint(f"{logical}-{family}"))]
 
 
 def _way_around(system: System, visible: dict[int, Gpu]) -> str:
     """Return what to do about a GPU that this release can't serve: keep to those that it can."""
-    served = [str(number) for number, gpu in visible.items() if family_serving(gpu.target, system.platform)]
-    return (
-        f"export HIP_VISIBLE_DEVICES={','.join(served)}" if served else "pip index versions rocm lists other releases"
-    )
+    served = {number: gpu.target for number, gpu in visible.items() if family_serving(gpu.target, system.platform)}
+    if not served:
+        return "pip index versions rocm lists other releases"
+    if survey_gpus(system)[1]:  # the runtime may count what can't be understood, or not
+        targets = ", ".join(dict.fromkeys(served.values()))
+        return f"Set HIP_VISIBLE_DEVICES to the numbers of {targets} among the GPUs that rocminfo lists"
+    return f"export HIP_VISIBLE_DEVICES={','.join(map(str, served))}"
 
 
 def _is_installed(family: str) -> bool:
