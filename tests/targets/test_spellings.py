@@ -58,7 +58,7 @@ CLANG_16 = [row.name for row in load_catalog().processors.values() if row.llvm =
             id="Nix",
         ),
         pytest.param(Tool.DEBIAN, "X-ROCm-GPU-Architecture: gfx90a:xnack+ gfx1100\n", id="Debian"),
-        pytest.param(Tool.RPM, "%rocm_gpu_list_default gfx90a:xnack+;gfx1100\n", id="RPM"),
+        pytest.param(Tool.RPM, '%rocm_gpu_list_default "gfx90a:xnack+;gfx1100"\n', id="RPM"),
         pytest.param(Tool.TARGET_LST, "gfx90a\ngfx1100\n", id="ROCM_TARGET_LST"),
         pytest.param(Tool.FILE_NAME, "gfx90a-xnack+\ngfx1100\n", id="file names"),
     ],
@@ -100,13 +100,23 @@ def test_the_shell_hands_pytorch_one_variable_with_every_target(require_tool: Re
     assert printed.split(";") == list(TARGETS.words)
 
 
-def test_rpm_expands_the_macro_to_the_targets(require_tool: Require, tmp_path: Path) -> None:
-    require_tool("rpm", "rpm")
-    macros = tmp_path / "macros.rocm"
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("printf %%s -D=%{rocm_gpu_list_default} >{out}", id="argument"),
+        pytest.param("X=%rocm_gpu_list_default; printf %%s -D=$X >{out}", id="variable"),
+    ],
+)
+def test_rpmbuild_hands_a_bare_macro_to_the_shell_as_one_word(require_tool: Require, tmp_path: Path, line: str) -> None:
+    require_tool("rpmbuild", "rpm")
+    macros, spec, out = tmp_path / "macros.rocm", tmp_path / "x.spec", tmp_path / "out"
     macros.write_text(flags_for(Tool.RPM, TARGETS))
-    command = ["rpm", "--load", str(macros), "--eval", "%rocm_gpu_list_default"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert printed.strip().split(";") == list(TARGETS.words)
+    head = "Name: x\nVersion: 1\nRelease: 1\nSummary: x\nLicense: MIT\nBuildArch: noarch\n%description\nx\n"
+    spec.write_text(f"{head}%prep\n%build\n{line.replace('{out}', str(out))}\n")
+    command = ["rpmbuild", "--load", str(macros), "--define", f"_topdir {tmp_path}", "-bc", str(spec)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert out.read_text() == f"-D={TARGETS}"
 
 
 def test_nix_evaluates_the_override_to_the_targets(require_tool: Require) -> None:

@@ -63,5 +63,8 @@ def debian_field(targets: TargetSet) -> str:
 
 
 def rpm_macros(targets: TargetSet) -> str:
-    """Return an RPM macro file that sets what Fedora's ROCm packages pass to CMake."""
-    return f"%rocm_gpu_list_default {spell_cmake(targets)}\n"
+    """Return an RPM macro file that sets what Fedora's ROCm packages pass to CMake.
+
+    Its value is quoted, as spec files use it bare in shell commands: ``-DGPU_TARGETS=%{rocm_gpu_list_default}``.
+    """
+    return f'%rocm_gpu_list_default "{spell_cmake(targets)}"\n'
