@@ -9,6 +9,7 @@ import re
 import sys
 
 from . import _build_info
+from ._modes import make_folder, modes_like, write_text
 from ._packages import describe_package
 from ._place import STATE
 
@@ -44,7 +45,8 @@ def link_devices(place: DevelPlace) -> None:
         return
     wanted = {target: _read_manifest(place, target) for target in manifests}
     notes = place.root / NOTES
-    notes.mkdir(exist_ok=True)
+    if not notes.is_dir():
+        make_folder(notes, modes_like(place.package))
     for note in sorted(notes.glob("*.json")):
         kept = set(wanted.get(note.stem, ()))
         for path in _read_note(note):
@@ -53,11 +55,11 @@ def link_devices(place: DevelPlace) -> None:
         if note.stem not in wanted:
             note.unlink()
     for target, paths in wanted.items():
-        _write(notes / f"{target}.json", paths)
+        _write(place, notes / f"{target}.json", paths)
         for path in paths:
             _link(place, path)
     state["devices"] = manifests
-    _write(place.root / STATE, state)
+    _write(place, place.root / STATE, state)
 
 
 def _manifest_folder(place: DevelPlace) -> Path | None:
@@ -101,7 +103,8 @@ def _link(place: DevelPlace, path: str) -> None:
     if not (place.site / _device_module() / path).is_file() or os.path.lexists(link):
         return
     if link.parent.resolve() == place.root.resolve() / posixpath.dirname(path):
-        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.parent.is_dir():
+            make_folder(link.parent, modes_like(place.package))
         link.symlink_to(_link_text(path))
 
 
@@ -133,10 +136,10 @@ def _read_note(note: Path) -> list[str]:
     return [path for path in paths if isinstance(path, str)]
 
 
-def _write(path: Path, value: object) -> None:
+def _write(place: DevelPlace, path: Path, value: object) -> None:
     """Write JSON so that the file is either the old or the new one."""
     new = path.with_name(f"{path.name}.new")
-    new.write_text(json.dumps(value), encoding="utf-8")
+    write_text(new, json.dumps(value), modes_like(place.package))
     new.replace(path)
 
 

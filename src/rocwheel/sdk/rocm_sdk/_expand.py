@@ -11,6 +11,7 @@ import shutil
 
 from . import _build_info
 from ._archive import archive_members, open_archive
+from ._modes import make_folder, modes_like, write_text
 from ._place import STATE, DevelError
 from ._record import archive_identity, record_files, record_folders
 from ._tree import Tree
@@ -64,7 +65,7 @@ def _expand(place: DevelPlace, archive: Path, identity: str) -> None:
     """
     record_folders(place)
     shutil.rmtree(place.partial, ignore_errors=True)
-    place.partial.mkdir()
+    make_folder(place.partial, modes_like(place.package))
     tree = Tree(place)
     try:
         _fill(tree, archive)
@@ -89,8 +90,9 @@ def _fill(tree: Tree, archive: Path) -> None:
 
 def _complete(place: DevelPlace, state: dict[str, object]) -> None:
     """Give the tree its last files, then its name."""
-    (place.partial / "__init__.py").touch()
-    (place.partial / STATE).write_text(json.dumps(state), encoding="utf-8")
+    modes = modes_like(place.package)
+    write_text(place.partial / "__init__.py", "", modes)
+    write_text(place.partial / STATE, json.dumps(state), modes)
     if place.root.is_symlink() or place.root.exists():
         shutil.rmtree(place.root)
     place.partial.replace(place.root)

@@ -53,9 +53,15 @@ class DevelPlace(NamedTuple):
         return next((path for path in paths if path.exists()), None)
 
     def read_state(self) -> dict[str, object]:
-        """Return what the tree was made from, empty when there is no whole tree."""
+        """Return what the tree was made from, empty when there is no whole tree.
+
+        Raises `DevelError` when this user may not read it.
+        """
         try:
             state = json.loads((self.root / STATE).read_text(encoding="utf-8"))
+        except PermissionError as e:
+            msg = f"{e.filename}: this user may not read it. As the owner of {self.root}: chmod -R a+rX {self.root}"
+            raise DevelError(msg) from e
         except (OSError, ValueError):
             return {}
         return state if isinstance(state, dict) else {}

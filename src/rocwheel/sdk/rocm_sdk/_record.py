@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,4 +59,5 @@ def _replace(place: DevelPlace, additions: list[str]) -> None:
     scratch.unlink(missing_ok=True)
     with scratch.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([*rows, *([path, "", ""] for path in additions)])
+    scratch.chmod(stat.S_IMODE(record.stat().st_mode))
     scratch.replace(record)

@@ -7,6 +7,7 @@ import posixpath
 import shutil
 
 from . import _build_info
+from ._modes import make_folder, modes_like
 from ._place import DevelError, missing_packages_text
 
 TYPE_CHECKING = False
@@ -24,6 +25,7 @@ class Tree:
 
     def __init__(self, place: DevelPlace) -> None:
         self._place = place
+        self._modes = modes_like(place.package)
         self._folders = {place.partial}
         self._missing: list[str] = []
         self.packages: list[str] = []
@@ -71,14 +73,13 @@ class Tree:
         self._make_folder(path.parent, member)
         if os.path.lexists(path):
             raise _unsafe(member, "lies below something that is no folder")
-        path.mkdir()
+        make_folder(path, self._modes)
         self._folders.add(path)
 
     def _add_file(self, path: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
         source = tar.extractfile(member)
-        mode = 0o777 if member.mode & 0o111 else 0o666
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with open(descriptor, "wb") as file:  # noqa: PTH123 (it is a descriptor)
+        with path.open("xb") as file:
+            os.fchmod(file.fileno(), self._modes.program if member.mode & 0o111 else self._modes.file)
             if source:
                 shutil.copyfileobj(source, file, 1 << 20)
 

@@ -39,7 +39,7 @@ def _run(script: str) -> NoReturn:
     info = _build_info.SCRIPTS[script]
     try:
         program = _find_program(info)
-    except RuntimeError as e:
+    except (RuntimeError, OSError) as e:
         sys.exit(f"{script}: {e}")
     except KeyboardInterrupt:  # expanding the development tree takes a while
         sys.exit(130)
@@ -72,7 +72,7 @@ def _find_devel_root(*, expand: bool) -> list[Path]:
         except ImportError:  # core and devel are installed without rocm
             pass
     root = SITE / _build_info.DEVEL_MODULE
-    return [root] if (root / ".expanded.json").exists() else []
+    return [root] if os.access(root / ".expanded.json", os.R_OK) else []
 
 
 def _prepend(variable: str, folders: list[str]) -> None:
