@@ -450,6 +450,21 @@ def test_runs_on_tells_which_code_is_used_and_why(run: Run, tmp_path: Path) -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("gpu", "message"),
+    [
+        pytest.param("foo", "GPU: 'foo' is no known GPU target, family or policy", id="unknown"),
+        pytest.param("amdgcnspirv", "GPU: 'amdgcnspirv' is a target of code, and no GPU", id="SPIR-V"),
+        pytest.param("gfx11-generic", "GPU: 'gfx11-generic' is a target of code, and no GPU", id="generic"),
+    ],
+)
+def test_runs_on_refuses_what_is_no_gpu(run: Run, tmp_path: Path, gpu: str, message: str) -> None:
+    (tmp_path / "a.hipfb").write_bytes(_bundle("gfx906"))
+    finished = run("runs-on", gpu, tmp_path)
+    assert (finished.status, finished.stdout) == (2, "")
+    assert finished.stderr.startswith(f"error: {message}")
+
+
 def test_runs_on_is_fine_when_a_stock_runtime_finds_code_everywhere(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.hipfb").write_bytes(_bundle("gfx1030", "gfx906"))
     (tmp_path / "notes.txt").write_text("")

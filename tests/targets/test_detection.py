@@ -120,6 +120,18 @@ def test_a_forced_name_that_is_no_target_id_is_an_error(make_machine: MakeMachin
         find_gpus(make_machine(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": value}))
 
 
+def test_a_forced_target_with_a_feature_that_its_processor_lacks_is_told_beside_the_others(
+    make_machine: MakeMachine,
+) -> None:
+    machine = make_machine(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx1030:xnack+,gfx90a:xnack+"})
+    detection = survey_machine(machine)
+    assert [gpu.target for gpu in detection.gpus] == ["gfx90a:xnack+"]
+    assert " | ".join(map(str, detection.problems)) == (
+        "ROCM_BOOTSTRAP_FORCE_GFX_ARCH: 'gfx1030:xnack+' sets xnack, which its processor does not have; "
+        "expected no feature"
+    )
+
+
 def test_forced_names_may_be_of_any_target_id(make_machine: MakeMachine) -> None:
     names = "gfx942,gfx9-4-generic,gfx90a:sramecc+:xnack-,gfx90a:xnack-:sramecc+,gfx1250-strict"
     machine = make_machine(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": names})

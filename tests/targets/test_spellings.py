@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rocwheel.binary.target_id import TargetId
 from rocwheel.errors import RocwheelError
 from rocwheel.targets.catalog import load_catalog
-from rocwheel.targets.errors import ConflictError
+from rocwheel.targets.errors import ConflictError, NoFlagError
 from rocwheel.targets.flags import Tool, flags_for
 from rocwheel.targets.named_files import targets_in_path
 from rocwheel.targets.spellings import file_name_spelling, spell_lines
@@ -81,6 +81,27 @@ def test_the_settings_of_a_tool_read_back(tool: Tool, words: str) -> None:
 
 def test_a_target_list_of_nothing_names_the_cpu_so_that_no_gpu_is_looked_for() -> None:
     assert spell_lines(TargetSet()) == "gfx000\n"
+
+
+@pytest.mark.parametrize("tool", [tool for tool in Tool if tool is not Tool.GENTOO])
+def test_what_is_printed_for_a_tool_is_read_back(tool: Tool) -> None:
+    targets = parse_target_set("gfx90a:xnack+ gfx90a:xnack- gfx1100")
+    expected = "gfx90a;gfx1100" if tool is Tool.TARGET_LST else str(targets)
+    text = flags_for(tool, targets)
+    assert str(parse_target_set(text)) == expected
+    assert str(parse_target_set(shlex.split(text))) == expected
+
+
+@given(st.sampled_from([row.name for row in load_catalog().processors.values() if row.features]), st.booleans())
+def test_a_target_is_read_back_from_the_name_of_a_kernel_file(name: str, setting: bool) -> None:
+    target = TargetId(name, **dict.fromkeys(load_catalog().processor(name).features, setting))
+    assert parse_target_set(file_name_spelling(target)).ids == (target,)
+
+
+def test_spirv_is_no_line_of_a_target_list() -> None:
+    message = "GPU targets: there is no line of ROCM_TARGET_LST for amdgcnspirv; expected processors, such as gfx1100"
+    with pytest.raises(NoFlagError, match=f"^{re.escape(message)}$"):
+        flags_for(Tool.TARGET_LST, parse_target_set("amdgcnspirv gfx1100"))
 
 
 def test_cmake_reads_each_target_and_no_empty_one(require_tool: Require, tmp_path: Path) -> None:

@@ -72,9 +72,9 @@ def targets() -> None:
     """Hold the commands about GPU targets."""
 
 
-def read_targets(words: list[str], *, required: bool = True) -> TargetSet:
+def read_targets(words: list[str], *, source: str = "TARGETS", required: bool = True) -> TargetSet:
     """Parse the words of a command line; ``native`` asks this machine."""
-    return parse_target_set(words, source="TARGETS", native=native_targets, required=required)
+    return parse_target_set(words, source=source, native=native_targets, required=required)
 
 
 def print_target_set(form: str, words: Sequence[str], *, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from rocwheel.cli.targets import TargetCommand, print_target_set, read_targets, 
 from rocwheel.distributions.selector_facts import find_selectors, read_selector_facts
 from rocwheel.distributions.wheel_targets import read_wheel_facts
 from rocwheel.errors import InputError
+from rocwheel.targets.catalog import SPIRV
 from rocwheel.targets.coherence import Carrier, CoherenceReport, check_coherence
 from rocwheel.targets.compatibility import Runtime, covers
 from rocwheel.targets.detection import native_targets
@@ -126,7 +127,7 @@ def runs_on(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     _refuse_wheels(paths)
-    found = judge_files(_expand(paths, "*"), read_targets([gpu]))
+    found = judge_files(_expand(paths, "*"), _read_gpus(gpu))
     judged = {verdict.path for verdict in found}
     without_code = [str(path) for path in paths if path.is_file() and str(path) not in judged]
     if not found:
@@ -145,6 +146,14 @@ def runs_on(
     for line in [] if as_json else lines:
         typer.echo(line)
     raise typer.Exit(0 if all(verdict.runs for verdict in verdicts if verdict.runtime is Runtime.STOCK) else 1)
+
+
+def _read_gpus(text: str) -> TargetSet:
+    gpus = read_targets([text], source="GPU")
+    found = "is a target of code, and no GPU"
+    portable = [f"{name!r} {found}" for name in gpus.processors if name == SPIRV or name.endswith("-generic")]
+    raise_all("GPU", [InputError("GPU", text, expected="one such as gfx90a:xnack-, or native") for text in portable])
+    return gpus
 
 
 def _refuse_wheels(paths: list[Path]) -> None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.target_id import parse_target_id
 from rocwheel.errors import InputError
-from rocwheel.sdk.rocm_sdk._detect import survey_gpus
+from rocwheel.sdk.rocm_sdk._detect import replacing_variable, survey_gpus
 from rocwheel.sdk.rocm_sdk._system import System
 from rocwheel.targets.catalog import Target, load_catalog
-from rocwheel.targets.errors import NoGpuError, raise_all
+from rocwheel.targets.errors import IllegalFeatureError, NoGpuError, raise_all
 from rocwheel.targets.families import base_target
 
 if TYPE_CHECKING:
@@ -50,8 +51,16 @@ class Detection(msgspec.Struct, frozen=True):
 
 def survey_machine(system: System | None = None) -> Detection:
     """Look for the GPUs of ``system`` (this machine)."""
-    gpus, problems = survey_gpus(system or System())
-    return Detection(tuple(map(_describe, gpus)), tuple(InputError(e.source, e.found) for e in problems))
+    machine = system or System()
+    found, problems = survey_gpus(machine)
+    gpus = [gpu for gpu in found if not _illegal_features(gpu)]
+    errors = [InputError(e.source, e.found) for e in problems]
+    errors += [
+        IllegalFeatureError(gpu.target, feature, allowed, source=replacing_variable(machine))
+        for gpu in found
+        for feature, allowed in _illegal_features(gpu).items()
+    ]
+    return Detection(tuple(map(_describe, gpus)), tuple(errors))
 
 
 def find_gpus(system: System | None = None) -> Sequence[DetectedGpu]:
@@ -76,6 +85,13 @@ def native_targets(system: System | None = None) -> Sequence[str]:
     if not targets:
         raise NoGpuError
     return targets
+
+
+def _illegal_features(gpu: Gpu) -> dict[str, tuple[str, ...]]:
+    """Return the features that a variable sets and the processor lacks, each with those that it has."""
+    row = load_catalog().processors.get(base_target(gpu.target))
+    named = parse_target_id(gpu.target).features
+    return {feature: row.features for feature in named if row and feature not in row.features}
 
 
 def _describe(gpu: Gpu) -> DetectedGpu:

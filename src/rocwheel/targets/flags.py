@@ -36,7 +36,7 @@ def flags_for(tool: Tool, targets: TargetSet, optional: TargetSet | None = None)
     """Return the settings for ``tool``, whole lines: command-line arguments, or the text of a file that it reads.
 
     Arguments are quoted for the shell where they need it. Gentoo alone knows ``optional`` targets, off by default.
-    Raises `NoFlagError` for what Gentoo or Spack have no name for.
+    Raises `NoFlagError` for what Gentoo, Spack or ``ROCM_TARGET_LST`` have no name for.
     """
     if tool is Tool.GENTOO:
         return gentoo_variables(targets, optional.processors if optional else ())

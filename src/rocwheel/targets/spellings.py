@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocwheel.targets.catalog import SPIRV
+from rocwheel.targets.errors import NoFlagError
+
 if TYPE_CHECKING:
     from rocwheel.binary.target_id import TargetId
     from rocwheel.targets.target_set import TargetSet
@@ -39,7 +42,12 @@ def spell_offload_arch(targets: TargetSet) -> list[str]:
 
 
 def spell_lines(targets: TargetSet) -> str:
-    """Return the content of a file for ``ROCM_TARGET_LST``: a processor a line, ``gfx000`` (no GPU) for none."""
+    """Return the content of a file for ``ROCM_TARGET_LST``: a processor a line, ``gfx000`` (no GPU) for none.
+
+    Raises `NoFlagError` for SPIR-V, which is no processor: what reads the file would pass it over.
+    """
+    if SPIRV in targets.processors:
+        raise NoFlagError([SPIRV], what="line of ROCM_TARGET_LST", expected="processors, such as gfx1100")
     return "".join(f"{word}\n" for word in targets.processors or ("gfx000",))
 
 

@@ -1,7 +1,7 @@
 """Sets of GPU targets: one grammar for target ids, generic processors, families, policies and this machine's GPUs.
 
-The words of a set are separated by ``;``, ``,`` or white space, and may be led by the setting that they were given to,
-``--offload-arch=`` or ``-DGPU_TARGETS=``:
+The words of a set are separated by ``;``, ``,`` or white space, may be in quotes and brackets, and may be led by the
+setting that they were given to, ``--offload-arch=`` or ``-DGPU_TARGETS=``:
 
 * a target id, ``gfx90a:xnack+``, a generic processor, ``gfx9-4-generic``, or SPIR-V, ``amdgcnspirv``;
 * a family, ``gfx94X-dcgpu``;
@@ -47,7 +47,18 @@ __all__ = ["TargetSet", "id_sort_key", "parse_known_target", "parse_target_set",
 _NATIVE = "native"
 """The word that stands for the GPUs of this machine."""
 
-_SEPARATORS = re.compile(r"[;,\s]+")
+_SEPARATORS = re.compile(r"[;,\s\"'\[\]]+")
+_LABELS = frozenset(
+    {
+        *("build", "X-ROCm-GPU-Architecture:", "%rocm_gpu_list_default"),
+        *("rocmPackages.clr.override", "{", "localGpuTargets", "=", "}"),
+    }
+)
+"""What stands around the targets in lines for Bazel, Debian and RPM, and for Nix."""
+
+_FILE_NAME_FEATURE = re.compile(r"-(?=(sramecc|xnack)[+-])")
+"""What the names of kernel files have before a feature, for a colon."""
+
 _SETTING = re.compile(
     r"(--offload-arch|(--|)amdgpu[-_]target|--rocm_amdgpu_targets|"
     r"(-D|--(repo|action)_env=|)(CMAKE_HIP_ARCHITECTURES|(AMD)?GPU_TARGETS|TF_ROCM_AMDGPU_TARGETS|PYTORCH_ROCM_ARCH)"
@@ -140,8 +151,8 @@ def strip_setting(text: str) -> str:
 
 def _split_words(text: str) -> list[str]:
     """Split text in any spelling into its words, without separators and settings."""
-    words = map(strip_setting, _SEPARATORS.split(text))
-    return [word for word in words if word]
+    words = (strip_setting(word) for word in _SEPARATORS.split(text) if word not in _LABELS)
+    return [_FILE_NAME_FEATURE.sub(":", word) for word in words if word]
 
 
 def _expand_word(word: str, *, source: str, native: Callable[[], Sequence[str]] | None) -> Sequence[str]:
