@@ -9,6 +9,7 @@ import io
 import json
 import lzma
 import os
+import re
 import sys
 import tarfile
 import zipfile
@@ -61,6 +62,8 @@ class Options(msgspec.Struct, frozen=True):
     selector: str = "sdist"
     devel: str = ""
     """Suffix of the archive: nothing, ``.xz`` or ``.zst``."""
+    devel_name: str = "rocm-sdk-devel"
+    """Of the distribution."""
     reverse_devel: bool = False
     extra_devel: tuple[tuple[str, str], ...] = ()
     """Further symlinks of the archive: name, text."""
@@ -108,13 +111,13 @@ class Builder:
                 f"_rocm_sdk_libraries{module_suffix}",
             ),
             "device": ("rocm-sdk-device-{family}", "", "_rocm_sdk_libraries"),
-            "devel": ("rocm-sdk-devel", "rocm_sdk_devel", "_rocm_sdk_devel"),
+            "devel": (self.options.devel_name, "rocm_sdk_devel", "_rocm_sdk_devel"),
             "profiler": ("rocm-profiler", "rocm_profiler", "_rocm_profiler"),
         }
         if self.per_family or not self.options.devices:
             del packages["device"]
         families = dict(self.options.families) or {device: (device,) for device in self.options.devices}
-        extras = {"devel": [[f"rocm-sdk-devel=={v}", ""]], "profiler": [[f"rocm-profiler=={v}", ""]]}
+        extras = {"devel": [[f"{self.options.devel_name}=={v}", ""]], "profiler": [[f"rocm-profiler=={v}", ""]]}
         selected = {}
         if self.per_family:
             extras |= {f"libraries-{name.lower()}": [[f"rocm-sdk-libraries-{name}=={v}", ""]] for name in families}
@@ -244,7 +247,8 @@ class Builder:
         families = [f"-{family}" for family, _ in self.options.families[:1]] or [""]
         requires = [f"Requires-Dist: rocm-sdk-core=={self.version}"]
         requires += [f"Requires-Dist: rocm-sdk-libraries{family}=={self.version}" for family in families]
-        self._wheel("rocm_sdk_devel", files, [] if self.options.loose_devel else requires)
+        name = re.sub("[-_.]+", "_", self.options.devel_name)
+        self._wheel(name, files, [] if self.options.loose_devel else requires)
 
     def _profiler(self) -> None:
         script = '#!/bin/sh\necho "$LD_LIBRARY_PATH|$PYTHONPATH|$@"\n'

@@ -68,6 +68,26 @@ def test_what_a_user_put_into_the_tree_goes_with_it(
 
 
 @TOOLS
+def test_distribution_of_another_name_takes_its_tree_along(
+    make_set: MakeSet, make_environment: MakeEnvironment, tool: str
+) -> None:
+    environment = make_environment(make_set(devel_name="Acme.rocm-sdk-devel"), tool)
+    environment.install("rocm[devel]")
+    use(environment)
+    environment.uninstall("acme-rocm-sdk-devel")
+    assert list(environment.site.glob("*rocm_sdk_devel*")) == []
+
+
+def test_archive_of_a_distribution_of_another_name_is_known_by_its_hash(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    environment = make_environment(make_set(devel_name="acme-rocm-sdk-devel"))
+    environment.install("rocm[devel]")
+    use(environment)
+    assert '"archive": "sha256=' in (environment.root / ".expanded.json").read_text()
+
+
+@TOOLS
 def test_devel_uninstalled_leaves_core_and_its_programs(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str
 ) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import re
 import stat
+
+from ._packages import describe_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +43,15 @@ def archive_identity(place: DevelPlace, archive: Path) -> str:
 
 def _find_record(place: DevelPlace) -> Path | None:
     """Return the RECORD; there is none when an archive was merely unpacked, and then nothing is to be noted."""
-    records = sorted(place.site.glob(f"{place.package.name}-*.dist-info/RECORD"))
-    return records[-1] if records else None
+    package = describe_package("devel")
+    own = _normalize(package.dist) if package else ""
+    records = sorted(place.site.glob("*.dist-info/RECORD"))
+    return next((path for path in records if _normalize(path.parent.name.partition("-")[0]) == own), None)
+
+
+def _normalize(name: str) -> str:
+    """Return the one form of all spellings of a distribution's name."""
+    return re.sub("[-_.]+", "-", name).lower()
 
 
 def _read(record: Path) -> list[list[str]]:
