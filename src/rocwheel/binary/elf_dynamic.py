@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from rocwheel.binary.elf_bytes import ElfError
-from rocwheel.binary.elf_header import PT_DYNAMIC, find_offset
+from rocwheel.binary.elf_header import PT_DYNAMIC
+from rocwheel.binary.elf_mapping import find_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,11 +77,11 @@ def read_dynamic(source: ElfBytes, segments: Sequence[Segment]) -> DynamicTable 
 
 
 def read_string_table(source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable) -> StringTable:
-    """Find the dynamic string table; raise `ElfError` when there is none or it reaches beyond its segment."""
+    """Find the dynamic string table; raise `ElfError` when there is none or it isn't loaded to its end."""
     address, size = dynamic.value(DT_STRTAB), dynamic.value(DT_STRSZ)
     if address is None or size is None:
         raise ElfError(source.name, "a dynamic section without a string table (DT_STRTAB, DT_STRSZ)")
-    offset, end = find_offset(source, segments, address, "the dynamic string table")
-    if offset + size > end:
-        raise ElfError(source.name, f"a dynamic string table of {size:#x} bytes, of which {end - offset:#x} are loaded")
+    offset, room = find_table(source, segments, address, size, "the dynamic string table")
+    if size > room:
+        raise ElfError(source.name, f"a dynamic string table of {size:#x} bytes, of which {room:#x} are loaded")
     return StringTable(offset, address, size)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.elf_bytes import ElfBytes
 
-__all__ = ["Header", "Segment", "find_offset", "load_segments", "read_header", "read_segments"]
+__all__ = ["Header", "Segment", "load_segments", "read_header", "read_segments"]
 
 MAGIC: Final = b"\x7fELF"
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
@@ -165,14 +165,3 @@ def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
 def load_segments(segments: Iterable[Segment]) -> list[Segment]:
     """Return the segments that the loader maps (``PT_LOAD``)."""
     return [segment for segment in segments if segment.type == PT_LOAD]
-
-
-def find_offset(source: ElfBytes, segments: Iterable[Segment], address: int, what: str) -> tuple[int, int]:
-    """Return the file offset of ``address``, and that of the end of the segment that holds it.
-
-    Raises `ElfError` when no segment brings that address from the file.
-    """
-    for segment in load_segments(segments):
-        if segment.address <= address < segment.address + segment.file_size:
-            return segment.offset + address - segment.address, segment.end
-    raise ElfError(source.name, f"{what} is said to be at address {address:#x}, where no segment of the file is loaded")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from rocwheel.binary.elf_dynamic import DT_VERSYM
-from rocwheel.binary.elf_header import find_offset
+from rocwheel.binary.elf_mapping import find_table
 from rocwheel.binary.elf_symbols import SymbolReader, string_at
 from rocwheel.binary.elf_versions import SymbolVersion, VersionReader
 
@@ -124,6 +124,6 @@ def _read_indices(source: ElfBytes, segments: Sequence[Segment], dynamic: Dynami
     address = dynamic.value(DT_VERSYM)
     if address is None:
         return ()
-    offset, end = find_offset(source, segments, address, "the symbols' versions")
-    size = min(count, (end - offset) // _INDEX.size) * _INDEX.size
+    offset, room = find_table(source, segments, address, count * _INDEX.size, "the symbols' versions")
+    size = min(count, room // _INDEX.size) * _INDEX.size
     return [index for (index,) in _INDEX.iter_unpack(source.read(offset, size, "the symbols' versions"))]

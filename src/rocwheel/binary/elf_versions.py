@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.binary.elf_bytes import ElfError
 from rocwheel.binary.elf_dynamic import DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM, DynamicTable, StringTable
-from rocwheel.binary.elf_header import find_offset
+from rocwheel.binary.elf_mapping import find_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.elf_header import EM_AARCH64, EM_X86_64, ET_REL, Header, Segment, find_offset
+from rocwheel.binary.elf_header import EM_AARCH64, EM_X86_64, ET_REL, Header, Segment
+from rocwheel.binary.elf_mapping import find_offset
 from rocwheel.binary.elf_sections import SHT_DYNSYM, SHT_NOBITS, SHT_RELA, SHT_RELR, SHT_SYMTAB, Section
 from rocwheel.binary.elf_symbols import SYMBOL_LAYOUT
 

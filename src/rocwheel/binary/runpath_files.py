@@ -52,8 +52,9 @@ def read_run_paths(paths: Sequence[Path]) -> tuple[FileRunPath, ...]:
 def write_run_paths(paths: Sequence[Path], value: str, tag: RunpathTag, dest_dir: Path) -> tuple[ChangedFile, ...]:
     """Write a copy of each file with the run path ``value`` (none when empty) to ``dest_dir``, under its name.
 
-    The copies have the permissions of the files, without setuid, setgid and sticky bit. Nothing is written unless every file can be changed. Raises `ProblemsError` that names the files that can't be, and
-    `rocwheel.errors.WorkError` when a copy can't be written.
+    The copies have the permissions of the files, without setuid, setgid and sticky bit. Nothing is written unless every
+    file can be changed. Raises `ProblemsError` that names the files that can't be, and `rocwheel.errors.WorkError` when
+    a copy can't be written.
     """
     _check_names(paths)
     _check_targets(paths, dest_dir)

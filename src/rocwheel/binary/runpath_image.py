@@ -32,11 +32,11 @@ from rocwheel.binary.elf_header import (
     SEGMENT_LAYOUT,
     Header,
     Segment,
-    find_offset,
     read_header,
     read_segments,
     require_contents,
 )
+from rocwheel.binary.elf_mapping import find_offset
 from rocwheel.binary.elf_sections import (
     SECTION_LAYOUT,
     SHF_ALLOC,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from rocwheel.binary.elf_header import find_offset
+from rocwheel.binary.elf_mapping import find_offset
 from rocwheel.binary.elf_symbols import SymbolReader
 
 if TYPE_CHECKING:
