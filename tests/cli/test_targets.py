@@ -72,7 +72,7 @@ def test_list_prints_a_table_of_the_targets_that_the_filters_keep(run: Run) -> N
             "target   kind     features  generic        official ROCm  products\n"
             "gfx1200  desktop            gfx12-generic  6.4.3 on       Radeon RX 9060, Radeon RX 9060 XT\n"
             "gfx1201  desktop            gfx12-generic  6.4.3 on       "
-            "Radeon RX 9070, Radeon RX 9070 XT, Radeon RX 9070 GRE\n"
+            "Radeon RX 9070, Radeon RX 9070 XT, Radeon RX 9070 GRE, Radeon AI PRO R9700\n"
         ),
         "",
     )
@@ -83,6 +83,14 @@ def test_list_prints_a_table_of_the_targets_that_the_filters_keep(run: Run) -> N
     [
         pytest.param(["--kind", "data-centre", "--official", "6.4"], ["gfx908", "gfx90a", "gfx942"], id="two filters"),
         pytest.param(["--product", "vega 56"], ["gfx900"], id="product"),
+        pytest.param(["--product", "MI325X"], ["gfx942"], id="product of AMD's matrix"),
+        pytest.param(["--product", "strix halo"], ["gfx1151"], id="product of TheRock"),
+        pytest.param(["--product", "7700S"], ["gfx1102"], id="product beside LLVM's"),
+        pytest.param(["--product", "6750"], ["gfx1031"], id="product of libdrm"),
+        pytest.param(
+            ["--kind", "data-centre", "--product", "MI50"], ["gfx906"], id="data-centre card of a desktop GPU"
+        ),
+        pytest.param(["--kind", "desktop", "--product", "Radeon VII"], ["gfx906"], id="desktop card of the same"),
         pytest.param(["--feature", "sramecc", "--family", "gfx906"], ["gfx906"], id="feature"),
         pytest.param(["gfx11-generic", "gfx942"], ["gfx942", "gfx11-generic"], id="by name"),
     ],
@@ -113,9 +121,9 @@ def test_list_tells_every_fact_with_its_sources_as_json(run: Run) -> None:
                 "families": ["gfx120X-all", "dgpu-all"],
                 "official": "6.4.3 on",
                 "packagers": ["debian-experimental", "ubuntu-26.04", "nix", "conda-forge", "jax", "spack"],
-                "products": ["Radeon RX 9070", "Radeon RX 9070 XT", "Radeon RX 9070 GRE"],
+                "products": ["Radeon RX 9070", "Radeon RX 9070 XT", "Radeon RX 9070 GRE", "Radeon AI PRO R9700"],
                 "llvm": [19, 23],
-                "sources": ["llvm-doc", "llvm-mc", "therock"],
+                "sources": ["llvm-doc", "llvm-mc", "therock", "amd-matrix"],
             }
         ],
     }

@@ -11,7 +11,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from rocwheel.binary.machine import machine_of_number
-from rocwheel.targets.catalog import load_catalog, sort_key
+from rocwheel.targets.catalog import SPIRV, Target, load_catalog, sort_key
 from rocwheel.targets.target_set import parse_target_set
 
 CATALOG = load_catalog()
@@ -61,15 +61,32 @@ def test_processors_are_known_to_the_llvm_versions_that_the_catalogue_says(versi
 
 
 def test_every_source_of_a_row_is_explained() -> None:
-    tables = (CATALOG.targets, CATALOG.generics, CATALOG.families, CATALOG.releases, CATALOG.packagers)
+    tables = (
+        CATALOG.targets,
+        CATALOG.generics,
+        CATALOG.families,
+        CATALOG.matrices,
+        CATALOG.releases,
+        CATALOG.packagers,
+    )
     cited = {source for table in tables for row in table for source in row.sources}
     assert cited == set(CATALOG.sources)
 
 
 def test_products_come_from_a_source_that_names_some() -> None:
-    naming = {"llvm-doc", "therock"}
+    naming = {"llvm-doc", "therock", "amd-matrix", "libdrm"}
     assert [row.name for row in CATALOG.targets if row.products and not naming & set(row.sources)] == []
     assert {row.name for row in CATALOG.targets if "therock" in row.sources and not row.products} == set()
+
+
+def test_products_of_libdrm_are_those_of_its_table() -> None:
+    table = Path("/usr/share/libdrm/amdgpu.ids")
+    if not table.exists():
+        pytest.skip("no amdgpu.ids (Debian package libdrm-common)")
+    names = re.findall(r"^73DF,\s*\w+,\s*(AMD Radeon RX .*)$", table.read_text(), re.MULTILINE)
+    row = CATALOG.processor("gfx1031")
+    assert isinstance(row, Target)
+    assert {name for name in row.products if name.startswith("AMD")} <= set(names)
 
 
 @pytest.mark.parametrize(
@@ -128,14 +145,22 @@ def test_generic_processors_have_the_members_of_llvm_s_table() -> None:
 
 
 def test_every_row_has_a_source() -> None:
-    tables = (CATALOG.targets, CATALOG.generics, CATALOG.families, CATALOG.releases, CATALOG.packagers)
+    tables = (
+        CATALOG.targets,
+        CATALOG.generics,
+        CATALOG.families,
+        CATALOG.matrices,
+        CATALOG.releases,
+        CATALOG.packagers,
+    )
     assert [row for table in tables for row in table if not row.sources] == []
 
 
 def test_every_name_that_a_row_refers_to_is_a_known_processor() -> None:
     lists = [row.members for row in CATALOG.generics] + [row.targets for row in CATALOG.families]
     lists += [targets for row in CATALOG.releases for targets in (row.official, row.unofficial)]
-    assert {name for names in lists for name in names} <= set(CATALOG.processors)
+    lists += [row.targets for row in CATALOG.matrices]
+    assert {name for names in lists for name in names} - {SPIRV} <= set(CATALOG.processors)
 
 
 def test_no_two_processors_share_a_machine_number() -> None:

@@ -1,4 +1,4 @@
-"""Which targets a ROCm version supports, held against the lists of Gentoo's rocm.eclass."""
+"""Which targets a ROCm version supports, held against the lists of Gentoo's rocm.eclass and of AMD."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from rocwheel.errors import InputError
 from rocwheel.targets.errors import UnknownReleaseError
-from rocwheel.targets.releases import official_span, release_for
+from rocwheel.targets.releases import matrix_for, official_span, release_for
 
 CDNA = ("gfx906", "gfx908", "gfx90a")
 
@@ -55,6 +55,30 @@ def test_targets_of_a_version_are_those_of_the_eclass(version: str) -> None:
     arm = next(lists for pattern, lists in ARMS.items() if fnmatchcase(version, pattern))
     official, unofficial = (tuple(f"gfx{number}" for number in numbers.split()) for numbers in arm)
     assert (release_for(version).official, release_for(version).unofficial) == (official, unofficial)
+
+
+@pytest.mark.parametrize(
+    ("version", "targets"),
+    [
+        pytest.param("6.0", "908 90a 942 1030 1100", id="6.0, without gfx906"),
+        pytest.param("6.4.0", "908 90a 942 1030 1100", id="6.4.0"),
+        pytest.param("6.4.1", "908 90a 942 1030 1100 1101 1200 1201", id="6.4.1, which has more than Gentoo's"),
+        pytest.param("6.4.2", "908 90a 942 1030 1100 1101 1200 1201", id="6.4.2"),
+        pytest.param("7.1.0", "908 90a 942 950 1030 1100 1101 1200 1201", id="7.1.0"),
+    ],
+)
+def test_targets_that_amd_lists_for_a_version(version: str, targets: str) -> None:
+    assert " ".join(matrix_for(version).targets).replace("gfx", "") == targets
+
+
+@pytest.mark.parametrize("version", ["5.7", "10.0", "9999"])
+def test_a_major_version_without_a_matrix_of_amd_s_is_refused(version: str) -> None:
+    message = (
+        f"amd: the targets of ROCm {version} are not known; expected major version 6, 7. "
+        "A new major version needs a [[matrix]] in targets/catalog.toml that somebody has looked at."
+    )
+    with pytest.raises(UnknownReleaseError, match=f"^{re.escape(message)}$"):
+        matrix_for(version, source="amd")
 
 
 def test_targets_of_10_are_those_of_the_overlay_s_eclass() -> None:

@@ -69,6 +69,8 @@ def test_any_text_is_parsed_or_refused_with_an_error_of_ours(text: str) -> None:
         pytest.param("gfx94X-dcgpu gfx120X-all", "gfx942;gfx1200;gfx1201", id="families"),
         pytest.param("gfx90X-dcgpu:xnack+", "gfx906:xnack+;gfx908:xnack+;gfx90a:xnack+", id="family with a feature"),
         pytest.param("official@6.4", "gfx908;gfx90a;gfx942;gfx1030;gfx1100", id="official targets of a version"),
+        pytest.param("amd@6.4.2", "gfx908;gfx90a;gfx942;gfx1030;gfx1100;gfx1101;gfx1200;gfx1201", id="AMD's targets"),
+        pytest.param("gpu-generic", "amdgcnspirv", id="family of SPIR-V"),
         pytest.param("unofficial@5.3", "gfx803;gfx900;gfx1010;gfx1011;gfx1012;gfx1031", id="unofficial targets"),
         pytest.param(
             "list@rocm-jax",

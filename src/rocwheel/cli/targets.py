@@ -29,7 +29,8 @@ Words = Annotated[
     list[str],
     typer.Argument(
         metavar="TARGETS...",
-        help="Target ids, generic processors, families, official@VERSION, supported@VERSION, extended@VERSION, "
+        help="Target ids, generic processors, families, official@VERSION (by Gentoo's lists), amd@VERSION (by AMD's), "
+        "supported@VERSION, extended@VERSION, "
         "list@PACKAGER, all, native; in any spelling, also as --offload-arch=... or -DGPU_TARGETS=...",
     ),
 ]
@@ -91,7 +92,9 @@ def list_command(
     *,
     family: Annotated[str, typer.Option(help="Only the targets of this family.")] = "",
     kind: Annotated[Kind | None, typer.Option(help="Only those of this kind.")] = None,
-    official: Annotated[str, typer.Option(metavar="VERSION", help="Only those official for this ROCm version.")] = "",
+    official: Annotated[
+        str, typer.Option(metavar="VERSION", help="Only those official for this ROCm version, by Gentoo's lists.")
+    ] = "",
     feature: Annotated[Feature | None, typer.Option(help="Only those that have this feature.")] = None,
     product: Annotated[str, typer.Option(help="Only those with this in the name of a product.")] = "",
     as_json: JsonOption = False,

@@ -16,6 +16,7 @@ __all__ = [
     "Catalog",
     "Family",
     "Generic",
+    "Matrix",
     "Packager",
     "Release",
     "Target",
@@ -85,8 +86,15 @@ class Family(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
     targets: tuple[str, ...]
 
 
+class Matrix(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What AMD lists for ROCm from version ``since`` on, until the next row of the same major version."""
+
+    since: str
+    targets: tuple[str, ...]
+
+
 class Release(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What ROCm supports from version ``since`` on, until the next release of the same major version."""
+    """What Gentoo says that ROCm supports from version ``since`` on, until the next row of the same major version."""
 
     since: str
     official: tuple[str, ...]
@@ -109,6 +117,7 @@ class Catalog(
         "targets": "target",
         "generics": "generic",
         "families": "family",
+        "matrices": "matrix",
         "releases": "release",
         "packagers": "packager",
     },
@@ -119,6 +128,7 @@ class Catalog(
     targets: tuple[Target, ...]
     generics: tuple[Generic, ...]
     families: tuple[Family, ...]
+    matrices: tuple[Matrix, ...]
     releases: tuple[Release, ...]
     packagers: tuple[Packager, ...]
 

@@ -142,7 +142,7 @@ class NoFlagError(InputError):
 class UnknownReleaseError(InputError):
     """A ROCm version whose targets nobody has recorded."""
 
-    def __init__(self, version: str, majors: Sequence[int], *, source: str) -> None:
+    def __init__(self, version: str, majors: Sequence[int], *, table: str, source: str) -> None:
         self.version = version
         self.majors = tuple(majors)
         known = ", ".join(str(major) for major in majors)
@@ -150,5 +150,5 @@ class UnknownReleaseError(InputError):
             source,
             f"the targets of ROCm {version} are not known",
             expected=f"major version {known}",
-            remedy="A new major version needs a [[release]] in targets/catalog.toml that somebody has looked at.",
+            remedy=f"A new major version needs a [[{table}]] in targets/catalog.toml that somebody has looked at.",
         )

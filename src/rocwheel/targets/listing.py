@@ -24,7 +24,7 @@ class TargetRow(msgspec.Struct, frozen=True):
     name: str
     mach: int
     kind: str
-    """``data-centre``, ``desktop``, ``integrated``, ``generic``, or empty when not known."""
+    """What most products are: ``data-centre``, ``desktop``, ``integrated``, or ``generic``; empty when not known."""
     features: tuple[str, ...]
     generics: tuple[str, ...]
     """The generic processors that cover it; of a generic one, none."""
@@ -55,7 +55,7 @@ def filter_rows(
     feature: str = "",
     product: str = "",
 ) -> list[TargetRow]:
-    """Return the rows that every given filter keeps.
+    """Return the rows that every given filter keeps; ``data-centre`` keeps those that have such a product, too.
 
     Raises `UnknownTargetError` for an unknown family, `UnknownReleaseError` for an unknown ROCm version.
     """
@@ -63,8 +63,13 @@ def filter_rows(
     names += [set(targets_of(family, source="--family"))] if family else []
     names += [set(release_for(official, source="--official").official)] if official else []
     kept = [row for row in rows if all(row.name in allowed for allowed in names)]
-    kept = [row for row in kept if kind in {"", row.kind} and (not feature or feature in row.features)]
+    kept = [row for row in kept if kind in {"", *_kinds(row)} and (not feature or feature in row.features)]
     return [row for row in kept if any(product.lower() in name.lower() for name in row.products or ("",))]
+
+
+def _kinds(row: TargetRow) -> set[str]:
+    # AMD's Instinct cards are all for data centres, also those with a processor of desktop cards, as the MI50.
+    return {row.kind, "data-centre"} if any("Instinct" in name for name in row.products) else {row.kind}
 
 
 def _row(name: str) -> TargetRow:

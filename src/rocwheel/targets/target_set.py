@@ -5,7 +5,8 @@ setting that they were given to, ``--offload-arch=`` or ``-DGPU_TARGETS=``:
 
 * a target id, ``gfx90a:xnack+``, a generic processor, ``gfx9-4-generic``, or SPIR-V, ``amdgcnspirv``;
 * a family, ``gfx94X-dcgpu``;
-* ``official@7.1``, ``unofficial@7.1``, ``supported@7.1`` (both): what a ROCm version supports;
+* ``official@7.1``, ``unofficial@7.1``, ``supported@7.1`` (both): what Gentoo's eclass has for a ROCm version;
+* ``amd@7.1``: what AMD's compatibility matrix lists for it;
 * ``extended@7.1``: the official ones, and those that run their code under another name;
 * ``list@jax``: what a packager builds for;
 * ``all``: every specific processor;
@@ -35,12 +36,10 @@ from rocwheel.targets.errors import (
     convert_all,
 )
 from rocwheel.targets.families import is_family, is_target, targets_of
-from rocwheel.targets.releases import release_for
+from rocwheel.targets.releases import matrix_for, release_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from rocwheel.targets.catalog import Release
 
 __all__ = ["TargetSet", "id_sort_key", "parse_known_target", "parse_target_set", "strip_setting"]
 
@@ -189,23 +188,42 @@ def _policy_targets(policy: str, argument: str, word: str, source: str) -> Seque
         return lists[argument]
     if policy not in _POLICIES:
         raise UnknownTargetError(word, _known_words(), source=source, what="policy")
-    return _POLICIES[policy](release_for(argument, source=source))
+    return _POLICIES[policy](argument, source)
 
 
-def _extended(release: Release) -> tuple[str, ...]:
-    return (*release.official, *(agent for code in release.official for agent in relabelled_agents(code)))
+def _official(version: str, source: str) -> tuple[str, ...]:
+    return release_for(version, source=source).official
 
 
-_POLICIES: dict[str, Callable[[Release], tuple[str, ...]]] = {
-    "official": lambda release: release.official,
-    "unofficial": lambda release: release.unofficial,
-    "supported": lambda release: release.official + release.unofficial,
+def _unofficial(version: str, source: str) -> tuple[str, ...]:
+    return release_for(version, source=source).unofficial
+
+
+def _supported(version: str, source: str) -> tuple[str, ...]:
+    return _official(version, source) + _unofficial(version, source)
+
+
+def _extended(version: str, source: str) -> tuple[str, ...]:
+    official = _official(version, source)
+    return (*official, *(agent for code in official for agent in relabelled_agents(code)))
+
+
+def _amd(version: str, source: str) -> tuple[str, ...]:
+    return matrix_for(version, source=source).targets
+
+
+_POLICIES: dict[str, Callable[[str, str], tuple[str, ...]]] = {
+    "official": _official,
+    "unofficial": _unofficial,
+    "supported": _supported,
     "extended": _extended,
+    "amd": _amd,
 }
 
 
 def _known_words() -> list[str]:
     catalog = load_catalog()
     lists = [f"list@{packager.name}" for packager in catalog.packagers]
-    policies = [f"{policy}@{row.since}" for policy in _POLICIES for row in catalog.releases]
+    rows = {policy: catalog.matrices if policy == "amd" else catalog.releases for policy in _POLICIES}
+    policies = [f"{policy}@{row.since}" for policy, table in rows.items() for row in table]
     return [*catalog.processors, *catalog.family_targets, *lists, *policies, SPIRV, "all"]
