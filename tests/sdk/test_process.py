@@ -172,6 +172,19 @@ def test_family_that_cannot_be_determined_is_an_error_that_lists_those_available
     )
 
 
+@pytest.mark.parametrize("installed", [("gfx94X-dcgpu",), ("gfx94X-dcgpu", "gfx103X-dgpu")], ids=["one", "several"])
+def test_libraries_by_family_are_found_whatever_a_choice_that_the_release_lacks(
+    make_set: MakeSet, make_environment: MakeEnvironment, installed: tuple[str, ...]
+) -> None:
+    families = (("gfx94X-dcgpu", ("gfx942",)), ("gfx103X-dgpu", ("gfx1030",)))
+    environment = make_environment(make_set(families=families))
+    environment.install("rocm[libraries]", ROCM_SDK_TARGET_FAMILY=",".join(installed))
+    variables = {"ROCM_SDK_TARGET_FAMILY": "nope", "ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx1030"}
+    found = environment.evaluate("import rocm_sdk; print(rocm_sdk.find_libraries('hipsparse')[0])", **variables)
+    family = installed[-1].replace("-", "_")
+    assert found == f"{environment.site}/_rocm_sdk_libraries_{family}/lib/libhipsparse.so.1"
+
+
 def test_binaries_in_another_site_packages_than_pure_python_are_found(
     make_set: MakeSet, make_environment: MakeEnvironment, tmp_path: Path
 ) -> None:

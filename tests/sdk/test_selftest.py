@@ -167,6 +167,12 @@ def test_a_variable_that_makes_no_sense_fails(environment: Installed) -> None:
     assert "ROCM_TARGET_LST=/nowhere: the file cannot be read" in fail(environment, ROCM_TARGET_LST="/nowhere")
 
 
+def test_a_choice_that_the_release_lacks_fails_with_what_it_has(environment: Installed) -> None:
+    printed = fail(environment, ROCM_SDK_TARGET_FAMILY="nope")
+    assert "has no packages for nope on linux. Available: gfx906, gfx1030." in printed
+    assert "ValueError" not in printed
+
+
 def test_devel_without_cmake_files_fails(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
     (environment.root / "lib/cmake/hip/hip-config.cmake").unlink()

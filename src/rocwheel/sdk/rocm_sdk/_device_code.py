@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import _build_info
 from ._access import ERROR, NOTE, WARNING, Finding
 from ._detect import base_target, survey_gpus
-from ._packages import describe_package, find_module, installation_hint, installed_devices
+from ._packages import find_root, installation_hint, installed_families
 from ._select import family_serving
 
 TYPE_CHECKING = False
@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from ._system import System
     from ._topology import Gpu
 
-__all__ = ["check_device_code", "visible_gpus"]
+__all__ = ["check_device_code", "needs_device_code", "visible_gpus"]
+
+
+def needs_device_code() -> bool:
+    """Tell whether libraries are installed whose code for GPUs comes in packages of a family or a target."""
+    if _build_info.LAYOUT == "neutral":
+        return "device" in _build_info.PACKAGES and find_root("libraries") is not None
+    return bool(installed_families())
 
 
 def check_device_code(system: System, gpus: list[Gpu]) -> list[Finding]:
@@ -67,7 +74,7 @@ def _check_target(system: System, visible: dict[int, Gpu], target: str, level: s
         available = ", ".join(_build_info.FAMILIES)
         text = f"ROCm {_build_info.VERSION}, which has {available}, has no packages for {gpu}"
         return [Finding(level, text, _way_around(system, visible))]
-    if _is_installed(family):
+    if family in installed_families():
         return []
     logical, content = ("device", "kernels") if _build_info.LAYOUT == "neutral" else ("libraries", "libraries")
     text = f"the package with the {content} for {gpu} is not installed"
@@ -83,10 +90,3 @@ def _way_around(system: System, visible: dict[int, Gpu]) -> str:
         targets = ", ".join(dict.fromkeys(served.values()))
         return f"Set HIP_VISIBLE_DEVICES to the numbers of {targets} among the GPUs that rocminfo lists"
     return f"export HIP_VISIBLE_DEVICES={','.join(map(str, served))}"
-
-
-def _is_installed(family: str) -> bool:
-    if _build_info.LAYOUT == "neutral":
-        return family in installed_devices()
-    package = describe_package("libraries", family)
-    return package is not None and find_module(package.platform_module) is not None

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from . import _build_info
 from ._access import ERROR, NOTE, WARNING, Finding, survey_access
+from ._choice import check_choice
 from ._device_code import check_device_code
 from ._installed import check_devel, check_versions
 from ._packages import describe_package, find_module, find_root, installation_hint
@@ -42,7 +43,7 @@ def diagnose(system: System, *, require_gpu: bool = False) -> tuple[list[Gpu], l
 def _check_packages(system: System, gpus: list[Gpu]) -> list[Finding]:
     if find_root("core") is None:
         return [Finding(ERROR, "the ROCm core is not installed", installation_hint())]
-    return [*check_versions(), *check_devel(), *check_device_code(system, gpus)]
+    return [*check_versions(), *check_devel(), *check_choice(system), *check_device_code(system, gpus)]
 
 
 def _check_library_path(system: System) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import invalidate_caches
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +19,7 @@ __all__ = [
     "find_root",
     "installation_hint",
     "installed_devices",
+    "installed_families",
     "library_family",
 ]
 
@@ -73,15 +75,22 @@ def find_module(name: str) -> Path | None:
 def library_family() -> str:
     """Return the family whose libraries to use: the choice, else the one installed, else the first that suits the GPU.
 
-    Empty when none is installed and none can be chosen. Raises `ValueError` for a choice that this release lacks.
+    Empty when none is installed and none can be chosen. A choice that this release lacks counts for nothing.
     """
-    system = System()
-    installed = [family for family in _build_info.FAMILIES if _has_libraries(family)]
+    system = _system_with_valid_choice()
+    installed = installed_families()
     if len(installed) == 1 and not system.variable(CHOICE_VARIABLE):
         return installed[0]
     selected = select(system).families
     wanted = [family for family in selected if family in installed] or list(selected) or installed
     return wanted[0] if wanted else ""
+
+
+def installed_families() -> list[str]:
+    """Return the families whose device code is installed."""
+    if _build_info.LAYOUT == "neutral":
+        return installed_devices()
+    return [family for family in _build_info.FAMILIES if _has_libraries(family)]
 
 
 def installed_devices() -> list[str]:
@@ -104,6 +113,16 @@ def installation_hint(*logical: str) -> str:
 
 def _is_per_family(logical: str) -> bool:
     return logical == "libraries" and _build_info.LAYOUT == "per-family"
+
+
+def _system_with_valid_choice() -> System:
+    system = System()
+    try:
+        if system.variable(CHOICE_VARIABLE):
+            select(system)
+    except ValueError:  # `rocm-sdk doctor` and `rocm-sdk test` tell of it
+        return System(environ={name: value for name, value in os.environ.items() if name != CHOICE_VARIABLE})
+    return system
 
 
 def _has_libraries(family: str) -> bool:

@@ -7,11 +7,12 @@ from importlib.metadata import distribution
 
 from .. import _build_info
 from .._access import ERROR, WARNING
+from .._choice import check_choice
 from .._detect import survey_gpus
-from .._device_code import check_device_code
+from .._device_code import check_device_code, needs_device_code
 from .._installed import deviating_versions
-from .._packages import SITE, find_root, installed_devices, library_family
-from .._select import CHOICE_VARIABLE, select
+from .._packages import find_root
+from .._select import CHOICE_VARIABLE
 from .._system import System
 
 __all__ = ["BaseTest"]
@@ -40,7 +41,8 @@ class BaseTest(unittest.TestCase):
     def test_gpus_are_served_by_the_packages_installed(self) -> None:
         """What pip chose on another day it keeps in its cache: a GPU without its packages fails at the first kernel."""
         gpus, problems = survey_gpus(System())
-        self._require_device_code()
+        if not needs_device_code():
+            self.skipTest("no package that needs device code is installed")
         self.assertEqual(problems, [])
         if not gpus:
             self.skipTest("no AMD GPU was found")
@@ -52,26 +54,7 @@ class BaseTest(unittest.TestCase):
 
     def test_choice_of_families_is_installed(self) -> None:
         """What pip chose for another value of the variable it keeps in its cache."""
-        present = self._require_device_code()
         if not System().variable(CHOICE_VARIABLE):
             self.skipTest(f"{CHOICE_VARIABLE} is not set")
-        selection = select(System())
-        lacking = [family for family in selection.families if family not in present]
-        self.assertEqual(lacking, [], _advice(selection.explanation, present))
-
-    def _require_device_code(self) -> list[str]:
-        """Return the families whose device code is installed; skip when there is nothing that could lack any."""
-        if "device" in _build_info.PACKAGES and find_root("libraries"):
-            return installed_devices()
-        if _build_info.LAYOUT == "per-family" and find_root("libraries"):
-            return [library_family()]
-        self.skipTest("no package that needs device code is installed")
-        return []
-
-
-def _advice(wanted: str, present: list[str]) -> str:
-    extra = "device" if "device" in _build_info.PACKAGES else "libraries"
-    return (
-        f"{wanted}, but installed in {SITE} is device code for {', '.join(present) or 'nothing'}. "
-        f'Install what suits: pip install --no-cache-dir --force-reinstall "{META}[{extra}]=={_build_info.VERSION}"'
-    )
+        findings = check_choice(System())
+        self.assertEqual([f"{text}: {remedy}" for _, text, remedy in findings], [])
