@@ -19,13 +19,16 @@ __all__ = ["declare_targets"]
 
 
 def declare_targets(wheels: list[PlannedWheel]) -> tuple[list[PlannedWheel], CoherenceReport]:
-    """Return wheels that are installed together, each with its declaration, and the outcome of comparing them."""
+    """Return wheels that are installed together, each with its declaration, and the outcome of comparing them.
+
+    Those without device code declare that they carry none, and are the same whichever packages they are built with.
+    """
     facts = [_facts(wheel) for wheel in wheels]
     report = check_coherence(carriers_of(facts))
     declared = [
-        msgspec.structs.replace(wheel, declaration=encode_declaration(known.targets, report).decode())
-        if known.targets
-        else wheel
+        msgspec.structs.replace(
+            wheel, declaration=encode_declaration(known.targets, report if known.targets else None).decode()
+        )
         for wheel, known in zip(wheels, facts, strict=True)
     ]
     return declared, report
