@@ -72,6 +72,11 @@ def test_an_rpath_is_told_from_a_runpath() -> None:
     assert (elf.rpath, elf.runpath) == ("/opt/rocm/lib", None)
 
 
+def test_a_run_path_may_be_any_bytes() -> None:
+    data = ANSWER.replace(b"/opt/rocm/lib\0", b"/opt/caf\xe9/lib\0")
+    assert read_elf(data, name="lib.so").runpath == "/opt/caf\udce9/lib"
+
+
 @pytest.mark.parametrize(("name", "imports"), [("libanswer.so.1", True), ("libplain.so", False), ("gfx906.co", False)])
 def test_a_call_of_dlopen_is_found(name: str, imports: bool) -> None:
     assert read(name).imports_dlopen is imports
@@ -167,9 +172,9 @@ def changed(offset: int, data: bytes) -> bytes:
             id="SONAME of the parent folder",
         ),
         pytest.param(
-            ANSWER.replace(b"/opt/rocm/lib\0", b"/opt/rocm/\xff\xff\xff\0"),
-            "lib.so: the RUNPATH is b'/opt/rocm/\\xff\\xff\\xff'; expected UTF-8 text",
-            id="run path that is no text",
+            ANSWER.replace(b"libanswer.so.1", b"libanswe\xff.so.1"),
+            "lib.so: the SONAME is b'libanswe\\xff.so.1'; expected UTF-8 text",
+            id="SONAME that is no text",
         ),
     ],
 )

@@ -205,6 +205,15 @@ def test_a_second_tag_is_removed() -> None:
     assert run_paths(edit(data, "/opt/rocm/lib", RPATH)) == ("/opt/rocm/lib", None)
 
 
+def test_a_run_path_that_is_no_text_is_set_kept_and_replaced() -> None:
+    data = edit(load("libanswer.so.1"), "/opt/caf\udce9/lib")
+    assert b"\0/opt/caf\xe9/lib\0" in data
+    assert run_paths(data) == (None, "/opt/caf\udce9/lib")
+    assert plan_runpath(data, "/opt/caf\udce9/lib", RUNPATH, name="file").is_identity
+    assert run_paths(edit(data, "/opt/new")) == (None, "/opt/new")
+    assert run_paths(edit(data, "")) == (None, None)
+
+
 # What becomes of the rest
 
 
@@ -507,7 +516,7 @@ def test_detached_debug_information_is_refused() -> None:
     ("value", "message"),
     [
         ("a\0b", "file: the run path 'a\\x00b' was asked for; expected one without zero bytes"),
-        ("\udc80", "file: the run path '\\udc80' was asked for; expected UTF-8 text"),
+        ("\ud800", "file: the run path '\\ud800' was asked for; expected text or the bytes of a path"),
     ],
 )
 def test_a_run_path_that_cannot_be_written_is_refused(value: str, message: str) -> None:

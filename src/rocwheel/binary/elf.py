@@ -96,6 +96,7 @@ class Elf(msgspec.Struct, frozen=True):
     filtees: tuple[Filtee, ...] = ()
     rpath: str | None = None
     runpath: str | None = None
+    """A run path's bytes that are no UTF-8 stand as in Python's file names (``surrogateescape``)."""
     version_needs: tuple[VersionNeed, ...] = ()
     version_definitions: tuple[str, ...] = ()
     imports_dlopen: bool = False
@@ -165,30 +166,32 @@ def _with_dynamic_facts(source: ElfBytes, elf: Elf, dynamic: DynamicTable) -> El
     strings = read_string_table(source, elf.segments, dynamic)
     versions = VersionReader(source, elf.segments, dynamic, strings)
 
-    def text(tag: int, what: str) -> str | None:
+    soname = dynamic.value(DT_SONAME)
+
+    def run_path(tag: int, what: str) -> str | None:
         offset = dynamic.value(tag)
-        return None if offset is None else strings.string(source, offset, what)
+        return None if offset is None else strings.path(source, offset, what)
 
     return msgspec.structs.replace(
         elf,
         is_dynamic=True,
-        soname=_checked_soname(source, text(DT_SONAME, "the SONAME")),
+        soname=None if soname is None else _checked_soname(source, strings.string(source, soname, "the SONAME")),
         needed=tuple(strings.string(source, offset, "a NEEDED name") for offset in dynamic.values(DT_NEEDED)),
         filtees=tuple(
             Filtee(strings.string(source, offset, "a filtee's name"), tag == DT_AUXILIARY)
             for tag, offset in dynamic.entries
             if tag in {DT_AUXILIARY, DT_FILTER}
         ),
-        rpath=text(DT_RPATH, "the RPATH"),
-        runpath=text(DT_RUNPATH, "the RUNPATH"),
+        rpath=run_path(DT_RPATH, "the RPATH"),
+        runpath=run_path(DT_RUNPATH, "the RUNPATH"),
         version_needs=versions.needs(),
         version_definitions=versions.definitions(),
         imports_dlopen=SymbolReader(source, elf.segments, dynamic, strings).imports(b"dlopen", b"dlmopen"),
     )
 
 
-def _checked_soname(source: ElfBytes, soname: str | None) -> str | None:
-    if soname is not None and (soname in {"", ".", ".."} or "/" in soname):
+def _checked_soname(source: ElfBytes, soname: str) -> str:
+    if soname in {"", ".", ".."} or "/" in soname:
         raise ElfError(
             source.name,
             f"the SONAME {soname!r}",

@@ -69,17 +69,19 @@ class ElfBytes:
 
     def string(self, offset: int, end: int, what: str) -> str:
         """Return the UTF-8 string from ``offset`` to its NUL byte, which must stand before ``end``."""
-        for size in (_FIRST_STRING_CHUNK, _LONGEST_STRING):
-            chunk = self.read(offset, min(size, end - offset), what)
-            length = chunk.find(b"\0")
-            if length >= 0:
-                return self._decode(chunk[:length], what)
-        raise ElfError(
-            self.name, f"{what} has no end inside its string table, or is longer than {_LONGEST_STRING} bytes"
-        )
-
-    def _decode(self, text: bytes, what: str) -> str:
+        text = self.string_bytes(offset, end, what)
         try:
             return text.decode()
         except UnicodeDecodeError as e:
             raise ElfError(self.name, f"{what} is {text!r}", expected="UTF-8 text") from e
+
+    def string_bytes(self, offset: int, end: int, what: str) -> bytes:
+        """Return the bytes from ``offset`` to the NUL byte, which must stand before ``end``."""
+        for size in (_FIRST_STRING_CHUNK, _LONGEST_STRING):
+            chunk = self.read(offset, min(size, end - offset), what)
+            length = chunk.find(b"\0")
+            if length >= 0:
+                return chunk[:length]
+        raise ElfError(
+            self.name, f"{what} has no end inside its string table, or is longer than {_LONGEST_STRING} bytes"
+        )

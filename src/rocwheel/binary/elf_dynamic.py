@@ -54,10 +54,18 @@ class StringTable(msgspec.Struct, frozen=True):
     size: int
 
     def string(self, source: ElfBytes, offset: int, what: str) -> str:
-        """Return the string that begins ``offset`` bytes into the table."""
+        """Return the UTF-8 string that begins ``offset`` bytes into the table."""
+        return source.string(self._start(source, offset, what), self.offset + self.size, what)
+
+    def path(self, source: ElfBytes, offset: int, what: str) -> str:
+        """Return the path that begins there: any bytes, those that are no UTF-8 as Python's file names have them."""
+        text = source.string_bytes(self._start(source, offset, what), self.offset + self.size, what)
+        return text.decode(errors="surrogateescape")
+
+    def _start(self, source: ElfBytes, offset: int, what: str) -> int:
         if offset >= self.size:
             raise ElfError(source.name, f"{what} begins at {offset:#x} of a string table of {self.size:#x} bytes")
-        return source.string(self.offset + offset, self.offset + self.size, what)
+        return self.offset + offset
 
 
 def read_dynamic(source: ElfBytes, segments: Sequence[Segment]) -> DynamicTable | None:

@@ -54,9 +54,9 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Fil
 
 def _encode(value: str, name: str) -> bytes:
     try:
-        text = value.encode()
+        text = value.encode(errors="surrogateescape")
     except UnicodeEncodeError as e:
-        raise ElfError(name, f"the run path {value!r} was asked for", expected="UTF-8 text") from e
+        raise ElfError(name, f"the run path {value!r} was asked for", expected="text or the bytes of a path") from e
     if b"\0" in text:
         raise ElfError(name, f"the run path {value!r} was asked for", expected="one without zero bytes")
     return text
@@ -76,7 +76,7 @@ def _is_set(source: ElfBytes, image: Image, value: str, tag: RunpathTag) -> bool
     if not value or len(present) != 1:
         return not value and not present
     other, offset = present[0]
-    return other == _TAGS[tag] and image.strings.string(source, offset, "the run path") == value
+    return other == _TAGS[tag] and image.strings.path(source, offset, "the run path") == value
 
 
 def _plan(source: ElfBytes, image: Image, text: bytes, tag: RunpathTag) -> FilePatch:
