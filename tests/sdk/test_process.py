@@ -148,6 +148,7 @@ from rocm_sdk import _dist_info as di
 import rocm_sdk
 print(__version__, di.__version__, rocm_sdk.__all__)
 print(di.ALL_PACKAGES["core"].get_py_package_name(), di.ALL_PACKAGES["libraries"].has_py_package())
+print([name for name, package in di.ALL_PACKAGES.items() if name != "device" and package.has_py_package()])
 print(di.ALL_PACKAGES["device"].get_dist_package_require("gfx906"), di.ALL_LIBRARIES["hipsparse"].package.logical_name)
 print(di.AVAILABLE_TARGET_FAMILIES, di.LINUX_TARGET_FAMILIES, di.WINDOWS_TARGET_FAMILIES)
 print(di.determine_target_family(), di.discover_current_target_family())
@@ -157,12 +158,28 @@ print(di.build_per_target_extras()["device-gfx906"])
     assert environment.evaluate(code, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1100,gfx1030").splitlines() == [
         "7.2.0 7.2.0 ['__version__', 'find_libraries', 'initialize_process', 'preload_libraries']",
         "_rocm_sdk_core True",
+        "['meta', 'core', 'libraries']",
         "rocm-sdk-device-gfx906==7.2.0 libraries",
         "['gfx906', 'gfx1030'] ['gfx906', 'gfx1030'] []",
         "gfx1030 gfx1030",
         "'' ['rocm-sdk-core==7.2.0']",
         "[\"rocm-sdk-device-gfx906==7.2.0; sys_platform == 'linux'\"]",
     ]
+
+
+def test_device_package_is_there_when_its_own_target_is_installed(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm[libraries,device-gfx906]")
+    code = """
+from rocm_sdk._dist_info import ALL_PACKAGES
+device = ALL_PACKAGES["device"]
+for target in ("gfx906", "gfx1030"):
+    spec = device.get_py_package(target)
+    print(device.has_py_package(target), spec and spec.name)
+"""
+    assert environment.evaluate(code) == "True _rocm_sdk_libraries\nFalse None"
 
 
 def test_family_that_cannot_be_determined_is_an_error_that_lists_those_available(environment: Installed) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from . import _build_info
 from ._detect import detect_gpus
-from ._packages import describe_package, find_module
+from ._packages import describe_package, find_module, installed_devices
 from ._select import available_families, family_serving, select
 from ._system import System
 
@@ -75,18 +75,21 @@ class PackageEntry(NamedTuple):
 
     def get_py_package(self, target_family: str | None = None) -> ModuleSpec | None:
         """Return the import spec of that folder, None when the package isn't installed."""
-        return find_spec(self.get_py_package_name(target_family))
+        return find_spec(self.get_py_package_name(target_family)) if self.has_py_package(target_family) else None
 
     def has_py_package(self, target_family: str | None = None) -> bool:
-        """Tell whether the package is installed."""
-        return find_module(self.get_py_package_name(target_family)) is not None
+        """Tell whether the package is installed; device packages have their files in the folder of the libraries."""
+        name = self.get_py_package_name(target_family)
+        if self.logical_name == "device":
+            return target_family in installed_devices()
+        return find_module(name) is not None
 
     def _describe(self, target_family: str | None) -> tuple[str, str]:
         if self.is_target_specific and not target_family:
             msg = f"package {self.logical_name!r} depends on the target family, and none was given"
             raise ValueError(msg)
         package = describe_package(self.logical_name, target_family or "")
-        return (package.dist, package.platform_module) if package else ("", "")
+        return (package.dist, package.platform_module or package.module) if package else ("", "")
 
 
 class LibraryEntry(NamedTuple):
