@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.sdk.installed import read_only
 
 if TYPE_CHECKING:
     from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
@@ -103,6 +106,22 @@ def test_post_release_of_a_device_package_is_linked(environment: Installed, vers
     change_manifest(environment, version=version)
     assert environment.run("rocm-sdk", "init").stderr == ""
     assert KERNELS_906 in device_files(environment)
+
+
+def test_device_packages_that_may_not_be_read_are_named(environment: Installed) -> None:
+    environment.install("rocm-sdk-device-gfx906")
+    environment.run("rocm-sdk", "init")
+    folder = environment.site / "_rocm_sdk_libraries/.devel_links"
+    with read_only(environment) as prefix:
+        folder.chmod(0)
+        command = [*prefix, str(environment.path / "bin/rocm-sdk"), "path", "--root"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        folder.chmod(0o755)
+    assert (done.returncode, done.stdout) == (0, f"{environment.root}\n")
+    assert done.stderr == (
+        f"rocm-sdk: warning: {environment.root} lacks files of installed device packages: "
+        f"[Errno 13] Permission denied: '{folder}'\n"
+    )
 
 
 def test_device_package_of_another_release_is_left_out_with_a_warning(environment: Installed) -> None:

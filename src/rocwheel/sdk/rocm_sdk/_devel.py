@@ -46,9 +46,9 @@ def require_whole(place: DevelPlace) -> dict[str, object]:
 
 
 def _link_devices(place: DevelPlace, state: dict[str, object]) -> None:
-    if state.get("devices") == device_manifests(place):
-        return
     try:
+        if state.get("devices") == device_manifests(place):
+            return
         with place.locked():
             link_devices(place)
     except OSError as e:

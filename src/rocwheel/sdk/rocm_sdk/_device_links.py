@@ -26,11 +26,14 @@ NOTES = ".device_links"
 
 
 def device_manifests(place: DevelPlace) -> dict[str, list[int]]:
-    """Return size and time of the manifest of each installed device package, by which changes are noticed."""
+    """Return size and time of the manifest of each installed device package, by which changes are noticed.
+
+    Raises `OSError` when they can't be listed.
+    """
     folder = _manifest_folder(place)
     if folder is None or not folder.is_dir():
         return {}
-    facts = {path.stem: path.stat() for path in sorted(folder.glob("*.json"))}
+    facts = {path.stem: path.stat() for path in sorted(folder.iterdir()) if path.suffix == ".json"}
     return {target: [fact.st_size, fact.st_mtime_ns] for target, fact in facts.items()}
 
 
