@@ -406,10 +406,7 @@ def test_program_in_a_folder_that_may_not_be_read_is_named(environment: Installe
         command = [*prefix, str(environment.path / "bin/rocminfo")]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         folder.chmod(0o755)
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    if sys.version_info < (3, 14):
-        assert done.stderr == f"rocminfo: [Errno 13] Permission denied: '{folder}/rocminfo'\n"
+    assert (done.returncode, done.stderr) == (1, f"rocminfo: [Errno 13] Permission denied: '{folder}/rocminfo'\n")
 
 
 def test_read_only_environment_is_explained(environment: Installed) -> None:

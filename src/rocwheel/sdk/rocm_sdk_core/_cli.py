@@ -57,12 +57,21 @@ def _run(script: str) -> NoReturn:
 
 
 def _find_program(info: _build_info.ScriptInfo) -> Path | None:
-    """Return the program's path; `RuntimeError` when the development tree can't be made."""
+    """Return the program's path; `RuntimeError` when the development tree can't be made, `OSError` without access."""
     roots = [SITE / _build_info.PLATFORM_MODULE]
     if _build_info.DEVEL_MODULE and (SITE / _build_info.DEVEL_PACKAGE / "__init__.py").exists():
         roots[:0] = _find_devel_root(expand=info["expands"])
     programs = (root / info["path"] for root in roots)
-    return next((program for program in programs if program.exists()), None)
+    return next((program for program in programs if _is_there(program)), None)
+
+
+def _is_there(path: Path) -> bool:
+    """Tell whether a file exists; one in a closed folder may, which `Path.exists` doesn't tell in every Python."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _find_devel_root(*, expand: bool) -> list[Path]:
