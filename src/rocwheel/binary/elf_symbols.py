@@ -18,7 +18,7 @@ from rocwheel.binary.elf_dynamic import (
     DynamicTable,
     StringTable,
 )
-from rocwheel.binary.elf_mapping import find_offset, find_table
+from rocwheel.binary.elf_mapping import find_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -115,16 +115,14 @@ class SymbolReader:
         address = self._dynamic.value(DT_SYMTAB)
         if address is None:
             return 0, 0
-        others = (value - address for tag, value in self._dynamic.entries if tag in _ADDRESSES and value > address)
-        distance = min(others, default=0)
-        offset, room = find_table(self._source, self._segments, address, distance, "the dynamic symbol table")
-        count = self._count(min(room, distance or room))
+        offset, end = find_offset(self._source, self._segments, address, "the dynamic symbol table")
+        count = self._count(address, end - offset)
         if count > _MOST_SYMBOLS:
             raise ElfError(self._source.name, f"{count} dynamic symbols", expected=f"at most {_MOST_SYMBOLS}")
         return offset, count
 
-    def _count(self, room: int) -> int:
-        """Return what the hash table says, else how many symbols fit in the room before the next table.
+    def _count(self, address: int, room: int) -> int:
+        """Return what the hash table says, else how many symbols fit before the next table.
 
         A GNU hash table doesn't tell: it may be empty, and leaves out symbols that are only referred to.
         """
@@ -133,4 +131,5 @@ class SymbolReader:
             offset, _ = find_offset(self._source, self._segments, table, "the hash table")
             _, count = self._source.unpack(_HASH_HEADER, offset, "the hash table")
             return int(count)
-        return room // SYMBOL_LAYOUT.size
+        others = (value - address for tag, value in self._dynamic.entries if tag in _ADDRESSES and value > address)
+        return min([room, *others]) // SYMBOL_LAYOUT.size
