@@ -83,6 +83,7 @@ def test_list_prints_a_table_of_the_targets_that_the_filters_keep(run: Run) -> N
     [
         pytest.param(["--kind", "data-centre", "--official", "6.4"], ["gfx908", "gfx90a", "gfx942"], id="two filters"),
         pytest.param(["--product", "vega 56"], ["gfx900"], id="product"),
+        pytest.param(["--family", "gfx90a:xnack-"], ["gfx90a"], id="target with a feature"),
         pytest.param(["--product", "MI325X"], ["gfx942"], id="product of AMD's matrix"),
         pytest.param(["--product", "strix halo"], ["gfx1151"], id="product of TheRock"),
         pytest.param(["--product", "7700S"], ["gfx1102"], id="product beside LLVM's"),

@@ -195,6 +195,19 @@ def test_relative_folders_start_from_the_working_directory(
     assert findings == [["warning", text, "unset LD_LIBRARY_PATH"]]
 
 
+def test_a_loop_of_symlinks_is_no_folder(environment: Any, diagnose: Make, tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    loop = str(tmp_path / "one")
+    assert diagnose(environment, 90006, LD_LIBRARY_PATH=loop, ROCM_PATH=loop) == []
+
+
+def test_the_second_rocm_of_compilers_is_told(environment: Any, diagnose: Make) -> None:
+    findings = diagnose(environment, 90006, files=("/opt/old/lib/libamdhip64.so.5",), HIP_PATH="/opt/old")
+    text = "HIP_PATH=/opt/old sends compilers and frameworks to a second ROCm"
+    assert findings == [["warning", text, "unset HIP_PATH"]]
+
+
 def test_an_empty_library_path_names_no_folder(environment: Any, diagnose: Make) -> None:
     assert diagnose(environment, 90006, files=("/usr/lib/libamdhip64.so.5",), LD_LIBRARY_PATH="") == []
 

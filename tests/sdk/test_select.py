@@ -46,6 +46,20 @@ def test_choice_may_name_several_families(load_sdk: Load, value: str) -> None:
     assert decide(load_sdk, choice(value)).families == ("gfx1030", "gfx906")
 
 
+@pytest.mark.parametrize("value", [",", " ; ", ""])
+def test_choice_that_names_nothing_is_none(load_sdk: Load, value: str) -> None:
+    assert decide(load_sdk, choice(value) | gpus("gfx1030"))[:2] == (("gfx1030",), "detection")
+
+
+def test_the_doctor_tells_of_the_families_for_the_platform_alone(load_sdk: Load) -> None:
+    modules = load_sdk()
+    system = modules("rocm_sdk._system").System(Path("/absent"), {}, "win32")
+    [finding] = modules("rocm_sdk._device_code").check_device_code(
+        system, [modules("rocm_sdk._topology").Gpu(1, "gfx906")]
+    )
+    assert finding.text == "ROCm 7.2.0, which has none for win32, has no packages for gfx906"
+
+
 def test_choice_wins_over_the_gpu_and_the_default(load_sdk: Load) -> None:
     selection = decide(load_sdk, choice("gfx906") | gpus("gfx1030"), default="gfx1030")
     assert selection[:2] == (("gfx906",), "environment")
@@ -70,7 +84,8 @@ def test_different_gpus_give_all_their_families_in_the_order_of_nodes(load_sdk: 
 
 def test_gpu_without_packages_does_not_hide_one_that_has_them(load_sdk: Load) -> None:
     selection = decide(load_sdk, gpus("gfx1100", "gfx906"))
-    assert selection == (("gfx906",), "detection", "gfx906 chosen for the GPUs found: gfx1100, gfx906")
+    explanation = "gfx906 chosen for the GPUs found: gfx906; this release has no packages for gfx1100"
+    assert selection == (("gfx906",), "detection", explanation)
 
 
 def test_default_serves_machines_without_a_gpu(load_sdk: Load) -> None:

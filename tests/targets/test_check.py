@@ -259,6 +259,14 @@ def test_an_override_is_told(
     assert report.findings == (AccessFinding("note", f"{variable}={value} {effect}", f"unset {variable}"),)
 
 
+def test_an_override_is_told_by_the_number_that_the_runtime_has_for_the_node(make_machine: MakeMachine) -> None:
+    variables = {"HSA_OVERRIDE_GFX_VERSION_0": "9.0.6", "HSA_OVERRIDE_GFX_VERSION_1": "9.0.6"}
+    machine = make_machine(GPU, GPU, files=DEVICES, environ=variables, refused={f"{NODES}/0/properties": "EPERM"})
+    assert [text for _, text, _ in _findings(machine)][1:] == [
+        "HSA_OVERRIDE_GFX_VERSION_0=9.0.6 makes the GPU of KFD node 1 pass for that version"
+    ]
+
+
 def test_the_variable_that_hides_the_gpus_is_told(make_machine: MakeMachine) -> None:
     machine = make_machine(GPU, files=DEVICES, environ={"ROCM_BOOTSTRAP_DISABLE_DETECTION": "1"})
     text = "ROCM_BOOTSTRAP_DISABLE_DETECTION=1 takes the place of what the kernel shows"

@@ -77,10 +77,58 @@ def test_a_package_that_completes_another_is_not_absent() -> None:
     assert check_coherence([_carrier("blas"), device, _carrier("torch", "gfx906", "device")]).absent == ()
 
 
-def test_a_part_of_a_part_is_refused() -> None:
-    carriers = [_carrier("a", "gfx906", "b", "b"), _carrier("b", "gfx906", "c", "c"), _carrier("c")]
-    with pytest.raises(InputError, match=r"^a: completes b, which completes c; expected a part of a whole$"):
-        check_coherence(carriers)
+def test_the_code_of_a_part_of_a_part_counts() -> None:
+    carriers = [_carrier("a", "gfx906", "b", "b"), _carrier("b", "gfx908", "c", "c"), _carrier("c", "gfx90a")]
+    report = check_coherence([*carriers, _carrier("d", "gfx906 gfx908 gfx90a", "c")])
+    assert (report.gaps, report.packages) == ((), ("c", "d"))
+
+
+def test_packages_that_complete_one_another_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^a: and b complete one another; expected a part of a whole$"):
+        check_coherence([_carrier("a", "gfx906", "b", "b"), _carrier("b", "gfx906", "a", "a")])
+
+
+FAMILIES = [_carrier("libs-a", "gfx942", "", "rocm"), _carrier("libs-b", "gfx1100", "", "rocm"), _carrier("rocm")]
+
+
+@pytest.mark.parametrize(
+    ("requires", "gaps"),
+    [
+        pytest.param(
+            "libs-a", ["libs-a lacks gfx1100, which torch asks for; it carries gfx942"], id="one of the parts"
+        ),
+        pytest.param(
+            "libs-a rocm", ["rocm lacks gfx1100, which torch asks for; it carries gfx942"], id="and the whole"
+        ),
+        pytest.param("libs-a libs-b", [], id="all parts"),
+        pytest.param("rocm", [], id="whatever completes the whole"),
+    ],
+)
+def test_a_package_that_needs_some_parts_has_the_code_of_those(requires: str, gaps: list[str]) -> None:
+    report = check_coherence([*FAMILIES, _carrier("torch", "gfx942 gfx1100", requires)])
+    assert [str(gap) for gap in report.gaps] == gaps
+
+
+def test_what_a_part_needs_is_compared_with_the_part() -> None:
+    carriers = [*FAMILIES[1:], _carrier("libs-a", "gfx942", "fft rocm libs-b", "rocm"), _carrier("fft", "gfx1100")]
+    gaps = check_coherence(carriers).gaps
+    assert [str(gap) for gap in gaps] == ["fft lacks gfx942, which libs-a asks for; it carries gfx1100"]
+
+
+def test_a_package_has_its_own_code_beside_that_of_its_parts() -> None:
+    carriers = [_carrier("blas", "gfx906"), _carrier("blas-gfx1030", "gfx1030", "blas", "blas")]
+    assert check_coherence(carriers).common == (TargetId("gfx906"), TargetId("gfx1030"))
+
+
+def test_a_part_whose_whole_is_not_given_is_a_package() -> None:
+    report = check_coherence([_carrier("device", "gfx906", "blas", "blas"), _carrier("torch", "gfx1030", "device")])
+    assert report.packages == ("device", "torch")
+    assert [str(gap) for gap in report.gaps] == ["device lacks gfx1030, which torch asks for; it carries gfx906"]
+
+
+def test_every_dependency_is_compared() -> None:
+    report = check_coherence([_carrier("a", "gfx906"), _carrier("b", "gfx908"), _carrier("c", "gfx906", "a b")])
+    assert [gap.package for gap in report.gaps] == ["b"]
 
 
 def test_packages_that_all_have_no_device_code_do_not_carry_what_is_required() -> None:

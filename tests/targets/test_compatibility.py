@@ -104,6 +104,7 @@ def test_how_code_fits(code: str, agent: str, runtime: Runtime, expected: Fit) -
         pytest.param("gfx11-generic gfx1100", "gfx1100", Runtime.STOCK, 1, id="specific before generic"),
         pytest.param("gfx1031 gfx1030", "gfx1030", Runtime.EXTENDED, 1, id="own before similar"),
         pytest.param("gfx1032 gfx1030", "gfx1031", Runtime.EXTENDED, 0, id="the first of equals"),
+        pytest.param("gfx10-3-generic gfx1030", "gfx1031", Runtime.EXTENDED, 1, id="similar before generic"),
         pytest.param("gfx10-3-generic gfx1030", "gfx1031", Runtime.STOCK, 0, id="generic on stock"),
     ],
 )
@@ -159,6 +160,10 @@ def test_an_extended_runtime_refuses_similar_code_for_its_features() -> None:
     assert explain(_id("gfx900:xnack+"), _id("gfx902:xnack-"), Runtime.EXTENDED) == expected
 
 
+def test_code_that_no_runtime_takes_for_its_features_is_not_said_to_be_for_an_extended_one() -> None:
+    assert explain(_id("gfx900:xnack+"), _id("gfx902:xnack-"), Runtime.STOCK) == "code for another processor"
+
+
 @pytest.mark.parametrize(
     ("codes", "wanted", "expected"),
     [
@@ -166,6 +171,8 @@ def test_an_extended_runtime_refuses_similar_code_for_its_features() -> None:
         pytest.param("gfx90a:xnack+", "gfx90a", False, id="one setting does not"),
         pytest.param("gfx942 gfx950", "gfx9-4-generic", True, id="all members make up the generic"),
         pytest.param("gfx942", "gfx9-4-generic", False, id="one member does not"),
+        pytest.param("gfx942:xnack- gfx950", "gfx9-4-generic:xnack+", False, id="a member with another setting"),
+        pytest.param("gfx942:xnack+ gfx950", "gfx9-4-generic:xnack+", True, id="members with the setting"),
         pytest.param("gfx9-4-generic", "gfx950:xnack+", True, id="a generic serves a member"),
         pytest.param("", "gfx906", False, id="nothing serves nothing"),
     ],

@@ -78,6 +78,7 @@ def test_the_number_that_kfd_tells_names_the_target(name: str) -> None:
             ["gfx1030", "gfx1100"],
             id="the node's version before that of all",
         ),
+        pytest.param({"ROCM_BOOTSTRAP_DISABLE_DETECTION": "0"}, ["gfx1031", "gfx1036"], id="not disabled"),
         pytest.param({"HSA_OVERRIDE_GFX_VERSION": "9.0.10"}, ["gfx90a", "gfx90a"], id="stepping in decimal"),
         pytest.param(
             {"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx942, gfx90a:xnack+", "HSA_OVERRIDE_GFX_VERSION": "10.3.0"},
@@ -113,7 +114,14 @@ def test_a_gpu_that_passes_for_another_stays_integrated(make_machine: MakeMachin
     assert [(gpu.target, gpu.kind) for gpu in find_gpus(machine)] == [("gfx1030", "desktop"), ("gfx1030", "integrated")]
 
 
-@pytest.mark.parametrize("value", ["gfx942:foo-", "gfx-", "gfx942:", "gfx942:xnack", "gfx942:xnack+:xnack-"])
+def test_a_card_that_passes_for_an_integrated_gpu_is_not_called_one(make_machine: MakeMachine) -> None:
+    machine = make_machine(_gpu(100301), environ={"HSA_OVERRIDE_GFX_VERSION": "10.3.6"})
+    assert [(gpu.target, gpu.kind) for gpu in find_gpus(machine)] == [("gfx1036", "")]
+
+
+@pytest.mark.parametrize(
+    "value", ["gfx942;gfx90a", "gfx942:foo-", "gfx-", "gfx942:", "gfx942:xnack", "gfx942:xnack+:xnack-"]
+)
 def test_a_forced_name_that_is_no_target_id_is_an_error(make_machine: MakeMachine, value: str) -> None:
     message = f"{value!r} is no GPU target; expected names such as gfx90a or gfx90a:xnack-"
     with pytest.raises(InputError, match=re.escape(message)):
@@ -185,7 +193,23 @@ def test_an_override_makes_no_gpu_where_there_is_none(make_machine: MakeMachine)
 @pytest.mark.parametrize("code", ["EPERM", "EACCES"])
 def test_a_node_that_a_container_hides_is_left_out(make_machine: MakeMachine, code: str) -> None:
     machine = make_machine(CPU, _gpu(90010), _gpu(90402), refused={f"{NODES}/1/properties": code})
-    assert [gpu.target for gpu in find_gpus(machine)] == ["gfx942"]
+    detection = survey_machine(machine)
+    assert [gpu.target for gpu in detection.gpus] == ["gfx942"]
+    assert detection.problems == ()
+
+
+@pytest.mark.parametrize(("number", "target"), [(1, "gfx1030"), (2, "gfx1031")])
+def test_an_override_counts_nodes_without_those_that_a_container_hides(
+    make_machine: MakeMachine, number: int, target: str
+) -> None:
+    machine = make_machine(
+        CPU,
+        _gpu(90010),
+        _gpu(100301),
+        environ={f"HSA_OVERRIDE_GFX_VERSION_{number}": "10.3.0"},
+        refused={f"{NODES}/1/properties": "EPERM"},
+    )
+    assert [(gpu.node, gpu.target) for gpu in find_gpus(machine)] == [(2, target)]
 
 
 def test_a_node_that_cannot_be_read_is_an_error(make_machine: MakeMachine) -> None:

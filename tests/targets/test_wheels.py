@@ -254,6 +254,12 @@ def test_a_damaged_bundle_is_refused_by_name(make_wheel: MakeWheel, make_bundle:
         read_wheel_facts(wheel)
 
 
+def test_a_marker_that_compares_what_cannot_be_compared_is_refused(make_wheel: MakeWheel) -> None:
+    wheel = make_wheel("x", {"x/a": b""}, ['blas; sys_platform ~= "linux"'])
+    with pytest.raises(InputError, match=re.escape(f"{wheel}: has a Requires-Dist with a marker that can't be eval")):
+        carriers_of([read_wheel_facts(wheel)])
+
+
 def test_a_malformed_requirement_is_refused(make_wheel: MakeWheel) -> None:
     wheel = make_wheel("x", {"x/a": b""}, ["not a requirement!"])
     with pytest.raises(InputError, match=r"has a malformed Requires-Dist"):

@@ -76,17 +76,19 @@ def check_coherence(carriers: Sequence[Carrier], required: Iterable[TargetId] = 
     When none has device code, each of them lacks what is required. A dependency that is not given is named, and nothing
     more. Raises `InputError` for a package that is given twice.
     """
-    whole = _merge_parts(carriers)
-    loaded = any(carrier.targets for carrier in whole.values())
+    groups = _Groups(carriers)
+    loaded = any(whole.targets for whole in groups.wholes)
     wanted = tuple(required)
     gaps: list[Gap] = []
-    for carrier in whole.values():
-        needed = [whole[name] for name in carrier.requires if name in whole and whole[name].targets]
+    for carrier in (*groups.wholes, *groups.parts):
+        needed = [package for package in groups.dependencies(carrier) if package.targets]
         gaps += [gap for package in needed for gap in _gaps(package, carrier.targets, carrier.name)]
-        gaps += _gaps(carrier, wanted, "the list of required targets") if carrier.targets or not loaded else []
+    for whole in groups.wholes:
+        gaps += _gaps(whole, wanted, "the list of required targets") if whole.targets or not loaded else []
     absent = {name for carrier in carriers for name in carrier.requires} - {carrier.name for carrier in carriers}
     common = largest_coherent_set(carriers).ids
-    return CoherenceReport(tuple(whole), common, tuple(gaps), loaded, tuple(sorted(absent)))
+    names = tuple(whole.name for whole in groups.wholes)
+    return CoherenceReport(names, common, tuple(gaps), loaded, tuple(sorted(absent)))
 
 
 def largest_coherent_set(carriers: Sequence[Carrier]) -> TargetSet:
@@ -94,7 +96,7 @@ def largest_coherent_set(carriers: Sequence[Carrier]) -> TargetSet:
 
     A set names the same features in each id of a processor: settings that only some packages tell apart are split.
     """
-    loaded = [carrier.targets for carrier in _merge_parts(carriers).values() if carrier.targets]
+    loaded = [whole.targets for whole in _Groups(carriers).wholes if whole.targets]
     processors = {target.processor for targets in loaded for target in targets}
     return TargetSet.of(target for processor in processors for target in _common_settings(TargetId(processor), loaded))
 
@@ -115,21 +117,44 @@ def _gaps(package: Carrier, wanted: Iterable[TargetId], wanted_by: str) -> list[
     return [Gap(package.name, target, wanted_by, package.targets) for target in missing]
 
 
-def _merge_parts(carriers: Sequence[Carrier]) -> dict[str, Carrier]:
-    """Return the packages by name, each with the code of those that complete it, in canonical order."""
-    names = {carrier.name for carrier in carriers}
-    if len(names) < len(carriers):
-        twice = next(c.name for i, c in enumerate(carriers) if c.name in {d.name for d in carriers[:i]})
-        raise InputError(twice, "is given twice, with different contents", expected="each package once")
-    parts = {carrier.name: carrier.part_of for carrier in carriers if carrier.part_of in names}
-    for name, whole in parts.items():
-        if whole in parts:
-            raise InputError(name, f"completes {whole}, which completes {parts[whole]}", expected="a part of a whole")
-    wholes = [carrier for carrier in carriers if carrier.name not in parts]
-    return {whole.name: _with_parts(whole, carriers) for whole in wholes}
+class _Groups:
+    """Packages with those that complete them, whose code counts as theirs."""
 
+    def __init__(self, carriers: Sequence[Carrier]) -> None:
+        self._by_name = {carrier.name: carrier for carrier in carriers}
+        if len(self._by_name) < len(carriers):
+            twice = next(c.name for i, c in enumerate(carriers) if c.name in {d.name for d in carriers[:i]})
+            raise InputError(twice, "is given twice, with different contents", expected="each package once")
+        self._roots = {name: self._root(name) for name in self._by_name}
+        self.parts = [carrier for carrier in carriers if self._roots[carrier.name] != carrier.name]
+        self.wholes = [
+            msgspec.structs.replace(carrier, targets=self._code(carrier.name, frozenset()))
+            for carrier in carriers
+            if self._roots[carrier.name] == carrier.name
+        ]
 
-def _with_parts(whole: Carrier, carriers: Iterable[Carrier]) -> Carrier:
-    parts = [carrier.targets for carrier in carriers if carrier.part_of == whole.name]
-    targets = {target for group in (whole.targets, *parts) for target in group}
-    return msgspec.structs.replace(whole, targets=tuple(sorted(targets, key=id_sort_key)))
+    def dependencies(self, carrier: Carrier) -> list[Carrier]:
+        """Return the other packages that one needs, each with its parts: those that are needed by name, else all."""
+        own = self._roots[carrier.name]
+        needed: dict[str, list[str]] = {}
+        for name in carrier.requires:
+            if self._roots.get(name, own) != own:
+                needed.setdefault(self._roots[name], []).append(name)
+        return [
+            Carrier(names[0] if len(names) == 1 else root, self._code(root, frozenset(names)))
+            for root, names in needed.items()
+        ]
+
+    def _root(self, name: str) -> str:
+        passed = [name]
+        while (whole := self._by_name[passed[-1]].part_of) in self._by_name:
+            if whole in passed:
+                raise InputError(name, f"and {passed[-1]} complete one another", expected="a part of a whole")
+            passed.append(whole)
+        return passed[-1]
+
+    def _code(self, name: str, needed: frozenset[str]) -> tuple[TargetId, ...]:
+        parts = [carrier.name for carrier in self._by_name.values() if carrier.part_of == name]
+        chosen = [part for part in parts if part in needed] or parts
+        targets = {target for part in chosen for target in self._code(part, needed)}
+        return tuple(sorted(targets.union(self._by_name[name].targets), key=id_sort_key))

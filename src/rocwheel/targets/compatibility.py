@@ -78,14 +78,15 @@ def explain(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -
     how = fit(code, agent, runtime)
     if how is not Fit.NONE:
         return _REASONS[how]
-    if not _processor_suits(code.processor, agent.processor, runtime):
-        return _explain_other(code.processor, agent.processor)
     bound = [
         f"needs {name} {'on' if setting else 'off'}, the GPU has it {_WORDS[agent.features.get(name)]}"
         for name, setting in code.features.items()
         if setting != agent.features.get(name)
     ]
-    return ", ".join(bound)
+    if _processor_suits(code.processor, agent.processor, runtime):
+        return ", ".join(bound)
+    # No runtime, and no other name, makes code run that needs another setting.
+    return "code for another processor" if bound else _explain_other(code.processor, agent.processor)
 
 
 def _explain_other(code: str, agent: str) -> str:

@@ -96,7 +96,8 @@ def _illegal_features(gpu: Gpu) -> dict[str, tuple[str, ...]]:
 
 def _describe(gpu: Gpu) -> DetectedGpu:
     row = load_catalog().processors.get(base_target(gpu.target))
-    # An override changes the target, and makes no card of a GPU that is part of a processor.
-    kind = "integrated" if gpu.integrated else row.kind if isinstance(row, Target) else ""
+    # An override changes the target, and makes no card of a GPU that is part of a processor, or a part of a card.
+    kind = row.kind if isinstance(row, Target) and row.kind != "integrated" else ""
+    kind = "integrated" if gpu.integrated else kind
     render_node = f"/dev/dri/renderD{gpu.render_minor}" if gpu.render_minor else ""
     return DetectedGpu(gpu.node, gpu.target, kind, gpu.device_id, render_node)

@@ -15,7 +15,7 @@ __all__ = ["fold_to_families", "fold_to_generics"]
 
 
 def fold_to_families(targets: TargetSet) -> tuple[str, ...]:
-    """Return the fewest words for just these targets: the largest families that they fill, then single targets.
+    """Return few words for just these targets: the largest families that they fill, then single targets.
 
     A target that sets features belongs to no family.
     """

@@ -9,6 +9,7 @@ import msgspec
 from rocwheel.targets.catalog import Generic, load_catalog, sort_key
 from rocwheel.targets.families import base_target, families_of, targets_of
 from rocwheel.targets.releases import official_span, release_for
+from rocwheel.targets.target_set import parse_known_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,14 +58,20 @@ def filter_rows(
 ) -> list[TargetRow]:
     """Return the rows that every given filter keeps; ``data-centre`` keeps those that have such a product, too.
 
-    Raises `UnknownTargetError` for an unknown family, `UnknownReleaseError` for an unknown ROCm version.
+    Raises `UnknownTargetError` for an unknown family, what `parse_known_target` does for one target in its place, and
+    `UnknownReleaseError` for an unknown ROCm version.
     """
     names = [set(chosen.processors)] if chosen is not None else []
-    names += [set(targets_of(family, source="--family"))] if family else []
+    names += [_processors_of(family)] if family else []
     names += [set(release_for(official, source="--official").official)] if official else []
     kept = [row for row in rows if all(row.name in allowed for allowed in names)]
     kept = [row for row in kept if kind in {"", *_kinds(row)} and (not feature or feature in row.features)]
     return [row for row in kept if any(product.lower() in name.lower() for name in row.products or ("",))]
+
+
+def _processors_of(family: str) -> set[str]:
+    names = targets_of(family, source="--family")
+    return {parse_known_target(name, source="--family").processor for name in names}
 
 
 def _kinds(row: TargetRow) -> set[str]:

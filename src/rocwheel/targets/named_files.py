@@ -16,10 +16,13 @@ _KERNEL_FILES = (".aks2", ".co", ".dat", ".db", ".db.txt", ".fdb.txt", ".hsaco",
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Find a processor and its features; MIOpen glues the number of compute units to it: ``gfx90878``."""
+    """Find a processor and its features.
+
+    MIOpen glues the number of compute units to it, in hexadecimal: ``gfx90a6e`` is gfx90a with 110 of them.
+    """
     processors = "|".join(map(re.escape, sorted(known_processors(), key=len, reverse=True)))
     features = f"(?:[-:](?:{'|'.join(FEATURES)})[+-])*"
-    return re.compile(rf"(?<![0-9a-z])({processors})({features})(?=\d{{2,3}}(?![0-9a-z])|(?![0-9a-z]))")
+    return re.compile(rf"(?<![0-9a-z])({processors})({features})(?=[0-9a-f]{{2,3}}(?![0-9a-z])|(?![0-9a-z]))")
 
 
 def targets_in_path(path: str) -> tuple[TargetId, ...]:

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
+from packaging.markers import UndefinedComparison
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
@@ -122,7 +123,10 @@ def _requirements(wheel: WheelFacts, extras: frozenset[str], path: str) -> list[
     except InvalidRequirement as e:
         raise InputError(wheel.path, f"has a malformed Requires-Dist ({e})") from e
     asked = extras or {""}
-    return [r for r in requirements if not r.marker or any(marker_holds(str(r.marker), e, path) for e in asked)]
+    try:
+        return [r for r in requirements if not r.marker or any(marker_holds(str(r.marker), e, path) for e in asked)]
+    except UndefinedComparison as e:
+        raise InputError(wheel.path, f"has a Requires-Dist with a marker that can't be evaluated ({e})") from e
 
 
 def _completed_by(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> str:

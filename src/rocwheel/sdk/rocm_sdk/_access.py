@@ -141,7 +141,7 @@ def _check_overrides(system: System, gpus: list[Gpu]) -> list[Finding]:
     if name:
         text = f"{name}={system.variable(name)} takes the place of what the kernel shows"
         return [Finding(NOTE, text, f"unset {name}")]
-    passing = {f"HSA_OVERRIDE_GFX_VERSION_{gpu.node}": f"the GPU of KFD node {gpu.node}" for gpu in gpus}
+    passing = {f"HSA_OVERRIDE_GFX_VERSION_{gpu.number}": f"the GPU of KFD node {gpu.node}" for gpu in gpus}
     return [
         Finding(NOTE, f"{name}={system.variable(name)} makes {who} pass for that version", f"unset {name}")
         for name, who in {"HSA_OVERRIDE_GFX_VERSION": "every GPU", **passing}.items()

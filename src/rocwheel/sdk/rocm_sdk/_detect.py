@@ -35,7 +35,7 @@ def survey_gpus(system: System) -> tuple[list[Gpu], list[DetectionError]]:
     1. ``ROCM_BOOTSTRAP_DISABLE_DETECTION=1``: none.
     2. ``ROCM_BOOTSTRAP_FORCE_GFX_ARCH``: the targets it lists, separated by commas.
     3. ``ROCM_TARGET_LST``: the targets in the file it names, one at the start of each line (``gfx000`` is the CPU).
-    4. The KFD topology, with ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<node>``) in place of what a node tells.
+    4. The KFD topology, with ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<number>``) in place of what a node tells.
     5. In the Windows Subsystem for Linux, which has no topology, that variable alone.
 
     Nodes that a container hides are left out, as the runtime leaves them out.

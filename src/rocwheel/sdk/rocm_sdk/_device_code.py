@@ -6,7 +6,7 @@ from . import _build_info
 from ._access import ERROR, NOTE, WARNING, Finding
 from ._detect import base_target, survey_gpus
 from ._packages import find_root, installation_hint, installed_families
-from ._select import family_serving
+from ._select import available_families, family_serving
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _check_target(system: System, visible: dict[int, Gpu], target: str, level: s
     gpu = target if level == ERROR else f"{target}, which is integrated"
     family = family_serving(target, system.platform)
     if family is None:
-        available = ", ".join(_build_info.FAMILIES)
+        available = ", ".join(available_families(system.platform)) or f"none for {system.platform}"
         text = f"ROCm {_build_info.VERSION}, which has {available}, has no packages for {gpu}"
         return [Finding(level, text, _way_around(system, visible))]
     if family in installed_families():

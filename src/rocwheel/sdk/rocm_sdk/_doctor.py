@@ -94,7 +94,7 @@ def _check_loader_configuration(system: System) -> list[Finding]:
 
 def _foreign_libraries(system: System, folder: str) -> list[str]:
     """Return the public libraries of ROCm in a folder that does not belong to these packages."""
-    real = Path(folder).resolve()
+    real = Path(system.real_path(folder))  # Path.resolve raises for a loop of symlinks
     if any(real.is_relative_to(root.resolve()) for root in _own_roots()):
         return []
     patterns = [entry["pattern"] for entry in _build_info.LIBRARIES.values()]

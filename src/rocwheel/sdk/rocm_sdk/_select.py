@@ -55,9 +55,9 @@ def select(system: System) -> Selection:
 
 def _select_chosen(system: System) -> Selection | None:
     choice = system.variable(CHOICE_VARIABLE)
-    if not choice:
-        return None
     names = [name for name in re.split(r"[,;\s]+", choice) if name]
+    if not names:
+        return None
     families = {name: family_serving(name, system.platform) for name in names}
     unknown = [name for name, family in families.items() if family is None]
     if unknown:
@@ -77,10 +77,13 @@ def _select_detected(system: System) -> Selection | None:
     targets = _unique([base_target(gpu.target) for gpu in gpus])
     if not targets:
         return Selection((), "none", str(problems[0])) if problems else None
-    families = _unique([f for f in (family_serving(target, system.platform) for target in targets) if f])
+    serving = {target: family_serving(target, system.platform) for target in targets}
+    families = _unique([family for family in serving.values() if family])
     if families:
-        explanation = f"{_join(families)} chosen for the GPUs found: {_join(targets)}"
-        return Selection(families, "detection", "; ".join([explanation, *map(str, problems)]))
+        without = [target for target, family in serving.items() if not family]
+        notes = [f"{_join(families)} chosen for the GPUs found: {_join([t for t in targets if serving[t]])}"]
+        notes += [f"this release has no packages for {_join(without)}"] if without else []
+        return Selection(families, "detection", "; ".join([*notes, *map(str, problems)]))
     return Selection((), "none", f"found {_join(targets)} but this release has no packages for it")
 
 

@@ -66,6 +66,9 @@ class Gpu(NamedTuple):
     integrated: bool = False
     """Whether it is part of a processor: its node has CPU cores too, or its target is in no other GPU."""
 
+    number: int = 0
+    """The number of its node for the runtime, which leaves out hidden nodes and counts the others anew."""
+
 
 def list_nodes(system: System) -> list[int]:
     """Return the numbers of all KFD nodes, CPUs included; none without the driver.
@@ -81,7 +84,7 @@ def list_nodes(system: System) -> list[int]:
 def read_topology(system: System) -> tuple[list[Gpu], list[DetectionError]]:
     """Return the GPUs that the nodes tell of, and what can't be understood of others.
 
-    ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<node>``) takes the place of a node's version. Nodes that a container hides
+    ``HSA_OVERRIDE_GFX_VERSION`` (or ``..._<number>``) takes the place of a node's version. Nodes that a container hides
     are left out, as the runtime leaves them out.
     """
     gpus: list[Gpu] = []
@@ -90,19 +93,18 @@ def read_topology(system: System) -> tuple[list[Gpu], list[DetectionError]]:
         nodes = list_nodes(system)
     except DetectionError as e:
         return [], [e]
-    for node in nodes:
-        if system.refusal(_properties_path(node)) in NOT_OURS:
-            continue
-        try:
-            gpus += _read_node(system, node)
-        except DetectionError as e:  # a variable that is wrong for every node is told once
-            problems[str(e)] = e
+    shown = [node for node in nodes if system.refusal(_properties_path(node)) not in NOT_OURS]
+    for number, node in enumerate(shown):
+        gpus += _read_or_note(system, node, number, problems)
     return gpus, list(problems.values())
 
 
-def read_override(system: System, node: int) -> str:
-    """Return the target that a variable names for a node, empty for none; raises `DetectionError` for no version."""
-    name = f"HSA_OVERRIDE_GFX_VERSION_{node}"
+def read_override(system: System, number: int) -> str:
+    """Return the target that a variable names for a node, by the runtime's number for it; empty for none.
+
+    Raises `DetectionError` for no version.
+    """
+    name = f"HSA_OVERRIDE_GFX_VERSION_{number}"
     value = system.variable(name)
     if not value:
         name = "HSA_OVERRIDE_GFX_VERSION"
@@ -129,13 +131,21 @@ def _properties_path(node: int) -> str:
     return f"{TOPOLOGY}/{node}/properties"
 
 
-def _read_node(system: System, node: int) -> list[Gpu]:
+def _read_or_note(system: System, node: int, number: int, problems: dict[str, DetectionError]) -> list[Gpu]:
+    try:
+        return _read_node(system, node, number)
+    except DetectionError as e:  # a variable that is wrong for every node is told once
+        problems[str(e)] = e
+        return []
+
+
+def _read_node(system: System, node: int, number: int) -> list[Gpu]:
     path = _properties_path(node)
     properties = _read_properties(system, path)
     version = properties["gfx_target_version"]
     if not version and not properties["simd_count"]:
         return []
-    target = read_override(system, node) or _target_of_version(path, version)
+    target = read_override(system, number) or _target_of_version(path, version)
     return [
         Gpu(
             node,
@@ -143,6 +153,7 @@ def _read_node(system: System, node: int) -> list[Gpu]:
             properties["device_id"],
             properties["drm_render_minor"],
             properties["cpu_cores_count"] > 0 or INTEGRATED.fullmatch(target_name(version)) is not None,
+            number,
         )
     ]
 
