@@ -409,6 +409,15 @@ def test_without_a_gpu_the_command_says_so_and_is_fine_unless_one_is_required(en
     assert "error: a GPU is required, and none was found\n  lspci -d 1002: lists those of AMD\n" in required.stdout
 
 
+def test_notes_alone_are_nothing_wrong_and_warnings_no_failure(environment: Any, tmp_path: Path) -> None:
+    (tmp_path / "libamdhip64.so.5").touch()
+    variables = {"ROCM_BOOTSTRAP_DISABLE_DETECTION": "1", "ROCM_PATH": "", "HIP_PATH": ""}
+    done = environment.run("rocm-sdk", "doctor", **variables, LD_LIBRARY_PATH="")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "Nothing is wrong.")
+    warned = environment.run("rocm-sdk", "doctor", **variables, LD_LIBRARY_PATH=str(tmp_path))
+    assert (warned.returncode, "Nothing is wrong." in warned.stdout) == (0, False)
+
+
 def test_the_findings_as_json(environment: Any) -> None:
     done = environment.run("rocm-sdk", "doctor", "--json", check=False, ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx1030")
     document = json.loads(done.stdout)

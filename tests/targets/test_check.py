@@ -345,6 +345,11 @@ def test_a_node_that_cannot_be_understood_is_told_beside_the_access_to_others(ma
     ]
 
 
+def test_a_required_gpu_is_absent_where_nothing_can_be_understood(make_machine: MakeMachine) -> None:
+    report = check_machine(make_machine("simd_count x\n"), require_gpu=True)
+    assert [finding.text for finding in report.findings][1:] == ["a GPU is required, and none was found"]
+
+
 def test_a_required_gpu_that_is_absent_is_an_error(make_machine: MakeMachine) -> None:
     report = check_machine(make_machine(), require_gpu=True)
     assert not report.usable

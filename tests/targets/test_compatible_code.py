@@ -90,6 +90,13 @@ def test_pair_is_allowed_by_a_rule_alone(code: str, agent: str, *, allowed: bool
     assert (find_relabelling(code, agent) is not None) is allowed
 
 
+@pytest.mark.parametrize(
+    ("code", "agent"), [("gfx1012", "gfx1011"), ("gfx1150", "gfx1152"), ("gfx1200", "gfx1201"), ("gfx1100", "gfx1101")]
+)
+def test_runtimes_load_no_pair_that_no_patch_has(code: str, agent: str) -> None:
+    assert not loads_when_patched(code, agent)
+
+
 def test_pairs_are_parsed() -> None:
     assert parse_pairs("gfx1030=gfx1031,gfx1032") == (
         TargetPair(parse_target_id("gfx1030"), parse_target_id("gfx1031")),

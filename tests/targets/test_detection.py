@@ -54,7 +54,7 @@ def test_nodes_are_ordered_by_number_not_by_name(make_machine: MakeMachine) -> N
 def test_a_gpu_that_shares_its_node_with_cpu_cores_is_integrated_though_the_catalogue_has_no_kind(
     make_machine: MakeMachine,
 ) -> None:
-    assert find_gpus(make_machine(_gpu(110504, cores=8)))[0].kind == "integrated"
+    assert find_gpus(make_machine(_gpu(90400, cores=24)))[0].kind == "integrated"
 
 
 def test_a_machine_without_the_driver_has_no_gpu(make_machine: MakeMachine) -> None:
@@ -184,6 +184,19 @@ def test_in_wsl_the_override_is_all_there_is(make_machine: MakeMachine) -> None:
     assert find_gpus(make_machine(files=release)) == ()
     machine = make_machine(files=release, environ={"HSA_OVERRIDE_GFX_VERSION": "11.0.0"})
     assert [gpu.target for gpu in find_gpus(machine)] == ["gfx1100"]
+
+
+def test_in_wsl_an_override_hides_no_node_that_cannot_be_understood(make_machine: MakeMachine) -> None:
+    detection = survey_machine(
+        make_machine("simd_count x\n", files={"/dev/dxg": ""}, environ={"HSA_OVERRIDE_GFX_VERSION": "11.0.0"})
+    )
+    assert (detection.gpus, len(detection.problems)) == ((), 1)
+
+
+@pytest.mark.parametrize("version", [91600, 90016, 50000])
+def test_a_number_that_no_name_can_spell_is_no_version(make_machine: MakeMachine, version: int) -> None:
+    with pytest.raises(InputError, match=f"'gfx_target_version {version}' is no version of a GPU"):
+        find_gpus(make_machine(_gpu(version)))
 
 
 def test_an_override_makes_no_gpu_where_there_is_none(make_machine: MakeMachine) -> None:

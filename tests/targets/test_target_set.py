@@ -116,6 +116,11 @@ def test_features_after_a_word_are_those_of_all_of_its_targets() -> None:
         parse_target_set("official@5.0:xnack+", source="--targets")
 
 
+def test_a_setting_is_one_only_at_the_start_of_a_word() -> None:
+    with pytest.raises(InputError, match=re.escape("'x-DGPU_TARGETS=gfx906' is no target id")):
+        parse_target_set("x-DGPU_TARGETS=gfx906")
+
+
 def test_native_is_refused_where_nothing_detects() -> None:
     with pytest.raises(InputError, match="'native' means the GPUs of this machine, which nothing looks for here"):
         parse_target_set("native")

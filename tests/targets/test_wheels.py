@@ -198,6 +198,38 @@ def test_a_wheel_completes_one_that_it_shares_a_folder_with_when_it_is_named_for
     assert carriers_of(wheels)[0].part_of == part_of
 
 
+def test_a_wheel_with_a_folder_of_its_own_completes_nothing() -> None:
+    wheels = [
+        WheelFacts("a.whl", "acme-gfx906", ("acme-blas",), (GFX906,), frozenset({"acme", "other"})),
+        WheelFacts("b.whl", "acme-blas", (), (), frozenset({"acme"})),
+    ]
+    assert carriers_of(wheels)[0].part_of == ""
+
+
+def test_a_pre_release_meets_a_requirement() -> None:
+    wheels = [
+        WheelFacts("a.whl", "a", ("b>=6",), (), frozenset("a"), "1.0"),
+        WheelFacts("b.whl", "b", (), (), frozenset("b"), "7.0.0rc1"),
+    ]
+    assert carriers_of(wheels)[0].requires == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("tag", "marker", "holds"),
+    [
+        ("cp310-abi3-manylinux_2_28_x86_64", "python_version >= '3.14'", True),
+        ("cp310-cp310-manylinux_2_28_x86_64", "python_version >= '3.11'", False),
+        ("py312-none-any", "python_version >= '3.15'", True),
+        ("py312-none-any", "python_version < '3.12'", False),
+        ("py3-none-macosx_11_0_universal2", "sys_platform == 'darwin' and platform_machine == 'x86_64'", True),
+        ("py3-none-macosx_11_0_universal2", "sys_platform == 'linux'", False),
+    ],
+)
+def test_a_marker_holds_where_some_python_of_the_tag_has_it(tag: str, marker: str, *, holds: bool) -> None:
+    wheel = WheelFacts(f"dist/a-1.0-{tag}.whl", "a", (f"b; {marker}",), (), frozenset())
+    assert carriers_of([wheel])[0].requires == (("b",) if holds else ())
+
+
 def test_wheels_named_for_their_gpus_do_not_complete_one_another() -> None:
     wheels = [
         WheelFacts("a.whl", "a-gfx906", ("b-gfx1030",), (GFX906,), frozenset({"acme"})),
