@@ -1,4 +1,4 @@
-"""What can be wrong with GPU targets that somebody gave."""
+"""What can be wrong with GPU targets that somebody gave, and how the problems of many items are told together."""
 
 from __future__ import annotations
 
