@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from installer.sources import WheelFile
 
+from rocwheel.audit.sdk_layout import sdk_search_folders
 from rocwheel.errors import InputError, ProblemsError
 from rocwheel.frameworks.jax_wheels import jax_wheel_description
 from rocwheel.frameworks.verification import FaultyWheelError
@@ -450,3 +451,39 @@ def test_a_repair_keeps_the_kind_of_run_path(
         library = archive.extract("jax_plugins/xla_rocm7/xla_rocm_plugin.so", tmp_path)
     shown = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
     assert "Library rpath: [$ORIGIN/../../_rocm_sdk_core/lib]" in shown
+
+
+CORE = "$ORIGIN/../../_rocm_sdk_core/lib"
+SDK_ENTRIES = ":".join(f"$ORIGIN/../../{folder}" for folder in sdk_search_folders())
+
+
+def plugin_run_path(wheel: str, folder: Path) -> str:
+    with zipfile.ZipFile(wheel) as archive:
+        library = archive.extract("jax_plugins/xla_rocm7/xla_rocm_plugin.so", folder)
+    shown = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
+    return "".join(line.partition("Library runpath: [")[2].rstrip("]") for line in shown.splitlines())
+
+
+@pytest.mark.parametrize("beside", ["", "rocm_sdk_libraries-*.whl", "*.whl"], ids=["nothing", "one package", "all"])
+@pytest.mark.parametrize(
+    ("linked", "mended"),
+    [
+        (SDK_ENTRIES, SDK_ENTRIES),
+        (CORE, CORE),
+        (f"{CORE}:/opt/rocm/lib", f"{CORE}:/opt/rocm/lib"),
+        (f"/opt/rocm/lib:{CORE}:/site/lib", f"/opt/rocm/lib:{CORE}:/site/lib"),
+        ("/../rocm/lib", CORE),
+        ("/opt/rocm/lib", f"{CORE}:/opt/rocm/lib"),
+        (f"/opt/rocm/lib:/home/me/rocm:{CORE}:/opt/rocm/lib", f"{CORE}:/opt/rocm/lib"),
+        (f"{CORE}:/opt/rocm/lib:/opt/rocm/lib", f"{CORE}:/opt/rocm/lib"),
+    ],
+    ids=["default entries", "one entry", "meant", "meant first", "eaten", "only meant", "wrong and meant", "repeated"],
+)
+def test_a_repair_keeps_right_files_and_entries_that_are_meant(
+    linked: str, mended: str, beside: str, tmp_path: Path, compile_library: Compile, hip: Path, sdk_dist: Path
+) -> None:
+    outputs = make_outputs(tmp_path / "out", compile_library, hip, f"-Wl,-rpath,{linked}")
+    packages = sorted(sdk_dist.glob(beside)) if beside else []
+    report = run_job("pjrt", outputs, tmp_path, *packages, repair=True, system_run_paths=("/site/lib",))
+    assert plugin_run_path(report.path, tmp_path) == mended
+    assert bool(report.repaired) == (linked != mended)

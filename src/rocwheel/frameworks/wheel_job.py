@@ -12,7 +12,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.audit.reading import read_tree
-from rocwheel.audit.sdk_layout import sdk_search_folders
+from rocwheel.audit.sdk_layout import sdk_folders, sdk_search_folders
 from rocwheel.distributions.source_date import SourceDate
 from rocwheel.errors import InputError, WorkError
 from rocwheel.frameworks.assembly import draft_wheel, write_draft
@@ -24,6 +24,7 @@ from rocwheel.frameworks.wheel_spec import make_spec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rocwheel.audit.tree import Tree
     from rocwheel.frameworks.assembly import WheelDraft
     from rocwheel.frameworks.wheel_spec import WheelSpec
 
@@ -94,9 +95,8 @@ class WheelJob(msgspec.Struct, frozen=True):
         return draft_wheel(spec, inputs, commits=build.commits, python=build.python, platform_tag=build.platform_tag)
 
     def _repaired(self, draft: WheelDraft, spec: WheelSpec) -> WheelDraft:
-        companions = without_distribution(read_tree((), self.build.companions), canonicalize_name(spec.name)).files
-        installed = {file.path: file.elf for file in companions if file.elf is not None}
-        return repair_run_paths(draft, installed, self._search(spec))
+        beside = without_distribution(read_tree((), self.build.companions), canonicalize_name(spec.name))
+        return repair_run_paths(draft, _libraries(beside), self._search(spec), self._system_run_paths(spec))
 
     def _write(self, draft: WheelDraft, spec: WheelSpec, path: Path) -> None:
         """Write the wheel into a folder of its own, from which it moves to its place when it is right."""
@@ -104,12 +104,15 @@ class WheelJob(msgspec.Struct, frozen=True):
             unfinished = folder / path.name
             write_draft(draft, unfinished, SourceDate.from_environment(os.environ))
             if self.build.verify:
-                system = (*spec.system_run_paths, *self.build.system_run_paths)
+                system = self._system_run_paths(spec)
                 verify_wheel(unfinished, self.build.companions, system_run_paths=system, search=self._search(spec))
             unfinished.replace(path)
 
     def _search(self, spec: WheelSpec) -> tuple[str, ...]:
         return spec.search or sdk_search_folders()
+
+    def _system_run_paths(self, spec: WheelSpec) -> tuple[str, ...]:
+        return (*spec.system_run_paths, *self.build.system_run_paths)
 
     def _path(self, draft: WheelDraft) -> Path:
         name = draft.name.file_name
@@ -120,6 +123,15 @@ class WheelJob(msgspec.Struct, frozen=True):
             reason = f" (platform: {draft.floor_reason})" if draft.floor_reason else ""
             raise InputError(self.output, f"is not the wheel's name{reason}", expected=expected)
         return self.output
+
+
+def _libraries(tree: Tree) -> Iterator[str]:
+    """Give the libraries of the packages, and of the SDK's that are not at hand: their layout is known."""
+    yield from (file.path for file in tree.files if file.elf is not None)
+    given = {distribution.name for distribution in tree.distributions}
+    for folder in sdk_folders():
+        if folder.distribution not in given:
+            yield from (f"{folder.folder}/{name}" for name in folder.libraries)
 
 
 @contextmanager
