@@ -130,6 +130,38 @@ def test_pair_of_a_feature_that_runtimes_do_not_name_is_refused(pair: str) -> No
     assert [str(allowed.agent) for allowed in parse_pairs(pair, force=True)] == [agent]
 
 
+@pytest.mark.parametrize(
+    ("code", "offered"), [("gfx90a:xnack-", "gfx90c"), ("gfx90a:xnack+", None), ("gfx90a", "gfx90c")]
+)
+def test_forced_copy_names_no_feature_that_runtimes_do_not_name_either(code: str, offered: str | None) -> None:
+    [pair] = parse_pairs("gfx90a=gfx90c", force=True)
+    agent = pair.agent_of(parse_target_id(code))
+    assert (agent and str(agent)) == offered
+
+
+@pytest.mark.parametrize(
+    "pair",
+    ["gfx900:xnack-=gfx902:xnack+", "gfx900:xnack-=gfx900:xnack+", "gfx900:xnack-=gfx902", "gfx900:xnack+=gfx902"],
+)
+def test_pair_whose_features_do_not_agree_is_refused(pair: str) -> None:
+    code, _, agent = pair.partition("=")
+    with pytest.raises(InputError, match=re.escape(f"no rule says that code for {code} runs on {agent}; expected one")):
+        parse_pairs(pair)
+
+
+def test_code_of_an_open_feature_is_offered_where_the_feature_is_set() -> None:
+    assert [str(pair.agent) for pair in parse_pairs("gfx900=gfx902:xnack-")] == ["gfx902:xnack-"]
+
+
+def test_pair_of_a_target_and_itself_is_refused() -> None:
+    message = (
+        "FROM=TO: no other target than gfx1030, whose GPUs load this code as it is; expected another one after '='"
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        parse_pairs("gfx1030=gfx1030")
+    assert [str(pair.agent) for pair in parse_pairs("gfx1030=gfx1030,gfx1031")] == ["gfx1031"]
+
+
 def test_other_pair_is_accepted_by_force_only() -> None:
     [pair] = parse_pairs("gfx1100=gfx1101", force=True)
     assert str(pair.agent) == "gfx1101"

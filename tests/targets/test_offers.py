@@ -46,3 +46,10 @@ def test_variant_of_which_no_copy_may_be_made_is_no_offer(tmp_path: Path) -> Non
     assert find_gaps(path, parse_pairs("gfx900=gfx90c")) == (
         f"{path}: 1 of 2 bundles have no code for gfx900, and so none for gfx90c",
     )
+
+
+def test_code_that_needs_what_the_other_gpu_lacks_is_told_as_such(tmp_path: Path) -> None:
+    path = write_bundles(tmp_path / "x.hipfb", "gfx90a:xnack+ gfx906")
+    message = f"{path}: no code for gfx90a to offer to other GPUs; expected code without xnack, which is off on gfx90c"
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        find_gaps(path, parse_pairs("gfx90a=gfx90c", force=True))

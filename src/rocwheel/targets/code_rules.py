@@ -8,7 +8,7 @@ import msgspec
 
 from rocwheel.tables import read_table
 
-__all__ = ["CodeRule", "find_relabelling", "load_rules", "loads_when_patched", "relabelled_agents"]
+__all__ = ["CodeRule", "find_relabelling", "load_rules", "loads_when_patched", "relabelled_agents", "unnamed_features"]
 
 
 class CodeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -23,8 +23,6 @@ class CodeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     source: str
     measured: str
     note: str = ""
-    unnamed: dict[str, tuple[str, ...]] = {}
-    """For agents of which runtimes don't name some feature, as it is switched off: the features."""
 
     def is_about(self, code: str, agent: str) -> bool:
         """Tell whether the rule is about code for one processor on another."""
@@ -32,13 +30,23 @@ class CodeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class _Table(msgspec.Struct, frozen=True):
+    unnamed: dict[str, tuple[str, ...]]
     rule: tuple[CodeRule, ...]
 
 
 @cache
+def _load_table() -> _Table:
+    return read_table("rocwheel.targets", "compatible_code.toml", _Table)
+
+
 def load_rules() -> tuple[CodeRule, ...]:
     """Return all rules."""
-    return read_table("rocwheel.targets", "compatible_code.toml", _Table).rule
+    return _load_table().rule
+
+
+def unnamed_features(processor: str) -> tuple[str, ...]:
+    """Return the features that runtimes don't name of ``processor``, as they are switched off there."""
+    return _load_table().unnamed.get(processor, ())
 
 
 def loads_when_patched(code: str, agent: str) -> bool:

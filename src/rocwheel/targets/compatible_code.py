@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.retarget import TargetPair
 from rocwheel.binary.target_id import TargetId
 from rocwheel.errors import InputError
-from rocwheel.targets.code_rules import find_relabelling, relabelled_agents
+from rocwheel.targets.code_rules import find_relabelling, relabelled_agents, unnamed_features
 from rocwheel.targets.errors import UnknownTargetError
 from rocwheel.targets.target_set import parse_known_target, parse_target_set
 
@@ -30,8 +30,7 @@ def extended_pairs(code: TargetId) -> tuple[TargetPair, ...]:
 
 
 def _pair(code: TargetId, agent: TargetId) -> TargetPair:
-    rule = find_relabelling(code.processor, agent.processor)
-    return TargetPair(code, agent, rule.unnamed.get(agent.processor, ()) if rule else ())
+    return TargetPair(code, agent, unnamed_features(agent.processor))
 
 
 def parse_pairs(
@@ -40,8 +39,8 @@ def parse_pairs(
     """Parse ``gfx1030=gfx1031,gfx1032``, either side in the grammar of `parse_target_set`.
 
     ``gfx1030=extended`` stands for every target that a rule names; code for GPUs of its own target needs no pair.
-    Raises `InputError`, led by ``source``, for text of another form, for unknown processors, of which nobody knows what
-    to write into ``e_flags``, and for pairs without a rule unless ``force``.
+    Raises `InputError`, led by ``source``, for text of another form, for no other target than FROM, for unknown
+    processors, of which nobody knows what to write into ``e_flags``, and for pairs without a rule unless ``force``.
     """
     code_text, equals, agents_text = text.partition("=")
     if not equals or not agents_text:
@@ -56,6 +55,10 @@ def parse_pairs(
             raise _no_machine_number(e, source) from e
         raise
     pairs = tuple(_pair(code, agent) for agent in agents if agent != code)
+    if not pairs:
+        raise InputError(
+            source, f"no other target than {code}, whose GPUs load this code as it is", expected="another one after '='"
+        )
     for pair in pairs:
         if not force and not _is_allowed(pair):
             raise InputError(
@@ -82,10 +85,14 @@ def _require_some(pairs: tuple[TargetPair, ...], code: str, source: str) -> tupl
 
 
 def _is_allowed(pair: TargetPair) -> bool:
-    """Tell whether a rule is about the processors, and neither target needs a feature that runtimes don't name."""
+    """Tell whether a rule is about the processors, and their features agree.
+
+    What the code names, the agent has to name alike, but for what runtimes don't name of it: that has to be off.
+    """
     has_rule = find_relabelling(pair.code.processor, pair.agent.processor) is not None
-    needs_unnamed = any(pair.code.features.get(name) for name in pair.unnamed)
-    return has_rule and not needs_unnamed and pair.agent.features.keys().isdisjoint(pair.unnamed)
+    expected = {name: setting for name, setting in pair.code.features.items() if setting or name not in pair.unnamed}
+    agree = all(pair.agent.features.get(name) == setting for name, setting in expected.items())
+    return has_rule and agree and pair.agent.features.keys().isdisjoint(pair.unnamed)
 
 
 def _expectation(pair: TargetPair) -> str:

@@ -28,9 +28,20 @@ def find_gaps(path: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
     if bundles and not any(_offers(targets, pair) for targets in bundles for pair in pairs):
         targets = dict.fromkeys(target for bundle in bundles for target in bundle)
         wanted = ", ".join(dict.fromkeys(str(pair.code) for pair in pairs))
-        expected = f"one of its targets {', '.join(map(str, targets))}" if targets else ""
-        raise InputError(path, f"no code for {wanted} to offer to other GPUs", expected=expected)
+        raise InputError(
+            path, f"no code for {wanted} to offer to other GPUs", expected=_expected(tuple(targets), pairs)
+        )
     return tuple(gap for pair in pairs if (gap := _gap(path, bundles, pair)))
+
+
+def _expected(targets: Sequence[TargetId], pairs: Sequence[TargetPair]) -> str:
+    needed = {
+        f"code without {name}, which is off on {pair.agent.processor}": None
+        for pair in pairs
+        for name in pair.unnamed
+        if any(target.processor == pair.code.processor and target.features.get(name) for target in targets)
+    }
+    return " and ".join(needed) or (f"one of its targets {', '.join(map(str, targets))}" if targets else "")
 
 
 def _offers(targets: Sequence[TargetId], pair: TargetPair) -> bool:
