@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.audit.run_path_entries import resolve_entry, split_run_path
-from rocwheel.audit.run_paths import SetRunpath, library_places, run_path_edit
+from rocwheel.audit.run_paths import LibraryPlaces, SetRunpath, library_places, run_path_edit
 from rocwheel.binary.elf import ElfKind
 from rocwheel.binary.runpath import RunpathTag, plan_runpath
 from rocwheel.distributions.content import FileContent
 from rocwheel.distributions.patched_content import PatchedContent
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable
 
-    from rocwheel.audit.run_paths import LibraryPlaces
     from rocwheel.binary.elf import Elf
     from rocwheel.frameworks.assembly import DraftMember, WheelDraft
 
