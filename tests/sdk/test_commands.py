@@ -84,7 +84,7 @@ def test_damaged_facts_about_the_set_are_named(make_set: MakeSet, make_environme
     environment = make_environment(make_set())
     environment.install("rocm", "--link-mode=copy")
     path = environment.site / "_rocm_sdk_core/share/therock/dist_info.json"
-    for text, found in (("{", "not JSON ("), ("[]", "no JSON object. Reinstall rocm-sdk-core.")):
+    for text, found in (("{", "not JSON ("), ("[]", "no JSON object. Reinstall: pip install ")):
         path.write_text(text)
         done = environment.run("rocm-sdk", "targets", check=False)
         assert done.returncode == 1

@@ -36,6 +36,7 @@ TREE = {
 }
 
 LINK = "_rocm_sdk_devel/link"
+REINSTALL = 'pip install "rocm[devel]==7.2.0" --force-reinstall'
 KILLER = """
 import os, signal, sys
 from rocm_sdk._devel import get_devel_root
@@ -254,7 +255,7 @@ def test_tree_that_was_removed_by_hand_is_explained(environment: Installed) -> N
     (environment.root / ".expanded.json").unlink()
     message = (
         f"rocm-sdk: error: {environment.root}: incomplete, and the archive it is made from is gone. "
-        'Reinstall: pip install "rocm[devel]==7.2.0" --force-reinstall\n'
+        f"Reinstall: {REINSTALL}\n"
     )
     assert environment.run("rocm-sdk", "init", check=False).stderr == message
 
@@ -274,7 +275,7 @@ def test_tree_that_was_removed_by_hand_is_explained(environment: Installed) -> N
 )
 def test_unsafe_member_is_refused(environment: Installed, bad: tarfile.TarInfo, message: str) -> None:
     replace_archive(environment, member("_rocm_sdk_devel/fine"), bad)
-    complete = f"rocm-sdk: error: The archive of rocm-sdk-devel has an unsafe member: {message}\n"
+    complete = f"rocm-sdk: error: The archive of the ROCm development files has an unsafe member: {message}\n"
     assert fail_to_expand(environment) == complete
 
 
@@ -282,7 +283,7 @@ def test_file_below_a_link_is_refused(environment: Installed) -> None:
     link = member("_rocm_sdk_devel/lib", tarfile.SYMTYPE, "../_rocm_sdk_core/lib")
     replace_archive(environment, link, member("_rocm_sdk_devel/lib/x"))
     assert fail_to_expand(environment) == (
-        "rocm-sdk: error: The archive of rocm-sdk-devel has an unsafe member: '_rocm_sdk_devel/lib/x' "
+        "rocm-sdk: error: The archive of the ROCm development files has an unsafe member: '_rocm_sdk_devel/lib/x' "
         "lies below something that is no folder.\n"
     )
     assert not (environment.site / "_rocm_sdk_core/lib/x").exists()
@@ -302,7 +303,7 @@ def test_damaged_archive_is_refused(make_set: MakeSet, make_environment: MakeEnv
     archive.write_bytes(data[: len(data) // 2 + 7])
     message = fail_to_expand(environment)
     assert message.startswith(f"rocm-sdk: error: {archive}: damaged (")
-    assert message.endswith("Reinstall rocm-sdk-devel.\n")
+    assert message.endswith(f"Reinstall: {REINSTALL}\n")
 
 
 @pytest.mark.parametrize(
@@ -317,7 +318,7 @@ def test_a_damaged_header_is_not_taken_for_the_end(environment: Installed, damag
     archive = environment.site / "rocm_sdk_devel/_devel.tar"
     data = archive.read_bytes()
     archive.write_bytes(data[:512] + damage + data[1024:])
-    complete = f"rocm-sdk: error: {archive}: damaged ({why}). Reinstall rocm-sdk-devel.\n"
+    complete = f"rocm-sdk: error: {archive}: damaged ({why}). Reinstall: {REINSTALL}\n"
     assert fail_to_expand(environment) == complete
 
 
@@ -325,7 +326,7 @@ def test_an_archive_that_is_cut_between_two_members_is_refused(environment: Inst
     replace_archive(environment, *(member(f"_rocm_sdk_devel/{name}") for name in "abc"))
     archive = environment.site / "rocm_sdk_devel/_devel.tar"
     archive.write_bytes(archive.read_bytes()[:1024])
-    complete = f"rocm-sdk: error: {archive}: damaged (it has no end). Reinstall rocm-sdk-devel.\n"
+    complete = f"rocm-sdk: error: {archive}: damaged (it has no end). Reinstall: {REINSTALL}\n"
     assert fail_to_expand(environment) == complete
 
 

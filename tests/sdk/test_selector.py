@@ -55,6 +55,14 @@ def test_core_installs_without_a_gpu(make_set: MakeSet, make_environment: MakeEn
     assert environment.dists() == ["rocm", "rocm_sdk_core"]
 
 
+def test_a_set_without_device_packages_installs_whatever_is_chosen(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    environment = make_environment(make_set(devices=()))
+    environment.install("rocm", ROCM_SDK_TARGET_FAMILY="gfx906")
+    assert environment.dists() == ["rocm", "rocm_sdk_core"]
+
+
 @TOOLS
 def test_device_without_a_gpu_is_refused_and_the_user_is_told_what_to_set(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str

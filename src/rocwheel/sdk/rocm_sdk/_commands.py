@@ -10,7 +10,7 @@ from importlib import import_module
 from . import _build_info
 from ._devel import get_devel_root
 from ._doctor import run_doctor
-from ._packages import find_root, installation_hint, installed_devices
+from ._packages import find_root, installation_hint, installed_devices, reinstallation_hint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,10 +114,10 @@ def _read_built_targets(core: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except ValueError as e:
-        msg = f"{path}: not JSON ({e}). Reinstall rocm-sdk-core."
+        msg = f"{path}: not JSON ({e}). Reinstall: {reinstallation_hint()}"
         raise ValueError(msg) from e
     if not isinstance(facts, dict):
-        msg = f"{path}: no JSON object. Reinstall rocm-sdk-core."
+        msg = f"{path}: no JSON object. Reinstall: {reinstallation_hint()}"
         raise ValueError(msg)  # noqa: TRY004 (a damaged file, not a wrong argument)
     return [target for target in str(facts.get("dist_amdgpu_targets", "")).split(";") if target]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ._device_links import device_manifests, link_devices
-from ._packages import installation_hint
+from ._packages import reinstallation_hint
 from ._place import DevelError, find_place, missing_packages_text
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ def require_whole(place: DevelPlace) -> dict[str, object]:
     if not state:
         msg = (
             f"{place.root}: incomplete, and the archive it is made from is gone. "
-            f"Reinstall: {installation_hint('devel')} --force-reinstall"
+            f"Reinstall: {reinstallation_hint('devel')}"
         )
         raise DevelError(msg)
     _require_packages(place, state)

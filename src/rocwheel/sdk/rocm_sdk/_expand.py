@@ -12,6 +12,7 @@ import shutil
 from . import _build_info
 from ._archive import archive_members, open_archive
 from ._modes import make_folder, modes_like, write_text
+from ._packages import reinstallation_hint
 from ._place import STATE, DevelError
 from ._record import archive_identity, record_files, record_folders
 from ._tree import Tree
@@ -84,7 +85,7 @@ def _fill(tree: Tree, archive: Path) -> None:
     except (DevelError, OSError):
         raise
     except Exception as e:  # each decompressor has errors of its own
-        msg = f"{archive}: damaged ({e}). Reinstall rocm-sdk-devel."
+        msg = f"{archive}: damaged ({e}). Reinstall: {reinstallation_hint('devel')}"
         raise DevelError(msg) from e
 
 

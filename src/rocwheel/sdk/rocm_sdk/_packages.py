@@ -21,6 +21,7 @@ __all__ = [
     "installed_devices",
     "installed_families",
     "library_family",
+    "reinstallation_hint",
 ]
 
 SITE = Path(__file__).parent.parent
@@ -109,6 +110,11 @@ def installation_hint(*logical: str) -> str:
     name = _build_info.PACKAGES["meta"]["dist"]
     suffix = f"[{extras}]" if extras else ""
     return f'pip install "{name}{suffix}=={_build_info.VERSION}"'
+
+
+def reinstallation_hint(*logical: str) -> str:
+    """Return the command that installs packages again although they are installed: their files are damaged."""
+    return f"{installation_hint(*logical)} --force-reinstall"
 
 
 def _is_per_family(logical: str) -> bool:

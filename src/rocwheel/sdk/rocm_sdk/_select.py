@@ -56,7 +56,7 @@ def select(system: System) -> Selection:
 def _select_chosen(system: System) -> Selection | None:
     choice = system.variable(CHOICE_VARIABLE)
     names = [name for name in re.split(r"[,;\s]+", choice) if name]
-    if not names:
+    if not names or not _build_info.FAMILIES:  # without packages for families there is nothing to choose from
         return None
     families = {name: family_serving(name, system.platform) for name in names}
     unknown = [name for name, family in families.items() if family is None]

@@ -39,13 +39,13 @@ class Tree:
             return
         self._make_folder(path.parent, member)
         if os.path.lexists(path):
-            raise _unsafe(member, "is there twice")
+            raise _unsafe(member.name, "is there twice")
         if member.issym():
             self._add_link(path, member)
         elif member.isreg():
             self._add_file(path, tar, member)
         else:
-            raise _unsafe(member, "is neither a file, a folder nor a symlink")
+            raise _unsafe(member.name, "is neither a file, a folder nor a symlink")
 
     def require_targets(self) -> None:
         """Refuse to make a tree with links that lead nowhere. Raises `DevelError`."""
@@ -62,8 +62,7 @@ class Tree:
     def _destination(self, name: str) -> Path:
         parts = [part for part in name.split("/") if part not in ("", ".")]
         if name.startswith("/") or ".." in parts or parts[:1] != [self._place.root.name]:
-            msg = f"The archive of rocm-sdk-devel has an unsafe member: {name!r} is not below {self._place.root.name}/."
-            raise DevelError(msg)
+            raise _unsafe(name, f"is not below {self._place.root.name}/")
         return self._place.partial.joinpath(*parts[1:])
 
     def _make_folder(self, path: Path, member: tarfile.TarInfo) -> None:
@@ -72,7 +71,7 @@ class Tree:
             return
         self._make_folder(path.parent, member)
         if os.path.lexists(path):
-            raise _unsafe(member, "lies below something that is no folder")
+            raise _unsafe(member.name, "lies below something that is no folder")
         make_folder(path, self._modes)
         self._folders.add(path)
 
@@ -89,7 +88,7 @@ class Tree:
         folder = posixpath.join(self._place.root.name, path.parent.relative_to(own).as_posix())
         target = posixpath.normpath(posixpath.join(folder, member.linkname))
         if member.linkname.startswith("/") or target.split("/")[0] in ("..", "."):
-            raise _unsafe(member, f"links to {member.linkname!r}, which is outside site-packages")
+            raise _unsafe(member.name, f"links to {member.linkname!r}, which is outside site-packages")
         package = target.split("/")[0]
         if package == self._place.root.name:
             path.symlink_to(posixpath.relpath(target, folder))
@@ -121,5 +120,5 @@ def _link_hard(source: Path, path: Path) -> None:
         shutil.copy2(source, path)
 
 
-def _unsafe(member: tarfile.TarInfo, what: str) -> DevelError:
-    return DevelError(f"The archive of rocm-sdk-devel has an unsafe member: {member.name!r} {what}.")
+def _unsafe(name: str, what: str) -> DevelError:
+    return DevelError(f"The archive of the ROCm development files has an unsafe member: {name!r} {what}.")
