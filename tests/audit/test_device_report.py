@@ -20,9 +20,9 @@ pytestmark = pytest.mark.skipif(CLANG is None or not shutil.which("ld.lld-15"), 
 TARGET = "amdgcn-amd-amdhsa--gfx906"
 
 
-def assembled(folder: Path, note: dict[str, Any]) -> DeviceReport:
+def assembled(folder: Path, note: dict[str, Any] | bytes) -> DeviceReport:
     """Return the report on a code object of version 4 with this metadata note."""
-    data = msgspec.msgpack.encode(note)
+    data = note if isinstance(note, bytes) else msgspec.msgpack.encode(note)
     lines = [
         f'.amdgcn_target "{TARGET}"',
         ".text",
@@ -75,3 +75,8 @@ def test_metadata_without_a_target_is_a_fault(tmp_path: Path) -> None:
 def test_metadata_of_another_shape_is_a_fault(tmp_path: Path, kernels: object, fault: str) -> None:
     report = assembled(tmp_path, {"amdhsa.target": TARGET, "amdhsa.kernels": kernels})
     assert report.faults == (fault,)
+
+
+def test_metadata_that_is_nested_without_end_is_a_fault(tmp_path: Path) -> None:
+    [fault] = assembled(tmp_path, b"\x81\xa1x" + b"\x91" * 100_000 + b"\xc0").faults
+    assert fault.startswith("a metadata note that is no MessagePack (maximum recursion depth exceeded")

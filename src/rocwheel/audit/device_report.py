@@ -112,7 +112,7 @@ def _faults(data: memoryview, code: CodeObject, place: Place) -> Iterator[str]:
     for start, stop in iter_metadata_notes(data, code, place):
         try:
             note = msgspec.msgpack.decode(data[start:stop])
-        except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
             yield f"a metadata note that is no MessagePack ({e})"
             continue
         if not isinstance(note, dict):
