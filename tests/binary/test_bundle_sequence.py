@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import TYPE_CHECKING
 
@@ -68,9 +69,26 @@ def test_entries_are_given_in_one_pass_over_their_bundle(fixture: Fixture) -> No
 
 
 def test_bytes_between_bundles_that_are_no_bundle_are_refused_with_their_place() -> None:
-    message = "libx.so: bundle 1 at offset 0x2004: b'\\x7fELF' where a bundle should start; expected "
-    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+    message = (
+        "libx.so: bundle 1 at offset 0x2004: b'\\x7fELF' where a bundle should start; "
+        "expected b'__CLANG_OFFLOAD_BUNDLE__' or b'CCOB'"
+    )
+    with pytest.raises(DeviceCodeError, match=f"^{re.escape(message)}$"):
         list(iter_bundles(memoryview(PLAIN + b"\x7fELF"), name="libx.so", base=0x1000))
+
+
+def test_bundle_that_may_be_longer_than_it_declares_is_named_where_its_rest_is_no_bundle() -> None:
+    content = memoryview(hashlib.shake_256(b"code").digest(1 << 19))
+    raw = list(write_offload_bundle([BundlePart("hipv4-amdgcn-amd-amdhsa--gfx906", (content,))]))
+    data = bytearray(compress_bundle(raw, version=3, level=3))
+    data[8:16] = (len(data) - 4).to_bytes(8, "little")
+    message = (
+        f"x: bundle 1 at offset {len(data) - 4:#x}: {bytes(data[-4:])!r} where a bundle should start; "
+        "expected b'__CLANG_OFFLOAD_BUNDLE__' or b'CCOB'. "
+        f"Bundle 0, before it, may be longer than the {len(data) - 4} bytes that its header declares."
+    )
+    with pytest.raises(DeviceCodeError, match=f"^{re.escape(message)}$"):
+        list(iter_bundles(memoryview(data), name="x"))
 
 
 def test_version_that_the_runtime_misreads_is_told(fixture: Fixture) -> None:

@@ -176,6 +176,18 @@ def test_compressed_bytes_are_attributed_to_entries(method: Method) -> None:
     assert sum(sizes) == pytest.approx(bundle.compressed_size, abs=5000)
 
 
+def test_compressed_bytes_of_every_frame_are_attributed() -> None:
+    codes = [memoryview(hashlib.shake_256(bytes([number])).digest(1 << 18)) for number in range(3)]
+    parts = [BundlePart(f"hip-amdgcn-amd-amdhsa--gfx90{n}", (code,)) for n, code in zip((0, 2, 6), codes, strict=True)]
+    raw = b"".join(write_offload_bundle(parts))
+    frames = [zstd.compress(raw[start : start + 300_000]) for start in range(0, len(raw), 300_000)]
+    data = memoryview(ccob(3, b"".join(frames), len(raw)))
+    bundle = read_compressed_bundle(data, place=PLACE)
+    plain = read_compressed_head(data, bundle, place=PLACE)
+    assert len(frames) == 3
+    assert measure_entries(data, bundle, plain, place=PLACE) == pytest.approx([1 << 18] * 3, rel=0.03)
+
+
 @pytest.mark.parametrize("version", [1, 4])
 def test_versions_that_no_runtime_reads_are_never_written(version: int) -> None:
     with pytest.raises(ValueError, match=f"a bundle of 1 bytes can't be written in version {version}"):

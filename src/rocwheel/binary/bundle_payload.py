@@ -64,7 +64,7 @@ def iter_payload(payload: memoryview, method: Method, block: int) -> Generator[b
 def _iter_zstd(payload: memoryview, block: int) -> Generator[bytes, None, int]:
     """Decompress one frame after the other; the return value tells how much input they took."""
     consumed = 0
-    while consumed < len(payload) and (consumed == 0 or bytes(payload[consumed : consumed + 4]) == _ZSTD_MAGIC):
+    while consumed < len(payload) and (consumed == 0 or not _is_end(payload[consumed:], Method.ZSTD)):
         decoder = zstd.ZstdDecompressor(options=_DECODER_OPTIONS)
         position = consumed
         while not decoder.eof:
@@ -99,19 +99,29 @@ def _iter_zlib(payload: memoryview, block: int) -> Generator[bytes, None, int]:
 def iter_shares(payload: memoryview, method: Method) -> Iterator[tuple[int, int]]:
     """Tell how much input each piece of output took: raw and compressed sizes of small pieces, in order.
 
-    Of several frames the first is measured. Raises one of `PAYLOAD_ERRORS` for damaged data.
+    Raises one of `PAYLOAD_ERRORS` for damaged data.
     """
-    decoder = zstd.ZstdDecompressor(options=_DECODER_OPTIONS) if method is Method.ZSTD else zlib.decompressobj()
-    taken = 0
-    for start in range(0, len(payload), _SHARE_INPUT):
-        chunk = payload[start : start + _SHARE_INPUT]
+    decoder = _decoder(method)
+    position = taken = 0
+    while position < len(payload) and not (decoder.eof and _is_end(payload[position:], method)):
+        decoder = _decoder(method) if decoder.eof else decoder
+        chunk = payload[position : position + _SHARE_INPUT]
         produced = len(decoder.decompress(chunk))
-        taken += len(chunk)
+        used = len(chunk) - len(decoder.unused_data)
+        position += used
+        taken += used
         if produced:
             yield produced, taken
             taken = 0
-        if decoder.eof:
-            return
+
+
+def _decoder(method: Method) -> zstd.ZstdDecompressor | zlib._Decompress:
+    return zstd.ZstdDecompressor(options=_DECODER_OPTIONS) if method is Method.ZSTD else zlib.decompressobj()
+
+
+def _is_end(rest: memoryview, method: Method) -> bool:
+    """Tell whether ``rest``, which follows a frame or stream, is no frame of the payload."""
+    return method is Method.ZLIB or bytes(rest[: len(_ZSTD_MAGIC)]) != _ZSTD_MAGIC
 
 
 def compress_payload(buffers: Sequence[memoryview], method: Method, level: int) -> bytes:

@@ -80,13 +80,23 @@ def read_bundle(data: memoryview, start: int, *, place: Place) -> Bundle:
         compressed = read_compressed_bundle(rest, place=place)
         return Bundle(place, start, compressed.size, read_compressed_head(rest, compressed, place=place), compressed)
     if bytes(rest[: len(BUNDLE_MAGIC)]) != BUNDLE_MAGIC:
-        raise DeviceCodeError(
-            place,
-            f"{bytes(rest[:24])!r} where a bundle should start",
-            expected=f"{BUNDLE_MAGIC!r} or {COMPRESSED_MAGIC!r}",
-        )
+        raise _no_bundle(rest, place)
     plain = read_offload_bundle(rest, place=place)
     return Bundle(place, start, plain.size, plain)
+
+
+def _no_bundle(rest: memoryview, place: Place, previous: Bundle | None = None) -> DeviceCodeError:
+    """Return what to raise for bytes that start no bundle: maybe they belong to ``previous``, which says otherwise."""
+    remedy = ""
+    if previous and previous.compressed and previous.compressed.version > 1:
+        declared = f"the {previous.size} bytes that its header declares"
+        remedy = f"Bundle {previous.place.bundle}, before it, may be longer than {declared}."
+    return DeviceCodeError(
+        place,
+        f"{bytes(rest[:24])!r} where a bundle should start",
+        expected=f"{BUNDLE_MAGIC!r} or {COMPRESSED_MAGIC!r}",
+        remedy=remedy,
+    )
 
 
 def iter_bundles(data: memoryview, *, name: str, base: int = 0, starts: Sequence[int] = ()) -> Iterator[Bundle]:
@@ -96,10 +106,14 @@ def iter_bundles(data: memoryview, *, name: str, base: int = 0, starts: Sequence
     rising order: after long padding the search goes on at the next of them, so that gigabytes of zeros aren't read.
     Raises `DeviceCodeError` as `read_bundle` does.
     """
+    bundle: Bundle | None = None
     number = 0
     position = _next_start(data, 0, starts)
     while position < len(data):
-        bundle = read_bundle(data, position, place=Place(name, base + position, number))
+        place = Place(name, base + position, number)
+        if bundle and not is_bundle(data[position:]):
+            raise _no_bundle(data[position:], place, bundle)
+        bundle = read_bundle(data, position, place=place)
         yield bundle
         number += 1
         position = _next_start(data, bundle.stop, starts)
