@@ -22,7 +22,7 @@ from rocwheel.binary.device_patch import iter_changes
 from rocwheel.binary.elf import is_elf, read_elf
 from rocwheel.binary.fat_trim import plan_fat_trim
 from rocwheel.binary.file_patch import write_patched
-from rocwheel.errors import InputError, WorkError
+from rocwheel.errors import InputError, write_error
 from rocwheel.files import FileRange, atomic_file
 from rocwheel.progress import SILENT, Progress
 
@@ -93,7 +93,7 @@ def _made(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        raise _write_error(folder, e) from e
+        raise write_error(folder, e) from e
     return folder
 
 
@@ -132,7 +132,7 @@ def _rewrite(
                 if not is_ar_archive(data):
                     target.file.truncate(places[0].patched_size(tally.last))
             except OSError as e:
-                raise _write_error(output, e) from e
+                raise write_error(output, e) from e
             finally:
                 progress.end()
     return msgspec.structs.replace(tally.report(), warnings=_warnings(source, runtime, tally.written_versions))
@@ -207,13 +207,9 @@ def trim_fat_binary(source: Path, output: Path, *, name: str = "") -> int:
                 else:
                     write_patched(target.file, data, trim.replacements, size=trim.size)
             except OSError as e:
-                raise _write_error(output, e) from e
+                raise write_error(output, e) from e
     return source.stat().st_size - trim.size if trim else 0
 
 
 def _mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
-
-
-def _write_error(path: Path, error: OSError) -> WorkError:
-    return WorkError(path, f"cannot be written ({error.strerror})", remedy="Check the free space.")

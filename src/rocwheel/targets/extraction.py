@@ -18,7 +18,7 @@ from rocwheel.binary.code_object import is_code_object, read_code_object
 from rocwheel.binary.compressed_bundle import RAW_SIZE_LIMIT, WrongHashError
 from rocwheel.binary.device_code import iter_code_sources
 from rocwheel.binary.device_error import DeviceCodeError, Place
-from rocwheel.errors import InputError, ProblemsError, WorkError
+from rocwheel.errors import InputError, ProblemsError, WorkError, write_error
 from rocwheel.files import FileRange, atomic_file
 from rocwheel.targets.compatibility import Runtime, choose
 from rocwheel.targets.spellings import file_name_spelling
@@ -125,7 +125,7 @@ def _staging(dest_dir: Path, name: str) -> Iterator[Path]:
         dest_dir.mkdir(parents=True, exist_ok=True)
         folder = TemporaryDirectory(prefix=f".{name}.", dir=dest_dir)
     except OSError as e:
-        raise _write_error(dest_dir, e) from e
+        raise write_error(dest_dir, e) from e
     with folder:
         yield Path(folder.name)
 
@@ -140,13 +140,8 @@ def _placed(codes: Sequence[ExtractedCode], dest_dir: Path) -> tuple[ExtractedCo
         for old, new in zip(codes, placed, strict=True):
             Path(old.path).replace(new.path)
     except OSError as e:
-        raise _write_error(dest_dir, e) from e
+        raise write_error(dest_dir, e) from e
     return placed
-
-
-def _write_error(path: Path, error: OSError) -> WorkError:
-    remedy = "Check the free space and the permissions of its folder."
-    return WorkError(path, f"cannot be written ({error.strerror})", remedy=remedy)
 
 
 def _choose_all(
