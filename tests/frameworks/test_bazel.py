@@ -389,19 +389,37 @@ def test_the_extension_module_loads_hip_from_the_other_wheel(jax_environment: Pa
     assert (finished.stdout, finished.stderr) == (expected, "")
 
 
-@pytest.mark.corpus
-def test_without_the_sdk_the_audit_reports_what_jax_would_only_log(
-    jax_environment: Path, tmp_path: Path, workspace: Workspace
-) -> None:
-    bare = tmp_path / "bare"
+@pytest.fixture(scope="module")
+def bare_environment(jax_environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the same environment without the SDK's packages."""
+    bare = tmp_path_factory.mktemp("without-sdk") / "jax"
     shutil.copytree(jax_environment, bare, symlinks=True)
     subprocess.run([bare / "bin/python", "-m", "pip", "uninstall", "-q", "-y", "rocm-sdk-core"], check=True)
-    (site,) = bare.glob("lib/python3*/site-packages")
-    audited = workspace.rocwheel("audit", site, "--select", "unresolved-library", "--json")
+    return bare
+
+
+@pytest.mark.corpus
+def test_without_the_sdk_the_audit_reports_what_jax_would_only_log(
+    bare_environment: Path, workspace: Workspace
+) -> None:
+    (site,) = bare_environment.glob("lib/python3*/site-packages")
+    audited = workspace.rocwheel("audit", site, "--select", "un*-library", "--json")
     assert audited.returncode == 1
     findings = {finding["file"]: finding["found"] for finding in json.loads(audited.stdout)["findings"]}
     plugin = str(site / "jax_plugins/xla_rocm7/xla_rocm_plugin.so")
     assert findings[plugin] == "needs libamdhip64.so.7, which is in rocm-sdk-core, which is absent"
-    finished = run_python(bare, "import jax; print(jax.devices())")
+    finished = run_python(bare_environment, "import jax; print(jax.devices())")
     assert "[CpuDevice(id=0)]" in finished.stdout
     assert "libamdhip64.so.7: cannot open shared object file" in finished.stderr
+
+
+@pytest.mark.corpus
+def test_the_gates_of_the_guide_pass_with_the_sdk_and_fail_without_it(
+    jax_environment: Path, bare_environment: Path, wheels: list[Path], workspace: Workspace
+) -> None:
+    dist = wheels[0].parent
+    for environment, status in ((jax_environment, 0), (bare_environment, 1)):
+        before_publishing = workspace.rocwheel("audit", dist, "--with", environment, "--closed")
+        assert before_publishing.returncode == status, before_publishing.stdout
+        installed = workspace.rocwheel("audit", environment, "--select", "un*-library")
+        assert installed.returncode == status, installed.stdout
