@@ -11,7 +11,7 @@ from rocwheel.audit.finding import Evidence, Rule, Severity
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rocwheel.audit.subject import Subject
+    from rocwheel.audit.subject import Process, Subject
     from rocwheel.audit.tree import InstalledFile
 
 __all__ = ["RULES"]
@@ -34,11 +34,23 @@ def _shared_symbols(subject: Subject, wanted: Callable[[bytes], bool]) -> Iterat
                 continue
             seen.add((first.path, second.path))
             common = sorted(name for name in _common(first, second) if wanted(name))
-            if common:
+            if common and not _comes_with_context(subject, process, {first.path, second.path}):
                 names = ", ".join(name.decode(errors="replace") for name in common[:_FEW])
                 more = f" and {len(common) - _FEW} more" if len(common) > _FEW else ""
                 where = f"{first.path} and {second.path}, both loaded for {process.file.path}"
                 yield Evidence(first.source, f"{len(common)} symbols are defined in {where}: {names}{more}")
+
+
+def _comes_with_context(subject: Subject, process: Process, paths: set[str]) -> bool:
+    """Tell whether a package beside the audited ones loads both files by itself, which these can't mend."""
+    files = [subject.file_of(member.library) for member in process.loader.objects]
+    beside = {file.path: file for file in files if file is not None and subject.tree.is_context(file)}
+    return paths <= beside.keys() and any(paths <= _loaded_paths(subject, file) for file in beside.values())
+
+
+def _loaded_paths(subject: Subject, file: InstalledFile) -> set[str]:
+    members = (subject.file_of(member.library) for member in subject.start(file).loader.objects)
+    return {member.path for member in members if member is not None}
 
 
 def _common(first: InstalledFile, second: InstalledFile) -> frozenset[bytes]:

@@ -13,7 +13,7 @@ from rocwheel.binary.elf import ElfKind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.audit.subject import Subject
+    from rocwheel.audit.subject import Process, Subject
     from rocwheel.audit.tree import InstalledFile
 
 __all__ = ["RULES"]
@@ -69,18 +69,28 @@ def _are_twins(one: InstalledFile, other: InstalledFile, *, is_prefix: bool) -> 
 def _clashes(subject: Subject) -> Iterator[Evidence]:
     """Different files of one SONAME that files of the tree really load: the first one in a process wins for all."""
     loaded: dict[str, dict[str, InstalledFile]] = defaultdict(dict)
+    chosen: set[str] = set()
     for process in subject.processes:
-        for member in process.loader.objects[1:]:
-            file = subject.file_of(member.library)
-            if file is not None and file.elf is not None and file.elf.soname:
+        for file, is_chosen in _loaded_files(subject, process):
+            if file.elf is not None and file.elf.soname:
                 loaded[file.elf.soname][file.path] = file
+                chosen |= {file.elf.soname} if is_chosen else set()
     for soname, files in sorted(loaded.items()):
         kinds = {file.sha256 or file.path for file in files.values()}
-        if len(kinds) > 1:
+        if len(kinds) > 1 and soname in chosen:
             places = sorted(files)
             yield Evidence(
                 files[places[0]].source, f"and {', '.join(places[1:])} are different files of SONAME {soname}"
             )
+
+
+def _loaded_files(subject: Subject, process: Process) -> Iterator[tuple[InstalledFile, bool]]:
+    """Give the files that a process loads, each with whether it or what has it loaded is audited, not mere context."""
+    files = [subject.file_of(member.library) for member in process.loader.objects]
+    for file, member in zip(files[1:], process.loader.objects[1:], strict=True):
+        if file is not None:
+            users = (file, files[member.loader])
+            yield file, any(user is not None and not subject.tree.is_context(user) for user in users)
 
 
 def _collisions(subject: Subject) -> Iterator[Evidence]:
@@ -88,10 +98,13 @@ def _collisions(subject: Subject) -> Iterator[Evidence]:
         return
     owners = subject.tree.owners
     for conflict in find_conflicts(subject.tree.files):
+        audited = [file for file in conflict.files if not subject.tree.is_context(file)]
+        if not audited:
+            continue
         holders = dict.fromkeys(file.distribution for file in conflict.files if file.distribution in owners)
         labels = [owners[holder].label for holder in holders]
         among = f" (in {' and '.join(labels)})" if len(labels) > 1 else ""
-        yield Evidence(conflict.files[0].source, conflict.found + among)
+        yield Evidence(audited[0].source, conflict.found + among)
 
 
 def _outside(subject: Subject) -> Iterator[Evidence]:

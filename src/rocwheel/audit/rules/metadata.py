@@ -162,7 +162,9 @@ def _hidden(subject: Subject, winners: set[str], losers: set[str], words: str) -
     owners = subject.tree.owners
     pairs = ((winner, loser) for winner in sorted(winners) for loser in sorted(losers - winners))
     for winner, loser in pairs:
-        if winner in owners and loser in owners and not _are_related(subject, winner, loser):
+        if winner not in owners or loser not in owners or (owners[winner].is_context and owners[loser].is_context):
+            continue
+        if not _are_related(subject, winner, loser):
             yield Evidence(owners[winner].label, words.format(owners[loser].label))
             return
 

@@ -1,0 +1,66 @@
+"""Packages beside those that are audited: what is wrong among themselves is nobody's matter, what touches these is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.audit.trees import data, find, library, package, tree
+
+if TYPE_CHECKING:
+    from rocwheel.audit.tree import InstalledFile
+
+FIRST, SECOND = package("first", is_context=True), package("second", is_context=True)
+LLVM = [
+    library("first/libone.so", "libtwo.so", runpath="$ORIGIN", exports=["LLVMInit"]),
+    library("first/libtwo.so", exports=["LLVMInit"]),
+]
+
+
+def rules(own: list[InstalledFile], first: list[InstalledFile], second: list[InstalledFile]) -> list[tuple[str, str]]:
+    """Return the rules that are broken, with the paths, by a package that requires both others beside it."""
+    owner = package("demo", requires=("first", "second"))
+    return [(finding.rule, finding.path) for finding in find(tree((owner, own), (FIRST, first), (SECOND, second)))]
+
+
+def test_files_of_packages_beside_may_collide_with_each_other_alone() -> None:
+    assert rules([], [data("same.txt")], [data("same.txt")]) == []
+    assert rules([data("same.txt")], [data("same.txt")], [data("same.txt")]) == [("path-collision", "same.txt")]
+    audited, beside = (package("demo"), [data("same.txt")]), (FIRST, [data("same.txt")])
+    assert [finding.path for finding in find(tree(beside, audited))] == ["same.txt"]
+
+
+def test_names_of_packages_beside_may_hide_each_other_alone() -> None:
+    assert rules([], [data("x/__init__.py")], [data("x.py")]) == []
+    second = (SECOND, [data("x.abi3.so")])
+    (finding,) = find(tree((FIRST, [data("x/__init__.py")]), second, (package("third"), [data("x.py")])))
+    assert (finding.rule, finding.file) == ("import-clash", "first-1.0-py3-none-manylinux_2_17_x86_64.whl")
+    assert finding.found == "ships x/__init__.py, which hides x of third-1.0-py3-none-manylinux_2_17_x86_64.whl"
+
+
+def test_symbols_that_a_package_beside_has_twice_by_itself_are_its_own_matter() -> None:
+    user = library("demo/a.so", "libone.so", runpath="$ORIGIN/../first")
+    assert rules([user], LLVM, []) == []
+
+
+def test_symbols_of_packages_beside_that_an_audited_file_brings_together_are_told() -> None:
+    user = library("demo/a.so", "libone.so", "libtwo.so", runpath="$ORIGIN/../first:$ORIGIN/../second")
+    first = [library("first/libone.so", exports=["LLVMInit"])]
+    second = [library("second/libtwo.so", exports=["LLVMInit"])]
+    assert rules([user], first, second) == [("two-llvms", "first/libone.so")]
+
+
+@pytest.mark.parametrize(
+    ("needed", "found"),
+    [("libtwo.so", []), ("libx.so", [("soname-clash", "first/libx.so")])],
+    ids=["loaded for packages beside alone", "loaded for an audited file"],
+)
+def test_sonames_of_packages_beside_count_where_audited_files_load_them(
+    needed: str, found: list[tuple[str, str]]
+) -> None:
+    users = [library("demo/a.so", "libone.so", runpath="$ORIGIN/../first")]
+    users += [library("demo/b.so", needed, runpath="$ORIGIN/../second")]
+    first = [library("first/libone.so", "libx.so", runpath="$ORIGIN"), library("first/libx.so")]
+    second = [library("second/libtwo.so", "libx.so", runpath="$ORIGIN"), library("second/libx.so")]
+    assert rules(users, first, second) == found
