@@ -17,7 +17,7 @@ def test_init_prints_a_module(tmp_path: Path) -> None:
     made = run("torch", "init", "--sdk-version", "7.14.0", cwd=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
     compile(made.stdout, "_rocm_init.py", "exec")
-    assert "7.14.0" in made.stdout
+    assert r"7\.14(\.0)*" in made.stdout
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -68,7 +69,17 @@ def test_the_initialiser_loads_what_the_files_need(
 
 
 @needs_x86_64
-@pytest.mark.parametrize(("version", "lock"), [("7.0.0", "exact"), ("7.0.9", "minor")])
+@pytest.mark.parametrize(
+    ("version", "lock"),
+    [
+        ("7.0.0", "exact"),
+        ("7.0", "exact"),
+        ("7", "exact"),
+        ("v7.0.0", "exact"),
+        ("7.0.0.0", "exact"),
+        ("7.0.9", "minor"),
+    ],
+)
 def test_the_version_of_the_sdk_is_locked(site: Path, tmp_path: Path, version: str, lock: VersionLock) -> None:
     text = initializer(version, lock)
     checked = "\n".join(line for line in text.splitlines() if not line.startswith('            "'))
@@ -82,6 +93,36 @@ def test_another_version_of_the_sdk_is_refused_at_the_start(site: Path, tmp_path
     done = use(checked, site, tmp_path)
     assert done.returncode == 1
     assert "7.1.*" in done.stderr
+
+
+@needs_x86_64
+@pytest.mark.parametrize("version", ["7.0.1", "7.0.0rc1", "7.0.0.post1", "1!7.0.0", "7.0.0+local", "70.0"])
+def test_an_exact_lock_refuses_every_other_version(site: Path, tmp_path: Path, version: str) -> None:
+    text = initializer(version, "exact")
+    checked = "\n".join(line for line in text.splitlines() if not line.startswith('            "'))
+    done = use(checked, site, tmp_path)
+    assert done.returncode == 1
+    assert "but this Python environment has ROCm 7.0.0" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("version", "installed"),
+    [
+        ("7.14", "7.14.0"),
+        ("7.14.0", "7.14.0+local1"),
+        ("7.14.0a20260101", "7.14.0a20260101"),
+        ("7.14.0.dev1", "7.14.0.dev1+abc"),
+        ("1!7.10", "1!7.10.0"),
+        ("7.14.0", "7.14.0.1"),
+        ("7.14.0", "7.140"),
+        ("7.14.0a1", "7.14.0a12"),
+    ],
+)
+def test_the_initialiser_takes_the_versions_that_satisfy_the_requirement(version: str, installed: str) -> None:
+    (pattern,) = re.findall(r'check_version=re\.compile\(r"(.*)"\),', initializer(version, "exact"))
+    requirement = requirements_variable(version, "exact").partition("'")[2].rstrip("'\n")
+    satisfies = Requirement(requirement).specifier.contains(installed, prereleases=True)
+    assert (re.match(pattern, installed) is not None) == satisfies
 
 
 @pytest.mark.parametrize(

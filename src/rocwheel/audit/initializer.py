@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
+import re
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.sdk_layout import find_sdk_library, short_name
@@ -24,7 +25,7 @@ _TEMPLATE = '''"""Loads the ROCm libraries that this package's extensions need; 
 
 def initialize():
     """Load them, in order, and check the version of ROCm: call this before the first extension is imported."""
-    import rocm_sdk
+{imports}    import rocm_sdk
 
     rocm_sdk.initialize_process(
         preload_shortnames=[
@@ -70,12 +71,14 @@ def _package_folder(loadable: Iterable[InstalledFile]) -> str:
     return min(packages, key=lambda folder: (folder.count("/"), folder), default="")
 
 
-def render_initializer(names: Sequence[str], version: str = "", others: Sequence[str] = ()) -> str:
-    """Return the module's text; ``version`` is what the SDK's has to match, with ``*`` for anything.
+def render_initializer(names: Sequence[str], version: str | re.Pattern[str] = "", others: Sequence[str] = ()) -> str:
+    """Return the module's text; ``version`` is what the SDK's has to match: a pattern, or text with ``*`` for anything.
 
     ``others`` are libraries that ``rocm_sdk`` has no names for; the module tells of them.
     """
     lines = "".join(f'            "{name}",\n' for name in names)
     left = f"        # Left to run paths, since rocm_sdk has no names for them: {', '.join(others)}\n" if others else ""
-    check = f'        check_version="{version}",\n        fail_on_version_mismatch=True,\n' if version else ""
-    return _TEMPLATE.format(names=lines, others=left, version=check)
+    matched = f're.compile(r"{version.pattern}")' if isinstance(version, re.Pattern) else f'"{version}"'
+    check = f"        check_version={matched},\n        fail_on_version_mismatch=True,\n" if version else ""
+    imports = "    import re\n\n" if isinstance(version, re.Pattern) else ""
+    return _TEMPLATE.format(names=lines, others=left, version=check, imports=imports)

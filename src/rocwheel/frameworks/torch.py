@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import posixpath
+import re
 import shlex
 from typing import TYPE_CHECKING, Literal
 
@@ -57,7 +58,7 @@ def torch_folder() -> str:
 
 def initializer(sdk_version: str, lock: VersionLock) -> str:
     """Return ``torch/_rocm_init.py``, which loads every library that PyTorch is known to need."""
-    return render_initializer(_torch().preload, _locked(sdk_version, lock))
+    return render_initializer(_torch().preload, _checked(sdk_version, lock))
 
 
 def initializer_for(files: Sequence[InstalledFile], sdk_version: str, lock: VersionLock) -> str:
@@ -67,7 +68,7 @@ def initializer_for(files: Sequence[InstalledFile], sdk_version: str, lock: Vers
         found = "needs none of the SDK's public libraries"
         source = files[0].source if files else "the given files"
         raise InputError(source, found, remedy="Name the libraries that use ROCm.")
-    return render_initializer(names, _locked(sdk_version, lock), others)
+    return render_initializer(names, _checked(sdk_version, lock), others)
 
 
 def requirements_variable(sdk_version: str, lock: VersionLock, targets: TargetSet | None = None) -> str:
@@ -121,8 +122,23 @@ def _locked(sdk_version: str, lock: VersionLock) -> str:
     except InvalidVersion as e:
         raise InputError(_OPTION, f"is {sdk_version!r}", expected="a version such as 7.14.0 (PEP 440)") from e
     if lock == "exact":
-        return sdk_version
+        return str(version)
     if version.is_prerelease:  # a prefix match may name no pre-release (PEP 440)
         return version.public
     epoch = f"{version.epoch}!" if version.epoch else ""
     return f"{epoch}{version.major}.{version.minor}.*"
+
+
+def _checked(sdk_version: str, lock: VersionLock) -> str | re.Pattern[str]:
+    """Return what ``rocm_sdk`` compares its version with, as text: a pattern of all that satisfy the requirement.
+
+    By :pep:`440` zeros at the end of a release make no difference, nor do local versions that aren't asked for.
+    """
+    locked = _locked(sdk_version, lock)
+    if locked.endswith(".*"):
+        return locked
+    version = Version(locked)
+    numbers = version.base_version
+    rest = re.escape(version.public.removeprefix(numbers))
+    local = re.escape(f"+{version.local}") if version.local else r"(\+.*)?"
+    return re.compile(re.escape(re.sub(r"(\.0)+$", "", numbers)) + r"(\.0)*" + rest + local + "$")
