@@ -21,6 +21,7 @@ from rocwheel.binary.device_rewrite import rewrite_device_code, trim_fat_binary
 from rocwheel.binary.elf import read_elf, read_sections
 from rocwheel.binary.elf_header import PF_W, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR
 from rocwheel.binary.fat_binary import read_fat_binary
+from rocwheel.binary.fat_library import require_trimmable
 from rocwheel.binary.fat_trim import plan_fat_trim
 from rocwheel.binary.runpath import RunpathTag
 from rocwheel.binary.runpath_files import write_run_paths
@@ -31,6 +32,8 @@ from tests.binary.damage import damaged
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rocwheel.binary.device_error import Place
+    from rocwheel.binary.offload_bundle import BundlePart
     from tests.binary.conftest import Fixture, Run
 
 RUNTIME = r"""
@@ -312,12 +315,45 @@ def test_trimming_twice_changes_nothing_more(fixture_path: Callable[[str], Path]
     [
         ("hip/realcompress", "x: offset 0x0: a program or an object file; expected a shared library."),
         ("v19/vadd.plain.o", "x: offset 0x0: a program or an object file; expected a shared library."),
-        ("v22/saxpy.hipfb", "x: offset 0x0: no fat binary; expected a shared library with .hip_fatbin"),
+        ("v22/saxpy.hipfb", "x: a file of bundles; expected a shared library with .hip_fatbin, which alone can be"),
+        ("elf/libplain.so", "x: no fat binary; expected a shared library with .hip_fatbin, which alone can be trimmed"),
     ],
 )
 def test_what_is_no_fat_shared_library_is_refused(fixture: Fixture, name: str, message: str) -> None:
-    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+    with pytest.raises(InputError, match=re.escape(message)):
         plan_fat_trim(fixture(name), name="x")
+
+
+@pytest.mark.parametrize(("magic", "kind"), [(b"!<arch>\n", "a static library"), (b"!<thin>\n", "a thin archive")])
+def test_archive_to_trim_is_refused_as_such(magic: bytes, kind: str) -> None:
+    message = f"x.a: {kind}; expected a shared library with .hip_fatbin, which alone can be trimmed"
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        require_trimmable(memoryview(magic), name="x.a")
+
+
+@pytest.mark.parametrize("linker", ["ld.bfd", "ld.lld-16"])
+def test_static_position_independent_program_is_refused(run_tool: Run, tmp_path: Path, linker: str) -> None:
+    program = tmp_path / "program"
+    options = ["-pie", "--no-dynamic-linker", "--unresolved-symbols=ignore-all", "-o", str(program)]
+    run_tool([linker, *options, str(FIXTURES / "v19/vadd.plain.o")])
+    assert "INTERP" not in run_tool(["readelf", "-lW", str(program)])
+    with pytest.raises(NotTrimmableError, match="a program or an object file; expected a shared library"):
+        plan_fat_trim(memoryview(program.read_bytes()), name="x")
+
+
+def _never(parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
+    raise AssertionError(place)
+
+
+@pytest.mark.parametrize("name", ["hip/realcompress", "v19/vadd.plain.o", "v22/saxpy.hipfb", "no spare header"])
+def test_file_that_cannot_be_trimmed_is_refused_before_any_bundle_is_edited(
+    linked: Path, tmp_path: Path, name: str
+) -> None:
+    source = tmp_path / "file"
+    source.write_bytes(without_spare_header(linked.read_bytes()) if " " in name else (FIXTURES / name).read_bytes())
+    with pytest.raises(InputError):
+        rewrite_device_code(source, tmp_path / "out", _never, Storage(), trim=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_section_of_zeros_without_wrappers_has_nothing_to_trim(fixture: Fixture) -> None:
@@ -330,14 +366,19 @@ def test_section_of_zeros_without_wrappers_has_nothing_to_trim(fixture: Fixture)
     assert plan_fat_trim(memoryview(data), name="x") is None
 
 
-def test_library_without_a_program_header_to_spare_is_refused(linked: Path) -> None:
-    data = bytearray(linked.read_bytes())
-    compressed = device_patch(memoryview(data), name="x", storage=Storage(compress=True))
-    assert compressed is not None
-    data = bytearray(b"".join(compressed.apply(memoryview(data))))
+def without_spare_header(content: bytes) -> bytearray:
+    """Make notes of the program headers that could load what follows the device code."""
+    data = bytearray(content)
     for number, segment in enumerate(read_elf(data, name="x").segments):
         if segment.type in {PT_PHDR, PT_GNU_RELRO}:
             data[64 + number * 56 : 68 + number * 56] = PT_NOTE.to_bytes(4, "little")
+    return data
+
+
+def test_library_without_a_program_header_to_spare_is_refused(linked: Path) -> None:
+    compressed = device_patch(memoryview(linked.read_bytes()), name="x", storage=Storage(compress=True))
+    assert compressed is not None
+    data = without_spare_header(b"".join(compressed.apply(memoryview(linked.read_bytes()))))
     message = (
         "x: offset 0x0: no program header to spare for what follows its device code; expected PT_PHDR, as lld makes "
         "it, or PT_GNU_RELRO next. The free space can't be taken out of it; in a wheel it costs next to nothing."

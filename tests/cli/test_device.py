@@ -265,12 +265,25 @@ def test_output_through_a_symlink_takes_the_place_of_its_target(run: Run, tmp_pa
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["lib", "libx.so", "libx.so.1"]
 
 
-@pytest.mark.parametrize("command", ["list", "extract"])
-def test_thin_archive_is_refused_as_such(run: Run, tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        (["list"], []),
+        (["extract"], []),
+        (["compress"], ["-o", "out"]),
+        (["prune"], ["-k", "gfx906", "-o", "out"]),
+        (["retarget", "gfx1030=gfx1031"], ["-o", "out"]),
+    ],
+    ids=["list", "extract", "compress", "prune", "retarget"],
+)
+def test_thin_archive_is_refused_as_such(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], options: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "libx.a"
     path.write_bytes(b"!<thin>\n")
-    status, _, err = run("device", command, path)
-    assert (status, err.startswith(f"error: {path}: a thin archive; expected a fat binary, ")) == (2, True)
+    status, _, err = run("device", *command, path, *options)
+    assert (status, err.startswith(f"error: {path}: a thin archive; expected a fat binary")) == (2, True)
 
 
 def test_exact_rule_names_the_variants_that_there_are(run: Run, tmp_path: Path) -> None:

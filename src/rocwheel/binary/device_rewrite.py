@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.ar_archive import is_ar_archive
+from rocwheel.binary.ar_archive import is_ar_archive, is_thin_archive
 from rocwheel.binary.bundle_places import BundlePlaces, list_places
 from rocwheel.binary.bundle_readers import find_runtime
 from rocwheel.binary.code_object import is_code_object, read_code_object
@@ -20,6 +20,7 @@ from rocwheel.binary.code_object_edit import edit_code_object
 from rocwheel.binary.device_error import Place
 from rocwheel.binary.device_patch import iter_changes
 from rocwheel.binary.elf import is_elf, read_elf
+from rocwheel.binary.fat_library import require_trimmable
 from rocwheel.binary.fat_trim import plan_fat_trim
 from rocwheel.binary.file_patch import write_patched
 from rocwheel.errors import InputError, write_error
@@ -74,13 +75,15 @@ def rewrite_device_code(
     with ``trim``, which is for shared libraries only, it is taken out. Memory holds no more than ``jobs`` bundles and
     one, nor more than ``storage.limit`` bytes of decompressed code, and of plain ones that stay so next to nothing.
     A code object by itself is edited by `edit_code_object`.
-    Raises `InputError` when there is nothing to edit, and as `list_places`, `edit_bundle`, `edit_code_object` and
-    `plan_fat_trim` do; `WorkError` when writing fails.
+    Raises `InputError` when there is nothing to edit, and as `list_places`, `edit_bundle`, `edit_code_object`,
+    `require_trimmable` (before any bundle is edited) and `plan_fat_trim` do; `WorkError` when writing fails.
     """
     output = Path(os.path.realpath(output))
     with FileRange.whole(source).map() as data:
         if is_code_object(data):
             return _rewrite_code_object(data, source, output, edit, is_stored_anew=storage.compress or trim)
+        if trim:
+            require_trimmable(data, name=str(source))
     if not trim:
         return _rewrite(source, output, edit, storage, jobs=jobs, progress=progress)
     with TemporaryDirectory(prefix=f".{output.name}.", dir=_made(output.parent)) as folder:
@@ -121,7 +124,8 @@ def _rewrite(
     with FileRange.whole(source).map() as data:
         places = list_places(data, name=str(source))
         if not places:
-            raise InputError(source, "no bundles of device code", expected="a fat binary or a file of bundles")
+            found = "a thin archive" if is_thin_archive(data) else "no bundles of device code"
+            raise InputError(source, found, expected="a fat binary or a file of bundles")
         with atomic_file(output, mode=_mode(source)) as target, ThreadPoolExecutor(jobs) as executor:
             tally = _Tally(source, places, progress)
             runtime = _runtime_of(data, source) if not storage.rocm else None

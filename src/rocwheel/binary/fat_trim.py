@@ -19,30 +19,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.device_error import DeviceCodeError, NotTrimmableError, Place
-from rocwheel.binary.elf_bytes import ElfBytes, ElfError
-from rocwheel.binary.elf_header import (
-    E_PHOFF,
-    ET_DYN,
-    PT_INTERP,
-    SEGMENT_LAYOUT,
-    Header,
-    Segment,
-    load_segments,
-    read_header,
-    read_segments,
-    require_contents,
-)
-from rocwheel.binary.elf_sections import (
-    SECTION_LAYOUT,
-    SHT_NOBITS,
-    SHT_NULL,
-    Section,
-    read_section_table,
-)
-from rocwheel.binary.fat_binary import FatBinary, read_fat_binary
+from rocwheel.binary.device_error import NotTrimmableError, Place
+from rocwheel.binary.elf_bytes import ElfError
+from rocwheel.binary.elf_header import E_PHOFF, Segment
+from rocwheel.binary.fat_library import PAGE, FatLibrary, read_fat_library
 from rocwheel.binary.file_patch import FilePatch, Replacement
-from rocwheel.binary.pointer import Pointer, iter_addresses
 from rocwheel.binary.segment_cut import cut_segment
 
 if TYPE_CHECKING:
@@ -50,42 +31,14 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundle_sequence import Bundle
     from rocwheel.binary.bundle_storage import BundleChange
+    from rocwheel.binary.elf_sections import Section
     from rocwheel.binary.fat_binary import Wrapper
 
 __all__ = ["plan_fat_trim"]
 
-_PAGE = 4096
 _ADDRESS = struct.Struct("<Q")
 _TABLES = struct.Struct("<QQ")
 """The offsets of program headers and sections, which stand side by side in the ELF header."""
-
-
-class _Library(msgspec.Struct, frozen=True):
-    """A shared library with device code, as it is."""
-
-    fat: FatBinary
-    header: Header
-    segments: tuple[Segment, ...]
-    sections: tuple[Section, ...]
-    holder: Segment
-    """The segment that holds ``.hip_fatbin``."""
-    addresses: tuple[Pointer, ...]
-    """The addresses in that section that symbols and relocations tell."""
-
-    @property
-    def start(self) -> int:
-        """File offset of the section."""
-        return self.fat.section.offset
-
-    @property
-    def stop(self) -> int:
-        """File offset after the section."""
-        return self.start + self.fat.section.size
-
-    @property
-    def unit(self) -> int:
-        """What file offsets may change by a multiple of, so that pages of memory remain pages of the file."""
-        return max([_PAGE, *(segment.alignment for segment in load_segments(self.segments))])
 
 
 class _Move(msgspec.Struct, frozen=True):
@@ -120,7 +73,7 @@ def plan_fat_trim(data: memoryview, *, name: str, changes: Sequence[BundleChange
     bundle is, when a symbol or a relocation tells an address inside of one, and when no program header is left for what
     follows the bundles; another `InputError` for damaged files.
     """
-    library = _read_library(data, name)
+    library = read_fat_library(data, name=name)
     moves = _pack(library, tuple(library.fat.iter_bundles(data)), changes)
     layout = _lay_out(library, moves) if moves else None
     if layout is None or layout.offset(len(data)) >= len(data):
@@ -132,42 +85,7 @@ def plan_fat_trim(data: memoryview, *, name: str, changes: Sequence[BundleChange
     return FilePatch(size, tuple(_contents(library, layout, len(data)))).then(FilePatch(size, tuple(edits)))
 
 
-def _read_library(data: memoryview, name: str) -> _Library:
-    fat = read_fat_binary(data, name=name)
-    if fat is None or fat.is_kpacked:
-        raise DeviceCodeError(Place(name), "no fat binary", expected="a shared library with .hip_fatbin")
-    source = ElfBytes(data, name)
-    header = read_header(source)
-    segments = read_segments(source, header)
-    if header.type != ET_DYN or any(segment.type == PT_INTERP for segment in segments):
-        raise NotTrimmableError(Place(name), "a program or an object file", expected="a shared library")
-    require_contents(source, segments)
-    start, stop = fat.section.offset, fat.section.offset + fat.section.size
-    holder = next((s for s in load_segments(segments) if s.offset <= start and stop <= s.end), None)
-    if holder is None:
-        raise NotTrimmableError(Place(name), ".hip_fatbin in no loaded segment", expected="it in one")
-    sections = read_section_table(source, header)
-    addresses = tuple(iter_addresses(source, header, segments, sections, fat.section))
-    library = _Library(fat, header, segments, sections, holder, addresses)
-    _require_apart(library)
-    return library
-
-
-def _require_apart(library: _Library) -> None:
-    """Refuse a file in which something else lies in ``.hip_fatbin``: it would be lost."""
-    header, section = library.header, library.fat.section
-    places = [
-        (header.segments_offset, header.segment_count * SEGMENT_LAYOUT.size),
-        (header.sections_offset, header.section_count * SECTION_LAYOUT.size),
-        *((s.offset, s.file_size) for s in library.segments if s != library.holder),
-        *((s.offset, s.size) for s in library.sections if s.type not in {SHT_NULL, SHT_NOBITS} and s != section),
-    ]
-    if any(size and start < library.stop and start + size > library.start for start, size in places):
-        place = Place(library.fat.name, library.start)
-        raise NotTrimmableError(place, "something else in .hip_fatbin", expected="device code alone")
-
-
-def _pack(library: _Library, bundles: Sequence[Bundle], changes: Sequence[BundleChange]) -> tuple[_Move, ...]:
+def _pack(library: FatLibrary, bundles: Sequence[Bundle], changes: Sequence[BundleChange]) -> tuple[_Move, ...]:
     """Put each bundle onto the next page, counted from the section's start; leave it where that would be behind it."""
     changed = {change.bundle.start: change for change in changes}
     moves = []
@@ -182,10 +100,10 @@ def _pack(library: _Library, bundles: Sequence[Bundle], changes: Sequence[Bundle
 
 
 def _aligned(size: int) -> int:
-    return -(-size // _PAGE) * _PAGE
+    return -(-size // PAGE) * PAGE
 
 
-def _lay_out(library: _Library, moves: tuple[_Move, ...]) -> _Layout | None:
+def _lay_out(library: FatLibrary, moves: tuple[_Move, ...]) -> _Layout | None:
     """Decide where everything goes; none when there is no page to gain.
 
     The section still fills its last page: the runtime reads 4096 bytes of a plain bundle.
@@ -202,7 +120,7 @@ def _lay_out(library: _Library, moves: tuple[_Move, ...]) -> _Layout | None:
     return _Layout(moves, section_stop, ((library.stop, gain), *padded), cut.segments)
 
 
-def _contents(library: _Library, layout: _Layout, old_size: int) -> Iterator[Replacement]:
+def _contents(library: FatLibrary, layout: _Layout, old_size: int) -> Iterator[Replacement]:
     """Give bundles and all that lies behind them in rising order, and zeros in between."""
     stops = [*(start for start, _ in layout.moved[1:]), old_size]
     behind = [
@@ -216,7 +134,7 @@ def _contents(library: _Library, layout: _Layout, old_size: int) -> Iterator[Rep
         position = piece.stop
 
 
-def _pointers(library: _Library, layout: _Layout) -> Iterator[Replacement]:
+def _pointers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
     """Give the new addresses of bundles, wherever wrappers, relocations or symbols tell them."""
     moved = _moved_addresses(library, layout)
     edits = {
@@ -250,7 +168,7 @@ class _Addresses(msgspec.Struct, frozen=True):
         return self.moves.get(old, old)
 
 
-def _moved_addresses(library: _Library, layout: _Layout) -> _Addresses:
+def _moved_addresses(library: FatLibrary, layout: _Layout) -> _Addresses:
     by = library.fat.section.address - library.start
     moves = {move.old + by: move.new + by for move in layout.moves}
     stays = min([layout.section_stop + by, *(old for old, new in moves.items() if old != new)])
@@ -268,7 +186,7 @@ def _stored_at(name: str, wrapper: Wrapper) -> int:
     return wrapper.pointer.stored_at
 
 
-def _headers(library: _Library, layout: _Layout) -> Iterator[Replacement]:
+def _headers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
     """Give the tables of program headers and sections, and their offsets in the ELF header."""
     tables = layout.offset(library.header.segments_offset), layout.offset(library.header.sections_offset)
     segments = (msgspec.structs.replace(s, offset=layout.offset(s.offset)) for s in layout.segments)
@@ -278,7 +196,7 @@ def _headers(library: _Library, layout: _Layout) -> Iterator[Replacement]:
     yield Replacement.of(tables[1], b"".join(section.pack() for section in sections))
 
 
-def _moved(section: Section, library: _Library, layout: _Layout) -> Section:
+def _moved(section: Section, library: FatLibrary, layout: _Layout) -> Section:
     if section == library.fat.section:
         return msgspec.structs.replace(section, size=layout.section_stop - library.start)
     return msgspec.structs.replace(section, offset=layout.offset(section.offset))
