@@ -98,6 +98,8 @@ def test_folders_come_from_packages_at_hand_and_from_the_sdk_by_name() -> None:
         ("demo/_ext.so", "demo/_ext.so"),
         ("site-packages/demo/", "demo/a.so"),
         ("site-packages", "a.so"),
+        ("demo/_ext.cpython-311-x86_64-linux-gnu.so", "demo/_ext.cpython-311-x86_64-linux-gnu.so"),
+        ("demo/libx.so.1.2", "demo/libx.so.1.2"),
     ],
 )
 def test_a_place_may_leave_out_what_goes_without_saying(text: str, place: str) -> None:
@@ -112,3 +114,27 @@ def test_a_place_outside_of_site_packages_is_refused(text: str) -> None:
         f"--at {text}: outside of site-packages; expected a path below site-packages, such as "
         "site-packages/my_package/_ext.so"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "folder"),
+    [
+        ("site-packages/my_package", "site-packages/my_package", "site-packages/my_package/"),
+        ("my_package", "my_package", "my_package/"),
+        ("my_package/.", "my_package/.", "my_package/./"),
+        ("", "''", "site-packages/"),
+    ],
+)
+def test_a_place_that_may_be_a_folder_is_not_taken_for_the_files_name(text: str, told: str, folder: str) -> None:
+    with pytest.raises(InputError) as error:
+        normalized_place(text, "a.so")
+    assert str(error.value) == (
+        f"--at {told}: a folder, or the file's name there; expected {folder} for a folder, or a path that ends with "
+        "a.so or the name of a shared library"
+    )
+
+
+def test_a_program_is_named_as_it_is() -> None:
+    assert normalized_place("my_package/bin/tool", "tool") == "my_package/bin/tool"
+    with pytest.raises(InputError):
+        normalized_place("my_package/bin/tool", "tool-linked")

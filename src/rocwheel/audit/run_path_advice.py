@@ -47,17 +47,26 @@ class RunPathAdvice(msgspec.Struct, frozen=True):
 def normalized_place(text: str, file_name: str) -> str:
     """Return where a file is installed, relative to site-packages, with or without these words and the file's name.
 
-    Raises `InputError` for a place that is outside of site-packages.
+    Raises `InputError` for a place that is outside of site-packages, and for one whose last part may be a folder: it is
+    neither the file's name nor that of a shared library.
     """
-    place = text.removeprefix("site-packages/")
+    place = "" if text == "site-packages" else text.removeprefix("site-packages/")
     if text.endswith("/") or text == "site-packages":
-        place = posixpath.join("" if text == "site-packages" else place, file_name)
+        place = posixpath.join(place, file_name)
     normal = posixpath.normpath(place)
     if posixpath.isabs(normal) or normal.startswith(".."):
         expected = "a path below site-packages, such as site-packages/my_package/_ext.so"
-        msg = f"--at {text}"
-        raise InputError(msg, "outside of site-packages", expected=expected)
+        raise _place_error(text, "outside of site-packages", expected)
+    last = posixpath.basename(place)
+    if last != file_name and ".so" not in last:
+        folder = text or "site-packages"
+        expected = f"{folder}/ for a folder, or a path that ends with {file_name} or the name of a shared library"
+        raise _place_error(text, "a folder, or the file's name there", expected)
     return normal
+
+
+def _place_error(text: str, found: str, expected: str) -> InputError:
+    return InputError(f"--at {text or repr(text)}", found, expected=expected)
 
 
 def library_folders(tree: Tree, sdk_packages: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -27,7 +27,7 @@ __all__ = ["for_"]
 @runpath_app.command("for")
 def for_(
     file: Annotated[Path, typer.Argument(help="A linked shared library or program.")],
-    at: Annotated[str, typer.Option(metavar="PLACE", help="Where it is installed: site-packages/PACKAGE/FILE.")],
+    at: Annotated[str, typer.Option(metavar="PLACE", help="Where it is installed: site-packages/PACKAGE/[FILE].")],
     packages: Annotated[
         list[str] | None,
         typer.Option("--with", metavar="PACKAGE", help="A wheel, a folder, or an SDK package by its name."),
