@@ -20,6 +20,7 @@ from rocwheel.audit.wheel_reading import installed_path
 from rocwheel.binary.elf import read_elf
 from rocwheel.demo import SAMPLE_SDK
 from rocwheel.errors import InputError
+from rocwheel.targets.declaration import DECLARATION_NAME
 from tests.audit.libraries import Lib, build_tree, needs_compiler
 from tests.audit.wheels import make_wheel
 
@@ -230,6 +231,12 @@ def test_metadata_that_says_too_little_is_a_finding(tmp_path: Path, texts: dict[
     path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", **texts)
     report = audit(read_tree([path]), Configuration(select=("metadata-malformed",)))
     assert [finding.found for finding in report.findings] == found
+
+
+def test_declared_targets_that_are_nested_without_end_are_a_finding(tmp_path: Path) -> None:
+    path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", **{DECLARATION_NAME: b'{"x":' + b"[" * 100_000})
+    (finding,) = audit(read_tree([path]), Configuration(select=("metadata-malformed",))).findings
+    assert finding.found.startswith(f"{DECLARATION_NAME}: malformed (maximum recursion depth exceeded")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -145,6 +146,82 @@ def test_what_is_audited_is_never_written_over(run: Run, wheel: Path, options: t
     done = run("audit", wheel, *options, wheel)
     assert (done.status, wheel.read_bytes() == before) == (2, True)
     assert "is audited itself; expected another file to write to" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
+@pytest.mark.parametrize("place", ["folder of wheels", "environment", "linked environment"])
+def test_no_file_of_what_is_audited_is_written_over(
+    run: Run, wheel: Path, tmp_path: Path, place: str, options: tuple[str, ...]
+) -> None:
+    environment = tmp_path / "env"
+    (environment / "demo").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(environment)
+    target = wheel if place == "folder of wheels" else environment / "demo/a.so"
+    if target != wheel:
+        target.write_bytes((tmp_path / "tree/a.so").read_bytes())
+    before = target.read_bytes()
+    audited = {"folder of wheels": wheel.parent, "environment": environment, "linked environment": tmp_path / "link"}
+    done = run("audit", audited[place], *options, target)
+    assert (done.status, target.read_bytes() == before) == (2, True)
+    assert "is audited itself; expected another file to write to" in " ".join(done.stderr.split())
+
+
+def test_reports_are_renewed_wherever_they_lie(run: Run, wheel: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "tree"
+    options = (folder, "--sarif", folder / "a.sarif", "--update-baseline", "--baseline", folder / "known.json")
+    assert run("audit", *options).status == 0
+    (folder / "known.json").write_text(
+        known := (folder / "known.json").read_text().replace("audit-baseline/2", "audit-baseline/1")
+    )
+    assert run("audit", *options).status == 0
+    assert (folder / "known.json").read_text() != known
+    assert run("audit", wheel.parent, "--sarif", wheel.parent / "a.sarif").status == 1
+
+
+NESTED = "[" * 100_000
+
+
+def test_settings_nested_without_end_are_an_error(run: Run, wheel: Path, tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text(f"x = {NESTED}")
+    done = run("audit", wheel, "--config", tmp_path / "settings.toml")
+    assert (done.status, done.stderr.startswith(f"error: {tmp_path}/settings.toml: ")) == (2, True)
+
+
+def test_a_baseline_nested_without_end_is_an_error(run: Run, wheel: Path, tmp_path: Path) -> None:
+    (tmp_path / "known.json").write_text(f'{{"x": {NESTED}')
+    done = run("audit", wheel, "--baseline", tmp_path / "known.json")
+    assert (done.status, done.stderr.startswith(f"error: {tmp_path}/known.json: no baseline (maximum recursion")) == (
+        2,
+        True,
+    )
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv (util-linux) is not installed")
+@pytest.mark.parametrize("closed", ["demo-1.0.dist-info/METADATA", "other", "other/inner", "other/a.so"])
+def test_what_may_not_be_read_is_named(tmp_path: Path, closed: str) -> None:
+    for name in ("demo-1.0.dist-info/METADATA", "other/inner/x", "other/a.so"):
+        (tmp_path / "site" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "site" / name).write_bytes(b"text")
+    path = tmp_path / "site" / closed
+    path.chmod(0)
+    # Without these two capabilities permissions count for root as well.
+    command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    command += [sys.executable, "-m", "rocwheel", "audit", str(tmp_path / "site")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    path.chmod(0o755)
+    problem = f"error: {path}: cannot be read (Permission denied). Check that it exists and may be read.\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", problem)
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv (util-linux) is not installed")
+def test_a_folder_that_may_hold_artifacts_and_may_not_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "tree/bad").mkdir(parents=True)
+    (tmp_path / "tree/bad").chmod(0)
+    command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    command += [sys.executable, "-m", "rocwheel", "audit", str(tmp_path / "tree")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    (tmp_path / "tree/bad").chmod(0o755)
+    assert (done.returncode, done.stderr.startswith(f"error: {tmp_path}/tree/bad: cannot be read (Perm")) == (2, True)
 
 
 def test_known_findings_do_not_fail_wherever_the_wheel_lies(run: Run, wheel: Path, tmp_path: Path) -> None:
@@ -408,6 +485,13 @@ def test_runpath_for_fails_where_a_library_is_nowhere(run: Run, tmp_path: Path) 
         "spellings": {},
     }
     assert finished.stderr == "libfoo.so.1: neither in the packages nor on every system\n"
+
+
+def test_runpath_for_finds_what_a_processor_alone_finds(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libb.so",)), Lib("sdk/glibc-hwcaps/x86-64-v2/libb.so"))
+    command = ("runpath", "for", tree / "a.so", "--at", "demo/", "--with", tree / "sdk", "--spell", "plain")
+    assert run(*command).status == 1
+    assert run(*command, "--cpu-level", "x86-64-v2") == (0, "$ORIGIN/..\n", "")
 
 
 def test_runpath_for_names_packages_that_it_does_not_know(run: Run, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def read_baseline(path: Path) -> frozenset[str]:
         baseline = msgspec.json.decode(path.read_bytes(), type=_Baseline)
     except OSError as e:
         raise InputError(path, f"cannot be read ({e.strerror})", remedy="--update-baseline makes one.") from e
-    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise InputError(path, f"no baseline ({e})", remedy=_RENEW) from e
     if baseline.schema != _SCHEMA:
         raise InputError(path, f"a baseline of schema {baseline.schema!r}", expected=_SCHEMA, remedy=_RENEW)

@@ -120,7 +120,7 @@ def load_configuration(path: Path) -> Configuration:
         project = msgspec.toml.decode(path.read_bytes(), type=_Project)
     except OSError as e:
         raise InputError(path, f"cannot be read ({e.strerror})", remedy="Check --config.") from e
-    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise InputError(
             path, str(e), expected="settings under [tool.rocwheel.audit] as the documentation has them"
         ) from e

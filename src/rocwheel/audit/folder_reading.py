@@ -14,7 +14,7 @@ from rocwheel.artifacts.discovery import find_artifacts
 from rocwheel.audit.distribution_reading import INFO_FILES, read_distribution
 from rocwheel.audit.file_reading import HEAD, is_binary, with_binary_facts, with_obstacle
 from rocwheel.audit.tree import Distribution, InstalledFile
-from rocwheel.errors import InputError
+from rocwheel.errors import InputError, read_error
 from rocwheel.files import FileRange
 
 if TYPE_CHECKING:
@@ -38,15 +38,22 @@ def is_artifact_folder(folder: Path) -> bool:
     """Tell whether a folder holds artifacts, exploded or archived."""
     try:
         return bool(find_artifacts(folder).artifacts)
-    except InputError:
+    except (InputError, OSError):
         return False
 
 
 def read_folder(folder: Path, *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
     """Read an installed environment, or any folder: its files belong to the distributions whose RECORD names them.
 
-    Of mere context the others belong to a distribution without a name.
+    Of mere context the others belong to a distribution without a name. Raises `InputError` for what may not be read.
     """
+    try:
+        return _read_folder(folder, context=context)
+    except OSError as e:
+        raise read_error(e.filename or folder, e) from e
+
+
+def _read_folder(folder: Path, *, context: bool) -> tuple[list[Distribution], list[InstalledFile]]:
     site = find_site_packages(folder) or folder
     distributions = [_installed(path, context=context) for path in sorted(site.glob("*.dist-info"))]
     owners = {entry.path: owner.source for owner in distributions for entry in owner.record}
@@ -62,9 +69,19 @@ def _installed(path: Path, *, context: bool) -> Distribution:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(_members(folder)):
         if (path.is_file() or path.is_symlink()) and not _SKIPPED.intersection(path.parts):
             yield path
+
+
+def _members(folder: Path) -> Iterator[Path]:
+    """Give all that lies below a folder; unlike ``rglob()`` leave out no folder that may not be read."""
+    for root, folders, files in os.walk(folder, onerror=_raise):
+        yield from (Path(root, name) for name in (*folders, *files))
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _read_path(path: Path, site: Path, owners: dict[str, str], default: str) -> InstalledFile:

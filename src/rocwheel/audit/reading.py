@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.folder_reading import find_site_packages, is_artifact_folder, read_artifact_folder, read_folder
 from rocwheel.audit.tree import Distribution, InstalledFile, Tree
 from rocwheel.audit.wheel_reading import read_wheels
-from rocwheel.errors import InputError
+from rocwheel.errors import InputError, read_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-__all__ = ["read_tree"]
+__all__ = ["audited_places", "read_tree"]
 
 _Part = tuple[list[Distribution], list[InstalledFile]]
 
@@ -26,8 +26,8 @@ def read_tree(paths: Sequence[Path], beside: Sequence[Path] = ()) -> Tree:
     What several paths lead to is read once, and audited if any of ``paths`` leads there.
     Raises `InputError` for a path that is none of these.
     """
-    audited = _places(paths)
-    context = {real: path for real, path in _places(beside).items() if real not in audited}
+    audited = audited_places(paths)
+    context = {real: path for real, path in audited_places(beside).items() if real not in audited}
     parts = [_read(path, context=False) for path in audited.values()]
     parts += [_read(path, context=True) for path in context.values()]
     distributions = tuple(distribution for found, _ in parts for distribution in found)
@@ -36,13 +36,23 @@ def read_tree(paths: Sequence[Path], beside: Sequence[Path] = ()) -> Tree:
     return Tree(distributions, files, is_prefix)
 
 
-def _places(paths: Iterable[Path]) -> dict[str, Path]:
-    """Return wheels, and folders of anything else, by their real path: as they were spelled first."""
+def audited_places(paths: Iterable[Path]) -> dict[str, Path]:
+    """Return wheels, and folders of anything else, by their real path: as they were spelled first.
+
+    Raises `InputError` for a path that the system takes for none.
+    """
     found: dict[str, Path] = {}
     for path in paths:
-        for place in sorted(path.glob("*.whl")) or [path]:
+        for place in _wheels(path) or [path]:
             found.setdefault(os.path.realpath(place), place)
     return found
+
+
+def _wheels(path: Path) -> list[Path]:
+    try:
+        return sorted(path.glob("*.whl")) if path.is_dir() else []
+    except OSError as e:
+        raise read_error(path, e) from e
 
 
 def _read(path: Path, *, context: bool) -> _Part:

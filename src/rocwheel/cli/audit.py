@@ -19,7 +19,7 @@ from rocwheel.audit.baseline import read_baseline, write_baseline
 from rocwheel.audit.configuration import Configuration, find_configuration
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.hwcaps import CpuLevel
-from rocwheel.audit.reading import read_tree
+from rocwheel.audit.reading import audited_places, read_tree
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.sarif import to_sarif
 from rocwheel.cli._app import app
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["audit_"]
 
+_REPORT_HEAD = 1 << 10
+_REPORT_MARKS = (b'"schema": "rocwheel.audit-baseline/', b'"name": "rocwheel"')
 _COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
@@ -95,7 +97,7 @@ def audit_(
     if update_baseline and known_file is None:
         message = "--update-baseline needs '--baseline FILE', or 'baseline' in the settings."
         raise typer.BadParameter(message)
-    _check_targets((sarif, known_file if update_baseline else None), (*paths, *(beside or ())))
+    _check_targets((sarif, known_file if update_baseline else None), audited_places((*paths, *(beside or ()))))
     known = read_baseline(known_file) if known_file and not update_baseline else frozenset()
     report = audit(read_tree(paths, beside or ()), configuration, known)
     for pattern in report.idle_patterns:
@@ -110,12 +112,27 @@ def audit_(
         sys.exit(1)
 
 
-def _check_targets(targets: Iterable[Path | None], inputs: Iterable[Path]) -> None:
-    """Refuse to write over what is audited."""
-    read = {path.resolve() for path in inputs}
+def _check_targets(targets: Iterable[Path | None], places: Iterable[str]) -> None:
+    """Refuse to write over what is audited: the wheels and folders at the real paths ``places``, and files in these."""
+    read = set(map(Path, places))
     for target in targets:
-        if target is not None and target.resolve() in read:
+        if target is None or not _is_of_others(target):
+            continue
+        real = target.resolve()
+        if not read.isdisjoint((real, *real.parents)):
             raise InputError(target, "is audited itself", expected="another file to write to")
+
+
+def _is_of_others(path: Path) -> bool:
+    """Tell whether something is there that doesn't begin as this command's baselines and SARIF files do."""
+    try:
+        if not path.is_file():
+            return path.exists()
+        with path.open("rb") as file:
+            head = file.read(_REPORT_HEAD)
+    except OSError:
+        return True
+    return not (head.startswith(b"{") and any(mark in head for mark in _REPORT_MARKS))
 
 
 def _configure(config: Path | None, given: dict[str, object]) -> tuple[Configuration, Path]:

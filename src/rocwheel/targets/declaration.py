@@ -59,7 +59,7 @@ def decode_declaration(data: bytes, *, source: str) -> Declaration:
     """Read the file; raises `InputError`, led by ``source``, when it is malformed or of another version."""
     try:
         document = msgspec.json.decode(data, type=Declaration)
-    except msgspec.DecodeError as e:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise InputError(source, f"malformed ({e})", expected=_SCHEMA) from e
     if document.schema != _SCHEMA:
         raise InputError(source, f"schema {document.schema!r}", expected=_SCHEMA)
