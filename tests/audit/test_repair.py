@@ -505,7 +505,8 @@ def test_a_record_that_is_absent_is_written_anew(run: Run, plugin: Path, sdk: Pa
         ("manylinux_2_40_x86_64", "manylinux_2_40_x86_64"),
         ("linux_x86_64", "manylinux_2_5_x86_64"),
         ("any", "manylinux_2_5_x86_64"),
-        ("manylinux_2_17_aarch64", "manylinux_2_5_x86_64"),
+        ("manylinux_2_17_aarch64", "manylinux_2_17_aarch64"),
+        ("linux_x86_64.musllinux_1_2_x86_64", "manylinux_2_5_x86_64.musllinux_1_2_x86_64"),
     ],
 )
 def test_tags_that_promise_no_more_than_the_files_hold_stay(

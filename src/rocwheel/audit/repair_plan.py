@@ -9,20 +9,20 @@ import msgspec
 
 from rocwheel.audit.distribution_reading import SIGNATURES
 from rocwheel.audit.initializer import initializer_member
+from rocwheel.audit.platform_repair import repaired_platforms
 from rocwheel.audit.records import record_problems
 from rocwheel.audit.repairability import check_repairable
 from rocwheel.audit.repaired import RepairedWheel
 from rocwheel.audit.run_path_repair import run_path_edits
 from rocwheel.audit.run_paths import SetRunpath
 from rocwheel.audit.version_lock import locked_requirement, version_to_match
-from rocwheel.distributions.tags import lowest_glibc, platform_floor, wheel_platforms
+from rocwheel.distributions.tags import expand_tags
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rocwheel.audit.repair_options import RepairOptions
     from rocwheel.audit.tree import Distribution, InstalledFile, Tree
-    from rocwheel.distributions.tags import PlatformFloor
 
 __all__ = ["Change", "RepairPlan", "plan_repair"]
 
@@ -127,15 +127,12 @@ class _Planner:
 
     def _tags(self) -> tuple[str, tuple[str, ...]]:
         """Return the file name by what the files ask for, and the tags for WHEEL where they change."""
-        label = self._owner.label
-        floor = platform_floor((file.path, file.elf) for file in self._files if file.elf is not None)
-        stem, python, abi, platform = label.removesuffix(".whl").rsplit("-", 3)
-        platforms = platform.split(".")
-        if floor is not None and not _is_kept(label, floor):
-            platforms = [floor.tag]
-        tags = tuple(f"{p}-{a}-{f}" for p in python.split(".") for a in abi.split(".") for f in platforms)
+        python, abi, platform = self._owner.name_tags
+        stem = self._owner.label.removesuffix(f"-{python}-{abi}-{platform}.whl")
+        platforms = ".".join(repaired_platforms(platform.split("."), self._files))
+        tags = expand_tags(python, abi, platforms)
         changed = tags if set(tags) != set(self._owner.tags) else ()
-        return f"{stem}-{python}-{abi}-{'.'.join(platforms)}.whl", changed
+        return f"{stem}-{python}-{abi}-{platforms}.whl", changed
 
     def _run_path_changes(self, edits: dict[str, SetRunpath]) -> list[Change]:
         files = {file.member: file for file in self._loadable}
@@ -162,14 +159,6 @@ class _Planner:
         if not self._owner.record:
             return [Change(name, "written anew", "none that can be read", "")]
         return [Change(name, "written anew", problem, "") for problem in record_problems(self._owner, self._files)]
-
-
-def _is_kept(file_name: str, floor: PlatformFloor) -> bool:
-    """Tell whether tags promise no older glibc than the files run on: what is promised less may have its reason."""
-    platforms = wheel_platforms(file_name)
-    promised = lowest_glibc(platforms)
-    fits = all(platform.endswith(f"_{floor.architecture}") for platform in platforms)
-    return fits and promised is not None and promised >= floor.glibc
 
 
 def _tag_words(file: InstalledFile, edit: SetRunpath) -> str:

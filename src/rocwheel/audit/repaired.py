@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ["RepairedWheel"]
 
-_RULES = ("unresolved-library", "unreachable-library", "unresolved-dlopen", "undefined-symbol", "executable-stack")
+_RULES = (
+    "unresolved-library",
+    "unreachable-library",
+    "unresolved-dlopen",
+    "undefined-symbol",
+    "executable-stack",
+    "wrong-machine",
+)
 
 
 class RepairedWheel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
+import itertools
 import re
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PlatformFloor",
+    "expand_tags",
     "host_machines",
     "lowest_glibc",
     "next_policy",
@@ -62,6 +64,12 @@ def wheel_platforms(file_name: str) -> list[str]:
     """Return the platform tags of a wheel's name, old names of manylinux in their new form."""
     platforms = file_name.removesuffix(".whl").rpartition("-")[2].split(".")
     return [re.sub(r"^manylinux\d+(?=_)", lambda m: _LEGACY.get(m[0], m[0]), platform) for platform in platforms]
+
+
+def expand_tags(python: str, abi: str, platform: str) -> tuple[str, ...]:
+    """Return the tags that the three of a wheel's name stand for, as its WHEEL lists them, where they hold several."""
+    parts = (part.split(".") for part in (python, abi, platform))
+    return tuple(map("-".join, itertools.product(*parts)))
 
 
 def lowest_glibc(platforms: list[str]) -> tuple[int, int] | None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.distributions.tags import host_machines, lowest_glibc, next_policy, platform_floor, wheel_platforms
+from rocwheel.distributions.tags import (
+    expand_tags,
+    host_machines,
+    lowest_glibc,
+    next_policy,
+    platform_floor,
+    wheel_platforms,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,13 +73,14 @@ def _machines(subject: Subject) -> Iterator[Evidence]:
             for number, name in host_machines().items()
             if platform.endswith(f"_{name}")
         }
+        is_linux = any(name.startswith(("linux_", "manylinux", "musllinux_")) for name in wheel_platforms(owner.label))
         other = [name for name in wheel_platforms(owner.label) if name.startswith(("win", "macosx_"))]
         for file in files:
             if other and file.is_loadable:
                 yield Evidence(file.source, f"is for Linux, and {owner.label} for {', '.join(other)}")
             elif owner.is_for_musl and file.elf and _GLIBC in file.elf.needed:
                 yield Evidence(file.source, f"needs {_GLIBC} of glibc, which systems with musl lack")
-            elif named and file.elf is not None and file.elf.machine not in named:
+            elif is_linux and file.elf is not None and file.elf.machine not in named:
                 yield Evidence(file.source, f"is for machine {file.elf.machine}, which {owner.label} doesn't name")
 
 
@@ -80,9 +88,7 @@ def _tag_lines(subject: Subject) -> Iterator[Evidence]:
     for owner in subject.tree.audited_distributions:
         if not owner.is_wheel or not owner.tags:
             continue
-        python, abi, platform = owner.name_tags
-        named = {f"{p}-{a}-{f}" for p in python.split(".") for a in abi.split(".") for f in platform.split(".")}
-        if named != set(owner.tags):
+        if set(expand_tags(*owner.name_tags)) != set(owner.tags):
             yield Evidence(owner.label, f"WHEEL says {', '.join(owner.tags)}")
 
 
@@ -93,6 +99,7 @@ def _musl(subject: Subject) -> Iterator[Evidence]:
 
 
 _GLIBC = "libc.so.6"
+_MACHINE = "Put code for each machine into wheels of its own, and tag them by their files."
 _TAG = "Tag it as 'rocwheel repair' does, by its files."
 _OLDER = "Tag it for the older glibc as well, if it is tested there; rocwheel repair leaves such tags."
 
@@ -107,7 +114,9 @@ RULES = (
         "Write Root-Is-Purelib: false; rocwheel repair does.",
         _purelib,
     ),
-    Rule("wrong-machine", Severity.ERROR, "All machine code is for the machine that the tag names.", _TAG, _machines),
+    Rule(
+        "wrong-machine", Severity.ERROR, "All machine code is for the machine that the tag names.", _MACHINE, _machines
+    ),
     Rule("tag-mismatch", Severity.ERROR, "WHEEL and the file name carry the same tags.", _TAG, _tag_lines),
     Rule(
         "musl-unchecked",
