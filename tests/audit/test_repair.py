@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pytest
 from packaging.requirements import Requirement
 
+from rocwheel.audit.configuration import Configuration
 from rocwheel.audit.repair_options import Pin, RepairOptions
 from rocwheel.audit.repair_plan import plan_repair
 from rocwheel.binary.elf import read_elf
@@ -725,3 +726,11 @@ def test_a_package_that_ships_a_library_itself_requires_no_other_for_it() -> Non
     other = package("other", is_context=True)
     made = installed((other, [library("other/libz.so.1")]), (package(), own))
     assert plan_repair(made, made.distributions[1], RepairOptions()).requires == ()
+
+
+def test_a_library_for_newer_processors_alone_is_led_to_when_the_settings_name_one() -> None:
+    files = [library("demo/b/u.so", "libb.so"), library("demo/a/glibc-hwcaps/x86-64-v2/libb.so")]
+    made = installed((package(), files))
+    options = RepairOptions(settings=Configuration(cpu_level="x86-64-v2"))
+    assert plan_repair(made, made.distributions[0], options).edits["demo/b/u.so"].value == "$ORIGIN/../a"
+    assert plan_repair(made, made.distributions[0], RepairOptions()).edits == {}

@@ -805,8 +805,19 @@ F = SymbolReference("f")
 
 def test_a_library_for_some_processors_alone_is_missing_on_others() -> None:
     files = (library("demo/a.so", "libb.so", runpath="$ORIGIN"), library("demo/glibc-hwcaps/x86-64-v3/libb.so"))
-    assert [finding.rule for finding in find(one(*files))] == ["unresolved-library"]
+    (finding,) = find(one(*files))
+    assert (finding.rule, finding.found) == (
+        "unresolved-library",
+        "needs libb.so, which only newer processors find, in demo/glibc-hwcaps/x86-64-v3",
+    )
     assert find(one(*files), cpu_level="x86-64-v3") == []
+
+
+def test_a_library_for_some_processors_alone_is_out_of_reach_where_the_run_path_leads_elsewhere() -> None:
+    files = (library("demo/b/u.so", "libb.so"), library("demo/a/glibc-hwcaps/x86-64-v2/libb.so"))
+    (finding,) = find(one(*files), cpu_level="x86-64-v3")
+    assert finding.rule == "unreachable-library"
+    assert finding.remedy.startswith("Add $ORIGIN/../a to its run path when linking")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.audit.hwcaps import searched_folders
 from rocwheel.audit.run_path_advice import (
     RunPathEntry,
     advise_run_path,
@@ -20,6 +21,7 @@ from rocwheel.errors import InputError
 from tests.audit.trees import library, package, tree
 
 if TYPE_CHECKING:
+    from rocwheel.audit.hwcaps import CpuLevel
     from rocwheel.binary.elf import Elf
 
 SYSTEM = AllowedLibraries(["libc.so.6", "libm.so.6"])
@@ -89,6 +91,23 @@ def test_folders_come_from_packages_at_hand_and_from_the_sdk_by_name() -> None:
     assert folders["libown.so.1"] == ("demo/lib",)
     assert folders["libMIOpen.so.1"] == ("_rocm_sdk_libraries/lib",)
     assert "libamdhip64.so.7" not in folders
+
+
+@pytest.mark.parametrize(
+    ("cpu_level", "folders"),
+    [("x86-64", None), ("x86-64-v2", ("demo",)), ("x86-64-v4", ("demo",))],
+)
+def test_a_library_for_some_processors_alone_counts_for_these(
+    cpu_level: CpuLevel, folders: tuple[str, ...] | None
+) -> None:
+    own = tree((package(), [library("demo/glibc-hwcaps/x86-64-v2/libb.so")]))
+    assert library_folders(own, [], cpu_level).get("libb.so") == folders
+
+
+def test_run_paths_lead_to_what_serves_every_processor_first() -> None:
+    assert searched_folders(["a/glibc-hwcaps/x86-64-v2", "b"], "x86-64-v2") == ("b",)
+    assert searched_folders(["glibc-hwcaps/x86-64-v2"], "x86-64-v2") == ("",)
+    assert searched_folders(["a/glibc-hwcaps/x86-64-v3"], "x86-64-v2") == ()
 
 
 @pytest.mark.parametrize(

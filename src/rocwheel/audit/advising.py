@@ -16,15 +16,19 @@ from rocwheel.files import FileRange
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rocwheel.audit.hwcaps import CpuLevel
+
 __all__ = ["advise"]
 
 
-def advise(file: Path, at: str, packages: Sequence[str], dlopen: Sequence[str] = ()) -> RunPathAdvice:
+def advise(
+    file: Path, at: str, packages: Sequence[str], dlopen: Sequence[str] = (), cpu_level: CpuLevel = "x86-64"
+) -> RunPathAdvice:
     """Return the shortest run path for a file that is installed ``at`` a place in site-packages.
 
     ``packages`` are wheels, folders, or packages of the SDK by their names, whose layout is known; ``dlopen`` are
-    libraries that it opens by name. Raises `InputError` for packages that are not there, a place outside of
-    site-packages, and files that can't be read.
+    libraries that it opens by name; a processor of ``cpu_level`` has to find them. Raises `InputError` for packages
+    that are not there, a place outside of site-packages, and files that can't be read.
     """
     known = {folder.distribution for folder in sdk_folders()}
     names = [package for package in packages if package in known]
@@ -35,7 +39,7 @@ def advise(file: Path, at: str, packages: Sequence[str], dlopen: Sequence[str] =
             msg = f"--with {path}"
             raise InputError(msg, "does not exist", expected=expected)
     place = normalized_place(at, file.name)
-    folders = library_folders(read_tree(paths), names)
+    folders = library_folders(read_tree(paths), names, cpu_level)
     return advise_run_path(_read(file), place, folders, AllowedLibraries(system_library_patterns()), dlopen)
 
 

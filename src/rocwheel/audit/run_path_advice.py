@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.audit.hwcaps import has_level
+from rocwheel.audit.hwcaps import searched_folders
 from rocwheel.audit.run_paths import origin_relative
 from rocwheel.audit.sdk_layout import sdk_folders
 from rocwheel.errors import InputError
@@ -15,6 +15,7 @@ from rocwheel.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rocwheel.audit.hwcaps import CpuLevel
     from rocwheel.audit.loader import System
     from rocwheel.audit.tree import Tree
     from rocwheel.binary.elf import Elf
@@ -69,13 +70,16 @@ def _place_error(text: str, found: str, expected: str) -> InputError:
     return InputError(f"--at {text or repr(text)}", found, expected=expected)
 
 
-def library_folders(tree: Tree, sdk_packages: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def library_folders(
+    tree: Tree, sdk_packages: Iterable[str], cpu_level: CpuLevel = "x86-64"
+) -> dict[str, tuple[str, ...]]:
     """Return SONAME to the folders that hold its library: those of the tree, then those of SDK packages by name.
 
-    Folders for some processors alone are left out: the loader looks into them by itself.
+    Folders for some processors alone are left out: the loader looks into them by itself. What lies nowhere else is, for
+    a processor of ``cpu_level``, in the folder above.
     """
     found = {
-        name: dict.fromkeys(file.folder for file in files if not has_level(file.folder))
+        name: dict.fromkeys(searched_folders((file.folder for file in files), cpu_level))
         for name, files in tree.libraries.items()
     }
     wanted = set(sdk_packages)

@@ -34,7 +34,7 @@ class _RunPaths:
         given = {other.name for other in tree.distributions}
         layout = () if self._settings.closed else sdk_folders()
         self._sdk = [name for name in dict.fromkeys(f.distribution for f in layout) if name not in given]
-        self._folders = library_folders(tree, self._sdk)
+        self._folders = library_folders(tree, self._sdk, self._settings.cpu_level)
         self._system = AllowedLibraries((*system_library_patterns(), *self._settings.system_libraries))
         self._loadable = [file for file in tree.files_of[owner.source] if file.is_loadable]
         self._tag = options.tag or (RunpathTag.RPATH if self._keeps_rpath() else RunpathTag.RUNPATH)

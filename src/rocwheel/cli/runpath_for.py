@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rocwheel.audit.advising import advise
+from rocwheel.audit.hwcaps import CpuLevel
 from rocwheel.audit.spellings import TOOLS, spell_run_path
 from rocwheel.binary.runpath import RunpathTag
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, print_table, setup_logging
@@ -37,6 +38,9 @@ def for_(
     rpath: Annotated[bool, typer.Option("--rpath", help="The old RPATH, which LD_LIBRARY_PATH can't override.")] = (
         False
     ),
+    cpu_level: Annotated[
+        CpuLevel, typer.Option(help="The processor: which glibc-hwcaps folders count; by default the oldest.")
+    ] = "x86-64",
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -48,7 +52,7 @@ def for_(
     Example: rocwheel runpath for _ext.so --at site-packages/my_package/ --with rocm-sdk-core --spell cmake
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    advice = advise(file, at, packages or (), dlopen or ())
+    advice = advise(file, at, packages or (), dlopen or (), cpu_level)
     tools = list(TOOLS) if "all" in (spell or ()) else spell or []
     tag = RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
     texts = {tool: spell_run_path(advice.values, tool, tag) for tool in tools}

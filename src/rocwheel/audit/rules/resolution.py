@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.audit.disks import SITE
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.audit.hwcaps import has_level
+from rocwheel.audit.hwcaps import has_level, searched_folders
 from rocwheel.audit.loader import How, Refusal
 from rocwheel.audit.run_path_entries import is_origin_relative, split_run_path
 from rocwheel.audit.run_paths import origin_relative
@@ -30,8 +30,8 @@ _SHOWN = 3
 def _folders_of(subject: Subject, name: str) -> list[str]:
     """Return the folders of the packages that hold a library, the SDK's assumed ones included."""
     files = subject.tree.libraries.get(name, ())
-    places = [file.folder for file in files if not has_level(file.folder)]
-    return places or [posixpath.dirname(path) for path in subject.assumed if posixpath.basename(path) == name]
+    places = searched_folders((file.folder for file in files), subject.configuration.cpu_level)
+    return [*places] or [posixpath.dirname(path) for path in subject.assumed if posixpath.basename(path) == name]
 
 
 class _Miss(msgspec.Struct, frozen=True):
@@ -83,6 +83,8 @@ def _absent_package(subject: Subject, name: str) -> str:
 
 def _absence(subject: Subject, miss: _Miss) -> str:
     found = f"{miss.words} none of the packages, the SDK and the allowed system libraries has"
+    if others := [file.folder for file in subject.tree.libraries.get(miss.name, ())]:
+        return f"{miss.words} only newer processors find, in {', '.join(others)}"
     others = other_versions(miss.name, subject.tree.libraries)
     return f"{found}; they have {', '.join(others)}" if others else found
 
