@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 SETTINGS = BazelSettings(1, "/usr/bin/clang-18", ("3.12",), ("gfx90a",), rocm_path="/opt/rocm", cpu_features="native")
 
+SEARCH = (
+    "search names '{}'; expected $SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder, ASCII without "
+    "blanks and quotes"
+)
+
 
 def render(**changes: Any) -> list[str]:
     settings = msgspec.structs.replace(SETTINGS, **changes)
@@ -128,7 +133,7 @@ def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
     path.write_text(
         'schema = 1\ncompiler = ""\ntargets = []\npython-versions = ["312", "3.12-ft"]\n'
         'search = ["lib", "/../x", "$ORIGIN/a b", "$ORIGIN/ok", "$SDK"]\n'
-        'pjrt-targets = ["plugin"]\noptions = ["-a\\nb"]\ncommits = { jax = "main" }\n'
+        'pjrt-targets = ["plugin"]\noptions = ["--copt=a\\nb"]\ncommits = { jax = "main" }\n'
     )
     with pytest.raises(ProblemsError) as caught:
         read_settings(path)
@@ -138,7 +143,7 @@ def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
         f"{path}: python-versions names '3.12-ft'; expected such as '3.12' or '3.13-ft'",
         *(
             f"{path}: search names {entry!r}; expected $SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute "
-            "folder, without blanks and quotes"
+            "folder, ASCII without blanks and quotes"
             for entry in ("lib", "/../x", "$ORIGIN/a b")
         ),
         f"{path}: 'plugin' is no Bazel label; expected such as //pjrt:plugin.so",
@@ -171,7 +176,18 @@ def test_a_misspelled_setting_is_refused(tmp_path: Path) -> None:
     [
         ('search = ["$SDK", "$SDK"]', "search names a folder twice; expected each once"),
         ('target-family = "gfx 94"', "target-family is 'gfx 94'; expected one word"),
+        ('search = ["/opt/rocm/lib", "/opt/rocm/lib/"]', "search names a folder twice; expected each once"),
+        *((f"search = ['{entry}']", SEARCH.format(entry)) for entry in ("$ORIGIN/`id`", "/_rocm_sdk_core/lib", "/ä")),
         ('options = ["has blank"]', "options names 'has blank'; expected an option, with its value behind ="),
+        *(
+            (f'options = ["{word}"]', f"options names '{word}'; expected an option, with its value behind =")
+            for word in ("-", "--", "-O2", "--copt", "-c", "--=x", "a")
+        ),
+        ('configs = ["rocm_build"]', "configs names 'rocm_build', which includes them; expected another config"),
+        (
+            'configs = ["rocm_build_remote"]',
+            "configs names 'rocm_build_remote', which includes them; expected another config",
+        ),
         ('configs = [""]', "configs names ''; expected a config's name"),
         ('configs = ["a b"]', "configs names 'a b'; expected a config's name"),
         ("compiler-version = -3", "compiler-version is -3; expected a major version"),
@@ -181,6 +197,8 @@ def test_a_misspelled_setting_is_refused(tmp_path: Path) -> None:
         ("pjrt-targets = []", "pjrt-targets is empty; expected at least one"),
         ("plugin-targets = []", "plugin-targets is empty; expected at least one"),
         ('remote-execution = "/abs"', "remote-execution is '/abs'; expected a file's path below the workspace"),
+        ('remote-execution = "."', "remote-execution is '.'; expected a file's path below the workspace"),
+        ('remote-execution = "a/"', "remote-execution is 'a/'; expected a file's path below the workspace"),
         ('wheel-sources = ["a\\nb"]', "wheel-sources has a line break or control character; expected one line of text"),
         ('pjrt-spec = "a\\nb"', "pjrt-spec has a line break or control character; expected one line of text"),
         ('plugin-spec = "a\\nb"', "plugin-spec has a line break or control character; expected one line of text"),
@@ -199,3 +217,11 @@ def test_a_python_that_is_named_twice_is_refused(tmp_path: Path) -> None:
     path.write_text('schema = 1\ncompiler = "gcc"\ntargets = []\npython-versions = ["3.12", "3.12"]\n')
     with pytest.raises(ProblemsError, match="python-versions names a version twice; expected each once"):
         read_settings(path)
+
+
+def test_options_of_bazel_are_taken(tmp_path: Path) -> None:
+    options = ["-k", "--copt=-O2", "--keep_going", "--nostamp", "--@rules_python//python:x=yes", "--define=a=b c"]
+    path = tmp_path / "rocm.toml"
+    settings = 'schema = 1\ncompiler = "gcc"\ntargets = []\npython-versions = ["3.12"]\n'
+    path.write_text(f"{settings}options = {options}\n")
+    assert read_settings(path).options == tuple(options)

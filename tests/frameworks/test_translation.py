@@ -7,7 +7,7 @@ import re
 import msgspec
 import pytest
 
-from rocwheel.errors import InputError, RocwheelError
+from rocwheel.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.frameworks.bazel_settings import BazelSettings, read_settings
 from rocwheel.frameworks.build_commands import spell_commands
 from rocwheel.frameworks.build_py import option_fates, variable_fates
@@ -148,6 +148,31 @@ def test_an_overridden_jax_is_stamped_too() -> None:
     assert '--commit jax="$(git -C /src/jax rev-parse HEAD)"' in spell_commands(made.commands, "shell")
 
 
+@pytest.mark.parametrize(
+    ("options", "commit"),
+    [
+        (("--bazel_options=--override_repository xla=/src/xla",), "ROCm/xla"),
+        (("--bazel_options=--override_repository", "--bazel_options=xla=/src/xla"), "ROCm/xla"),
+        (("--bazel_options=--override_repository=xla=/elsewhere --override_repository xla=/src/xla",), "ROCm/xla"),
+        (("--local_xla_path=/elsewhere", "--bazel_options=--override_repository=xla=/src/xla"), "ROCm/xla"),
+        (("--bazel_options=--override_repository jax=/src/xla",), "jax"),
+    ],
+)
+def test_an_override_in_any_form_is_stamped_and_told(options: tuple[str, ...], commit: str) -> None:
+    made = translate([*PJRT, *options])
+    assert f'--commit {commit}="$(git -C /src/xla rev-parse HEAD)"' in spell_commands(made.commands, "shell")
+    name = commit.rpartition("/")[2]
+    assert wrong(made)[f"--override_repository={name}"] == (
+        f"built another {name}, yet commit_info.py recorded the pinned commit; now its own is stamped"
+    )
+
+
+def test_other_repositories_may_be_overridden() -> None:
+    made = translate([*PJRT, "--bazel_options=--override_repository other=/src"])
+    assert bazel_words(made)[-3:-1] == ("--override_repository", "other=/src")
+    assert "git -C" not in spell_commands(made.commands, "shell")
+
+
 def test_only_configuring_leaves_no_commands() -> None:
     assert translate([*PJRT, "--configure_only"]).commands == ()
 
@@ -217,6 +242,8 @@ def test_every_option_that_the_old_parser_declares_is_known_by_its_kind() -> Non
 
 
 VALUES = {
+    "rocm_path": "/opt/rocm",
+    "ROCM_PATH": "/opt/rocm",
     "rocm_amdgpu_targets": "gfx942",
     "python_version": "3.11",
     "target_cpu_features": "native",
@@ -237,7 +264,7 @@ def test_every_option_of_the_old_tool_is_accounted_for(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(variable_fates()))
 def test_every_variable_of_the_old_tool_is_accounted_for(name: str) -> None:
-    made = translate([f"{name}=1234567", *PJRT])
+    made = translate([f"{name}={VALUES.get(name, '1234567')}", *PJRT])
     assert name in {note.option for note in (*made.kept, *made.dropped)}
 
 
@@ -275,6 +302,12 @@ def test_what_the_machine_decided_is_told_as_assumed() -> None:
         "--clang_path": "was the first clang on PATH; /usr/lib/llvm-18/bin/clang is assumed",
         "--rocm_amdgpu_targets": "had another default in each version; that of the last is assumed",
     }
+    told = "was asked for its version, which the path doesn't tell: write compiler-version to rocm.toml (before "
+    of_clang = {note.option: note.text for note in translate([*PJRT, "--clang_path=/usr/bin/clang"]).assumed}
+    assert of_clang["/usr/bin/clang"].startswith(f"{told}19, ")
+    assert of_clang["/usr/bin/clang"].endswith(", and from 16 on add clang to configs")
+    of_gcc = {note.option: note.text for note in translate([*PJRT, "--use_clang=false"]).assumed}
+    assert of_gcc["/usr/bin/gcc"].startswith(f"{told}13, ")
     given = ("--python_version=3.11", "--use_clang=false", "--gcc_path=/usr/bin/gcc-13", "--rocm_amdgpu_targets=gfx942")
     assert translate([*PJRT, *given]).assumed == ()
 
@@ -323,6 +356,13 @@ def test_what_the_machine_decided_is_told_as_assumed() -> None:
             [*PJRT, "--bazel_options=--copt='x"],
             ("command line: has \"--copt='x\", which a shell can't read (No closing quotation). Close the quotes."),
         ),
+        *(
+            (
+                [*PJRT, f"--{name}=$HOME/x"],
+                f"--{name}: is '$HOME/x'; expected the path itself, since the second shell that expanded it is gone",
+            )
+            for name in ("bazel_path", "output_path", "rocm_path", "clang_path", "gcc_path", "local_xla_path")
+        ),
         ([*PJRT, "--rocm_version=abc"], "--rocm_version: is 'abc'; expected such as 7 or 7.2.0"),
         (
             ["WHEEL_VERSION_SUFFIX=.dev20260101", "WHEEL_POST_RELEASE=1", *PJRT],
@@ -335,6 +375,20 @@ def test_what_the_old_tool_refused_is_refused(words: list[str], text: str) -> No
     with pytest.raises(InputError) as caught:
         translate(words)
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("option", "problem"),
+    [
+        ("--rocm_path=rel/rocm", "rocm-path is 'rel/rocm'; expected an absolute path"),
+        ("--python_version=3.12-ft", "python-versions names '3.12-ft'; expected such as '3.12' or '3.13-ft'"),
+    ],
+)
+def test_settings_that_bazelrc_would_refuse_are_refused(option: str, problem: str) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        translate([*PJRT, option])
+    assert [str(found) for found in caught.value.problems] == [f"the command line's settings: {problem}"]
+    assert caught.value.exit_status == 2
 
 
 def test_other_wheels_are_dropped_with_a_reason() -> None:

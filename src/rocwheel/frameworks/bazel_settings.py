@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from typing import TYPE_CHECKING, Literal
 
@@ -14,18 +15,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["BazelSettings", "CpuFeatures", "SettingsError", "read_settings"]
+__all__ = ["BazelSettings", "CpuFeatures", "SettingsError", "check_settings", "read_settings"]
 
 CpuFeatures = Literal["release", "native", "default"]
 """``release``: AVX, as published wheels have. ``native``: this machine's. ``default``: the compiler's."""
 
 _PYTHON = re.compile(r"3\.([0-9]{1,2}|(1[3-9]|[2-9][0-9])-ft)")
 _SDK = "$SDK"
-_FOLDER = r"/[^:$,\s'\"\\]"
+_FOLDER = r"/(?:(?![:$,'\"\\`])[!-~])"
 _ENTRY = re.compile(rf"\$SDK|\$(?:ORIGIN|SITE_PACKAGES)(?:{_FOLDER}*)?|{_FOLDER}+")
+_EATEN = ("/..", "/_rocm_sdk")
+"""What a shell leaves of entries that began with a token."""
 _COMPILER_MAJOR = re.compile(r"(?:llvm|clang|gcc|g\+\+)-(\d+)")
 _REPOSITORY = re.compile(r"[\w./-]+")
 _CONFIG = re.compile(r"[\w.+/:-]+")
+_OWN_CONFIGS = ("rocm_build", "rocm_build_remote")
+_BAZEL_OPTION = re.compile(r"--[^-=\s][^=\s]*(=.*)?|-[kst]-?", re.DOTALL)
+_VALUE_OPTION = re.compile(
+    r"--((host_)?(copt|cxxopt|conlyopt|linkopt|action_env|cpu)|config|define|repo_env|test_env|jobs|override_repository"
+    r"|compilation_mode|crosstool_top|features|platforms|remote_cache|remote_executor|spawn_strategy|test_output)"
+)
 _FAMILY = re.compile(r"[\w.-]*")
 _PINNED = re.compile(r"[0-9a-f]{7,64}|[^:]+:[A-Za-z_]\w*")
 _BAZEL_LABEL = re.compile(r"(@[\w.~-]*)?//[\w./+=,@~-]*(:[\w./+=,@~-]+)?|:[\w./+=,@~-]+")
@@ -113,12 +122,17 @@ def read_settings(path: Path) -> BazelSettings:
         raise SettingsError(path, f"cannot be read ({e.strerror})", remedy="Check --settings.") from e
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         raise SettingsError(path, f"holds no settings: {e}", remedy="See the fields in the documentation.") from e
-    if problems := list(_problems(settings, path)):
-        raise ProblemsError(str(path), problems)
+    check_settings(settings, path)
     return settings
 
 
-def _problems(settings: BazelSettings, path: Path) -> Iterator[SettingsError]:
+def check_settings(settings: BazelSettings, source: Path | str) -> None:
+    """Raise `ProblemsError` with every value that Bazel, the fetch of the repository, or the wheels would refuse."""
+    if problems := list(_problems(settings, source)):
+        raise ProblemsError(str(source), problems)
+
+
+def _problems(settings: BazelSettings, path: Path | str) -> Iterator[SettingsError]:
     if not settings.compiler:
         yield SettingsError(path, "compiler is empty", expected="the path of clang or gcc")
     if not settings.python_versions:
@@ -127,8 +141,10 @@ def _problems(settings: BazelSettings, path: Path) -> Iterator[SettingsError]:
         if not _PYTHON.fullmatch(version):
             yield SettingsError(path, f"python-versions names {version!r}", expected="such as '3.12' or '3.13-ft'")
     for entry in settings.search:
-        if not _ENTRY.fullmatch(entry) or entry.startswith("/.."):
-            expected = "$SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder, without blanks and quotes"
+        if not _ENTRY.fullmatch(entry) or entry.startswith(_EATEN):
+            expected = (
+                "$SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder, ASCII without blanks and quotes"
+            )
             yield SettingsError(path, f"search names {entry!r}", expected=expected)
     yield from _form_problems(settings, path)
     for label in (*settings.pjrt_targets, *settings.plugin_targets, *filter(None, [settings.crosstool])):
@@ -138,11 +154,15 @@ def _problems(settings: BazelSettings, path: Path) -> Iterator[SettingsError]:
     yield from _control_characters(settings, path)
 
 
-def _form_problems(settings: BazelSettings, path: Path) -> Iterator[SettingsError]:
+def _form_problems(settings: BazelSettings, path: Path | str) -> Iterator[SettingsError]:
     """Tell of values that Bazel, or the fetch of the repository, would refuse."""
     remote = settings.remote_execution
     checks = [
-        (_are_distinct(settings.run_path.split(":")), "search names a folder twice", "each once"),
+        (
+            _are_distinct([posixpath.normpath(entry) for entry in settings.run_path.split(":")]),
+            "search names a folder twice",
+            "each once",
+        ),
         (_are_distinct(settings.python_versions), "python-versions names a version twice", "each once"),
         (settings.compiler_version >= 0, f"compiler-version is {settings.compiler_version}", "a major version"),
         (settings.rocm_version.isdecimal(), f"rocm-version is {settings.rocm_version!r}", "a major version, '7'"),
@@ -151,31 +171,40 @@ def _form_problems(settings: BazelSettings, path: Path) -> Iterator[SettingsErro
         (bool(settings.pjrt_targets), "pjrt-targets is empty", "at least one"),
         (bool(settings.plugin_targets), "plugin-targets is empty", "at least one"),
         (
-            remote[:1] != "/" and ".." not in remote.split("/"),
+            not remote
+            or (remote[0] != "/" and ".." not in remote.split("/") and remote.split("/")[-1] not in ("", ".")),
             f"remote-execution is {remote!r}",
             "a file's path below the workspace",
         ),
         *((bool(_CONFIG.fullmatch(name)), f"configs names {name!r}", "a config's name") for name in settings.configs),
         *(
-            (word.startswith("-"), f"options names {word!r}", "an option, with its value behind =")
+            (name not in _OWN_CONFIGS, f"configs names {name!r}, which includes them", "another config")
+            for name in settings.configs
+        ),
+        *(
+            (_is_option(word), f"options names {word!r}", "an option, with its value behind =")
             for word in settings.options
         ),
     ]
     yield from (SettingsError(path, found, expected=expected) for fits, found, expected in checks if not fits)
 
 
+def _is_option(word: str) -> bool:
+    return bool(_BAZEL_OPTION.fullmatch(word)) and not _VALUE_OPTION.fullmatch(word)
+
+
 def _are_distinct(words: Sequence[str]) -> bool:
     return len(set(words)) == len(words)
 
 
-def _commit_problems(settings: BazelSettings, path: Path) -> Iterator[SettingsError]:
+def _commit_problems(settings: BazelSettings, path: Path | str) -> Iterator[SettingsError]:
     for name, commit in settings.commits.items():
         if not _REPOSITORY.fullmatch(name) or not _PINNED.fullmatch(commit):
             expected = "a repository, and 7 to 64 hexadecimal digits or FILE:CONSTANT"
             yield SettingsError(path, f"commits names {name!r} = {commit!r}", expected=expected)
 
 
-def _control_characters(settings: BazelSettings, path: Path) -> Iterator[SettingsError]:
+def _control_characters(settings: BazelSettings, path: Path | str) -> Iterator[SettingsError]:
     texts = {
         "compiler": settings.compiler,
         "rocm-path": settings.rocm_path,

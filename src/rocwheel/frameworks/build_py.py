@@ -34,7 +34,7 @@ class Fate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dropped: str = ""
     wrong: str = ""
     pattern: str = ""
-    """A regular expression for the values that the old tool took; empty for any."""
+    """A regular expression for the values that can be translated; empty for any."""
     expected: str = ""
     """The same in words."""
 

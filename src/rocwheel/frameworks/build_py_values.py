@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from rocwheel.frameworks.bazel_settings import BazelSettings
@@ -11,11 +12,14 @@ if TYPE_CHECKING:
     from rocwheel.frameworks.build_py import OldCommand
 
 __all__ = [
+    "STAMPED",
     "WHEEL_KINDS",
     "bazel_configs",
     "compiler",
+    "compiler_major",
     "cpu_features",
     "gpu_targets",
+    "overridden_repositories",
     "python_version",
     "uses_clang",
     "wheel_names",
@@ -24,11 +28,15 @@ __all__ = [
 WHEEL_KINDS = {"jax-rocm-plugin": "plugin", "jax-rocm-pjrt": "pjrt"}
 """The wheels that the workspace builds, to what ``rocwheel jax wheel`` calls them."""
 
+STAMPED = {"xla": "ROCm/xla", "jax": "jax"}
+"""The repositories of the workspace whose commits wheels tell, to what they call them."""
+
 _TARGETS = "gfx908,gfx90a,gfx9-4-generic,gfx10-3-generic,gfx11-generic,gfx12-generic"
 _CLANG = "/usr/lib/llvm-18/bin/clang"
 _GCC = "/usr/bin/gcc"
 _PYTHON = "3.12"
 _CLANG_CONFIG_FROM = 16
+_OVERRIDE_OPTION = "--override_repository"
 
 
 def python_version(old: OldCommand) -> str:
@@ -58,11 +66,25 @@ def compiler(old: OldCommand) -> str:
     return (old.text("clang_path") or _CLANG) if uses_clang(old) else (old.text("gcc_path") or _GCC)
 
 
+def compiler_major(old: OldCommand) -> int | None:
+    """Return the compiler's major version, where its path tells it."""
+    return BazelSettings(1, compiler(old), (), ()).compiler_major
+
+
+def overridden_repositories(old: OldCommand) -> dict[str, str]:
+    """Return the repositories that ``--bazel_options`` replace by a folder; Bazel takes the last one of each name."""
+    words = old.texts("bazel_options")
+    pairs = zip_longest(words, words[1:], fillvalue="")
+    joined = (f"{word}={following}" if word == _OVERRIDE_OPTION else word for word, following in pairs)
+    values = (word.partition("=")[2] for word in joined if word.startswith(f"{_OVERRIDE_OPTION}="))
+    paths = {name: path for name, _, path in (value.partition("=") for value in values)}
+    return {name: path for name, path in paths.items() if path}
+
+
 def bazel_configs(old: OldCommand) -> list[str]:
     """Return the configs of the workspace's own ``.bazelrc`` that the old tool chose."""
     configs = ["rocm_base", *(["rocm"] if uses_clang(old) else [])]
-    major = BazelSettings(1, compiler(old), (), ()).compiler_major
-    if uses_clang(old) and (major or 0) >= _CLANG_CONFIG_FROM:
+    if uses_clang(old) and (compiler_major(old) or 0) >= _CLANG_CONFIG_FROM:
         configs.append("clang")
     if old.has("disable_nccl"):
         configs.append("nonccl")

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rocwheel.errors import InputError
 from rocwheel.frameworks import translation_notes
-from rocwheel.frameworks.bazel_settings import BazelSettings
+from rocwheel.frameworks.bazel_settings import BazelSettings, check_settings
 from rocwheel.frameworks.bazelrc import python_config
 from rocwheel.frameworks.build_commands import BuildOptions, Command, commit_of, wheel_commands
 from rocwheel.frameworks.build_py import parse_build_py
 from rocwheel.frameworks.build_py_values import (
+    STAMPED,
     WHEEL_KINDS,
     bazel_configs,
     compiler,
     cpu_features,
     gpu_targets,
+    overridden_repositories,
     python_version,
     wheel_names,
 )
@@ -36,10 +37,9 @@ __all__ = ["Translation", "translate"]
 _OPTION = "--wheels"
 _TARGETS_OPTION = "--rocm_amdgpu_targets"
 _BAZEL_OPTIONS = "--bazel_options"
-_REPOSITORIES = {"xla": "ROCm/xla", "jax": "jax"}
 _PINNED = {"ROCm/xla": "third_party/xla/workspace.bzl:XLA_COMMIT", "jax": "third_party/jax/workspace.bzl:JAX_COMMIT"}
 _PYTHON_VARIABLE = "HERMETIC_PYTHON_VERSION="
-_OVERRIDE = re.compile(r"--override_repository=(xla|jax)=(.+)")
+_COMMAND_SETTINGS = "the command line's settings"
 
 
 class Translation(msgspec.Struct, frozen=True):
@@ -61,12 +61,14 @@ def translate(words: Sequence[str], *, version: str = "VERSION", sdk: str = "") 
     """Translate ``python build/build.py build ...``, with variables before it if any.
 
     ``version`` is that of the wheels, ``sdk`` the folder of the packages that they run beside. Raises `InputError` for
-    a command line that the old tool would not have taken.
+    a command line that the old tool would not have taken, and `rocwheel.errors.ProblemsError` for one whose settings
+    `rocwheel.frameworks.bazel_settings.read_settings` would refuse.
     """
     old = parse_build_py(words)
     fields = {"schema": 1, **{name: value for name, value in _fields(old).items() if value}}
     settings = msgspec.convert(fields, BazelSettings)
     parse_target_set(settings.targets, source=_TARGETS_OPTION)
+    check_settings(settings, _COMMAND_SETTINGS)
     commands = _commands(old, settings, version, sdk)
     return Translation(
         settings,
@@ -158,8 +160,9 @@ def _given_options(old: OldCommand) -> Iterator[str]:
 
 
 def _commits(old: OldCommand) -> dict[str, str]:
-    overrides = [match.groups() for option in _bazel_options(old) if (match := _OVERRIDE.fullmatch(option))]
-    commits = {_REPOSITORIES[name]: commit_of(path) for name, path in overrides}
+    local = {"xla": _local_xla(old)} if _local_xla(old) else {}
+    overrides = {**local, **overridden_repositories(old)}
+    commits = {STAMPED[name]: commit_of(path) for name, path in overrides.items() if name in STAMPED}
     given = old.variables.get("ROCM_JAX_COMMIT")
     return commits | ({"ROCm/rocm-jax": given} if given else {})
 

@@ -9,9 +9,12 @@ import msgspec
 
 from rocwheel.frameworks.build_py import option_fates, variable_fates, wheel_cpus
 from rocwheel.frameworks.build_py_values import (
+    STAMPED,
     WHEEL_KINDS,
     compiler,
+    compiler_major,
     cpu_features,
+    overridden_repositories,
     python_version,
     uses_clang,
     wheel_names,
@@ -25,6 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["Note", "assumed", "dropped", "kept", "wrong"]
 
 _EATEN = re.compile(r"(?:^|[=:,])/\.\.(?:/|$)")
+
+_UNKNOWN_VERSION = {
+    "clang": "was asked for its version, which the path doesn't tell: write compiler-version to rocm.toml (before 19, "
+    "the fragment then has --define=xnn_enable_avxvnniint8=false), and from 16 on add clang to configs",
+    "gcc": "was asked for its version, which the path doesn't tell: write compiler-version to rocm.toml (before 13, "
+    "the fragment then has --define=xnn_enable_avxvnniint8=false)",
+}
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -48,6 +58,8 @@ def assumed(old: OldCommand) -> Iterator[Note]:
     name = "clang" if uses_clang(old) else "gcc"
     if not old.text(f"{name}_path"):
         yield Note(f"--{name}_path", f"was the first {name} on PATH; {compiler(old)} is assumed")
+    if compiler_major(old) is None:
+        yield Note(compiler(old), _UNKNOWN_VERSION[name])
     if not old.text("rocm_amdgpu_targets"):
         yield Note("--rocm_amdgpu_targets", "had another default in each version; that of the last is assumed")
 
@@ -80,6 +92,10 @@ def wrong(old: OldCommand) -> Iterator[Note]:
         yield from _wrong_text(option)
         if "rpath" in option and "ROCM_WHEEL_RPATH" not in option:
             yield Note(option, "patchelf replaced every run path afterwards, so that this one never reached a wheel")
+    for name in overridden_repositories(old):
+        if name in STAMPED:
+            text = f"built another {name}, yet commit_info.py recorded the pinned commit; now its own is stamped"
+            yield Note(f"--override_repository={name}", text)
     yield from _wrong_cpu(old)
     if old.subcommand == "requirements_update":
         text = "ended with an AttributeError since --rbe was added: it read that option, which only build has"

@@ -12,6 +12,8 @@ _PATH = "ROCM_WHEEL_RPATH"
 _TAG = "ROCM_WHEEL_RPATH_TAG"
 _COMMITS = "ROCM_WHEEL_COMMITS"
 _TOKENS = ["$ORIGIN", "$SITE_PACKAGES"]
+_NAME_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+_ASCII = _NAME_CHARACTERS + "!#$%&()*+-./;<=>?@[]^{|}~"
 
 def _entry_fault(entry):
     token = entry.split("/")[0] if entry.startswith("$") else ""
@@ -30,6 +32,8 @@ def _entry_fault(entry):
     for character in [" ", "\t", "\n", "'", '"', "\\", "`"]:
         if character in entry:
             return "has a blank, a quote or a backslash, at which Bazel would part or change the linker's option"
+    if [character for character in entry.elems() if character not in _ASCII]:
+        return "has a character that is no printable ASCII, which Bazel would write as another"
     if not token and not entry.startswith("/"):
         return "is relative; expected $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder"
     return None
@@ -54,8 +58,9 @@ def _commits(value):
     for pair in value.split(",") if value else []:
         name, equals, commit = pair.rpartition("=")
         digits = commit.strip("0123456789abcdef")
-        if not name or not equals or digits or len(commit) < 7:
-            fail("%s=%s: %r is no REPOSITORY=COMMIT with at least 7 hexadecimal digits." % (_COMMITS, value, pair))
+        strange = [character for character in name.elems() if character not in _NAME_CHARACTERS + "./-"]
+        if not name or not equals or strange or digits or len(commit) < 7 or len(commit) > 64:
+            fail("%s=%s: %r is no REPOSITORY=COMMIT with 7 to 64 hexadecimal digits." % (_COMMITS, value, pair))
         if commits.get(name, commit) != commit:
             fail("%s=%s: gives two commits for %s." % (_COMMITS, value, name))
         commits[name] = commit
