@@ -14,7 +14,7 @@ from rocwheel.audit.disks import SITE
 from rocwheel.audit.hwcaps import CpuLevel, hwcaps_folders
 from rocwheel.audit.loader import Loader, System
 from rocwheel.audit.reading import read_tree
-from rocwheel.audit.scope import Scope, unmet_references
+from rocwheel.audit.scope import Definitions, Scope, unmet_references
 from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf import ElfKind
 from rocwheel.binary.elf_traits import read_elf_traits
@@ -154,8 +154,10 @@ def model_undefined_symbols(path: Path, disk: FileSystem, system: System) -> set
     assert library is not None
     loader = Loader(disk, system)
     loader.load(library)
-    linkages = tuple(_linkage(member.library.path) for member in loader.objects)
-    return {reference.name for reference in unmet_references(linkages[0], Scope(linkages))}
+    linkages = {member.library.path: _linkage(member.library.path) for member in loader.objects}
+    linkage = _linkage(library.path)
+    scope = Scope(Definitions(linkages, linkage.references), frozenset(linkages))
+    return {reference.name for reference in unmet_references(linkage, scope)}
 
 
 @functools.cache

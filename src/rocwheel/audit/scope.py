@@ -3,44 +3,70 @@
 from __future__ import annotations
 
 import functools
+import operator
 import posixpath
 import re
+from collections import defaultdict
 from fnmatch import fnmatchcase, translate
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.audit.systems import interpreter_symbols, unversioned_symbols
-from rocwheel.binary.elf_linkage import Linkage, SymbolReference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Mapping
 
-    from rocwheel.audit.loader import Library
     from rocwheel.audit.subject import Process, Subject
     from rocwheel.audit.tree import InstalledFile
+    from rocwheel.binary.elf_linkage import Linkage, SymbolReference
 
-__all__ = ["Scope", "interpreter_files", "is_extension_module", "process_scope", "unmet_references"]
+__all__ = ["Definitions", "Scope", "Scopes", "is_extension_module", "unmet_references"]
+
+
+class Definitions:
+    """The symbols that files define, by name: a process may hold hundreds of files, each with thousands of references.
+
+    Only those names are kept that one of ``references`` has.
+    """
+
+    def __init__(self, linkages: Mapping[str, Linkage], references: Iterable[SymbolReference]) -> None:
+        self._linkages = linkages
+        self._holders: dict[bytes, list[str]] = defaultdict(list)
+        wanted = {reference.name.encode() for reference in references}
+        for path, linkage in linkages.items():
+            for name in {definition.partition(b"@")[0] for definition in linkage.definitions} & wanted:
+                self._holders[name].append(path)
+
+    def has(self, reference: SymbolReference, paths: Collection[str]) -> bool:
+        """Tell whether one of the files at ``paths`` defines what a reference of the given ones asks for."""
+        holders = self._holders.get(reference.name.encode(), ())
+        return any(path in paths and self._linkages[path].defines(reference) for path in holders)
 
 
 class Scope(msgspec.Struct, frozen=True):
     """What defines symbols in a process, as far as it is known."""
 
-    linkages: tuple[Linkage, ...]
+    definitions: Definitions
+    paths: frozenset[str]
+    """The files of the process whose symbols are known."""
     patterns: tuple[str, ...] = ()
     """Symbols without versions that libraries of the system define."""
-    unseen: tuple[str, ...] = ()
+    unseen: frozenset[str] = frozenset()
     """Libraries that are there, but not at hand: they may define anything."""
     is_partial: bool = False
     """Whether something is missing or not at hand that may define symbols without versions."""
 
     def has(self, reference: SymbolReference) -> bool:
         """Tell whether a symbol is defined, or may be for all that is known."""
-        if any(linkage.defines(reference) for linkage in self.linkages):
+        if reference.version and any(fnmatchcase(reference.library, name) for name in self.unseen):
             return True
-        if reference.version:
-            return any(fnmatchcase(reference.library, name) for name in self.unseen)
-        return self.is_partial or _expression(self.patterns).match(reference.name) is not None
+        if self.definitions.has(reference, self.paths):
+            return True
+        return not reference.version and (
+            self.is_partial or _expression(self.patterns).match(reference.name) is not None
+        )
 
 
 @functools.cache
@@ -59,29 +85,56 @@ def is_extension_module(file: InstalledFile) -> bool:
     return file.traits is not None and any(name.startswith(b"PyInit") for name in file.traits.exports)
 
 
-def process_scope(subject: Subject, process: Process, *, in_interpreter: bool) -> Scope:
-    """Return the scope of a file that is loaded, by an interpreter or by itself, and of what the settings put before.
+class _Part(msgspec.Struct, frozen=True):
+    """What one process, or several, bring into a scope: files by their paths, and names of others."""
 
-    What a file opens by name is no part of it: ``dlopen`` keeps those symbols to themselves.
-    """
-    processes = [process, *_loaded_before(subject, process.file)]
-    libraries = [member.library for p in processes for member in p.loader.objects[: p.linked]]
-    missing = [search.name for p in processes for search in p.loader.missing]
-    declared = [name for name in subject.configuration.loaders_of(process.file.path) if not _files(subject, name)]
-    unseen = [*(posixpath.basename(lib.path) for lib in libraries if _is_unseen(subject, lib)), *missing, *declared]
-    files = (subject.file_of(library) for library in libraries)
-    system = [(name, unversioned_symbols(name)) for name in unseen]
-    return Scope(
-        tuple(file.traits.linkage for file in files if file and file.traits),
-        (*(p for _, found in system for p in found or ()), *(interpreter_symbols() if in_interpreter else ())),
-        tuple(unseen),
-        any(found is None for _, found in system),
-    )
+    paths: frozenset[str] = frozenset()
+    unseen: frozenset[str] = frozenset()
+
+    def __or__(self, other: _Part) -> _Part:
+        return _Part(self.paths | other.paths, self.unseen | other.unseen)
 
 
-def _loaded_before(subject: Subject, file: InstalledFile) -> Iterator[Process]:
-    for name in subject.configuration.loaders_of(file.path):
-        yield from (subject.start(other) for other in _files(subject, name))
+class Scopes:
+    """The scopes of a tree's files; what several of them share is worked out once."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        linkages = {path: file.traits.linkage for path, file in subject.tree.by_path.items() if file.traits}
+        # Of several files at one path each has references.
+        used = (file.traits.linkage.references for file in subject.tree.files if file.traits)
+        self._definitions = Definitions(linkages, chain.from_iterable(used))
+        self._in_interpreter = _interpreter_files(subject.processes, subject)
+        self._before: dict[tuple[str, ...], _Part] = {}
+
+    def of(self, process: Process) -> Scope:
+        """Return the scope of a file that is loaded, by an interpreter or by itself, and of what is declared before.
+
+        What a file opens by name is no part of it: ``dlopen`` keeps those symbols to themselves.
+        """
+        part = self._part(process) | self._part_before(self._subject.configuration.loaders_of(process.file.path))
+        system = [unversioned_symbols(name) for name in part.unseen]
+        interpreter = interpreter_symbols() if process.file.path in self._in_interpreter else ()
+        patterns = sorted({pattern for found in system for pattern in found or ()})
+        is_partial = any(found is None for found in system)
+        return Scope(self._definitions, part.paths, (*patterns, *interpreter), part.unseen, is_partial)
+
+    def _part(self, process: Process) -> _Part:
+        libraries = [member.library for member in process.loader.objects[: process.linked]]
+        files = [(library, self._subject.file_of(library)) for library in libraries]
+        unseen = {posixpath.basename(library.path) for library, file in files if file is None}
+        missing = {search.name for search in process.loader.missing}
+        return _Part(frozenset(file.path for _, file in files if file), frozenset(unseen | missing))
+
+    def _part_before(self, names: tuple[str, ...]) -> _Part:
+        """Return what the settings put before a file, by the paths or names of that."""
+        if names not in self._before:
+            found = {name: _files(self._subject, name) for name in names}
+            declared = _Part(unseen=frozenset(name for name in names if not found[name]))
+            files = {file.source: file for files in found.values() for file in files}
+            parts = (self._part(self._subject.start(file)) for file in files.values())
+            self._before[names] = functools.reduce(operator.or_, parts, declared)
+        return self._before[names]
 
 
 def _files(subject: Subject, pattern: str) -> list[InstalledFile]:
@@ -93,11 +146,7 @@ def _fits(file: InstalledFile, pattern: str) -> bool:
     return fnmatchcase(file.path, pattern) or fnmatchcase(file.name, pattern)
 
 
-def _is_unseen(subject: Subject, library: Library) -> bool:
-    return subject.file_of(library) is None
-
-
-def interpreter_files(processes: Iterable[Process], subject: Subject) -> frozenset[str]:
+def _interpreter_files(processes: Iterable[Process], subject: Subject) -> frozenset[str]:
     """Return the paths of Python's extension modules and of all that they need: an interpreter is there already.
 
     Copies of such files count as well: wheels hold no links, so that the other names of a library are copies.

@@ -33,11 +33,12 @@ def version_gaps(subject: Subject, process: Process) -> Iterator[VersionGap]:
     traits = process.file.traits
     names = _names(process)
     members = [subject.file_of(member.library) for member in process.loader.objects[: process.linked]]
+    suspects = {i for i, file in enumerate(members) if file and file.traits and not file.traits.linkage.has_versions}
     for reference in traits.linkage.references if traits else ():
         named = names.get(reference.library)
-        for index, file in enumerate(members) if named is not None else ():
+        for index, file in enumerate(members) if named in suspects else ():
             if file is not None and file.traits is not None and file.traits.linkage.defines(reference):
-                if index == named and not file.traits.linkage.has_versions:
+                if index == named:
                     yield VersionGap(reference, file)
                 break
 

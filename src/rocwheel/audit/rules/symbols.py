@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.audit.scope import interpreter_files, process_scope, unmet_references
+from rocwheel.audit.scope import Scopes, unmet_references
 from rocwheel.audit.version_gaps import version_gaps
 
 if TYPE_CHECKING:
@@ -20,12 +20,11 @@ _SHOWN = 3
 
 
 def _underlinked(subject: Subject) -> Iterator[Evidence]:
-    with_interpreter = interpreter_files(subject.processes, subject)
+    scopes = Scopes(subject)
     for process in subject.processes:
         if process.file.traits is None:
             continue
-        scope = process_scope(subject, process, in_interpreter=process.file.path in with_interpreter)
-        unmet = unmet_references(process.file.traits.linkage, scope)
+        unmet = unmet_references(process.file.traits.linkage, scopes.of(process))
         if unmet:
             found = f"leaves {len(unmet)} symbols to others, and loads nothing that defines them: {_shown(unmet)}"
             yield Evidence(process.file.source, found + _holder(subject, unmet))
