@@ -6,7 +6,7 @@ import pytest
 
 from rocwheel.audit.platform_repair import repaired_platforms
 from rocwheel.audit.repair_options import RepairOptions
-from rocwheel.audit.repair_plan import plan_repair
+from rocwheel.audit.repair_plan import RepairPlanner
 from tests.audit.trees import data, library, package, tree
 
 X86 = library("demo/a.so", "libc.so.6", versions=("GLIBC_2.28",))
@@ -70,7 +70,7 @@ def test_a_wheel_without_machine_code_stays_for_any_platform() -> None:
 )
 def test_files_that_do_not_fit_the_tag_are_not_mended(platform: str, told: str) -> None:
     made = tree((package(tag=f"py3-none-{platform}"), [X86]))
-    plan = plan_repair(made, made.distributions[0], RepairOptions())
+    plan = RepairPlanner(made, RepairOptions()).plan(made.distributions[0])
     assert (plan.file_name, plan.tags, plan.unmended) == (made.distributions[0].label, (), (told,))
 
 
@@ -78,4 +78,4 @@ def test_tags_of_wheel_in_another_order_are_no_change() -> None:
     tags = ("py3-none-manylinux_2_28_x86_64", "py2-none-manylinux_2_28_x86_64")
     owner = package(tag="py2.py3-none-manylinux_2_28_x86_64", tags=tags)
     made = tree((owner, [X86]))
-    assert plan_repair(made, made.distributions[0], RepairOptions()).changes == ()
+    assert RepairPlanner(made, RepairOptions()).plan(made.distributions[0]).changes == ()

@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 
 from rocwheel.audit.configuration import Configuration
 from rocwheel.audit.repair_options import Pin, RepairOptions
-from rocwheel.audit.repair_plan import plan_repair
+from rocwheel.audit.repair_plan import RepairPlanner
 from rocwheel.binary.elf import read_elf
 from rocwheel.cli import main
 from rocwheel.demo import SAMPLE_SDK
@@ -716,7 +716,7 @@ def test_pins_are_requirements_that_the_version_at_hand_meets(version: str, pin:
         (package(), [library("demo/a.so", "libamdhip64.so.7")]),
         (core, [library("_rocm_sdk_core/lib/libamdhip64.so.7")]),
     )
-    assert plan_repair(made, made.distributions[0], RepairOptions(pin=pin)).requires == (requirement,)
+    assert RepairPlanner(made, RepairOptions(pin=pin)).plan(made.distributions[0]).requires == (requirement,)
     # As installers do, without --pre, where an older release is there as well.
     assert version in list(Requirement(requirement).specifier.filter(["6.0", version])) or pin == "none"
 
@@ -725,12 +725,19 @@ def test_a_package_that_ships_a_library_itself_requires_no_other_for_it() -> Non
     own = [library("demo/a.so", "libz.so.1", runpath="$ORIGIN"), library("demo/libz.so.1")]
     other = package("other", is_context=True)
     made = installed((other, [library("other/libz.so.1")]), (package(), own))
-    assert plan_repair(made, made.distributions[1], RepairOptions()).requires == ()
+    assert RepairPlanner(made, RepairOptions()).plan(made.distributions[1]).requires == ()
 
 
 def test_a_library_for_newer_processors_alone_is_led_to_when_the_settings_name_one() -> None:
     files = [library("demo/b/u.so", "libb.so"), library("demo/a/glibc-hwcaps/x86-64-v2/libb.so")]
     made = installed((package(), files))
     options = RepairOptions(settings=Configuration(cpu_level="x86-64-v2"))
-    assert plan_repair(made, made.distributions[0], options).edits["demo/b/u.so"].value == "$ORIGIN/../a"
-    assert plan_repair(made, made.distributions[0], RepairOptions()).edits == {}
+    assert RepairPlanner(made, options).plan(made.distributions[0]).edits["demo/b/u.so"].value == "$ORIGIN/../a"
+    assert RepairPlanner(made, RepairOptions()).plan(made.distributions[0]).edits == {}
+
+
+def test_a_folder_that_is_named_like_a_wheel_is_refused(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "demo-1.0-py3-none-any.whl"
+    folder.mkdir()
+    expected = f"error: {folder}: a folder; expected a wheel, which is a file\n"
+    assert run("repair", folder, "--check") == (2, "", expected)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.audit.configuration import Configuration
-from rocwheel.audit.repaired import RepairedWheel
+from rocwheel.audit.repaired import RepairedTree
 from rocwheel.audit.run_paths import SetRunpath
 from rocwheel.binary.elf_linkage import SymbolReference
 from rocwheel.binary.runpath import RunpathTag
@@ -16,12 +16,12 @@ from tests.audit.trees import library, package, tree
 if TYPE_CHECKING:
     from rocwheel.audit.tree import Tree
 
-EDITS = {"demo/a.so": SetRunpath("$ORIGIN/libs", RunpathTag.RUNPATH)}
+EDITS = {f"{package().source}!demo/a.so": SetRunpath("$ORIGIN/libs", RunpathTag.RUNPATH)}
 
 
 def left(audited: Tree, **settings: tuple[str, ...]) -> tuple[str, ...]:
     settings_ = msgspec.structs.replace(Configuration(), **settings)
-    return RepairedWheel(audited, audited.distributions[0], EDITS, settings_).leftovers()
+    return RepairedTree(audited, EDITS, settings_).leftovers(audited.distributions[0])
 
 
 def test_a_library_that_the_new_run_path_leads_to_is_no_leftover() -> None:

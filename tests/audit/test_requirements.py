@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.audit.repair_options import RepairOptions
-from rocwheel.audit.repair_plan import plan_repair
+from rocwheel.audit.repair_plan import RepairPlanner
 from rocwheel.audit.requirements import required_distributions
 from tests.audit.trees import find, library, package, tree
 
@@ -54,5 +54,5 @@ def test_the_selector_brings_the_libraries_of_the_family_at_hand() -> None:
 def test_audit_and_repair_agree_on_what_is_required(requirement: str, missing: tuple[str, ...]) -> None:
     loading = library("demo/a.so", "libamdhip64.so.7", runpath="$ORIGIN/../_rocm_sdk_core/lib")
     made = tree((package("demo", requires=(requirement,)), [loading]))
-    assert plan_repair(made, made.distributions[0], RepairOptions()).requires == missing
+    assert RepairPlanner(made, RepairOptions()).plan(made.distributions[0]).requires == missing
     assert bool([f for f in find(made) if f.rule == "undeclared-requirement"]) is bool(missing)

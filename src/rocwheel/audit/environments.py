@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.tree import Distribution, Tree
 
-__all__ = ["split_environments"]
+__all__ = ["environments_by_leader", "split_environments"]
 
 _GLIBC = re.compile(r"^(?:manylinux[0-9_]*|linux)_")
 _GENERIC = ("py2", "py3", "none", "abi3")
@@ -26,15 +26,22 @@ def split_environments(tree: Tree) -> tuple[Tree, ...]:
     an audited and a mere context one the audited. Wheels for other machines have no place in it. Every audited
     distribution is in one at least, and a tree without such conflicts is one.
     """
+    return tuple({id(part): part for part in environments_by_leader(tree).values()}.values()) or (tree,)
+
+
+def environments_by_leader(tree: Tree) -> dict[str, Tree]:
+    """Return the source of each audited distribution to the environment that is made for it (`split_environments`)."""
     groups = _by_name(tree)
     candidates = [_installable(owners) for owners in groups]
     possible = [owner for owners in candidates for owner in owners]
     leaders = [owner for owner in possible if not owner.is_context] or possible[:1]
     machines = {_machines(leader) for leader in leaders} - {frozenset()}
     if all(len(owners) == 1 for owners in groups) and len(machines) <= 1:
-        return (tree,)
-    chosen = dict.fromkeys(frozenset(_beside(leader, candidates)) for leader in leaders)
-    return tuple(_without(tree, {owner.source for owners in groups for owner in owners} - kept) for kept in chosen)
+        return dict.fromkeys((leader.source for leader in leaders), tree)
+    chosen = {leader.source: frozenset(_beside(leader, candidates)) for leader in leaders}
+    every = {owner.source for owners in groups for owner in owners}
+    parts = {kept: _without(tree, every - kept) for kept in dict.fromkeys(chosen.values())}
+    return {source: parts[kept] for source, kept in chosen.items()}
 
 
 def _by_name(tree: Tree) -> list[list[Distribution]]:

@@ -19,7 +19,7 @@ class RepairOptions(msgspec.Struct, frozen=True):
     """What a repair is told. ``dlopen`` are libraries that every file of the wheel may open by name."""
 
     tag: RunpathTag | None = None
-    """The tag of all run paths; none to go by what the wheel has (see `rocwheel.audit.repair_plan.plan_repair`)."""
+    """The tag of all run paths; none to go by what the wheel has (see `rocwheel.audit.repair_plan.RepairPlanner`)."""
     pin: Pin = "none"
     dlopen: tuple[str, ...] = ()
     init: bool = False

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.audit.distribution_reading import SIGNATURES
+from rocwheel.audit.environments import environments_by_leader
 from rocwheel.audit.initializer import initializer_member
 from rocwheel.audit.platform_repair import repaired_platforms
 from rocwheel.audit.records import record_problems
 from rocwheel.audit.repairability import check_repairable
-from rocwheel.audit.repaired import RepairedWheel
+from rocwheel.audit.repaired import RepairedTree
 from rocwheel.audit.run_path_repair import run_path_edits
 from rocwheel.audit.run_paths import SetRunpath
 from rocwheel.audit.version_lock import locked_requirement, version_to_match
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from rocwheel.audit.repair_options import RepairOptions
     from rocwheel.audit.tree import Distribution, InstalledFile, Tree
 
-__all__ = ["Change", "RepairPlan", "plan_repair"]
+__all__ = ["Change", "RepairPlan", "RepairPlanner"]
 
 _OPEN = (
     "Requires-Dist: {0} is of any version, though its libraries are taken to be ROCm 7's: give {0} --with, and --pin"
@@ -64,48 +65,82 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What rests on assumptions, to be looked at before the wheel is published."""
 
 
-def plan_repair(tree: Tree, owner: Distribution, options: RepairOptions) -> RepairPlan:
-    """Plan the repair of one wheel of ``tree``, whose other packages and the SDK are installed beside it.
+class RepairPlanner:
+    """Plans the repair of wheels that are there together, each in the environment that is made for it."""
 
-    Unless the options say otherwise, run paths are RUNPATHs. A right RPATH stays that leads only into packages of the
-    wheel's release, as the audit's rule ``rpath-into-others`` asks for; where all run paths are RPATHs and, as
-    repaired, lead there alone, those that change stay RPATHs, too: what ``rocwheel build`` makes.
+    def __init__(self, tree: Tree, options: RepairOptions) -> None:
+        self._environments = environments_by_leader(tree)
+        self._options = options
+        self._edits: dict[str, dict[str, SetRunpath]] = {}
+        self._repaired: dict[int, RepairedTree] = {}
 
-    Raises `InputError`, or `rocwheel.errors.ProblemsError` for several, for wheels that no repair makes installable:
-    bad metadata, damaged binaries, symlinks, members outside of the wheel, several files at one path.
-    """
-    check_repairable(owner, [file for file in tree.files if file.distribution == owner.source])
-    return _Planner(tree, owner, options).plan()
+    def plan(self, owner: Distribution) -> RepairPlan:
+        """Plan the repair of one wheel, whose environment's other packages and the SDK are installed beside it.
+
+        Unless the options say otherwise, run paths are RUNPATHs. A right RPATH stays that leads only into packages of
+        the wheel's release, as the audit's rule ``rpath-into-others`` asks for; where all run paths are RPATHs and, as
+        repaired, lead there alone, those that change stay RPATHs, too: what ``rocwheel build`` makes.
+
+        Raises `InputError`, or `rocwheel.errors.ProblemsError` for several, for wheels that no repair makes
+        installable: bad metadata, damaged binaries, symlinks, members outside of the wheel, several files at one path.
+        """
+        environment = self._environments[owner.source]
+        check_repairable(owner, environment.files_of[owner.source])
+        edits = self._run_paths(owner)
+        return _WheelPlan(environment, owner, self._options, edits, self._repaired_tree(environment)).plan()
+
+    def _run_paths(self, owner: Distribution) -> dict[str, SetRunpath]:
+        if owner.source not in self._edits:
+            self._edits[owner.source] = run_path_edits(self._environments[owner.source], owner, self._options)
+        return self._edits[owner.source]
+
+    def _repaired_tree(self, environment: Tree) -> RepairedTree:
+        """Return an environment with all its wheels repaired."""
+        if id(environment) not in self._repaired:
+            edits = {
+                f"{owner.source}!{member}": edit
+                for owner in environment.audited_distributions
+                for member, edit in self._run_paths(owner).items()
+            }
+            self._repaired[id(environment)] = RepairedTree(environment, edits, self._options.audit_settings)
+        return self._repaired[id(environment)]
 
 
-class _Planner:
-    def __init__(self, tree: Tree, owner: Distribution, options: RepairOptions) -> None:
+class _WheelPlan:
+    def __init__(
+        self,
+        tree: Tree,
+        owner: Distribution,
+        options: RepairOptions,
+        edits: dict[str, SetRunpath],
+        repaired: RepairedTree,
+    ) -> None:
         self._tree = tree
         self._owner = owner
         self._options = options
+        self._edits = edits
+        self._repaired = repaired
         self._files = tree.files_of[owner.source]
         self._loadable = [file for file in self._files if file.is_loadable]
 
     def plan(self) -> RepairPlan:
-        edits = run_path_edits(self._tree, self._owner, self._options)
-        repaired = RepairedWheel(self._tree, self._owner, edits, self._options.audit_settings)
-        requires = tuple(self._requirement(name) for name in repaired.undeclared())
+        requires = tuple(self._requirement(name) for name in self._repaired.undeclared(self._owner))
         file_name, tags = self._tags()
         is_platlib = self._owner.is_purelib and bool(self._loadable)
         added = self._initializer() if self._options.init else {}
-        changes = (*self._run_path_changes(edits), *self._metadata_changes(requires, tags, added, is_platlib))
+        changes = (*self._run_path_changes(), *self._metadata_changes(requires, tags, added, is_platlib))
         dropped = self._signatures() if changes else ()
         return RepairPlan(
             wheel=self._owner.source,
             file_name=file_name,
-            edits=edits,
+            edits=self._edits,
             requires=requires,
             tags=tags,
             is_platlib=is_platlib,
             added=added,
             dropped=dropped,
             changes=(*changes, *(Change(name, _VOID, "a signature of RECORD", "") for name in dropped)),
-            unmended=repaired.leftovers(),
+            unmended=self._repaired.leftovers(self._owner),
             notes=tuple(_OPEN.format(name) for name in requires if name not in self._given),
         )
 
@@ -134,11 +169,11 @@ class _Planner:
         changed = tags if set(tags) != set(self._owner.tags) else ()
         return f"{stem}-{python}-{abi}-{platforms}.whl", changed
 
-    def _run_path_changes(self, edits: dict[str, SetRunpath]) -> list[Change]:
+    def _run_path_changes(self) -> list[Change]:
         files = {file.member: file for file in self._loadable}
         return [
             Change(name, _tag_words(files[name], edit), files[name].run_path or "", edit.value)
-            for name, edit in edits.items()
+            for name, edit in self._edits.items()
         ]
 
     def _metadata_changes(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.metadata_edit import add_requirements, set_wheel_fields
 from rocwheel.audit.reading import read_tree
-from rocwheel.audit.repair_plan import plan_repair
+from rocwheel.audit.repair_plan import RepairPlanner
 from rocwheel.audit.wheel_reading import find_dist_info
 from rocwheel.binary.runpath import plan_runpath
 from rocwheel.distributions.content import BytesContent
@@ -53,13 +53,16 @@ class _KeptName(WheelName, frozen=True):
 def plan_repairs(wheels: Sequence[Path], beside: Sequence[Path], options: RepairOptions) -> list[RepairPlan]:
     """Read wheels and the packages ``beside``, and plan the repair of each wheel.
 
-    Raises `InputError` for what is no wheel, and for wheels that no repair makes installable (`plan_repair`).
+    Raises `InputError` for what is no wheel, and for wheels that no repair makes installable (`RepairPlanner.plan`).
     """
     for path in wheels:
         if path.suffix != ".whl":
             raise InputError(path, "no wheel", expected="a file whose name ends with .whl")
+        if path.is_dir():
+            raise InputError(path, "a folder", expected="a wheel, which is a file")
     tree = read_tree(wheels, beside)
-    return [plan_repair(tree, owner, options) for owner in tree.audited_distributions]
+    planner = RepairPlanner(tree, options)
+    return [planner.plan(owner) for owner in tree.audited_distributions]
 
 
 def write_repairs(

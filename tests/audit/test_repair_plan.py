@@ -1,0 +1,64 @@
+"""The plan of a repair: each wheel by itself and what is installed beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.audit import repaired
+from rocwheel.audit.auditing import audit
+from rocwheel.audit.repair_options import RepairOptions
+from rocwheel.audit.repair_plan import RepairPlan, RepairPlanner
+from tests.audit.trees import library, package, tree
+
+if TYPE_CHECKING:
+    from rocwheel.audit.auditing import AuditReport
+    from rocwheel.audit.configuration import Configuration
+    from rocwheel.audit.tree import Distribution, Tree
+
+
+def plans(made: Tree) -> list[RepairPlan]:
+    planner = RepairPlanner(made, RepairOptions())
+    return [planner.plan(owner) for owner in made.audited_distributions]
+
+
+def plugin(tag: str, version: str = "1.0") -> Distribution:
+    return package("demo", tag=f"{tag}-manylinux_2_17_x86_64", version=version)
+
+
+OLD = [library("demo/_e.so", "libq.so"), library("demo/lib/libq.so")]
+NEW = [library("demo/_e.so", "libq.so", runpath="$ORIGIN/lib:$ORIGIN/new"), library("demo/new/libq.so")]
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [
+        [plugin("cp311-cp311"), plugin("cp312-cp312")],
+        [plugin("py3-none"), plugin("py2.py3-none", "2.0")],
+    ],
+    ids=["Pythons", "versions"],
+)
+def test_wheels_of_one_project_lend_each_other_no_folders(owners: list[Distribution]) -> None:
+    made = tree((owners[0], OLD), (owners[1], NEW))
+    assert [plan.edits["demo/_e.so"].value for plan in plans(made)] == ["$ORIGIN/lib", "$ORIGIN/new"]
+    assert [plan.unmended for plan in plans(made)] == [(), ()]
+
+
+def test_each_wheel_is_told_what_it_lacks_in_its_own_environment() -> None:
+    owners = [plugin("cp311-cp311"), plugin("cp312-cp312")]
+    made = tree((owners[0], [library("demo/_e.so", "libq.so")]), (owners[1], NEW))
+    first, second = plans(made)
+    assert (len(first.unmended), second.unmended) == (1, ())
+
+
+def test_wheels_of_one_environment_are_audited_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    audited: list[int] = []
+
+    def counted(made: Tree, settings: Configuration) -> AuditReport:
+        audited.append(len(made.distributions))
+        return audit(made, settings)
+
+    monkeypatch.setattr(repaired, "audit", counted)
+    plans(tree(*((package(f"demo{number}"), [library(f"demo{number}/a.so")]) for number in range(5))))
+    assert audited == [5]
