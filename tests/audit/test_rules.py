@@ -934,6 +934,54 @@ def test_files_have_code_for_one_set_of_targets(second: DeviceReport | None, fou
     assert [finding.found for finding in findings if finding.file.endswith("b.so")] == ([found] if found else [])
 
 
+@pytest.mark.parametrize(
+    ("bundles", "found"),
+    [
+        ((("gfx90a",), ("gfx90a:xnack+", "gfx90a:xnack-")), []),
+        ((("gfx90a",), ("gfx90a:xnack+",)), ["1 of 2 bundles have no code for gfx90a: 1"]),
+        (
+            (("gfx1100", "gfx1101"), ("gfx11-generic",), ("gfx11-generic",)),
+            ["1 of 3 bundles have no code for gfx11-generic: 0"],
+        ),
+        ((("gfx906",), ("gfx942",)), ["1 of 2 bundles have no code for gfx906: 1",
+                                      "1 of 2 bundles have no code for gfx942: 0"]),
+    ],
+    ids=["both settings", "one setting", "a generic target", "others"],
+)  # fmt: skip
+def test_bundles_may_spell_the_same_targets_in_several_ways(
+    bundles: tuple[tuple[str, ...], ...], found: list[str]
+) -> None:
+    findings = find(one(library("demo/a.so", device=code(*bundles))), select=("device-target-missing",))
+    assert sorted(finding.found for finding in findings) == found
+
+
+@pytest.mark.parametrize(
+    ("promised", "there", "is_there"),
+    [
+        ("gfx90a:xnack+", "gfx90a", True),
+        ("gfx1100", "gfx11-generic", True),
+        ("gfx11-generic", "gfx1100", False),
+        ("gfx90a:xnack+", "gfx90a:xnack-", False),
+        ("no target", "gfx90a", False),
+    ],
+)
+def test_a_promised_target_is_there_if_other_code_serves_it(promised: str, there: str, is_there: bool) -> None:
+    audited = one(library("demo/a.so", device=code((there,))), owner=package(targets=(promised,)))
+    found = [] if is_there else [f"promises code for {promised}, and has none"]
+    assert [finding.found for finding in find(audited, select=("device-target-absent",))] == found
+
+
+@pytest.mark.parametrize(("size", "found"), [(5, []), (6, ["soname-clash"])], ids=["copies", "of another size"])
+def test_copies_are_told_without_digests(size: int, found: list[str]) -> None:
+    files = (
+        library("one/a.so", "libx.so", runpath="$ORIGIN"),
+        library("two/a.so", "libx.so", runpath="$ORIGIN"),
+        library("one/libx.so", sha256=None, size=5),
+        library("two/libx.so", sha256=None, size=size),
+    )
+    assert [finding.rule for finding in find(Tree((), files, is_prefix=True))] == found
+
+
 def test_libraries_of_the_sdk_may_each_have_targets_of_their_own() -> None:
     files = [library("lib/a.so", device=code(("gfx906",))), library("lib/b.so", device=code(("gfx942",)))]
     rule = ("device-target-uneven",)

@@ -11,6 +11,7 @@ from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.bundle_readers import reader_of
 from rocwheel.binary.elf_traits import is_linker
 from rocwheel.binary.target_id import parse_target_id
+from rocwheel.errors import InputError
 from rocwheel.targets.compatibility import covers
 
 if TYPE_CHECKING:
@@ -38,11 +39,20 @@ def _missing_targets(subject: Subject) -> Iterator[Evidence]:
         if report is None or len(report.bundles) <= 1:
             continue
         for target in report.targets:
-            lacking = [number for number, bundle in enumerate(report.bundles) if target not in bundle.targets]
+            serving = {targets for targets in {bundle.targets for bundle in report.bundles} if _serve(targets, target)}
+            lacking = [number for number, bundle in enumerate(report.bundles) if bundle.targets not in serving]
             if lacking:
                 numbers = ", ".join(map(str, lacking[:_SHOWN])) + (" ..." if len(lacking) > _SHOWN else "")
                 found = f"{len(lacking)} of {len(report.bundles)} bundles have no code for {target}: {numbers}"
                 yield Evidence(file.source, found)
+
+
+def _serve(targets: Iterable[str], wanted: str) -> bool:
+    """Tell whether code for ``targets`` serves what code for ``wanted`` would; no code serves what is no target."""
+    try:
+        return covers(map(parse_target_id, targets), parse_target_id(wanted))
+    except InputError:
+        return False
 
 
 def _uneven_targets(subject: Subject) -> Iterator[Evidence]:
@@ -79,7 +89,7 @@ def _absent_targets(subject: Subject) -> Iterator[Evidence]:
         # Kernel archives and databases carry code that only their names tell of.
         named = {file.name for file in files}
         for target in sorted(_promised(owner)):
-            if target not in carried and not any(target in name for name in named):
+            if target not in carried and not any(target in name for name in named) and not _serve(found, target):
                 yield Evidence(owner.label, f"promises code for {target}, and has none")
 
 

@@ -76,7 +76,8 @@ def _clashes(subject: Subject) -> Iterator[Evidence]:
                 loaded[file.elf.soname][file.path] = file
                 chosen |= {file.elf.soname} if is_chosen else set()
     for soname, files in sorted(loaded.items()):
-        kinds = {file.sha256 or file.path for file in files.values()}
+        # Digests are there only where a RECORD is; else files of one size with the same facts are copies.
+        kinds = {file.sha256 or (file.size, file.elf, file.traits) for file in files.values()}
         if len(kinds) > 1 and soname in chosen:
             places = sorted(files)
             yield Evidence(
