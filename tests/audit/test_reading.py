@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -106,7 +107,7 @@ def test_nothing_of_an_environment_or_of_artifacts_beside_is_audited(tmp_path: P
         archive.extractall(tmp_path / "site")
     (tmp_path / "site/nobodys.py").write_text("")
     (tmp_path / "folder").mkdir()
-    (tmp_path / "folder/x").write_text("")
+    shutil.copy(Path(__file__).parents[1] / "binary/fixtures/elf/libplain.so", tmp_path / "folder")
     for beside in (tmp_path / "site", tmp_path / "folder", SAMPLE_SDK):
         tree = read_tree([wheel], [beside])
         assert len(tree.files) > len(tree.audited)

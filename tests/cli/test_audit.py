@@ -224,6 +224,43 @@ def test_a_folder_that_may_hold_artifacts_and_may_not_be_read_is_named(tmp_path:
     assert (done.returncode, done.stderr.startswith(f"error: {tmp_path}/tree/bad: cannot be read (Perm")) == (2, True)
 
 
+@pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
+def test_no_folder_is_made_for_a_report(run: Run, wheel: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+    target = tmp_path / "nosuch/report.json"
+    assert run("audit", wheel, *options, target) == (
+        2,
+        "",
+        f"error: {target}: would be written to {target.parent}; expected a folder that exists\n",
+    )
+    assert not target.parent.exists()
+
+
+@pytest.mark.parametrize("command", [("audit",), ("repair", "--check")], ids=["audit", "repair"])
+def test_a_folder_beside_without_a_package_is_refused(
+    run: Run, wheel: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "beside/dist").mkdir(parents=True)
+    (tmp_path / "beside/README.md").write_text("See dist.\n")
+    finished = run(*command, wheel, "--with", tmp_path / "beside")
+    found = "holds neither a package nor a library; expected wheels, an environment or artifacts"
+    assert finished == (2, "", f"error: {tmp_path / 'beside'}: {found}\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["", '[project]\nname = "demo"\n', "[tool.rocwheel]\n"], ids=["none", "others", "tool"]
+)
+def test_settings_that_are_named_have_to_be_there(run: Run, wheel: Path, tmp_path: Path, text: str) -> None:
+    settings = tmp_path / "pyproject.toml"
+    settings.write_text(text)
+    assert run("audit", wheel).status == 1
+    expected = "expected [tool.rocwheel.audit], or [audit] in a recipe. Check --config."
+    assert run("audit", wheel, "--config", settings) == (
+        2,
+        "",
+        f"error: {settings}: has no settings of the audit; {expected}\n",
+    )
+
+
 def test_known_findings_do_not_fail_wherever_the_wheel_lies(run: Run, wheel: Path, tmp_path: Path) -> None:
     assert run("audit", wheel, "--baseline", tmp_path / "known.json", "--update-baseline").status == 0
     moved = wheel.rename(tmp_path / wheel.name)

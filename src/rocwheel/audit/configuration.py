@@ -90,7 +90,7 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 class _Tool(msgspec.Struct, frozen=True):
-    audit: Configuration = Configuration()
+    audit: Configuration | None = None
 
 
 class _Tools(msgspec.Struct, frozen=True):
@@ -105,14 +105,19 @@ class _Project(msgspec.Struct, frozen=True):
 def find_configuration(path: Path | None) -> tuple[Configuration, Path]:
     """Read the settings in a file, else those in ``pyproject.toml`` of the working folder; all defaults without either.
 
-    Returns them with the folder that their paths are relative to. For what it raises, see `load_configuration`.
+    Returns them with the folder that their paths are relative to. Raises `InputError` for a file that is named and has
+    none; for what else it raises, see `load_configuration`.
     """
     found = path or (_PYPROJECT if _PYPROJECT.is_file() else None)
-    return (load_configuration(found), found.parent) if found else (Configuration(), Path())
+    settings = load_configuration(found) if found else None
+    if path is not None and settings is None:
+        expected = "[tool.rocwheel.audit], or [audit] in a recipe"
+        raise InputError(path, "has no settings of the audit", expected=expected, remedy="Check --config.")
+    return settings or Configuration(), found.parent if found else Path()
 
 
-def load_configuration(path: Path) -> Configuration:
-    """Read ``[audit]`` of a recipe, else ``[tool.rocwheel.audit]`` of a file; all defaults where it has neither.
+def load_configuration(path: Path) -> Configuration | None:
+    """Read ``[audit]`` of a recipe, else ``[tool.rocwheel.audit]`` of a file; none where it has neither.
 
     Raises `InputError` for a file that can't be read, unknown settings and settings of a wrong type.
     """

@@ -24,7 +24,7 @@ def read_tree(paths: Sequence[Path], beside: Sequence[Path] = ()) -> Tree:
 
     A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files.
     What several paths lead to is read once, and audited if any of ``paths`` leads there.
-    Raises `InputError` for a path that is none of these.
+    Raises `InputError` for a path that is none of these, and for a folder ``beside`` with no package or library.
     """
     audited = audited_places(paths)
     context = {real: path for real, path in audited_places(beside).items() if real not in audited}
@@ -70,4 +70,6 @@ def _read(path: Path, *, context: bool) -> _Part:
     distributions, files = read_folder(path, context=context)
     if not files:
         raise InputError(path, "an empty folder", expected="wheels, an environment, artifacts or files")
+    if context and not any(owner.dist_info for owner in distributions) and not any(file.elf for file in files):
+        raise InputError(path, "holds neither a package nor a library", expected="wheels, an environment or artifacts")
     return distributions, files

@@ -113,14 +113,26 @@ def audit_(
 
 
 def _check_targets(targets: Iterable[Path | None], places: Iterable[str]) -> None:
-    """Refuse to write over what is audited: the wheels and folders at the real paths ``places``, and files in these."""
+    """Refuse to write over what is audited: the wheels and folders at the real paths ``places``, and files in these.
+
+    And into a folder that is not there, which may be misspelled.
+    """
     read = set(map(Path, places))
     for target in targets:
+        if target is not None and not _is_folder(target.parent):
+            raise InputError(target, f"would be written to {target.parent}", expected="a folder that exists")
         if target is None or not _is_of_others(target):
             continue
         real = target.resolve()
         if not read.isdisjoint((real, *real.parents)):
             raise InputError(target, "is audited itself", expected="another file to write to")
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def _is_of_others(path: Path) -> bool:
