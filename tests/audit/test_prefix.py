@@ -77,7 +77,7 @@ def test_a_prefix_that_loads_has_no_findings_but_the_file_that_does_not(prefix: 
 
 
 def test_run_paths_are_worked_out_for_libraries_behind_symlinks(prefix: Path) -> None:
-    folders = library_folders(read_tree([prefix]), ())
+    folders = library_folders(read_tree([prefix]), (), 62)
     assert folders["libx.so.1"] == ("lib",)
     assert folders["libout.so.1"] == ("lib",)
     assert "nowhere.so" not in folders

@@ -62,3 +62,14 @@ def test_wheels_of_one_environment_are_audited_once(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(repaired, "audit", counted)
     plans(tree(*((package(f"demo{number}"), [library(f"demo{number}/a.so")]) for number in range(5))))
     assert audited == [5]
+
+
+def test_run_paths_lead_to_libraries_for_the_machine_of_their_file() -> None:
+    files = [library("demo/_e.so", "liba.so"), library("demo/_arm.so", "liba.so", machine=183)]
+    files += [library("demo/arm/liba.so", machine=183), library("demo/z/liba.so")]
+    (plan,) = plans(tree((package(tag="py3-none-any"), files)))
+    assert {name: edit.value for name, edit in plan.edits.items()} == {
+        "demo/_e.so": "$ORIGIN/z",
+        "demo/_arm.so": "$ORIGIN/arm",
+    }
+    assert plan.unmended == ()

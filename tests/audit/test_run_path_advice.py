@@ -87,7 +87,7 @@ def test_every_library_that_a_folder_holds_is_found_and_no_folder_is_idle(
 
 def test_folders_come_from_packages_at_hand_and_from_the_sdk_by_name() -> None:
     own = tree((package(), [library("demo/lib/libown.so.1")]))
-    folders = library_folders(own, ["rocm-sdk-libraries"])
+    folders = library_folders(own, ["rocm-sdk-libraries"], 62)
     assert folders["libown.so.1"] == ("demo/lib",)
     assert folders["libMIOpen.so.1"] == ("_rocm_sdk_libraries/lib",)
     assert "libamdhip64.so.7" not in folders
@@ -101,13 +101,24 @@ def test_a_library_for_some_processors_alone_counts_for_these(
     cpu_level: CpuLevel, folders: tuple[str, ...] | None
 ) -> None:
     own = tree((package(), [library("demo/glibc-hwcaps/x86-64-v2/libb.so")]))
-    assert library_folders(own, [], cpu_level).get("libb.so") == folders
+    assert library_folders(own, [], 62, cpu_level).get("libb.so") == folders
 
 
 def test_run_paths_lead_to_what_serves_every_processor_first() -> None:
     assert searched_folders(["a/glibc-hwcaps/x86-64-v2", "b"], "x86-64-v2") == ("b",)
     assert searched_folders(["glibc-hwcaps/x86-64-v2"], "x86-64-v2") == ("",)
     assert searched_folders(["a/glibc-hwcaps/x86-64-v3"], "x86-64-v2") == ()
+
+
+def test_libraries_for_other_machines_are_led_to_by_nobody() -> None:
+    files = [
+        library("demo/arm/liba.so", machine=183),
+        library("demo/z/liba.so"),
+        library("demo/arm/libb.so", machine=183),
+    ]
+    own = tree((package(), files))
+    assert library_folders(own, [], 62) == {"liba.so": ("demo/z",)}
+    assert library_folders(own, [], 183) == {"liba.so": ("demo/arm",), "libb.so": ("demo/arm",)}
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,9 @@ def advise(
             msg = f"--with {path}"
             raise InputError(msg, "does not exist", expected=expected)
     place = normalized_place(at, file.name)
-    folders = library_folders(read_tree(paths), names, cpu_level)
-    return advise_run_path(_read(file), place, folders, AllowedLibraries(system_library_patterns()), dlopen)
+    elf = _read(file)
+    folders = library_folders(read_tree(paths), names, elf.machine, cpu_level)
+    return advise_run_path(elf, place, folders, AllowedLibraries(system_library_patterns()), dlopen)
 
 
 def _read(file: Path) -> Elf:

@@ -71,15 +71,17 @@ def _place_error(text: str, found: str, expected: str) -> InputError:
 
 
 def library_folders(
-    tree: Tree, sdk_packages: Iterable[str], cpu_level: CpuLevel = "x86-64"
+    tree: Tree, sdk_packages: Iterable[str], machine: int, cpu_level: CpuLevel = "x86-64"
 ) -> dict[str, tuple[str, ...]]:
     """Return SONAME to the folders that hold its library: those of the tree, then those of SDK packages by name.
 
+    Libraries for another than ``machine``, by its number in ELF, don't count: the loader passes over them.
     Folders for some processors alone are left out: the loader looks into them by itself. What lies nowhere else is, for
     a processor of ``cpu_level``, in the folder above.
     """
+    machines = tree.library_machines
     found = {
-        name: dict.fromkeys(searched_folders((file.folder for file in files), cpu_level))
+        name: dict.fromkeys(searched_folders((f.folder for f in files if machines[f.path] == machine), cpu_level))
         for name, files in tree.libraries.items()
     }
     wanted = set(sdk_packages)

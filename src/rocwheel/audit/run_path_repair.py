@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rocwheel.audit.release import folders_beyond, release_folders
 from rocwheel.audit.requirements import packages_elsewhere
 from rocwheel.audit.run_path_advice import advise_run_path, choose_folders, library_folders
@@ -25,6 +27,13 @@ def run_path_edits(tree: Tree, owner: Distribution, options: RepairOptions) -> d
     return _RunPaths(tree, owner, options).edits()
 
 
+class _Folders(msgspec.Struct, frozen=True):
+    """Where libraries for one machine are, in order and for the rule."""
+
+    folders: dict[str, tuple[str, ...]]
+    places: LibraryPlaces
+
+
 class _RunPaths:
     def __init__(self, tree: Tree, owner: Distribution, options: RepairOptions) -> None:
         self._tree = tree
@@ -34,7 +43,7 @@ class _RunPaths:
         given = {other.name for other in tree.distributions}
         layout = () if self._settings.closed else sdk_folders()
         self._sdk = [name for name in dict.fromkeys(f.distribution for f in layout) if name not in given]
-        self._folders = library_folders(tree, self._sdk, self._settings.cpu_level)
+        self._by_machine: dict[int, _Folders] = {}
         self._system = AllowedLibraries((*system_library_patterns(), *self._settings.system_libraries))
         self._loadable = [file for file in tree.files_of[owner.source] if file.is_loadable]
         self._tag = options.tag or (RunpathTag.RPATH if self._keeps_rpath() else RunpathTag.RUNPATH)
@@ -66,23 +75,25 @@ class _RunPaths:
     def _edit(self, file: InstalledFile, tag: RunpathTag) -> SetRunpath | None:
         assert file.elf is not None
         opened = self._settings.opened_by(file.path)
-        search = tuple(choose_folders([*file.elf.wanted, *opened], self._folders, file.folder))
-        lacks = bool(advise_run_path(file.elf, file.path, self._folders, self._system, opened).missing)
+        there = self._there(file.elf.machine)
+        search = tuple(choose_folders([*file.elf.wanted, *opened], there.folders, file.folder))
+        lacks = bool(advise_run_path(file.elf, file.path, there.folders, self._system, opened).missing)
         keeping = Keeping(
             beyond=self._has_others and (file.elf.imports_dlopen or lacks),
             absent=self._has_others and lacks,
             hosts=lacks and not self._has_others,
         )
-        return run_path_edit(file.elf, file.folder, search, self._places, tag, keeping)
+        return run_path_edit(file.elf, file.folder, search, there.places, tag, keeping)
 
     @cached_property
     def _has_others(self) -> bool:
         """Whether the wheel requires packages that are neither at hand nor the SDK's: run paths may lead there."""
         return bool(packages_elsewhere(self._tree, self._owner))
 
-    @cached_property
-    def _places(self) -> LibraryPlaces:
-        folders = {folder for found in self._folders.values() for folder in found}
-        folders |= {file.folder for file in self._tree.files}
-        providers = {name: frozenset(found) for name, found in self._folders.items()}
-        return LibraryPlaces(providers, frozenset(folders))
+    def _there(self, machine: int) -> _Folders:
+        if machine not in self._by_machine:
+            folders = library_folders(self._tree, self._sdk, machine, self._settings.cpu_level)
+            known = {folder for found in folders.values() for folder in found} | {f.folder for f in self._tree.files}
+            providers = {name: frozenset(found) for name, found in folders.items()}
+            self._by_machine[machine] = _Folders(folders, LibraryPlaces(providers, frozenset(known)))
+        return self._by_machine[machine]

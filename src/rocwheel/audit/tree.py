@@ -177,13 +177,19 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
         }
 
     @cached_property
+    def library_machines(self) -> dict[str, int]:
+        """Path of each shared library, and of each symlink that leads to one, to the machine that it is for."""
+        disk = TreeDisk({file.path: file.elf for file in self.files if file.elf is not None}, self.links)
+        opened = ((path, disk.open(f"{SITE}/{path}")) for path in self.by_path)
+        elves = ((path, library.elf) for path, library in opened if library is not None and library.elf is not None)
+        return {path: elf.machine for path, elf in elves if elf.kind is ElfKind.SHARED_OBJECT}
+
+    @cached_property
     def libraries(self) -> dict[str, tuple[InstalledFile, ...]]:
         """File name to the shared libraries of that name, one of each path, symlinks that lead to one included."""
-        disk = TreeDisk({file.path: file.elf for file in self.files if file.elf is not None}, self.links)
         found: dict[str, dict[str, InstalledFile]] = {}
         for file in self.files:
-            library = disk.open(f"{SITE}/{file.path}")
-            if library is not None and library.elf is not None and library.elf.kind is ElfKind.SHARED_OBJECT:
+            if file.path in self.library_machines:
                 found.setdefault(file.name, {}).setdefault(file.path, file)
         return {name: tuple(files.values()) for name, files in found.items()}
 
