@@ -19,7 +19,7 @@ __all__ = ["BytesContent", "Content", "FileContent", "SequenceContent"]
 
 
 class Content(Protocol):
-    """A source of ``size`` bytes. Implementations are plain picklable values, so that workers can open them."""
+    """A source of ``size`` bytes. Implementations are plain values, so that any worker can open them."""
 
     @property
     def size(self) -> int:
