@@ -487,3 +487,19 @@ def test_a_repair_keeps_right_files_and_entries_that_are_meant(
     report = run_job("pjrt", outputs, tmp_path, *packages, repair=True, system_run_paths=("/site/lib",))
     assert plugin_run_path(report.path, tmp_path) == mended
     assert bool(report.repaired) == (linked != mended)
+
+
+def test_a_plugin_for_every_python_needs_the_library_of_none(
+    tmp_path: Path, compile_library: Compile, hip: Path, sdk_dist: Path
+) -> None:
+    python = compile_library(tmp_path / "libpython3.11.so.1.0", "int Py_x;", "-Wl,-soname,libpython3.11.so.1.0")
+    outputs = make_outputs(
+        tmp_path / "out", compile_library, hip, f"-Wl,-rpath,{CORE}", "-Wl,--no-as-needed", str(python)
+    )
+    with pytest.raises(ProblemsError) as caught:
+        run_job("pjrt", outputs, tmp_path / "dist", sdk_dist)
+    (problem,) = caught.value.problems
+    assert str(problem).startswith(
+        "jax_plugins/xla_rocm7/xla_rocm_plugin.so: needs libpython3.11.so.1.0, which Python 3.11 alone has; expected "
+        "none for py3-none."
+    )
