@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rocwheel.audit import repaired
 from rocwheel.audit.auditing import audit
 from rocwheel.audit.repair_options import RepairOptions
-from rocwheel.audit.repair_plan import RepairPlan, RepairPlanner
+from rocwheel.audit.repair_plan import Change, RepairPlan, RepairPlanner
+from rocwheel.binary.runpath import RunpathTag
 from tests.audit.trees import library, package, tree
 
 if TYPE_CHECKING:
@@ -73,3 +74,23 @@ def test_run_paths_lead_to_libraries_for_the_machine_of_their_file() -> None:
         "demo/_arm.so": "$ORIGIN/arm",
     }
     assert plan.unmended == ()
+
+
+@pytest.mark.parametrize(
+    ("run_paths", "what", "before"),
+    [
+        ({"rpath": "$ORIGIN/lib"}, "RPATH -> RUNPATH", "$ORIGIN/lib"),
+        ({"runpath": "/opt"}, "RUNPATH", "/opt"),
+        (
+            {"rpath": "/opt", "runpath": "$ORIGIN/lib"},
+            "RPATH and RUNPATH -> RUNPATH",
+            "RPATH /opt and RUNPATH $ORIGIN/lib",
+        ),
+        ({}, "RUNPATH", ""),
+    ],
+    ids=["another tag", "another list", "both", "none"],
+)
+def test_a_change_of_run_paths_tells_all_that_was_there(run_paths: dict[str, Any], what: str, before: str) -> None:
+    made = tree((package(), [library("demo/_e.so", "libq.so", **run_paths), library("demo/lib/libq.so")]))
+    plan = RepairPlanner(made, RepairOptions(tag=RunpathTag.RUNPATH)).plan(made.distributions[0])
+    assert plan.changes == (Change("demo/_e.so", what, before, "$ORIGIN/lib"),)

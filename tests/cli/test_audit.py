@@ -510,6 +510,12 @@ def test_runpath_for_prints_the_entries_and_what_they_are_for(run: Run, tmp_path
     assert plain == "$ORIGIN/../_rocm_sdk_core/lib:$ORIGIN/../_rocm_sdk_libraries/lib\n"
 
 
+def test_runpath_for_names_a_library_that_looks_like_markup(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("lib[/l].so",)))
+    finished = run("runpath", "for", tree / "a.so", "--at", "demo/")
+    assert (finished.status, finished.stderr) == (1, "lib[/l].so: neither in the packages nor on every system\n")
+
+
 def test_runpath_for_fails_where_a_library_is_nowhere(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libfoo.so.1",)))
     finished = run("runpath", "for", tree / "a.so", "--at", "demo/", "--json")

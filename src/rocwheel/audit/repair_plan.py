@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.audit.distribution_reading import SIGNATURES
 from rocwheel.audit.environments import environments_by_leader
-from rocwheel.audit.initializer import initializer_member
+from rocwheel.audit.initializer import initializer_member, preload_names
 from rocwheel.audit.platform_repair import repaired_platforms
 from rocwheel.audit.records import record_problems
 from rocwheel.audit.repairability import check_repairable
@@ -18,6 +18,7 @@ from rocwheel.audit.run_path_repair import run_path_edits
 from rocwheel.audit.run_paths import SetRunpath
 from rocwheel.audit.version_lock import locked_requirement, version_to_match
 from rocwheel.distributions.tags import expand_tags
+from rocwheel.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,8 @@ __all__ = ["Change", "RepairPlan", "RepairPlanner"]
 _OPEN = (
     "Requires-Dist: {0} is of any version, though its libraries are taken to be ROCm 7's: give {0} --with, and --pin"
 )
+_VERSIONED = ("rocm-sdk-core", "rocm-sdk-libraries")
+"""The packages by one of which ``_rocm_init.py`` checks the SDK's version."""
 _VOID = "dropped, since it signs another RECORD: sign the repaired wheel"
 
 
@@ -83,6 +86,7 @@ class RepairPlanner:
 
         Raises `InputError`, or `rocwheel.errors.ProblemsError` for several, for wheels that no repair makes
         installable: bad metadata, damaged binaries, symlinks, members outside of the wheel, several files at one path.
+        `InputError` as well where the options ask for the version of a package that is not there.
         """
         environment = self._environments[owner.source]
         check_repairable(owner, environment.files_of[owner.source])
@@ -149,12 +153,20 @@ class _WheelPlan:
         return {other.name for other in self._tree.distributions}
 
     def _requirement(self, name: str) -> str:
+        if self._options.pin != "none" and name not in self._given:
+            raise self._pin_error(name)
         return locked_requirement(self._tree, name, self._options.pin)
 
     def _initializer(self) -> dict[str, str]:
-        names = ("rocm-sdk-core", "rocm-sdk-libraries")
-        versions = (version_to_match(self._tree, name, self._options.pin) for name in names)
-        return initializer_member(self._owner, self._files, next(filter(None, versions), ""))
+        versions = (version_to_match(self._tree, name, self._options.pin) for name in _VERSIONED)
+        version = next(filter(None, versions), "")
+        if self._options.pin != "none" and not version and any(preload_names(self._loadable)):
+            raise self._pin_error(_VERSIONED[0])
+        return initializer_member(self._owner, self._files, version)
+
+    def _pin_error(self, name: str) -> InputError:
+        found = f"uses {name}, which is not there for --pin {self._options.pin} to take a version from"
+        return InputError(self._owner.source, found, expected="it among the packages that --with gives")
 
     def _signatures(self) -> tuple[str, ...]:
         names = {f"{self._owner.dist_info}/{name}" for name in SIGNATURES}
@@ -172,7 +184,7 @@ class _WheelPlan:
     def _run_path_changes(self) -> list[Change]:
         files = {file.member: file for file in self._loadable}
         return [
-            Change(name, _tag_words(files[name], edit), files[name].run_path or "", edit.value)
+            Change(name, _tag_words(files[name], edit), _run_paths(files[name]), edit.value)
             for name, edit in self._edits.items()
         ]
 
@@ -197,7 +209,18 @@ class _WheelPlan:
 
 
 def _tag_words(file: InstalledFile, edit: SetRunpath) -> str:
-    assert file.elf is not None
-    before = "RUNPATH" if file.elf.runpath is not None else "RPATH" if file.elf.rpath is not None else ""
+    before = " and ".join(_by_tag(file))
     after = edit.tag.name if edit.value else "none"
     return after if before in {"", after} else f"{before} -> {after}"
+
+
+def _run_paths(file: InstalledFile) -> str:
+    """Return the run path of a file; of one that has both, both: the loader passes over the RPATH."""
+    found = _by_tag(file)
+    return " and ".join(f"{tag} {value}" for tag, value in found.items()) if len(found) > 1 else "".join(found.values())
+
+
+def _by_tag(file: InstalledFile) -> dict[str, str]:
+    assert file.elf is not None
+    values = {"RPATH": file.elf.rpath, "RUNPATH": file.elf.runpath}
+    return {tag: value for tag, value in values.items() if value is not None}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -63,7 +64,7 @@ def for_(
     else:
         print_table(_table(advice))
     for name in advice.missing if not quiet else ():
-        messages.print(f"[yellow]{name}[/]: neither in the packages nor on every system")
+        messages.print(f"[yellow]{escape(name)}[/]: neither in the packages nor on every system")
     if advice.missing:
         sys.exit(1)
 
