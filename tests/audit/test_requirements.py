@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from rocwheel.audit.repair_options import RepairOptions
@@ -33,6 +35,36 @@ def test_what_an_extra_of_another_brings_is_required_too() -> None:
     other = package("other", requires=("third; extra == 'fast'", "fourth; extra == 'slow'"))
     made = tree((package("demo", requires=("other[fast]",)), []), (other, []))
     assert required_distributions(made, made.distributions[0]) == {"other", "third"}
+
+
+@pytest.mark.parametrize(
+    ("tag", "marker", "is_brought"),
+    [
+        ("cp39-cp39-manylinux_2_17_x86_64", "python_version < '3.10'", True),
+        ("cp313-cp313-manylinux_2_17_x86_64", "python_version < '3.10'", False),
+        ("cp39-abi3-manylinux_2_17_x86_64", "python_version >= '3.13'", True),
+        ("cp313-abi3-manylinux_2_17_x86_64", "python_version < '3.13'", False),
+        ("py3-none-manylinux_2_17_aarch64", "platform_machine == 'aarch64'", True),
+        ("py3-none-manylinux_2_17_aarch64", "platform_machine == 'x86_64'", False),
+        ("py3-none-manylinux_2_17_x86_64", "sys_platform == 'win32'", False),
+    ],
+)
+def test_markers_hold_where_the_wheel_goes_not_where_it_is_audited(tag: str, marker: str, is_brought: bool) -> None:
+    made = tree((package("demo", tag=tag, requires=(f"other; {marker}",)), []))
+    assert required_distributions(made, made.distributions[0]) == ({"other"} if is_brought else set())
+
+
+def test_markers_of_what_a_wheel_requires_are_judged_for_that_wheel() -> None:
+    other = package("other", tag="py3-none-any", requires=("third; sys_platform == 'win32'",))
+    made = tree((package("demo", requires=("other",)), []), (other, []))
+    assert required_distributions(made, made.distributions[0]) == {"other"}
+
+
+def test_markers_of_what_is_installed_are_judged_here() -> None:
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    requires = (f"same; python_version == '{here}'", f"other; python_version != '{here}'")
+    made = tree((package("demo", is_wheel=False, requires=requires), []))
+    assert required_distributions(made, made.distributions[0]) == {"same"}
 
 
 def test_packages_that_require_each_other_come_to_an_end() -> None:

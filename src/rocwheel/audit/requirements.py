@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from rocwheel.audit.sdk_layout import sdk_folders, sdk_selector
+from rocwheel.targets.environments import marker_holds
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -34,14 +35,17 @@ def parse_requirement(text: str) -> Requirement | None:
     return requirement
 
 
-def applies(requirement: Requirement, extras: Iterable[str] = ("",)) -> bool:
-    """Tell whether a requirement holds on this machine with any of the extras.
+def applies(requirement: Requirement, extras: Iterable[str] = ("",), wheel: str = "") -> bool:
+    """Tell whether a requirement holds with any of the extras, on this machine or wherever a ``wheel`` goes.
 
+    A wheel is told by its file name, whose tags say which Pythons and platforms it is for; any of them will do.
     Raises `packaging.markers.UndefinedComparison`, though not for what `parse_requirement` returns.
     """
     marker = requirement.marker
     try:
-        return marker is None or any(marker.evaluate({"extra": extra}) for extra in extras)
+        return marker is None or any(
+            marker_holds(str(marker), extra, wheel) if wheel else marker.evaluate({"extra": extra}) for extra in extras
+        )
     except InvalidVersion:
         # Of this machine, such as a kernel's: earlier releases of packaging don't compare it as text.
         return True
@@ -51,8 +55,10 @@ def required_distributions(tree: Tree, owner: Distribution) -> frozenset[str]:
     """Return the names of all that is installed with a distribution: what it requires, and what that requires.
 
     Requirements of an extra count where the extra is asked for. The SDK's selector, a source distribution that is
-    rarely at hand, brings what its layout says, for any target family.
+    rarely at hand, brings what its layout says, for any target family. Markers are judged for the Pythons and the
+    platforms that the distribution is for, if it is a wheel: which Python asks is no matter.
     """
+    wheel = owner.label if owner.is_wheel else ""
     reached: set[tuple[str, str]] = set()
     waiting = [(owner.name, "")]
     while waiting:
@@ -60,7 +66,7 @@ def required_distributions(tree: Tree, owner: Distribution) -> frozenset[str]:
         brought = _brought_by_selector(tree, extra) if name == sdk_selector().distribution else set()
         for other in tree.distributions:
             if other.name == name:
-                brought |= _named(other, extra)
+                brought |= _named(other, extra, wheel)
         waiting += brought - reached
         reached |= brought
     return frozenset(name for name, _ in reached)
@@ -72,12 +78,12 @@ def packages_elsewhere(tree: Tree, owner: Distribution) -> frozenset[str]:
     return required_distributions(tree, owner) - known - {sdk_selector().distribution}
 
 
-def _named(owner: Distribution, extra: str) -> set[tuple[str, str]]:
+def _named(owner: Distribution, extra: str, wheel: str) -> set[tuple[str, str]]:
     """Return name and extra of each requirement, once for each extra that it asks for and once without."""
     return {
         (str(canonicalize_name(requirement.name)), asked)
         for requirement in parse_requirements(owner)
-        if applies(requirement, (extra,))
+        if applies(requirement, (extra,), wheel)
         for asked in ("", *map(canonicalize_name, requirement.extras))
     }
 
