@@ -53,6 +53,25 @@ def test_findings_of_the_next_version_are_known() -> None:
     assert prints(before) == prints(after)
 
 
+@pytest.mark.parametrize(
+    ("extra", "settings"), [("", {}), ("[gpu]", {}), ("", {"closed": True})], ids=["version", "extra", "not given"]
+)
+def test_requirements_that_are_not_met_are_known_in_the_next_version(extra: str, settings: dict[str, bool]) -> None:
+    def found(version: str) -> set[str]:
+        asked = version if extra else f"{version}.post9"
+        user = package(version=version, requires=(f"sdk{extra}=={asked}",))
+        sdk = package("other" if settings else "sdk", version=version)
+        return prints(find(tree((user, []), (sdk, [])), **settings))
+
+    assert len(found("1.0")) == 1
+    assert found("1.0") == found("1.1")
+
+
+def test_several_requirements_that_are_not_met_are_told_apart() -> None:
+    user = package(requires=("sdk[a]==2", "sdk[b]==2", "other==2"))
+    assert len(prints(find(tree((user, []), (package("sdk"), []), (package("other"), []))))) == 3
+
+
 def test_files_of_one_name_in_two_folders_are_told_apart() -> None:
     files = tuple(library(path, executable_stack=True) for path in ("/env/one/_ext.so", "/env/two/_ext.so"))
     assert len(prints(find(Tree((), files, is_prefix=True)))) == 2

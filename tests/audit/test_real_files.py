@@ -135,6 +135,7 @@ CASES: dict[str, Case] = {
         (Pack(files={"demo/a.so": (FIXTURES / "elf/libaarch64.so").read_bytes()},
               tag="py3-none-manylinux_2_17_aarch64"),),
     ),
+    "wrong-python": one(Lib("demo/a.so", ("libpython3.11.so.1.0",)), Lib("demo/a.so", ("libpython3.so",))),
     "tag-mismatch": Case(
         (Pack(finish=lambda path: path.rename(path.with_name("demo-1.0-py3-none-linux_x86_64.whl"))),), (Pack(),)
     ),

@@ -239,6 +239,12 @@ BREACHES: dict[str, tuple[Tree, str, str, dict[str, object]]] = {
         "is for machine 183, which demo-1.0-py3-none-manylinux_2_17_x86_64.whl doesn't name",
         {},
     ),
+    "wrong-python": (
+        one(library("demo/a.so", "libpython3.11.so.1.0")),
+        "demo/a.so",
+        "needs libpython3.11.so.1.0, and demo-1.0-py3-none-manylinux_2_17_x86_64.whl is for py3-none",
+        {},
+    ),
     "tag-mismatch": (
         one(owner=package(tags=("py3-none-any",))),
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
@@ -634,6 +640,8 @@ def test_the_next_tag_that_auditwheel_knows_is_not_too_new(asked: str, tag: str,
     [
         ("$ORIGIN/nope/../libs", "run-path-dead"),
         ("RIGIN/libs", "run-path-eaten-origin"),
+        ("/../libs", "run-path-eaten-origin"),
+        ("../libs", "run-path-relative"),
         ("$ORIGIN/libs/../libs", None),
     ],
 )
@@ -693,6 +701,25 @@ def test_rows_of_record_have_the_size_and_a_strong_hash(row: RecordEntry, found:
     audited = one(library("demo/a.so"), owner=package(record=(row,)))
     told = [f.found for f in find(audited, select=("record-wrong",)) if "doesn't list" not in f.found]
     assert told == ([found] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("tag", "needed", "is_wrong"),
+    [
+        ("py3-none", "libpython3.11.so.1.0", True),
+        ("cp311-abi3", "libpython3.11.so.1.0", True),
+        ("cp310-cp310", "libpython3.11.so.1.0", True),
+        ("cp310.cp311-none", "libpython3.11.so.1.0", True),
+        ("cp311-cp311", "libpython3.11.so.1.0", False),
+        ("cp314-cp314t", "libpython3.14t.so.1.0", False),
+        ("py3-none", "libpython3.so", False),
+    ],
+)
+def test_only_wheels_for_one_python_may_need_its_library(tag: str, needed: str, is_wrong: bool) -> None:
+    owner = package(tag=f"{tag}-manylinux_2_17_x86_64")
+    audited = one(library("demo/a.so", needed), owner=owner)
+    found = [f"needs {needed}, and {owner.label} is for {tag}"] if is_wrong else []
+    assert [finding.found for finding in find(audited, select=("wrong-python",))] == found
 
 
 def test_both_spellings_of_origin_are_the_run_path_that_is_expected() -> None:

@@ -39,6 +39,14 @@ def test_every_rule_is_described() -> None:
     assert [rule["id"] for rule in rules] == [rule.name for rule in ALL_RULES]
 
 
+def test_a_folder_with_an_exclamation_mark_is_no_wheel() -> None:
+    file = library("d!x/a.so", runpath="lib")
+    (result,) = sarif(Tree((), (file,)), select=("run-path-relative",))["runs"][0]["results"]
+    (location,) = result["locations"]
+    assert (location["physicalLocation"]["artifactLocation"]["uri"], location["logicalLocations"]) == ("d%21x/a.so", [])
+    assert result["message"]["text"].startswith("d!x/a.so searches 'lib' ")
+
+
 def test_places_are_uris() -> None:
     audited = tree((package(), [library("demo/a.so", runpath="lib")]))
     owner = msgspec.structs.replace(audited.distributions[0], source="my dist/a#1-1.0-py3-none-any.whl")

@@ -24,11 +24,15 @@ class Severity(str, enum.Enum):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """One breach of a rule: the file (or distribution), what was found, and the remedy where it isn't the rule's."""
+    """One breach of a rule: the file (or distribution), what was found, and the remedy where it isn't the rule's.
+
+    ``lasting`` is what was found without the versions of other packages, where it names any.
+    """
 
     file: str
     found: str
     remedy: str = ""
+    lasting: str = ""
 
 
 class Rule(msgspec.Struct, frozen=True):

@@ -23,7 +23,7 @@ WORKING_FOLDER = "/the-working-folder"
 _ORIGIN = re.compile(r"\$(?:ORIGIN\b|\{ORIGIN\})")
 _ORIGIN_FIRST = re.compile(r"\$(?:ORIGIN|\{ORIGIN\})(?=/|$)")
 _BACK = re.compile(r"(?:^|/)(?!\.{1,2}/|\$)[^/]+/+(?:\./+)*\.\.(?:/|$)")
-_EATEN = re.compile(r"(/?\.\.|RIGIN)(/|$)")
+_EATEN = re.compile(r"(/\.\.|RIGIN)(/|$)")
 _BUILD_FOLDER = re.compile(
     r"(^|/)(_solib_[^/]*|[^/]*\.runfiles|external|bazel-[^/]+|execroot|sandbox|CMakeFiles|site-packages)(/|$)"
     r"|^/(home|root|tmp|build|builds|workspace|usr/src|var/lib|__w|github)(/|$)"

@@ -43,8 +43,14 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
+def _split(file: str) -> tuple[str, str]:
+    """Return a wheel and its member, or a path alone: folders may have any name."""
+    stem, mark, member = file.partition(".whl!")
+    return (f"{stem}.whl", member) if mark else (file, "")
+
+
 def _result(finding: Finding, index: int) -> dict[str, Any]:
-    archive, _, member = finding.file.partition("!")
+    archive, member = _split(finding.file)
     logical = [{"fullyQualifiedName": as_unicode(member), "kind": "member"}] if member else []
     uri = quote(archive, errors="surrogateescape")
     return {

@@ -72,10 +72,17 @@ def _unsatisfied(subject: Subject) -> Iterator[Evidence]:
             if found is None or not applies(requirement, _asked_extras(owner)):
                 continue
             if not _satisfies(requirement, found.version):
-                yield Evidence(owner.label, f"requires {requirement}, but beside it is version {found.version}")
+                text = f"requires {requirement}, but beside it is version {found.version}"
+                yield Evidence(owner.label, text, lasting=f"requires another version of {_plain(requirement)}")
             elif unknown := _unknown_extras(requirement, found):
                 what = f"{found.name} {found.version} beside it has no extra {', '.join(unknown)}"
-                yield Evidence(owner.label, f"requires {requirement}, but {what}: installers pass over it")
+                text = f"requires {requirement}, but {what}: installers pass over it"
+                yield Evidence(owner.label, text, lasting=f"requires an unknown extra of {_plain(requirement)}")
+
+
+def _plain(requirement: Requirement) -> str:
+    """Spell what is required without the versions."""
+    return f"{canonicalize_name(requirement.name)} {sorted(requirement.extras)}"
 
 
 def _asked_extras(owner: Distribution) -> tuple[str, ...]:
@@ -102,7 +109,8 @@ def _unavailable(subject: Subject) -> Iterator[Evidence]:
     for owner, _ in _with_metadata(subject):
         for requirement in parse_requirements(owner):
             if canonicalize_name(requirement.name) not in given and applies(requirement, ("", *owner.extras)):
-                yield Evidence(owner.label, f"requires {requirement}, which none of the given packages is")
+                text = f"requires {requirement}, which none of the given packages is"
+                yield Evidence(owner.label, text, lasting=f"requires {_plain(requirement)}, which is not given")
 
 
 def _record(subject: Subject) -> Iterator[Evidence]:

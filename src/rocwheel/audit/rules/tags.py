@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
@@ -84,6 +85,16 @@ def _machines(subject: Subject) -> Iterator[Evidence]:
                 yield Evidence(file.source, f"is for machine {file.elf.machine}, which {owner.label} doesn't name")
 
 
+def _pythons(subject: Subject) -> Iterator[Evidence]:
+    for owner, files in _wheels(subject):
+        python, abi, _ = owner.name_tags
+        for file in files:
+            for name in file.elf.needed if file.elf else ():
+                match = _LIBPYTHON.fullmatch(name)
+                if match and (abi == "abi3" or python != f"cp{match['major']}{match['minor']}"):
+                    yield Evidence(file.source, f"needs {name}, and {owner.label} is for {python}-{abi}")
+
+
 def _tag_lines(subject: Subject) -> Iterator[Evidence]:
     for owner in subject.tree.audited_distributions:
         if not owner.is_wheel or not owner.tags:
@@ -99,6 +110,7 @@ def _musl(subject: Subject) -> Iterator[Evidence]:
 
 
 _GLIBC = "libc.so.6"
+_LIBPYTHON = re.compile(r"libpython(?P<major>\d)\.(?P<minor>\d+)[a-z]*\.so.*")
 _MACHINE = "Put code for each machine into wheels of its own, and tag them by their files."
 _TAG = "Tag it as 'rocwheel repair' does, by its files."
 _OLDER = "Tag it for the older glibc as well, if it is tested there; rocwheel repair leaves such tags."
@@ -116,6 +128,13 @@ RULES = (
     ),
     Rule(
         "wrong-machine", Severity.ERROR, "All machine code is for the machine that the tag names.", _MACHINE, _machines
+    ),
+    Rule(
+        "wrong-python",
+        Severity.ERROR,
+        "What needs the library of one Python version is in a wheel for that version alone.",
+        "Link without libpython: extension modules find its symbols in the interpreter. Else tag the wheel for it.",
+        _pythons,
     ),
     Rule("tag-mismatch", Severity.ERROR, "WHEEL and the file name carry the same tags.", _TAG, _tag_lines),
     Rule(
