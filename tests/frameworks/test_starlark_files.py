@@ -43,6 +43,18 @@ def test_a_module_uses_the_extension(tmp_path: Path) -> None:
     )
 
 
+def test_a_package_for_a_module_becomes_none_for_a_workspace_unnoticed(tmp_path: Path) -> None:
+    starlark_package(tmp_path, "bzlmod").write(tmp_path)
+    with pytest.raises(InputError) as caught:
+        starlark_package(tmp_path, "workspace")
+    assert str(caught.value) == (
+        f"{tmp_path}: has the files for MODULE.bazel; expected those for WORKSPACE, or none. "
+        "Give --bzlmod, or delete extensions.bzl first."
+    )
+    (tmp_path / "extensions.bzl").write_text("# of somebody else\n")
+    assert set(starlark_package(tmp_path, "workspace").files) == COMMON
+
+
 def test_only_the_c_rules_differ_between_the_two(tmp_path: Path) -> None:
     old, new = (starlark_package(tmp_path, kind).files for kind in ("workspace", "bzlmod"))
     assert [name for name in sorted(COMMON) if old[name] != new[name]] == ["cc.bzl"]

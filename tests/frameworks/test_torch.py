@@ -22,6 +22,7 @@ from rocwheel.frameworks.torch import (
     initializer_for,
     requirements_variable,
     run_path_entries,
+    search_folders,
     torch_folder,
     torch_link_flags,
 )
@@ -210,6 +211,17 @@ def test_pytorchs_own_cmake_settings_leave_the_link_flags(generator: str, tool: 
 def test_a_folder_outside_of_site_packages_is_refused(folder: str) -> None:
     with pytest.raises(InputError, match=r"^--folder: is .*; expected a folder in site-packages, such as torch/lib$"):
         run_path_entries(["_rocm_sdk_core/lib"], folder)
+
+
+def test_a_family_has_folders_of_its_own() -> None:
+    assert search_folders("gfx94X-dcgpu")[0] == "_rocm_sdk_libraries_gfx94X_dcgpu/lib"
+
+
+@pytest.mark.parametrize("family", ["a b", "a/b", "$HOME", "gfx90a:x", "é"])
+def test_a_family_that_is_none_is_refused(family: str) -> None:
+    with pytest.raises(InputError) as caught:
+        search_folders(family)
+    assert str(caught.value) == f"--family: is {family!r}; expected a target family such as gfx94X-dcgpu"
 
 
 def test_a_library_may_stand_in_site_packages_itself() -> None:

@@ -34,7 +34,10 @@ def make(known: dict[str, str] | None = None, /, **fields: object) -> WheelSpec:
         ("0.12.0rc1", "==0.12.0rc1"),
         ("0.12.0.dev20261120", "==0.12.0.dev20261120"),
         ("0.12.0.dev20261120+local", "==0.12.0.dev20261120"),
-        ("1!2.0", "==1!2.0.*"),
+        ("1!2.0", "==1!2.0.0.*"),
+        ("1.0", "==1.0.0.*"),
+        ("1", "==1.0.0.*"),
+        ("1.2.3.4", "==1.2.3.4.*"),
     ],
 )
 def test_the_pair_is_required_by_a_specifier_of_its_release(version: str, specifier: str) -> None:
@@ -44,6 +47,16 @@ def test_the_pair_is_required_by_a_specifier_of_its_release(version: str, specif
 @pytest.mark.parametrize("published", ["0.12.0", "0.12.0.post1", "0.12.0+rocm7", "0.12.0.post6+rocm7.2"])
 def test_a_post_release_or_local_version_of_the_twin_satisfies_it(published: str) -> None:
     assert Version(published) in SpecifierSet(pair_specifier("0.12.0"))
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.0.0"])
+def test_another_micro_version_of_the_twin_does_not(version: str) -> None:
+    specifier = SpecifierSet(pair_specifier(version))
+    assert [other for other in ("1.0", "1.0.post2", "1.0.0", "1.0.5", "1.1") if Version(other) in specifier] == [
+        "1.0",
+        "1.0.post2",
+        "1.0.0",
+    ]
 
 
 @given(
@@ -63,7 +76,7 @@ def test_placeholders_are_replaced_in_names_and_values_and_keys() -> None:
         texts={"jax_rocm{rocm}/__init__.py": "rocm = {rocm}"},
     )
     assert spec.name == "jax-rocm7-plugin"
-    assert spec.requires == ("jax-rocm7-pjrt==1.0.*",)
+    assert spec.requires == ("jax-rocm7-pjrt==1.0.0.*",)
     assert spec.texts == {"jax_rocm7/__init__.py": "rocm = 7"}
 
 

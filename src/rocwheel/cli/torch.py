@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from rocwheel.audit.reading import read_tree
-from rocwheel.audit.sdk_layout import sdk_search_folders
 from rocwheel.audit.spellings import TOOLS, spell_run_path
 from rocwheel.cli._app import app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
@@ -19,6 +18,7 @@ from rocwheel.frameworks.torch import (
     initializer_for,
     requirements_variable,
     run_path_entries,
+    search_folders,
     torch_folder,
     torch_link_flags,
 )
@@ -127,7 +127,7 @@ def runpath(
     Example: eval "export $(rocwheel torch runpath)" && python -m build --wheel
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    entries = run_path_entries(sdk_search_folders(family), folder)
+    entries = run_path_entries(search_folders(family), folder)
     spelled = torch_link_flags if folder is None else cmake_arguments
     text = f"{spell_run_path(entries, spell)}\n" if spell else spelled(entries)
     _show("torch.runpath", text, json=json)

@@ -24,6 +24,7 @@ _PACKAGE = re.compile(r"[\w./+=,@~-]*", re.ASCII)
 _NOTE = "Made by rocwheel jax starlark;"
 _FOLDER = "starlark"
 _VARIANT = "cc.bzl"
+_EXTENSIONS = "extensions.bzl"
 _COMMON = (
     "BUILD.bazel",
     "rocm_shared_library.bzl",
@@ -71,12 +72,25 @@ class StarlarkPackage(msgspec.Struct, frozen=True):
 
 
 def starlark_package(folder: Path, workspace: Workspace) -> StarlarkPackage:
-    """Return the package for ``folder``, which lies in a workspace or becomes one's ``//NAME``."""
+    """Return the package for ``folder``, which lies in a workspace or becomes one's ``//NAME``.
+
+    Raises `InputError` for a folder that no label can name, and for one whose package is for MODULE.bazel when it is to
+    be for WORKSPACE.
+    """
+    if workspace == "workspace" and _is_generated(folder / _EXTENSIONS):
+        remedy = f"Give --bzlmod, or delete {_EXTENSIONS} first."
+        raise InputError(
+            folder, "has the files for MODULE.bazel", expected="those for WORKSPACE, or none", remedy=remedy
+        )
     sources = {name: name for name in _COMMON} | {_VARIANT: f"cc.{workspace}.bzl"}
     if workspace == "bzlmod":
-        sources["extensions.bzl"] = "extensions.bzl"
+        sources[_EXTENSIONS] = _EXTENSIONS
     files = {name: GeneratedFile(_NOTE, _read(source)) for name, source in sorted(sources.items())}
     return StarlarkPackage(files, _declaration(_package_name(folder), workspace))
+
+
+def _is_generated(path: Path) -> bool:
+    return path.is_file() and path.read_bytes().startswith(f"# {_NOTE}".encode())
 
 
 def _read(name: str) -> str:

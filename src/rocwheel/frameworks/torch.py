@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from rocwheel.audit.initializer import preload_names, render_initializer
 from rocwheel.audit.run_paths import origin_relative
+from rocwheel.audit.sdk_layout import sdk_search_folders
 from rocwheel.errors import InputError
 from rocwheel.tables import read_table
 
@@ -29,6 +30,7 @@ __all__ = [
     "initializer_for",
     "requirements_variable",
     "run_path_entries",
+    "search_folders",
     "torch_folder",
     "torch_link_flags",
 ]
@@ -38,6 +40,8 @@ VersionLock = Literal["exact", "minor"]
 
 _OPTION = "--sdk-version"
 _FOLDER_OPTION = "--folder"
+_FAMILY_OPTION = "--family"
+_FAMILY = re.compile(r"[\w.-]*", re.ASCII)
 _VARIABLE = "PYTORCH_EXTRA_INSTALL_REQUIREMENTS"
 
 
@@ -79,6 +83,16 @@ def requirements_variable(sdk_version: str, lock: VersionLock, targets: TargetSe
     devices = [f"device-{processor}" for processor in targets.processors] if targets else ["device"]
     requirement = f"rocm[{','.join(['libraries', *devices])}]=={_locked(sdk_version, lock)}"
     return f"{_VARIABLE}={shlex.quote(requirement)}\n"
+
+
+def search_folders(family: str = "") -> tuple[str, ...]:
+    """Return the folders of the SDK's packages, those of a target family if one is named.
+
+    Raises `InputError` for a word that names none.
+    """
+    if not _FAMILY.fullmatch(family):
+        raise InputError(_FAMILY_OPTION, f"is {family!r}", expected="a target family such as gfx94X-dcgpu")
+    return sdk_search_folders(family)
 
 
 def run_path_entries(search: Sequence[str], folder: str | None = None) -> tuple[str, ...]:

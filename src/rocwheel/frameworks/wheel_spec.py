@@ -33,6 +33,7 @@ _GROUP = re.compile(r"\w+(\.\w+)*")
 _NAME = re.compile(r"[^=\s\[#;]([^=\r\n]*[^=\s])?")
 _SCRIPT_NAME = re.compile(r"[\w.-]+")
 _OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(?P<attribute> *: *[^\W\d]\w*(\.[^\W\d]\w*)*)?( *\[[\w\s,.-]*\])?")
+_NUMBERS = 3
 _SCRIPTS = ("console_scripts", "gui_scripts")
 
 
@@ -131,13 +132,15 @@ def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Pat
 def pair_specifier(version: str) -> str:
     """Return the specifier for a distribution of the same release: post releases and local versions satisfy it, too.
 
-    A prefix match may name no pre-release (:pep:`440`), so these are matched exactly.
+    A prefix match may name no pre-release (:pep:`440`), so these are matched exactly. A release of less than three
+    numbers gets zeros, so that none with another third number satisfies it.
     """
     parsed = Version(version)
     if parsed.is_prerelease:
         return f"=={parsed.public}"
     epoch = f"{parsed.epoch}!" if parsed.epoch else ""
-    return f"=={epoch}{'.'.join(map(str, parsed.release))}.*"
+    release = (*parsed.release, *(0 for _ in range(_NUMBERS - len(parsed.release))))
+    return f"=={epoch}{'.'.join(map(str, release))}.*"
 
 
 def _version(text: object, source: Path | str) -> str:
