@@ -13,7 +13,7 @@ from typing import Any
 from elftools.elf.elffile import ELFFile
 
 from rocwheel.audit.sdk_layout import sdk_folders
-from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
+from rocwheel.audit.systems import allowed_libraries
 from rocwheel.distributions.zip_reader import open_unpacked, read_directory
 from tests.audit.wheels import make_wheel
 
@@ -47,7 +47,7 @@ def make_stub_sdk(wheel: Path, folder: Path) -> list[Path]:
 
 def _collect(elf: Any, libraries: dict[str, dict[str, set[str]]]) -> None:
     dynamic = next(segment for segment in elf.iter_segments() if segment["p_type"] == "PT_DYNAMIC")
-    system = AllowedLibraries(system_library_patterns())
+    system = allowed_libraries()
     needed = [tag.needed for tag in dynamic.iter_tags() if tag.entry.d_tag == "DT_NEEDED"]
     foreign = [name for name in needed if system.find(name, 62) is None]
     for name in foreign:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.reading import read_tree
 from rocwheel.audit.run_path_advice import RunPathAdvice, advise_run_path, library_folders, normalized_place
 from rocwheel.audit.sdk_layout import sdk_folders
-from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
+from rocwheel.audit.systems import allowed_libraries
 from rocwheel.binary.elf import Elf, read_elf
 from rocwheel.errors import InputError
 from rocwheel.files import FileRange
@@ -41,7 +41,7 @@ def advise(
     place = normalized_place(at, file.name)
     elf = _read(file)
     folders = library_folders(read_tree(paths), names, elf.machine, cpu_level)
-    return advise_run_path(elf, place, folders, AllowedLibraries(system_library_patterns()), dlopen)
+    return advise_run_path(elf, place, folders, allowed_libraries(), dlopen)
 
 
 def _read(file: Path) -> Elf:

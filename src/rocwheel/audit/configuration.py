@@ -14,7 +14,7 @@ from rocwheel.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-__all__ = ["Configuration", "find_configuration", "load_configuration"]
+__all__ = ["Configuration", "find_configuration"]
 
 _PYPROJECT = Path("pyproject.toml")
 
@@ -106,21 +106,18 @@ def find_configuration(path: Path | None) -> tuple[Configuration, Path]:
     """Read the settings in a file, else those in ``pyproject.toml`` of the working folder; all defaults without either.
 
     Returns them with the folder that their paths are relative to. Raises `InputError` for a file that is named and has
-    none; for what else it raises, see `load_configuration`.
+    none, a file that can't be read, unknown settings and settings of a wrong type.
     """
     found = path or (_PYPROJECT if _PYPROJECT.is_file() else None)
-    settings = load_configuration(found) if found else None
+    settings = _load(found) if found else None
     if path is not None and settings is None:
         expected = "[tool.rocwheel.audit], or [audit] in a recipe"
         raise InputError(path, "has no settings of the audit", expected=expected, remedy="Check --config.")
     return settings or Configuration(), found.parent if found else Path()
 
 
-def load_configuration(path: Path) -> Configuration | None:
-    """Read ``[audit]`` of a recipe, else ``[tool.rocwheel.audit]`` of a file; none where it has neither.
-
-    Raises `InputError` for a file that can't be read, unknown settings and settings of a wrong type.
-    """
+def _load(path: Path) -> Configuration | None:
+    """Read ``[audit]`` of a recipe, else ``[tool.rocwheel.audit]`` of a file; none where it has neither."""
     try:
         project = msgspec.toml.decode(path.read_bytes(), type=_Project)
     except OSError as e:

@@ -31,6 +31,10 @@ SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 """The files of ``.dist-info`` that sign RECORD, and that RECORD doesn't list (:pep:`427`)."""
 
 
+_JUDGED = {"name", "version", "requires-dist", "license-file", "license-expression", "provides-extra"}
+_WHEEL_FIELDS = ("Wheel-Version", "Root-Is-Purelib", "Tag")
+
+
 def read_distribution(
     texts: Mapping[str, bytes], *, source: str, dist_info: str, is_wheel: bool, is_context: bool = False
 ) -> Distribution:
@@ -42,7 +46,7 @@ def read_distribution(
     wheel = BytesParser().parsebytes(texts.get("WHEEL", b""))
     record, damage = _read_record(texts.get("RECORD", b""))
     if "METADATA" in texts:
-        problems += metadata_problems(fields, Path(source).name if is_wheel else dist_info)
+        problems += _metadata_problems(fields, Path(source).name if is_wheel else dist_info)
     if "RECORD" in texts and not record and not damage:
         problems.append("RECORD lists nothing")
     if "WHEEL" in texts:
@@ -76,13 +80,7 @@ def _read_targets(text: bytes | None) -> tuple[tuple[str, ...], list[str]]:
         return (), [str(e)]
 
 
-_JUDGED = {"name", "version", "requires-dist", "license-file", "license-expression", "provides-extra"}
-
-
-_WHEEL_FIELDS = ("Wheel-Version", "Root-Is-Purelib", "Tag")
-
-
-def metadata_problems(fields: RawMetadata, named: str) -> list[str]:
+def _metadata_problems(fields: RawMetadata, named: str) -> list[str]:
     """Return what is absent or malformed of the fields that METADATA has to have.
 
     ``named`` is the name of the wheel or of the folder, which has to begin with the same name and version.

@@ -6,7 +6,6 @@ import posixpath
 import re
 
 __all__ = [
-    "WORKING_FOLDER",
     "expand_entry",
     "goes_back",
     "is_build_folder",
@@ -17,7 +16,7 @@ __all__ = [
     "split_run_path",
 ]
 
-WORKING_FOLDER = "/the-working-folder"
+_WORKING_FOLDER = "/the-working-folder"
 """Stands for wherever the process was started: what is found there is chance."""
 
 _ORIGIN = re.compile(r"\$(?:ORIGIN\b|\{ORIGIN\})")
@@ -63,7 +62,7 @@ def is_host_folder(entry: str) -> bool:
 def expand_entry(entry: str, origin: str) -> str:
     """Return the path that an entry of a file in ``origin`` stands for; ``..`` is left for the file system."""
     expanded = _ORIGIN.sub(lambda _: origin, entry)
-    return expanded if expanded.startswith("/") else posixpath.join(WORKING_FOLDER, expanded)
+    return expanded if expanded.startswith("/") else posixpath.join(_WORKING_FOLDER, expanded)
 
 
 def resolve_entry(entry: str, folder: str) -> str | None:

@@ -12,7 +12,7 @@ from rocwheel.audit.requirements import packages_elsewhere
 from rocwheel.audit.run_path_advice import advise_run_path, choose_folders, library_folders
 from rocwheel.audit.run_paths import Keeping, LibraryPlaces, SetRunpath, run_path_edit
 from rocwheel.audit.sdk_layout import sdk_folders
-from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
+from rocwheel.audit.systems import allowed_libraries
 from rocwheel.binary.runpath import RunpathTag
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class _RunPaths:
         layout = () if self._settings.closed else sdk_folders()
         self._sdk = [name for name in dict.fromkeys(f.distribution for f in layout) if name not in given]
         self._by_machine: dict[int, _Folders] = {}
-        self._system = AllowedLibraries((*system_library_patterns(), *self._settings.system_libraries))
+        self._system = allowed_libraries(self._settings.system_libraries)
         self._loadable = [file for file in tree.files_of[owner.source] if file.is_loadable]
         self._tag = options.tag or (RunpathTag.RPATH if self._keeps_rpath() else RunpathTag.RUNPATH)
 

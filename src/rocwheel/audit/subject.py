@@ -13,7 +13,7 @@ from rocwheel.audit.hwcaps import hwcaps_folders
 from rocwheel.audit.loader import Library, Loader
 from rocwheel.audit.requirements import required_distributions
 from rocwheel.audit.sdk_layout import SdkFolder, find_sdk_library, sdk_folders
-from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
+from rocwheel.audit.systems import allowed_libraries
 from rocwheel.audit.tree import InstalledFile
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Subject:
     def __init__(self, tree: Tree, configuration: Configuration) -> None:
         self.tree = tree
         self.configuration = configuration
-        self.system = AllowedLibraries((*system_library_patterns(), *configuration.system_libraries))
+        self.system = allowed_libraries(configuration.system_libraries)
 
     @cached_property
     def assumed(self) -> dict[str, SdkFolder]:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllowedLibraries",
+    "allowed_libraries",
     "interpreter_symbols",
-    "system_library_patterns",
     "unversioned_symbols",
 ]
 
@@ -51,8 +51,12 @@ def _policy() -> _Policy:
     return read_table("rocwheel.audit", "system_libraries.toml", _Policy)
 
 
-def system_library_patterns() -> tuple[str, ...]:
-    """Return the SONAME patterns that the policy beside this module allows."""
+def allowed_libraries(more: Iterable[str] = ()) -> AllowedLibraries:
+    """Return what the policy beside this module allows, and the SONAMEs that fit ``more`` patterns."""
+    return AllowedLibraries((*_patterns(), *more))
+
+
+def _patterns() -> tuple[str, ...]:
     return tuple(pattern for patterns in _policy().libraries.values() for pattern in patterns)
 
 
@@ -67,4 +71,4 @@ def unversioned_symbols(soname: str) -> tuple[str, ...] | None:
     for pattern, symbols in _policy().symbols.items():
         if fnmatchcase(soname, pattern):
             return symbols
-    return () if any(fnmatchcase(soname, pattern) for pattern in system_library_patterns()) else None
+    return () if any(fnmatchcase(soname, pattern) for pattern in _patterns()) else None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["check_wheel_name", "find_dist_info", "installed_path", "read_wheel", "read_wheels"]
+__all__ = ["find_dist_info", "installed_path", "read_wheels"]
 
 _NAME_PARTS = (5, 6)
 _SCHEMES = {
@@ -38,20 +38,22 @@ _SCHEMES = {
 
 
 def read_wheels(paths: Sequence[Path], *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
-    """Read several wheels; members are unpacked and hashed by threads. For what it raises, see `read_wheel`."""
+    """Read several wheels; members are unpacked and hashed by threads.
+
+    Raises `InputError` for what is no wheel or not named as one, and for damaged members.
+    """
     distributions: list[Distribution] = []
     files: list[InstalledFile] = []
     with ThreadPoolExecutor(thread_name_prefix="rocwheel-audit") as executor:
         for path in paths:
-            distribution, members = read_wheel(path, executor, context=context)
+            distribution, members = _read_wheel(path, executor, context=context)
             distributions.append(distribution)
             files += members
     return distributions, files
 
 
-def read_wheel(path: Path, executor: Executor, *, context: bool = False) -> tuple[Distribution, list[InstalledFile]]:
-    """Read one wheel. Raises `InputError` for what is no wheel or not named as one, and for damaged members."""
-    check_wheel_name(path)
+def _read_wheel(path: Path, executor: Executor, *, context: bool = False) -> tuple[Distribution, list[InstalledFile]]:
+    _check_wheel_name(path)
     members = read_directory(path)
     dist_info = find_dist_info(path, members)
     by_name = {member.name: member for member in members}
@@ -60,7 +62,7 @@ def read_wheel(path: Path, executor: Executor, *, context: bool = False) -> tupl
     return distribution, list(executor.map(partial(_read_file, str(path)), members))
 
 
-def check_wheel_name(path: Path) -> None:
+def _check_wheel_name(path: Path) -> None:
     """Raise `InputError` for a file name without the five parts, or six with a build number, of a wheel's."""
     if len(path.name.removesuffix(".whl").split("-")) not in _NAME_PARTS:
         expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"

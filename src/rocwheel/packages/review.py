@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.systems import AllowedLibraries, system_library_patterns
+from rocwheel.audit.systems import allowed_libraries
 from rocwheel.distributions.tags import lowest_glibc, wheel_platforms
 from rocwheel.packages.plan import FileMember, PlannedWheel, PlanWarning, TarMember
 from rocwheel.packages.wheels import members_floor
@@ -48,7 +48,7 @@ def _unknown_artifacts(catalog: Catalog, recipe: Recipe) -> Iterator[PlanWarning
 
 def _missing_libraries(recipe: Recipe, facts: Facts, groups: Sequence[Sequence[PlannedWheel]]) -> Iterator[PlanWarning]:
     """Give a warning for each library that a file names as NEEDED and that nothing brings to the user's machine."""
-    system = AllowedLibraries((*system_library_patterns(), *recipe.audit.system_libraries))
+    system = allowed_libraries(recipe.audit.system_libraries)
     found: dict[tuple[str, str], dict[str, None]] = {}
     for wheels in groups:
         for file, name, holder in _unmet(wheels, facts):

@@ -6,7 +6,7 @@ import re
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.audit.finding import Evidence, Rule, Severity, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,7 +21,6 @@ _LLVM = re.compile(rb"_Z(T[VTIS])?N?K?4llvm|LLVM[A-Z]")
 # Symbols that linkers and C run times put into every library.
 _COMMON = {b"_init", b"_fini", b"_end", b"_edata", b"__bss_start", b"__end__", b"end", b"edata", b"_start", b"main"}
 _COMMON |= {b"__data_start", b"data_start", b"_IO_stdin_used", b"_fp_hw", b"_lib_version", b"__odr_asan_gen"}
-_FEW = 3
 
 
 def _shared_symbols(subject: Subject, wanted: Callable[[bytes], bool]) -> Iterator[Evidence]:
@@ -35,10 +34,9 @@ def _shared_symbols(subject: Subject, wanted: Callable[[bytes], bool]) -> Iterat
             seen.add((first.path, second.path))
             common = sorted(name for name in _common(first, second) if wanted(name))
             if common and not _comes_with_context(subject, process, {first.path, second.path}):
-                names = ", ".join(name.decode(errors="replace") for name in common[:_FEW])
-                more = f" and {len(common) - _FEW} more" if len(common) > _FEW else ""
+                names = first_of([name.decode(errors="replace") for name in common])
                 where = f"{first.path} and {second.path}, both loaded for {process.file.path}"
-                yield Evidence(first.source, f"{len(common)} symbols are defined in {where}: {names}{more}")
+                yield Evidence(first.source, f"{len(common)} symbols are defined in {where}: {names}")
 
 
 def _comes_with_context(subject: Subject, process: Process, paths: set[str]) -> bool:

@@ -6,7 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.disks import SITE
-from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.audit.finding import Evidence, Rule, Severity, first_of
 from rocwheel.audit.release import folders_beyond, release_folders
 from rocwheel.audit.requirements import packages_elsewhere
 from rocwheel.audit.run_path_entries import (
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES"]
 
-_SHOWN = 3
-
 
 def _entries(subject: Subject) -> Iterator[tuple[InstalledFile, tuple[str, ...]]]:
     for file in subject.tree.loadable:
@@ -41,8 +39,7 @@ def _entries(subject: Subject) -> Iterator[tuple[InstalledFile, tuple[str, ...]]
 
 
 def _shown(entries: list[str]) -> str:
-    more = f" and {len(entries) - _SHOWN} more" if len(entries) > _SHOWN else ""
-    return ", ".join(repr(entry) for entry in entries[:_SHOWN]) + more
+    return first_of(list(map(repr, entries)))
 
 
 def _relative(subject: Subject) -> Iterator[Evidence]:
@@ -170,7 +167,7 @@ def _into_others(subject: Subject) -> Iterator[Evidence]:
             if not file.is_loadable or file.tag is not RunpathTag.RPATH:
                 continue
             if bad := folders_beyond(release, file.run_path, file.folder):
-                found = f"has a RPATH into {', '.join(bad[:_SHOWN])}, which LD_LIBRARY_PATH can't override"
+                found = f"has a RPATH into {first_of(bad)}, which LD_LIBRARY_PATH can't override"
                 yield Evidence(file.source, f"{found} and the libraries there inherit")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.audit.finding import Evidence, Rule, Severity, first_of
 from rocwheel.audit.scope import Scopes, unmet_references
 from rocwheel.audit.version_gaps import version_gaps
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf_linkage import SymbolReference
 
 __all__ = ["RULES"]
-
-_SHOWN = 3
 
 
 def _underlinked(subject: Subject) -> Iterator[Evidence]:
@@ -41,8 +39,7 @@ def _undefined(subject: Subject) -> Iterator[Evidence]:
 
 
 def _shown(unmet: Sequence[SymbolReference]) -> str:
-    more = f" and {len(unmet) - _SHOWN} more" if len(unmet) > _SHOWN else ""
-    return ", ".join(map(str, unmet[:_SHOWN])) + more
+    return first_of(list(map(str, unmet)))
 
 
 def _holder(subject: Subject, unmet: Sequence[SymbolReference]) -> str:
