@@ -447,10 +447,45 @@ def test_what_the_audit_still_finds_afterwards_is_told_and_fails(run: Run, tmp_p
     )
 
 
-def test_a_pin_without_packages_to_take_versions_from_is_told(run: Run, plugin: Path, sdk: Path) -> None:
-    told = "--pin exact pins nothing: versions are those of packages given by '--with'"
-    assert told in " ".join(run("repair", plugin, "--pin", "exact", "--check").stderr.split())
-    assert told not in " ".join(run("repair", plugin, "--pin", "exact", "--check", "--with", sdk).stderr.split())
+@pytest.mark.parametrize("init", [(), ("--init",)], ids=["requirements", "requirements and module"])
+def test_a_pin_without_packages_to_take_versions_from_is_refused(
+    run: Run, plugin: Path, sdk: Path, tmp_path: Path, init: tuple[str, ...]
+) -> None:
+    command = ("repair", plugin, "--pin", "exact", "--dest-dir", tmp_path / "out", *init)
+    refused = run(*command)
+    assert (refused.status, refused.stdout, (tmp_path / "out").exists()) == (2, "", False)
+    found = "uses rocm-sdk-core, which is not there for --pin exact to take a version from"
+    assert f"{found}; expected it among the packages that --with gives" in " ".join(refused.stderr.split())
+    assert run(*command, "--with", sdk).status == 0
+
+
+def test_a_module_that_checks_the_version_needs_one(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",), "$ORIGIN/../_rocm_sdk_core/lib"))
+    wheel = make_wheel(tmp_path / "dist", "demo", {"demo/a.so": tree / "a.so"}, requires=("rocm-sdk-core==7.2.0",))
+    assert run("repair", wheel, "--check", "--pin", "exact", "--init").status == 2
+    assert run("repair", wheel, "--dry-run", "--init").status == 0
+
+
+def test_a_pin_that_has_nothing_to_pin_is_told(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""}, tag="py3-none-any")
+    done = run("repair", wheel, "--check", "--pin", "minor")
+    told = "--pin minor pins nothing: the wheel gets no requirement of a package given by '--with'"
+    assert (done.status, told in " ".join(done.stderr.split())) == (0, True)
+
+
+@pytest.mark.parametrize("place", ["file", "file/out", "dangling"])
+def test_a_destination_that_is_no_folder_is_refused_before_the_work(
+    run: Run, plugin: Path, tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    culprit = tmp_path / place.partition("/")[0]
+    expected = "expected one for the repaired wheels. Change --dest-dir."
+    assert run("repair", plugin, "--dest-dir", tmp_path / place) == (
+        2,
+        "",
+        f"error: {culprit}: no folder; {expected}\n",
+    )
 
 
 def _with_members(wheel: Path, target: Path, changes: dict[str, bytes | None]) -> Path:
@@ -707,6 +742,7 @@ def test_libraries_that_are_opened_by_name_get_an_entry_and_a_requirement(
         ("7", "minor", "rocm-sdk-core==7.0.*"),
         ("1!7.2.0", "minor", "rocm-sdk-core==1!7.2.*"),
         ("7.10+abc", "exact", "rocm-sdk-core==7.10+abc"),
+        ("7.10rc1", "exact", "rocm-sdk-core==7.10rc1"),
         ("7.10rc1", "none", "rocm-sdk-core"),
     ],
 )

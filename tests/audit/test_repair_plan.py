@@ -11,7 +11,7 @@ from rocwheel.audit.auditing import audit
 from rocwheel.audit.repair_options import RepairOptions
 from rocwheel.audit.repair_plan import Change, RepairPlan, RepairPlanner
 from rocwheel.binary.runpath import RunpathTag
-from tests.audit.trees import library, package, tree
+from tests.audit.trees import data, library, package, tree
 
 if TYPE_CHECKING:
     from rocwheel.audit.auditing import AuditReport
@@ -94,3 +94,22 @@ def test_a_change_of_run_paths_tells_all_that_was_there(run_paths: dict[str, Any
     made = tree((package(), [library("demo/_e.so", "libq.so", **run_paths), library("demo/lib/libq.so")]))
     plan = RepairPlanner(made, RepairOptions(tag=RunpathTag.RUNPATH)).plan(made.distributions[0])
     assert plan.changes == (Change("demo/_e.so", what, before, "$ORIGIN/lib"),)
+
+
+def test_a_wheel_without_machine_code_stays_a_pure_one() -> None:
+    (plan,) = plans(tree((package(tag="py3-none-any", is_purelib=True), [data("demo/__init__.py")])))
+    assert (plan.is_platlib, plan.changes) == (False, ())
+
+
+def test_versions_are_noted_to_be_open_for_packages_that_are_not_given() -> None:
+    needs = [library("demo/_e.so", "libq.so", "libamdhip64.so.7")]
+    other = (package("other", is_context=True), [library("other/libq.so")])
+    (plan,) = plans(tree((package(), needs), other))
+    assert plan.requires == ("other", "rocm-sdk-core")
+    assert [note.partition(" is of")[0] for note in plan.notes] == ["Requires-Dist: rocm-sdk-core"]
+
+
+def test_a_library_that_is_opened_by_name_and_nowhere_is_not_mended() -> None:
+    made = tree((package(), [library("demo/_e.so", imports_dlopen=True)]))
+    plan = RepairPlanner(made, RepairOptions(dlopen=("libnowhere.so",))).plan(made.distributions[0])
+    assert [text.partition(", ")[0] for text in plan.unmended] == ["demo/_e.so opens libnowhere.so at run time"]

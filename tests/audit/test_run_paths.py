@@ -173,3 +173,21 @@ def test_build_folders_are_no_packages_beyond(top: str, stays: bool) -> None:
     elf = library("libmath.so.1", "libnowhere.so.1", runpath=f"$ORIGIN/../../{top}")
     edit = run_path_edit(elf, CORE, SEARCH, PLACES, RunpathTag.RUNPATH, Keeping(beyond=True))
     assert edit == (None if stays else SetRunpath("", RunpathTag.RUNPATH))
+
+
+@pytest.mark.parametrize(
+    ("run_path", "expected"),
+    [("$ORIGIN:/opt/lib", None), ("/opt/lib:$ORIGIN", "$ORIGIN:/opt/lib"), ("/a:$ORIGIN:/b", "$ORIGIN:/a:/b")],
+    ids=["last", "first", "around"],
+)
+def test_folders_of_the_host_that_stay_become_the_last_ones(run_path: str, expected: str | None) -> None:
+    elf = library("libhipsparse.so.1", "librocsparse.so.1", runpath=run_path)
+    edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RUNPATH, Keeping(hosts=True))
+    assert edit == (SetRunpath(expected, RunpathTag.RUNPATH) if expected else None)
+
+
+@pytest.mark.parametrize("entry", ["$ORIGIN/nope/..", "$ORIGIN/../lib/nope/../"])
+def test_a_folder_that_has_to_exist_on_the_way_makes_an_entry_wrong(entry: str) -> None:
+    elf = library("libhipsparse.so.1", "librocsparse.so.1", runpath=entry)
+    edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RUNPATH)
+    assert edit == SetRunpath("$ORIGIN", RunpathTag.RUNPATH)
