@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.elf import Elf
 
-__all__ = ["NOTHING", "Keeping", "LibraryPlaces", "SetRunpath", "library_places", "origin_relative", "run_path_edit"]
+__all__ = ["Keeping", "LibraryPlaces", "SetRunpath", "library_places", "origin_relative", "run_path_edit"]
 
 
 class SetRunpath(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ class Keeping(msgspec.Struct, frozen=True):
         return (self.beyond and places.is_beyond(folder)) or (self.absent and is_inside)
 
 
-NOTHING = Keeping()
+_NOTHING = Keeping()
 
 
 def origin_relative(folder: str, origin: str) -> str:
@@ -80,7 +80,7 @@ def run_path_edit(
     search: Sequence[str],
     places: LibraryPlaces,
     tag: RunpathTag,
-    keeping: Keeping = NOTHING,
+    keeping: Keeping = _NOTHING,
 ) -> SetRunpath | None:
     """Return the edit that a file in ``folder`` needs so that its libraries are found, none if it is right already.
 
