@@ -19,7 +19,7 @@ from rocwheel.distributions.packing import Packer
 from rocwheel.distributions.patched_content import PatchedContent
 from rocwheel.distributions.wheel import WheelName, WheelWriter
 from rocwheel.distributions.zip_reader import ZipMember, digest_member, open_unpacked, read_directory, read_member
-from rocwheel.errors import InputError
+from rocwheel.errors import InputError, read_error
 from rocwheel.files import atomic_file
 from rocwheel.progress import SILENT, Progress
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rocwheel.audit.run_paths import SetRunpath
     from rocwheel.distributions.source_date import SourceDate
 
-__all__ = ["plan_repairs", "write_repairs"]
+__all__ = ["check_destination", "plan_repairs", "write_repairs"]
 
 _LEVEL = 6
 _COPY_STEP = 4 << 20
@@ -63,6 +63,17 @@ def plan_repairs(wheels: Sequence[Path], beside: Sequence[Path], options: Repair
     tree = read_tree(wheels, beside)
     planner = RepairPlanner(tree, options)
     return [planner.plan(owner) for owner in tree.audited_distributions]
+
+
+def check_destination(dest_dir: Path) -> None:
+    """Raise `InputError` unless ``dest_dir`` is a folder, or can become one as far as its path tells."""
+    try:
+        nearest = next(path for path in (dest_dir, *dest_dir.parents) if path.exists() or path.is_symlink())
+        is_folder = nearest.is_dir()
+    except OSError as e:
+        raise read_error(dest_dir, e) from e
+    if not is_folder:
+        raise InputError(nearest, "no folder", expected="one for the repaired wheels", remedy="Change --dest-dir.")
 
 
 def write_repairs(

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from rocwheel.audit.configuration import find_configuration
 from rocwheel.audit.repair_options import RepairOptions
-from rocwheel.audit.repairing import plan_repairs, write_repairs
+from rocwheel.audit.repairing import check_destination, plan_repairs, write_repairs
 from rocwheel.binary.runpath import RunpathTag
 from rocwheel.cli._app import app
 from rocwheel.cli.output import (
@@ -76,12 +76,14 @@ def repair(
     if dest_dir is None and not (check or dry_run):
         message = "Missing option '--dest-dir' (or '--check', or '--dry-run')."
         raise typer.BadParameter(message)
-    if pin != "none" and not beside and len(wheels) == 1:
-        report_warning(f"--pin {pin} pins nothing: versions are those of packages given by '--with'")
+    if dest_dir is not None:
+        check_destination(dest_dir)
     tag = None if rpath is None else RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
     settings, _ = find_configuration(config)
     options = RepairOptions(tag=tag, pin=pin, dlopen=tuple(dlopen or ()), init=init, settings=settings)
     plans = plan_repairs(wheels, beside or (), options)
+    if pin != "none" and not beside and len(wheels) == 1:
+        report_warning(f"--pin {pin} pins nothing: the wheel gets no requirement of a package given by '--with'")
     written = [] if check or dry_run or dest_dir is None else _write(plans, dest_dir, quiet=quiet)
     if json:
         print_json("repair", 1, {"wheels": plans, "written": [str(path) for path in written]})
