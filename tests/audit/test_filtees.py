@@ -77,6 +77,14 @@ def test_the_model_finds_what_the_loader_finds(tmp_path: Path, name: str) -> Non
     assert real == model_libraries(root / "top.so", disk, HostLibraries(disk))
 
 
+def test_a_text_in_the_place_of_a_filtee_keeps_the_library_from_being_loaded(tmp_path: Path) -> None:
+    root = build_tree(tmp_path / "tree", Lib("top.so", ("a.so",), "$ORIGIN"), user(f"{FILTER}t.so"), *FILTEES)
+    (root / "lib/t.so").write_text("text")
+    disk = FileSystem()
+    assert list_libraries(root / "top.so") is None
+    assert model_libraries(root / "top.so", disk, HostLibraries(disk)) is None
+
+
 def test_a_filtee_that_is_absent_keeps_the_library_from_being_loaded(tmp_path: Path) -> None:
     root = build_tree(tmp_path / "tree", user(f"{FILTER}absent.so", f"{AUXILIARY}also.so", needed=()))
     command = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(root / 'a.so')!r})"]

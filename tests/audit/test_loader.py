@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
+from elftools.elf.enums import ENUM_D_TAG
 from elftools.elf.sections import SymbolTableSection
 
 from rocwheel.audit.configuration import Configuration
@@ -83,7 +85,11 @@ CASES = {
     "the first entry wins": [Lib("a.so", ("b.so",), "$ORIGIN/one:$ORIGIN/two"), Lib("two/b.so"), Lib("one/b.so")],
     "up through a folder that is absent": [Lib("a.so", ("b.so",), "$ORIGIN/absent/../lib"), Lib("lib/b.so")],
     "braces": [Lib("a.so", ("b.so",), "${ORIGIN}/lib"), Lib("lib/b.so")],
-    "no token": [Lib("a.so", ("b.so",), "$ORIGINAL/lib"), Lib("lib/b.so")],
+    "a name that was opened already": [
+        Lib("a.so", ("x.so", "b.so"), "$ORIGIN/lib"),
+        Lib("lib/b.so", ("x.so",)),
+        Lib("lib/x.so", soname="y.so"),
+    ],
     "relative entry": [Lib("a.so", ("b.so",), "lib"), Lib("lib/b.so")],
     "a name with a slash": [Lib("a.so", ("$ORIGIN/lib/b.so",)), Lib("lib/b.so")],
     "a library of the system": [Lib("a.so", ("libz.so.1",))],
@@ -98,6 +104,38 @@ def test_the_model_finds_what_the_loader_finds(tmp_path: Path, name: str) -> Non
     real, model = answers(root / "a.so")
     assert real == model
     assert audited_libraries(root)[root / "a.so"] == loaded_libraries(root, root / "a.so")
+
+
+def test_a_token_ends_where_its_name_ends(tmp_path: Path) -> None:
+    root = build_tree(tmp_path / "tree", Lib("a.so", ("b.so",), "$ORIGINAL/lib"))
+    build_tree(tmp_path / "treeAL", Lib("lib/b.so"))
+    real, model = answers(root / "a.so")
+    assert real == model == {"b.so": ""}
+
+
+def add_runpath(path: Path, start: int) -> None:
+    """Give a library with a RPATH a RUNPATH, too: what stands behind the first ``start`` bytes of the RPATH."""
+    with path.open("r+b") as file:
+        dynamic = ELFFile(file).get_section_by_name(".dynamic")
+        assert isinstance(dynamic, DynamicSection)
+        entries = [(tag.entry.d_tag, tag.entry.d_val) for tag in dynamic.iter_tags()]
+        rpath = dict(entries)["DT_RPATH"]
+        # The linker leaves some entries free at the end.
+        file.seek(dynamic["sh_offset"] + 16 * (len(entries) - 1))
+        file.write(struct.pack("<QQ", ENUM_D_TAG["DT_RUNPATH"], rpath + start))
+
+
+def test_a_rpath_beside_a_runpath_is_not_inherited(tmp_path: Path) -> None:
+    root = build_tree(
+        tmp_path / "tree",
+        Lib("a.so", ("b.so",), "$ORIGIN/deep:$ORIGIN/lib", is_rpath=True),
+        Lib("lib/b.so", ("c.so",)),
+        Lib("deep/c.so"),
+    )
+    assert answers(root / "a.so")[0] == {"b.so": f"{root}/lib/b.so", "c.so": f"{root}/deep/c.so"}
+    add_runpath(root / "a.so", len("$ORIGIN/deep:"))
+    real, model = answers(root / "a.so")
+    assert real == model == {"b.so": f"{root}/lib/b.so", "c.so": ""}
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -250,6 +288,8 @@ def test_a_file_that_is_loaded_already_under_another_name_is_not_loaded_again(tm
     assert library is not None
     loader.load(library)
     assert [Path(loaded.library.path).name for loaded in loader.objects] == ["a.so", "b.so"]
+    loader.load(library)
+    assert len(loader.objects) == 2
     assert list_libraries(root / "a.so") is not None
 
 

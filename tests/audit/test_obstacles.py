@@ -28,6 +28,7 @@ EDITS: dict[str, list[tuple[int, str, int]]] = {
     "another OS ABI": [(7, "B", 64)],
     "the OS ABI of GNU": [(7, "B", 3)],
     "an ABI version": [(8, "B", 1)],
+    "an ABI version of GNU's": [(7, "B", 3), (8, "B", 1)],
     "another class": [CLASS],
     "another class and OS ABI": [CLASS, (7, "B", 64)],
     "another byte order": [(5, "B", 2)],

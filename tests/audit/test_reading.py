@@ -300,6 +300,20 @@ def test_a_file_without_device_code_has_no_report() -> None:
     assert read_device_report(memoryview((FIXTURES / "elf/libplain.so").read_bytes()), name="x") is None
 
 
+@pytest.mark.parametrize("count", [40, 41])
+def test_as_many_links_are_followed_as_a_kernel_follows(tmp_path: Path, count: int) -> None:
+    links = {f"x{number}": f"x{number - 1}" for number in range(1, count + 1)}
+    (tmp_path / "x0").touch()
+    for name, target in links.items():
+        (tmp_path / name).symlink_to(target)
+    try:
+        is_there = (tmp_path / f"x{count}").exists()
+    except OSError:
+        is_there = False
+    disk = TreeDisk({}, links, assumed=["x0"])
+    assert (disk.resolve(f"{SITE}/x{count}") is not None) == is_there == (count == 40)
+
+
 def test_links_and_parents_are_followed_as_a_kernel_does() -> None:
     elf = read_elf((FIXTURES / "elf/libplain.so").read_bytes(), name="x")
     disk = TreeDisk({"a/lib/x.so": elf}, {"a/link": "lib", "a/y.so": "lib/x.so", "a/loop": "loop"})

@@ -754,6 +754,25 @@ def test_the_sdk_is_taken_to_be_where_its_packages_put_it() -> None:
     assert find(audited) == []
 
 
+def test_a_package_of_the_sdk_that_is_given_has_what_it_has() -> None:
+    user = library("demo/a.so", "libamdhip64.so.7", runpath=TO_CORE)
+    assert find(one(user, owner=USES_CORE)) == []
+    assert [finding.rule for finding in find(tree((USES_CORE, [user]), (CORE, [])))] == ["unresolved-library"]
+
+
+def test_a_folder_of_a_package_of_the_sdk_that_is_not_at_hand_may_be_there() -> None:
+    user = library("demo/a.so", "libamdhip64.so.7", runpath=f"{TO_CORE}:{TO_CORE}/inner")
+    assert find(one(user, owner=USES_CORE)) == []
+    there = library("_rocm_sdk_core/lib/libamdhip64.so.7")
+    assert [finding.rule for finding in find(tree((USES_CORE, [user]), (CORE, [there])))] == ["run-path-dead"]
+
+
+@pytest.mark.parametrize(("size", "found"), [((1 << 20) - 1, 0), (1 << 20, 1)])
+def test_plain_bundles_are_told_from_a_mebibyte_on(size: int, found: int) -> None:
+    audited = one(library("demo/a.so", device=code(("gfx906",), size=size, compressed=False)))
+    assert len(find(audited, select=("device-code-plain",))) == found
+
+
 def test_in_a_closed_set_an_sdk_that_is_not_given_is_not_there() -> None:
     audited = one(library("demo/a.so", "libamdhip64.so.7", runpath=TO_CORE))
     assert [finding.rule for finding in find(audited, closed=True, select=("unresolved-*",))] == ["unresolved-library"]
@@ -828,6 +847,26 @@ def test_names_that_lead_out_of_the_environment_are_told(member: str, reason: st
 
 
 F = SymbolReference("f")
+
+
+SHIP = "Ship the library, require the package that has it, or build against the SDK version that is required."
+
+
+@pytest.mark.parametrize(
+    ("requires", "remedy"),
+    [
+        ((), SHIP),
+        (("rocm-sdk-core", 'other; sys_platform == "win32"'), SHIP),
+        (
+            ("zlib-x", "shiboken6==6.10.1"),
+            f"If it is in what demo requires, give that --with: shiboken6, zlib-x. Else: {SHIP}",
+        ),
+    ],
+    ids=["nothing", "the SDK", "what is not at hand"],
+)
+def test_what_is_missing_may_be_in_requirements_that_are_not_at_hand(requires: tuple[str, ...], remedy: str) -> None:
+    audited = tree((package(requires=requires), [library("demo/a.so", "libshiboken6.abi3.so.6.10")]))
+    assert [(finding.rule, finding.remedy) for finding in find(audited)] == [("unresolved-library", remedy)]
 
 
 def test_a_library_for_some_processors_alone_is_missing_on_others() -> None:
