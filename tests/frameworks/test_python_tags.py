@@ -11,7 +11,7 @@ from packaging.tags import sys_tags
 
 from rocwheel.errors import InputError
 from rocwheel.files import FileRange
-from rocwheel.frameworks.python_tags import is_extension_module, python_library_problems, python_tag
+from rocwheel.frameworks.python_tags import is_extension_module, python_tag
 
 WINDOW = 16 << 20  # bytes that are searched at once
 
@@ -157,33 +157,3 @@ def test_the_function_of_a_module_is_found_wherever_it_stands(tmp_path: Path, st
         file.write(b"\0PyInit__x\0")
         file.truncate(2 * WINDOW + 100)
     assert is_extension_module("a/_x.so", FileRange.whole(path))
-
-
-@pytest.mark.parametrize(
-    ("name", "tag", "requires_python", "fits"),
-    [
-        ("libpython3.11.so.1.0", "py3-none", ">=3.11", False),
-        ("libpython3.11.so.1.0", "py3-none", "", False),
-        ("libpython3.11.so.1.0", "py3-none", "==3.11.*", True),
-        ("libpython3.11.so.1.0", "py3-none", "==3.12.*", False),
-        ("libpython3.11.so.1.0", "cp311-cp311", ">=3.11", True),
-        ("libpython3.11.so.1.0", "cp312-cp312", ">=3.11", False),
-        ("libpython3.13t.so.1.0", "cp313-cp313t", ">=3.11", True),
-        ("libpython3.13.so.1.0", "cp313-cp313t", ">=3.11", False),
-        ("libpython3.11d.so.1.0", "cp311-cp311", "", True),
-        ("libpython3.11.so.1.0", "cp311-abi3", ">=3.11", False),
-        ("libpython3.so", "py3-none", "", True),
-        ("libpython3.so", "cp311-abi3", "", True),
-        ("libm.so.6", "py3-none", "", True),
-    ],
-)
-def test_the_library_of_one_python_is_for_wheels_of_that_python(
-    name: str, tag: str, requires_python: str, fits: bool
-) -> None:
-    problems = [str(problem) for problem in python_library_problems([("x/a.so", name)], tag, requires_python)]
-    python = name.removeprefix("libpython").partition(".so")[0].rstrip("td")
-    text = (
-        f"x/a.so: needs {name}, which Python {python} alone has; expected none for {tag}. Link it without libpython, "
-        "whose symbols a process has that imports it, or tag a wheel for each Python."
-    )
-    assert problems == ([] if fits else [text])

@@ -26,7 +26,7 @@ from rocwheel.distributions.tags import host_machines, platform_floor
 from rocwheel.distributions.wheel import WheelName, WheelWriter
 from rocwheel.errors import InputError, ProblemsError
 from rocwheel.files import FileRange
-from rocwheel.frameworks.python_tags import ANY_PYTHON, is_extension_module, python_library_problems, python_tag
+from rocwheel.frameworks.python_tags import ANY_PYTHON, is_extension_module, python_tag
 from rocwheel.frameworks.stamps import render_commit_info, render_version
 from rocwheel.frameworks.wheel_spec import SpecError
 
@@ -96,9 +96,6 @@ def draft_wheel(
         _check_machines(members)
     modules = [member.place for member in members if _is_extension(member)]
     tags = python_tag(modules, python, spec.requires_python)
-    needed = ((member.place, name) for member in members if member.elf for name in member.elf.needed)
-    if problems := list(python_library_problems(needed, tags, spec.requires_python)):
-        raise ProblemsError(spec.name, problems)
     tag = f"{tags}-{platform_tag or (floor.tag if floor else 'any')}"
     is_purelib = tag == f"{ANY_PYTHON}-any"
     name = WheelName(spec.name, spec.version, tag)

@@ -11,11 +11,11 @@ from packaging.specifiers import SpecifierSet
 from rocwheel.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from rocwheel.files import FileRange
 
-__all__ = ["ANY_PYTHON", "is_extension_module", "python_library_problems", "python_tag"]
+__all__ = ["ANY_PYTHON", "is_extension_module", "python_tag"]
 
 ANY_PYTHON = "py3-none"
 """The tag of wheels without extension modules."""
@@ -26,7 +26,6 @@ _PYTHON = re.compile(r"3\.([0-9]{1,2})")
 _FREE_THREADED = re.compile(r"3\.(1[3-9]|[2-9][0-9])-ft")
 _MINORS = range(100)
 _MICROS = range(50)
-_LIBRARY = re.compile(r"libpython3\.([0-9]{1,2})(t?)d?\.so.*")
 _NAMED = re.compile(r"\.cpython-3([0-9]{1,2})(t?)-[\w-]+\.so$")
 _ENTRY_POINT_STEP = 16 << 20
 
@@ -63,26 +62,6 @@ def python_tag(extensions: Iterable[str], python: str = "", requires_python: str
     return f"{wanted.partition('-')[0]}-abi3" if is_stable else wanted
 
 
-def python_library_problems(
-    needed: Iterable[tuple[str, str]], tag: str, requires_python: str = ""
-) -> Iterator[InputError]:
-    """Tell of files that need the library of one Python in a wheel whose Python and ABI tags let others install it.
-
-    ``needed`` are places of files, each with a NEEDED name.
-    """
-    admitted = _admitted(requires_python)
-    is_for_several = tag.endswith(("-none", "-abi3"))
-    for place, name in needed:
-        match = _LIBRARY.fullmatch(name)
-        if match is None or _tag(*match.groups()) == tag or (is_for_several and admitted == [int(match[1])]):
-            continue
-        remedy = (
-            "Link it without libpython, whose symbols a process has that imports it, or tag a wheel for each Python."
-        )
-        found = f"needs {name}, which Python 3.{match[1]} alone has"
-        yield InputError(place, found, expected=f"none for {tag}", remedy=remedy)
-
-
 def _without_modules(python: str) -> str:
     if python:
         remedy = "Leave it out: wheels without extension modules are for every Python."
@@ -99,14 +78,9 @@ def _asked_tag(python: str) -> str:
 
 def _oldest_tag(requires_python: str) -> str:
     """Return the tag of the oldest Python that is admitted; empty where all are."""
-    oldest = next(iter(_admitted(requires_python)), 0)
-    return _tag(str(oldest), "") if oldest else ""
-
-
-def _admitted(requires_python: str) -> list[int]:
-    """Return the minor versions of Python 3 that are admitted."""
     specifiers = SpecifierSet(requires_python)
-    return [minor for minor in _MINORS if _admits(specifiers, minor)]
+    oldest = next((minor for minor in _MINORS if _admits(specifiers, minor)), 0)
+    return _tag(str(oldest), "") if oldest else ""
 
 
 def _check_modules(modules: Iterable[str], named: Mapping[str, str], wanted: str) -> None:
