@@ -176,6 +176,7 @@ def test_a_misspelled_setting_is_refused(tmp_path: Path) -> None:
     [
         ('search = ["$SDK", "$SDK"]', "search names a folder twice; expected each once"),
         ('target-family = "gfx 94"', "target-family is 'gfx 94'; expected one word"),
+        ('target-family = "gfxé"', "target-family is 'gfxé'; expected one word"),
         ('search = ["/opt/rocm/lib", "/opt/rocm/lib/"]', "search names a folder twice; expected each once"),
         *((f"search = ['{entry}']", SEARCH.format(entry)) for entry in ("$ORIGIN/`id`", "/_rocm_sdk_core/lib", "/ä")),
         ('options = ["has blank"]', "options names 'has blank'; expected an option, with its value behind ="),
