@@ -11,6 +11,7 @@ from rocwheel.audit.disks import SITE
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.hwcaps import has_level, searched_folders
 from rocwheel.audit.loader import How, Refusal
+from rocwheel.audit.requirements import packages_elsewhere
 from rocwheel.audit.run_path_entries import is_origin_relative, split_run_path
 from rocwheel.audit.run_paths import origin_relative
 from rocwheel.audit.sdk_layout import find_sdk_library, other_versions
@@ -69,8 +70,22 @@ def _unresolved(subject: Subject) -> Iterator[Evidence]:
         if not miss.refusal and not _folders_of(subject, miss.name):
             absent = _absent_package(subject, miss.name)
             found = f"{miss.words} is in {absent}, which is absent" if absent else _absence(subject, miss)
-            remedy = f"Install {absent}, or give it --with." if absent else ""
+            remedy = f"Install {absent}, or give it --with." if absent else _provision(subject, miss)
             yield Evidence(miss.user.source, found + _luck(miss.file), remedy)
+
+
+def _provision(subject: Subject, miss: _Miss) -> str:
+    """Return the remedy for a library that may be in what the file's package requires and is not at hand, else none."""
+    owner = subject.tree.owners.get(miss.file.distribution)
+    names = sorted(packages_elsewhere(subject.tree, owner)) if owner else []
+    if (
+        owner is None
+        or not names
+        or miss.name in subject.tree.libraries
+        or other_versions(miss.name, subject.tree.libraries)
+    ):
+        return ""
+    return f"If it is in what {owner.name} requires, give that --with: {', '.join(names)}. Else: {_SHIP}"
 
 
 def _absent_package(subject: Subject, name: str) -> str:
