@@ -10,6 +10,7 @@ import msgspec
 from rocwheel.audit.distribution_reading import SIGNATURES
 from rocwheel.audit.environments import environments_by_leader
 from rocwheel.audit.initializer import initializer_member, preload_names
+from rocwheel.audit.kept_entries import kept_entries_note
 from rocwheel.audit.platform_repair import repaired_platforms
 from rocwheel.audit.records import record_problems
 from rocwheel.audit.repairability import check_repairable
@@ -145,8 +146,14 @@ class _WheelPlan:
             dropped=dropped,
             changes=(*changes, *(Change(name, _VOID, "a signature of RECORD", "") for name in dropped)),
             unmended=self._repaired.leftovers(self._owner),
-            notes=tuple(_OPEN.format(name) for name in requires if name not in self._given),
+            notes=(*(_OPEN.format(name) for name in requires if name not in self._given), *self._kept()),
         )
+
+    def _kept(self) -> list[str]:
+        edited = {name: edit.value for name, edit in self._edits.items()}
+        run_paths = [(file.folder, edited.get(file.member, file.run_path or "")) for file in self._loadable]
+        note = kept_entries_note(self._tree, self._owner, run_paths)
+        return [note] if note else []
 
     @cached_property
     def _given(self) -> set[str]:
