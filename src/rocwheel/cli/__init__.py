@@ -12,6 +12,7 @@ from rocwheel.cli import audit as audit
 from rocwheel.cli import build as build
 from rocwheel.cli import demo as demo
 from rocwheel.cli import device as device
+from rocwheel.cli import device_edit as device_edit
 from rocwheel.cli import index as index
 from rocwheel.cli import inspect as inspect
 from rocwheel.cli import jax as jax
