@@ -55,11 +55,14 @@ corpus: setup    ## the long run: every ELF file of this machine and of LLVM 15,
 debian: setup    ## Debian's real ROCm packages become wheels, installed and used
 	bash examples/debian/run.sh
 
+$(CACHE)/debian-run/away/packages/dist:
+	$(MAKE) debian
+
 bazel: setup     ## the example for JAX: Bazel builds, rocwheel assembles, JAX discovers the plugin
 	$(BIN)/rocwheel build --artifact-dir src/rocwheel/sample --dest-dir $(CACHE)/bazel-sdk --quiet
 	bash examples/bazel/run.sh $(CACHE)/bazel-sdk/dist
 
-extension: setup ## a HIP extension built against the packages that make debian left
+extension: setup $(CACHE)/debian-run/away/packages/dist  ## a HIP extension built against the packages of make debian
 	bash examples/hip-extension/run.sh
 
 clean:           ## remove what the other targets made, but not downloads

@@ -9,7 +9,12 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 checkout=$(cd "$here/../.." && pwd)
-packages=$(cd "${1:-$checkout/.cache/debian-run/away/packages/dist}" && pwd)
+packages=${1:-$checkout/.cache/debian-run/away/packages/dist}
+if [ ! -d "$packages" ]; then
+    echo "$packages: no such folder. Run \`make debian\`, or give the folder of an SDK's packages." >&2
+    exit 2
+fi
+packages=$(cd "$packages" && pwd)
 work=${2:-$checkout/.cache/hip-extension-run}
 bin=$checkout/.venv/bin
 
