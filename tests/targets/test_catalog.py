@@ -15,6 +15,14 @@ from rocwheel.targets.catalog import SPIRV, Target, load_catalog, sort_key
 from rocwheel.targets.target_set import parse_target_set
 
 CATALOG = load_catalog()
+TABLES = (
+    CATALOG.targets,
+    CATALOG.generics,
+    CATALOG.families,
+    CATALOG.matrices,
+    CATALOG.releases,
+    CATALOG.packagers,
+)
 LLVM_VERSIONS = [version for version in range(14, 30) if shutil.which(f"llvm-mc-{version}")]
 SEEN_LLVM = (16, 19, 22, 23)
 
@@ -61,15 +69,7 @@ def test_processors_are_known_to_the_llvm_versions_that_the_catalogue_says(versi
 
 
 def test_every_source_of_a_row_is_explained() -> None:
-    tables = (
-        CATALOG.targets,
-        CATALOG.generics,
-        CATALOG.families,
-        CATALOG.matrices,
-        CATALOG.releases,
-        CATALOG.packagers,
-    )
-    cited = {source for table in tables for row in table for source in row.sources}
+    cited = {source for table in TABLES for row in table for source in row.sources}
     assert cited == set(CATALOG.sources)
 
 
@@ -145,15 +145,7 @@ def test_generic_processors_have_the_members_of_llvm_s_table() -> None:
 
 
 def test_every_row_has_a_source() -> None:
-    tables = (
-        CATALOG.targets,
-        CATALOG.generics,
-        CATALOG.families,
-        CATALOG.matrices,
-        CATALOG.releases,
-        CATALOG.packagers,
-    )
-    assert [row for table in tables for row in table if not row.sources] == []
+    assert [row for table in TABLES for row in table if not row.sources] == []
 
 
 def test_every_name_that_a_row_refers_to_is_a_known_processor() -> None:

@@ -97,19 +97,24 @@ def audit_(
     if update_baseline and known_file is None:
         message = "--update-baseline needs '--baseline FILE', or 'baseline' in the settings."
         raise typer.BadParameter(message)
-    _check_targets((sarif, known_file if update_baseline else None), audited_places((*paths, *(beside or ()))))
-    known = read_baseline(known_file) if known_file and not update_baseline else frozenset()
+    new_baseline = known_file if update_baseline else None
+    _check_targets((sarif, new_baseline), audited_places((*paths, *(beside or ()))))
+    known = read_baseline(known_file) if known_file and not new_baseline else frozenset()
     report = audit(read_tree(paths, beside or ()), configuration, known)
     for pattern in report.idle_patterns:
         report_warning(f"the setting {pattern} fits no file")
-    if update_baseline and known_file:
-        write_baseline(known_file, report.findings)
-    if sarif:
-        with atomic_file(sarif) as file:
-            file.write(msgspec.json.format(msgspec.json.encode(to_sarif(report))))
+    _write_files(report, new_baseline, sarif)
     _show(report, json=json, quiet=quiet)
     if report.errors and not update_baseline:
         sys.exit(1)
+
+
+def _write_files(report: AuditReport, baseline: Path | None, sarif: Path | None) -> None:
+    if baseline:
+        write_baseline(baseline, report.findings)
+    if sarif:
+        with atomic_file(sarif) as file:
+            file.write(msgspec.json.format(msgspec.json.encode(to_sarif(report))))
 
 
 def _check_targets(targets: Iterable[Path | None], places: Iterable[str]) -> None:
