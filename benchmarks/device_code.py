@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import deflate
 
 from benchmarks.measure import CACHE, machine, markdown_table, run_measured
-from rocwheel.binary.device_code import read_device_code
-from rocwheel.files import FileRange
+from rocwheel.binary.bundles.device_code import read_device_code
+from rocwheel.foundation.files import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
 
 SOURCE = Path(__file__).parent.parent / "src" / "rocwheel"
-FLOORS = ("frameworks", "index", "packages", "audit", "artifacts", "distributions", "targets", "binary")
+FLOORS = ("frameworks", "packages", "repair", "audit", "installed", "device", "targets", "artifacts", "linking", "distributions", "binary", "foundation")
 FOUNDATION = ("errors", "progress", "files", "tables", "demo")
 
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the small ELF files of tests/binary/fixtures/elf with GNU ld, gold, lld, mold and patchelf.
+# Builds the small ELF files of tests/fixtures/elf with GNU ld, gold, lld, mold and patchelf.
 #
 # Needs Debian's gcc, binutils, clang-15, lld-15, llvm-15, mold and patchelf, and uv for another release of patchelf.
 # Each file stands for a layout that a change of the run path has to cope with; tests/binary/test_runpath.py says which.
@@ -7,7 +7,7 @@ set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 source=$root/scripts/elf_fixtures
-out=$root/tests/binary/fixtures/elf
+out=$root/tests/fixtures/elf
 mkdir -p "$out"
 cd "$out"
 

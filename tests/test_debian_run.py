@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-RUN = Path(__file__).parent.parent / "examples/debian/run.sh"
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN = ROOT / "examples/debian/run.sh"
 NEEDED = ("apt-get", "cmake", "g++", "perl")
 MISSING = [tool for tool in NEEDED if shutil.which(tool) is None]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from tests.support.places import ROOT
 
 
 def test_every_script_that_fetches_what_tests_need_is_run_by_make_corpus() -> None:

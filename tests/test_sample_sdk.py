@@ -15,9 +15,9 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
-from rocwheel.artifacts.names import ArtifactName
+from rocwheel.artifacts.model.names import ArtifactName
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "src/rocwheel/sample"
 ARCHIVES = sorted(SAMPLE.glob("*.tar.xz"))
 TARGETS = ["gfx1030", "gfx906", "gfx90a", "gfx90a:xnack+"]

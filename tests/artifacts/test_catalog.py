@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.artifacts.artifact import Artifact, Member
 from rocwheel.artifacts.catalog import ArtifactName, Catalog, Entry, FileKind, make_catalog, open_catalog
-from rocwheel.errors import InputError
-from rocwheel.files import FileRange
+from rocwheel.artifacts.model.artifact import Artifact, Member
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files import FileRange
 
 MakeArtifact = Callable[..., Path]
 BLAS = ArtifactName("blas", "lib", "generic")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.artifacts.archive_writer import ArchiveFormat
+from rocwheel.artifacts.archives.write import ArchiveFormat
 from rocwheel.artifacts.transfer import archive_artifacts, extract_archives
-from rocwheel.distributions.source_date import SourceDate
-from rocwheel.errors import InputError, ProblemsError
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.errors import InputError, ProblemsError
 
 MakeArtifact = Callable[..., Path]
 MakeArchive = Callable[..., Path]

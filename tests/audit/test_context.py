@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.audit.trees import data, find, library, package, tree
+from tests.support.trees import data, find, library, package, tree
 
 if TYPE_CHECKING:
-    from rocwheel.audit.tree import InstalledFile
+    from rocwheel.installed.tree import InstalledFile
 
 FIRST, SECOND = package("first", is_context=True), package("second", is_context=True)
 LLVM = [

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.audit.advising import advise
-from rocwheel.audit.auditing import audit
-from rocwheel.audit.configuration import Configuration
-from rocwheel.audit.reading import read_tree
-from rocwheel.audit.run_paths import SetRunpath, library_places, run_path_edit
+from rocwheel.audit.audit import audit
+from rocwheel.audit.settings import Configuration
 from rocwheel.audit.subject import Subject
-from rocwheel.binary.elf import Filtee, read_elf
-from rocwheel.binary.runpath import RunpathTag
-from tests.audit.host import FileSystem, HostLibraries
-from tests.audit.libraries import Lib, build_tree, needs_compiler
-from tests.audit.reality import LOADER, list_libraries, model_libraries
-from tests.audit.wheels import make_wheel
+from rocwheel.binary.elf.facts import Filtee, read_elf
+from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.installed.read_tree import read_tree
+from rocwheel.linking.run_path_choice import SetRunpath, library_places, run_path_edit
+from rocwheel.repair.advising import advise
+from tests.support.host import FileSystem, HostLibraries
+from tests.support.libraries import Lib, build_tree, needs_compiler
+from tests.support.reality import LOADER, list_libraries, model_libraries
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.audit.auditing import audit
-from rocwheel.audit.configuration import Configuration
-from rocwheel.audit.disks import SITE
-from rocwheel.audit.reading import read_tree
-from rocwheel.audit.run_path_advice import library_folders
+from rocwheel.audit.audit import audit
+from rocwheel.audit.settings import Configuration
 from rocwheel.audit.subject import Subject
-from tests.audit.libraries import Lib, build_tree, needs_compiler
-from tests.audit.reality import LOADER, list_libraries
-from tests.audit.trees import data, find, library, package, tree
+from rocwheel.installed.read_tree import read_tree
+from rocwheel.linking.tree_disk import SITE
+from rocwheel.repair.advice import library_folders
+from tests.support.libraries import Lib, build_tree, needs_compiler
+from tests.support.reality import LOADER, list_libraries
+from tests.support.trees import data, find, library, package, tree
 
 pytestmark = [needs_compiler, pytest.mark.skipif(not LOADER.exists(), reason="needs glibc's loader")]
 

@@ -12,16 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.audit.auditing import audit
-from rocwheel.audit.configuration import Configuration
+from rocwheel.audit.audit import audit
 from rocwheel.audit.finding import Finding, Severity
-from rocwheel.audit.reading import read_tree
-from tests.audit.libraries import needs_compiler
-from tests.audit.stub_sdk import make_stub_sdk
+from rocwheel.audit.settings import Configuration
+from rocwheel.installed.read_tree import read_tree
+from tests.support.libraries import needs_compiler
+from tests.support.places import CACHE
+from tests.support.stub_sdk import make_stub_sdk
 
 pytestmark = [pytest.mark.corpus, needs_compiler]
 
-WHEELS = Path(__file__).parents[2] / ".cache/wheels"
+WHEELS = CACHE / "wheels"
 PJRT_7, PJRT_60 = "jax_rocm7_pjrt-0.12.0", "jax_rocm60_pjrt-0.5.0"
 PLUGIN_7, PLUGIN_60 = "jax_rocm7_plugin-0.10.2", "jax_rocm60_plugin-0.5.0"
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from rocwheel.audit.auditing import audit
-from rocwheel.audit.configuration import Configuration
-from rocwheel.audit.reading import read_tree
+from rocwheel.audit.audit import audit
 from rocwheel.audit.rules import ALL_RULES
-from tests.audit.libraries import Lib, needs_compiler
-from tests.audit.packs import FIXTURES, Pack, adding, bundles, changed, pack, without
+from rocwheel.audit.settings import Configuration
+from rocwheel.installed.read_tree import read_tree
+from tests.support.libraries import Lib, needs_compiler
+from tests.support.packs import FIXTURES, Pack, adding, bundles, changed, pack, without
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,18 +17,18 @@ from typing import NamedTuple
 import pytest
 from packaging.requirements import Requirement
 
-from rocwheel.audit.configuration import Configuration
-from rocwheel.audit.repair_options import Pin, RepairOptions
-from rocwheel.audit.repair_plan import RepairPlanner
-from rocwheel.binary.elf import read_elf
+from rocwheel.audit.settings import Configuration
+from rocwheel.binary.elf.facts import read_elf
 from rocwheel.cli import main
-from rocwheel.demo import SAMPLE_SDK
-from rocwheel.distributions.zip_reader import read_directory
+from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.distributions.zip.reader import read_directory
 from rocwheel.packages.job import BuildJob, PlanJob
-from tests.audit.libraries import Lib, build_tree, needs_compiler
-from tests.audit.trees import library, package
-from tests.audit.trees import tree as installed
-from tests.audit.wheels import make_wheel, members
+from rocwheel.repair.options import Pin, RepairOptions
+from rocwheel.repair.plan import RepairPlanner
+from tests.support.libraries import Lib, build_tree, needs_compiler
+from tests.support.trees import library, package
+from tests.support.trees import tree as installed
+from tests.support.wheels import make_wheel, members
 
 pytestmark = needs_compiler
 
@@ -379,7 +379,7 @@ def test_signatures_of_a_wheel_that_is_right_stay(run: Run, plugin: Path, sdk: P
 @pytest.mark.parametrize("tag", ["rpath", "runpath"])
 def test_packages_as_build_makes_them_need_no_repair(run: Run, tmp_path: Path, tag: str) -> None:
     recipe = tmp_path / "recipe.toml"
-    text = (files("rocwheel.packages") / "rocm.toml").read_text()
+    text = (files("rocwheel.packages.recipe") / "rocm.toml").read_text()
     recipe.write_text(text.replace('run-path-tag = "rpath"', f'run-path-tag = "{tag}"'))
     BuildJob(PlanJob(SAMPLE_SDK, recipe=recipe), tmp_path / "made").run()
     done = run("repair", *sorted((tmp_path / "made/dist").glob("*.whl")), "--check")

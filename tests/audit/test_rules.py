@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
 from rocwheel.audit.finding import Finding, Rule, Severity
-from rocwheel.audit.places import outside_reason
 from rocwheel.audit.rules import ALL_RULES
-from rocwheel.audit.tree import Distribution, InstalledFile, RecordEntry, Tree
-from rocwheel.binary.elf import ElfKind
-from rocwheel.binary.elf_linkage import SymbolReference
-from tests.audit.trees import code, data, find, library, package, program, tree
+from rocwheel.binary.elf.facts import ElfKind
+from rocwheel.binary.elf.linkage import SymbolReference
+from rocwheel.installed.conflicts import outside_reason
+from rocwheel.installed.tree import Distribution, InstalledFile, RecordEntry, Tree
+from tests.support.places import ROOT
+from tests.support.trees import code, data, find, library, package, program, tree
 
 if TYPE_CHECKING:
-    from rocwheel.audit.device_report import DeviceReport
+    from rocwheel.installed.device_code import DeviceReport
 
 CORE = package("rocm-sdk-core")
 HIP = library("_rocm_sdk_core/lib/libamdhip64.so.7", "libc.so.6")
@@ -1239,7 +1239,7 @@ def test_severities_are_errors_warnings_and_notes_in_that_order() -> None:
 @pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.name)
 def test_the_documentation_has_every_rule_in_its_own_words(rule: Rule) -> None:
     row = f'| <a id="{rule.name}"></a>`{rule.name}` | {rule.severity.value} | {rule.demand} | {rule.remedy} |'
-    assert row in (Path(__file__).parents[2] / "docs/audit.md").read_text().splitlines()
+    assert row in (ROOT / "docs/audit.md").read_text().splitlines()
 
 
 def test_names_of_rules_are_words_with_hyphens() -> None:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import msgspec
 import pytest
 
-from rocwheel.audit.auditing import audit
-from rocwheel.audit.configuration import Configuration
+from rocwheel.audit.audit import audit
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.sarif import to_sarif
-from rocwheel.audit.tree import Tree
+from rocwheel.audit.settings import Configuration
+from rocwheel.installed.tree import Tree
 from tests.audit.test_rules import BREACHES
-from tests.audit.trees import library, package, tree
+from tests.support.places import CACHE
+from tests.support.trees import library, package, tree
 
-SCHEMA = Path(__file__).parents[2] / ".cache/sarif-2.1.0.json"
+SCHEMA = CACHE / "sarif-2.1.0.json"
 
 
 def sarif(audited: Tree, **settings: Any) -> dict[str, Any]:

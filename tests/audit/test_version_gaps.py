@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.audit.auditing import audit
-from rocwheel.audit.configuration import Configuration
-from rocwheel.audit.reading import read_tree
-from tests.audit.libraries import Lib, build_tree, needs_compiler
+from rocwheel.audit.audit import audit
+from rocwheel.audit.settings import Configuration
+from rocwheel.installed.read_tree import read_tree
+from tests.support.libraries import Lib, build_tree, needs_compiler
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,25 +6,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundle_edit import bundle_parts
-from rocwheel.binary.bundle_sequence import Bundle, iter_bundles
-from rocwheel.binary.bundle_storage import Storage
-from rocwheel.binary.code_object import read_code_object
-from rocwheel.binary.compressed_bundle import COMPRESSED_MAGIC, compress_bundle
-from rocwheel.binary.device_error import Place
-from rocwheel.binary.device_patch import device_patch
-from rocwheel.binary.kernel_metadata import count_kernels
-from rocwheel.binary.retarget import Retarget, TargetPair
-from rocwheel.binary.target_id import parse_target_id
-from rocwheel.targets.pruning import Prune
-from tests.binary.comgr import LaterComgr, load_comgr, load_later_comgr
+from rocwheel.binary.bundles.compressed import COMPRESSED_MAGIC, compress_bundle
+from rocwheel.binary.bundles.sequence import Bundle, iter_bundles
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.code_objects.code_object import read_code_object
+from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.code_objects.kernel_metadata import count_kernels
+from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.device.editing.bundle import bundle_parts
+from rocwheel.device.editing.patch import device_patch
+from rocwheel.device.editing.prune import Prune
+from rocwheel.device.editing.retarget import Retarget, TargetPair
+from tests.support.comgr import LaterComgr, load_comgr, load_later_comgr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rocwheel.binary.bundle_edit import BundleEdit
-    from tests.binary.comgr_calls import ComgrCalls
-    from tests.binary.conftest import Fixture
+    from rocwheel.device.editing.bundle import BundleEdit
+    from tests.support.comgr_calls import ComgrCalls
+    from tests.support.device_files import Fixture
 
 ISA = "amdgcn-amd-amdhsa--"
 PLAIN = Storage()

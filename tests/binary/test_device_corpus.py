@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundle_storage import Storage
-from rocwheel.binary.compressed_bundle import decompress_bundle
-from rocwheel.binary.device_code import read_device_code
-from rocwheel.binary.device_facts import read_device_facts
-from rocwheel.binary.device_rewrite import rewrite_device_code
-from rocwheel.binary.target_facts import summarize_targets
-from rocwheel.files import FileRange
-from tests.binary.comgr import load_comgr
+from rocwheel.binary.bundles.compressed import decompress_bundle
+from rocwheel.binary.bundles.device_code import read_device_code
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.device.editing.rewrite import rewrite_device_code
+from rocwheel.device.reading.facts import read_device_facts
+from rocwheel.device.reading.target_facts import summarize_targets
+from rocwheel.foundation.files import FileRange
+from tests.support.comgr import load_comgr
+from tests.support.places import CACHE
 
-CACHE = Path(__file__).parents[2] / ".cache"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 pytestmark = pytest.mark.corpus
 
 

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundle_edit import bundle_parts
-from rocwheel.binary.bundle_sequence import iter_bundles
-from rocwheel.binary.bundle_storage import Storage
-from rocwheel.binary.device_rewrite import rewrite_device_code
-from rocwheel.binary.retarget import Retarget, TargetPair
-from rocwheel.binary.target_id import parse_target_id
-from rocwheel.targets.pruning import Prune
+from rocwheel.binary.bundles.sequence import iter_bundles
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.device.editing.bundle import bundle_parts
+from rocwheel.device.editing.prune import Prune
+from rocwheel.device.editing.retarget import Retarget, TargetPair
+from rocwheel.device.editing.rewrite import rewrite_device_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from rocwheel.binary.bundle_edit import BundleEdit
-    from tests.binary.conftest import Run
+    from rocwheel.device.editing.bundle import BundleEdit
+    from tests.support.device_files import Run
 
     FixturePath = Callable[[str], Path]
 

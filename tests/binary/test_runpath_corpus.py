@@ -18,8 +18,9 @@ import msgspec
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from rocwheel.binary.elf import Elf, ElfError, ElfKind, is_elf, read_elf
-from rocwheel.binary.runpath import RunpathTag, plan_runpath
+from rocwheel.binary.elf.facts import Elf, ElfError, ElfKind, is_elf, read_elf
+from rocwheel.binary.runpath.edit import RunpathTag, plan_runpath
+from tests.support.places import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +32,7 @@ LOADERS = {
     183: ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1"],
 }
 TIMEOUT = 60
-LOAD_LIBRARY = Path(__file__).parent / "programs/load_library.py"
+LOAD_LIBRARY = ROOT / "tests/support/programs/load_library.py"
 
 
 def find_unshare() -> list[str]:

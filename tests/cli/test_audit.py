@@ -16,10 +16,10 @@ import pytest
 
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.cli import main
-from rocwheel.demo import SAMPLE_SDK
+from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.packages.job import BuildJob, PlanJob
-from tests.audit.libraries import Lib, build_tree, needs_compiler
-from tests.audit.wheels import make_wheel
+from tests.support.libraries import Lib, build_tree, needs_compiler
+from tests.support.wheels import make_wheel
 
 pytestmark = needs_compiler
 

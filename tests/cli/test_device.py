@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from rocwheel.cli import main
-from tests.targets.conftest import bundle_of
-
-FIXTURES = Path(__file__).parents[1] / "binary" / "fixtures"
-
+from tests.support.gpu_targets import bundle_of
+from tests.support.places import FIXTURES
 
 Run = Callable[..., tuple[int, str, str]]
 

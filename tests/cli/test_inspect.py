@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from rocwheel.cli import main
-from rocwheel.distributions.inspection import FileFacts, inspect_paths
+from rocwheel.device.reading.inspection import FileFacts, inspect_paths
+from tests.support.places import FIXTURES
 
-FIXTURES = Path(__file__).parents[1] / "binary" / "fixtures"
 LIBRARY = FIXTURES / "v22/libtwo.plain.so"
 Run = Callable[..., tuple[int, str, str]]
 
@@ -332,7 +332,7 @@ def test_member_that_finds_no_room_to_be_unpacked_is_named(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     wheel = _deflated_wheel(tmp_path)
-    monkeypatch.setattr("rocwheel.distributions.zip_reader.os.write", full)
+    monkeypatch.setattr("rocwheel.distributions.zip.reader.os.write", full)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     found = f"its {LIBRARY.stat().st_size} bytes can't be unpacked into {tmp_path} (No space left on device)"
     remedy = "Make room there, or name another folder with TMPDIR."

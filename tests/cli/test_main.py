@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.demo import SAMPLE_SDK
+from rocwheel.demo.demo import SAMPLE_SDK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ def test_interrupt_while_the_command_line_is_loaded_ends_it_without_a_word(tmp_p
 def test_interrupt_during_work_ends_with_status_130_and_leaves_nothing(tmp_path: Path) -> None:
     dest = tmp_path / "dest"
     code = (
-        "import sys, rocwheel.packages.build as build\n"
+        "import sys, rocwheel.packages.building.build as build\n"
         "def interrupt(*_, **__):\n import _thread, time\n _thread.interrupt_main()\n time.sleep(60)\n"
         "build.write_sdist = interrupt\n"
         f"sys.argv[1:] = ['build', '-q', '--artifact-dir', {str(SAMPLE_SDK)!r}, '--dest-dir', {str(dest)!r}]\n"

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from rocwheel.cli import output
-from rocwheel.errors import InputError
-from rocwheel.progress import SILENT
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.progress import SILENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,15 +7,16 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from rocwheel.binary.elf import read_elf
+from rocwheel.binary.elf.facts import read_elf
 from rocwheel.cli import main
+from tests.support.places import ELF_FIXTURES as FIXTURES
 
-FIXTURES = Path(__file__).parents[1] / "binary/fixtures/elf"
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Finished(NamedTuple):

@@ -17,6 +17,7 @@ from zipfile import ZipFile
 import pytest
 
 from rocwheel.cli import main
+from tests.support.places import ROOT
 
 
 class Finished(NamedTuple):
@@ -565,7 +566,7 @@ def test_every_command_has_an_example_in_its_help(run: Run, command: str) -> Non
 
 
 def _documented_commands() -> list[object]:
-    text = (Path(__file__).parents[2] / "docs/targets.md").read_text()
+    text = (ROOT / "docs/targets.md").read_text()
     blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
     examples = [example for block in blocks for example in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
     return [pytest.param(*example.split("\n", 1), id=example.partition("\n")[0]) for example in examples]

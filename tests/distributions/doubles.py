@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rocwheel.distributions.content import Content
-    from rocwheel.distributions.digest import Digest
+    from rocwheel.distributions.content.content import Content
+    from rocwheel.distributions.content.digest import Digest
 
 __all__ = ["LazyExecutor", "ListSink", "ZeroContent", "read_all"]
 

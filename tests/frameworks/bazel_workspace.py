@@ -11,9 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.support.places import ROOT
+
 __all__ = ["NEEDS_BAZEL", "ROOT", "Workspace", "build_wheels", "make_workspace"]
 
-ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = ROOT / "examples/bazel"
 VERSION = "0.12.0"
 NEEDS_BAZEL = [
@@ -27,7 +28,7 @@ class Workspace(msgspec.Struct, frozen=True):
 
     folder: Path
     output_root: Path
-    sdk_dist: Path
+    sample_dist: Path
 
     def rocwheel(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         """Run rocwheel in the workspace."""
@@ -49,19 +50,19 @@ class Workspace(msgspec.Struct, frozen=True):
         """Assemble a wheel of JAX and return its path."""
         sources = ("--src", "bazel-bin", "--src", "LICENSE", "--src", "pjrt/python/__init__.py")
         commit = "ROCm/rocm-jax=0123456789abcdef"
-        beside = ("--with", self.sdk_dist, "--dest-dir", dest, "--commit", commit)
+        beside = ("--with", self.sample_dist, "--dest-dir", dest, "--commit", commit)
         made = self.rocwheel("jax", "wheel", kind, "--version", VERSION, *sources, *beside, *options)
         assert made.returncode == 0, made.stderr
         return Path(made.stdout.strip())
 
 
-def make_workspace(folder: Path, sdk_dist: Path, rocm_path: Path, *options: str) -> Workspace:
+def make_workspace(folder: Path, sample_dist: Path, rocm_path: Path, *options: str) -> Workspace:
     """Copy the example and have rocwheel write its files; ``options`` are those of ``rocwheel jax starlark``."""
     shutil.copytree(EXAMPLE, folder / "source")
     (folder / "source/sdk").mkdir()
-    for wheel in sdk_dist.glob("rocm_sdk_core-*.whl"):
+    for wheel in sample_dist.glob("rocm_sdk_core-*.whl"):
         shutil.copy(wheel, folder / "source/sdk")
-    workspace = Workspace(folder / "source", folder / "bazel", sdk_dist)
+    workspace = Workspace(folder / "source", folder / "bazel", sample_dist)
     for arguments in (["bazelrc", "--output", "rocm.bazelrc"], ["starlark", "rocm_wheel", *options]):
         written = workspace.rocwheel("jax", *arguments)
         assert written.returncode == 0, written.stderr

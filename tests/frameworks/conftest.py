@@ -11,26 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.demo import SAMPLE_SDK
-from rocwheel.packages.job import BuildJob, PlanJob
-
 Compile = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def sdk_dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the packages of the sample SDK."""
-    dest = tmp_path_factory.mktemp("sdk")
-    BuildJob(PlanJob(SAMPLE_SDK), dest).run()
-    return dest / "dist"
-
-
-@pytest.fixture(scope="session")
-def rocm_path(sdk_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def rocm_path(sample_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the root of an installed SDK, as a builder has it."""
     environment = tmp_path_factory.mktemp("builder")
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-    pip = [str(environment / "bin/pip"), "install", "-q", "--no-index", "--find-links", str(sdk_dist), "rocm[devel]"]
+    pip = [str(environment / "bin/pip"), "install", "-q", "--no-index", "--find-links", str(sample_dist), "rocm[devel]"]
     subprocess.run(pip, check=True, env={"PIP_CONFIG_FILE": os.devnull})
     tool = [str(environment / "bin/rocm-sdk"), "path", "--root"]
     return Path(subprocess.run(tool, check=True, capture_output=True, text=True).stdout.strip())

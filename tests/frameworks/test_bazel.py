@@ -16,7 +16,7 @@ import pytest
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 
-from rocwheel.frameworks.bazelrc import spell_rc_word
+from rocwheel.frameworks.jax.bazelrc import spell_rc_word
 from tests.frameworks.bazel_workspace import NEEDS_BAZEL, ROOT, Workspace, build_wheels, make_workspace
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ pytestmark = NEEDS_BAZEL
 
 
 @pytest.fixture(scope="module")
-def workspace(sdk_dist: Path, rocm_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    made = make_workspace(tmp_path_factory.mktemp("workspace"), sdk_dist, rocm_path)
+def workspace(sample_dist: Path, rocm_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    made = make_workspace(tmp_path_factory.mktemp("workspace"), sample_dist, rocm_path)
     yield made
     made.bazel("shutdown")
 
@@ -99,7 +99,7 @@ def test_each_python_config_builds_its_own_extension_module(wheels: list[Path], 
 
 @pytest.mark.parametrize(("index", "version"), [(1, "3.11"), (2, "3.12"), (3, "3.13")])
 def test_the_wheels_load_on_the_python_that_they_are_for(
-    wheels: list[Path], sdk_dist: Path, tmp_path: Path, index: int, version: str
+    wheels: list[Path], sample_dist: Path, tmp_path: Path, index: int, version: str
 ) -> None:
     folders = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob(f"versions/{version}.*/bin")
     found = shutil.which(f"python{version}", path=os.pathsep.join([*map(str, folders), "/usr/local/bin", "/usr/bin"]))
@@ -116,7 +116,7 @@ def test_the_wheels_load_on_the_python_that_they_are_for(
         str(tmp_path / "env"),
         "--no-index",
         "--find-links",
-        str(sdk_dist),
+        str(sample_dist),
     ]
     subprocess.run([*install, "rocm-sdk-core", wheels[0], wheels[index]], check=True, env={"UV_NO_CONFIG": "1"})
     program = (
@@ -129,9 +129,9 @@ def test_the_wheels_load_on_the_python_that_they_are_for(
 
 
 def test_the_files_for_bzlmod_build_the_same_library(
-    workspace: Workspace, wheels: list[Path], sdk_dist: Path, rocm_path: Path, tmp_path: Path
+    workspace: Workspace, wheels: list[Path], sample_dist: Path, rocm_path: Path, tmp_path: Path
 ) -> None:
-    made = make_workspace(tmp_path, sdk_dist, rocm_path, "--bzlmod")
+    made = make_workspace(tmp_path, sample_dist, rocm_path, "--bzlmod")
     emulate_bzlmod(made.folder)
     try:
         made.build("--config=rocm_build", "--config=python311", "//pjrt:pjrt_c_api_gpu_plugin.so", "//:pjrt_wheel")
@@ -166,9 +166,9 @@ def emulate_bzlmod(folder: Path) -> None:
 
 
 def test_two_output_roots_give_the_same_wheels(
-    workspace: Workspace, wheels: list[Path], sdk_dist: Path, rocm_path: Path, tmp_path: Path
+    workspace: Workspace, wheels: list[Path], sample_dist: Path, rocm_path: Path, tmp_path: Path
 ) -> None:
-    elsewhere = make_workspace(tmp_path / "some-other-place", sdk_dist, rocm_path)
+    elsewhere = make_workspace(tmp_path / "some-other-place", sample_dist, rocm_path)
     try:
         again = build_wheels(elsewhere, tmp_path / "dist")
         made = [build_by_action(root) for root in (workspace, elsewhere)]
@@ -202,7 +202,7 @@ def test_a_wheel_made_by_a_build_action_has_the_same_plugin_and_the_commits_of_t
 def test_the_files_of_rocwheel_are_inputs_of_the_build_action(workspace: Workspace) -> None:
     asked = workspace.bazel("cquery", "--config=rocm_build", "deps(//tools:rocwheel)")
     inputs = {line.partition(" ")[0] for line in asked.stdout.splitlines()}
-    assert {"@python//:site/rocwheel/cli/wheel.py", "@python//:site/rocwheel/packages/rocm.toml"} <= inputs
+    assert {"@python//:site/rocwheel/cli/wheel.py", "@python//:site/rocwheel/packages/recipe/rocm.toml"} <= inputs
 
 
 def test_a_build_action_fails_on_a_wrong_run_path(workspace: Workspace) -> None:
@@ -354,7 +354,7 @@ def test_words_of_the_rc_file_reach_bazel_as_they_are(workspace: Workspace, tmp_
 
 
 @pytest.fixture(scope="module")
-def jax_environment(wheels: list[Path], sdk_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def jax_environment(wheels: list[Path], sample_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an environment with CPU JAX, the wheels of this Python, and the SDK's packages."""
     environment = tmp_path_factory.mktemp("jax")
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
@@ -364,7 +364,7 @@ def jax_environment(wheels: list[Path], sdk_dist: Path, tmp_path_factory: pytest
             shutil.rmtree(JAX_WHEELS, ignore_errors=True)
             pytest.skip("JAX cannot be downloaded")
     own = [wheel for wheel in wheels if "-py3-" in wheel.name or f"-cp3{sys.version_info.minor}-" in wheel.name]
-    links = [word for folder in (JAX_WHEELS, sdk_dist) for word in ("--find-links", str(folder))]
+    links = [word for folder in (JAX_WHEELS, sample_dist) for word in ("--find-links", str(folder))]
     pip = [str(environment / "bin/pip"), "install", "-q", "--no-index", *links, "jax", "rocm-sdk-core"]
     subprocess.run([*pip, *map(str, own)], check=True, env={"PIP_CONFIG_FILE": os.devnull})
     return environment

@@ -141,21 +141,21 @@ def read_objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def test_a_clean_build_elsewhere_takes_every_action_from_the_remote_cache(
-    sdk_dist: Path, rocm_path: Path, tmp_path: Path, http_cache: str
+    sample_dist: Path, rocm_path: Path, tmp_path: Path, http_cache: str
 ) -> None:
     cache = ("--config=rocm_build", f"--remote_cache={http_cache}")
-    runners, built = build(make_workspace(tmp_path / "one", sdk_dist, rocm_path), *cache)
+    runners, built = build(make_workspace(tmp_path / "one", sample_dist, rocm_path), *cache)
     assert not {"remote", "remote cache hit"} & runners
-    runners, fetched = build(make_workspace(tmp_path / "another", sdk_dist, rocm_path), *cache)
+    runners, fetched = build(make_workspace(tmp_path / "another", sample_dist, rocm_path), *cache)
     assert runners == {"remote cache hit"}
     assert fetched == built
 
 
 @pytest.mark.corpus
 def test_remote_execution_gives_the_same_wheels(
-    sdk_dist: Path, rocm_path: Path, tmp_path: Path, remote_worker: str
+    sample_dist: Path, rocm_path: Path, tmp_path: Path, remote_worker: str
 ) -> None:
-    remote = make_workspace(tmp_path / "remote", sdk_dist, rocm_path)
+    remote = make_workspace(tmp_path / "remote", sample_dist, rocm_path)
     with (remote.folder / "rocm.toml").open("a") as settings:
         settings.write('remote-execution = "rbe.bazelrc"\n')
     assert remote.rocwheel("jax", "bazelrc", "--output", "rocm.bazelrc").returncode == 0
@@ -163,5 +163,5 @@ def test_remote_execution_gives_the_same_wheels(
     (remote.folder / "rbe.bazelrc").write_text(hook)
     runners, executed = build(remote, "--config=rocm_build_remote")
     assert runners == {"remote"}
-    _, built = build(make_workspace(tmp_path / "local", sdk_dist, rocm_path), "--config=rocm_build")
+    _, built = build(make_workspace(tmp_path / "local", sample_dist, rocm_path), "--config=rocm_build")
     assert executed == built

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-ROOT = Path(__file__).parent.parent.parent
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 PACKAGES = ROOT / ".cache/debian-run/away/packages/dist"
 NEEDED = ("cmake", "g++", "unzip")
 MISSING = [tool for tool in NEEDED if shutil.which(tool) is None]

@@ -8,14 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from packaging.requirements import Requirement
 
-from rocwheel.audit.reading import read_tree
-from rocwheel.errors import InputError
+from rocwheel.foundation.errors import InputError
 from rocwheel.frameworks.torch import (
     cmake_arguments,
     initializer,
@@ -26,21 +24,23 @@ from rocwheel.frameworks.torch import (
     torch_folder,
     torch_link_flags,
 )
-from rocwheel.targets.target_set import parse_target_set
+from rocwheel.installed.read_tree import read_tree
+from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rocwheel.frameworks.torch import VersionLock
     from tests.frameworks.conftest import Compile
 
-ROOT = Path(__file__).parent.parent.parent
 needs_x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the sample SDK is for x86-64")
 
 
 @pytest.fixture(scope="module")
-def site(sdk_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(sample_dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder that the sample SDK is installed in."""
     folder = tmp_path_factory.mktemp("site")
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--find-links", str(sdk_dist)]
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--find-links", str(sample_dist)]
     command = [*pip, "--no-build-isolation", "--target", str(folder), "rocm[libraries]"]
     subprocess.run(command, check=True, env={**os.environ, "PIP_CONFIG_FILE": os.devnull})
     return folder
@@ -58,7 +58,7 @@ def use(text: str, site: Path, folder: Path) -> subprocess.CompletedProcess[str]
 
 @needs_x86_64
 def test_the_initialiser_loads_what_the_files_need(
-    site: Path, sdk_dist: Path, tmp_path: Path, compile_library: Compile
+    site: Path, sample_dist: Path, tmp_path: Path, compile_library: Compile
 ) -> None:
     source = "int hipGetDeviceCount(int *); int use(void) { int n; return hipGetDeviceCount(&n); }"
     compile_library(tmp_path / "own/_C.so", source, str(site / "_rocm_sdk_core/lib/libamdhip64.so.7"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.catalog import ArtifactName, Catalog, Entry, FileKind, SdkManifest
-from rocwheel.binary.elf import Elf, ElfKind
-from rocwheel.files import FileRange
-from rocwheel.packages.facts import Facts
+from rocwheel.binary.elf.facts import Elf, ElfKind
+from rocwheel.foundation.files import FileRange
+from rocwheel.packages.layout.facts import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rocwheel.demo import SAMPLE_SDK
+from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.packages.job import BuildJob, PlanJob
 from tests.sdk.installed import BIN, Installed, run
 

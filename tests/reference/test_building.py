@@ -8,21 +8,23 @@ import re
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rocwheel.artifacts.transfer import extract_archives
-from rocwheel.demo import SAMPLE_SDK
-from rocwheel.errors import RocwheelError
+from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.foundation.errors import RocwheelError
 from tests.reference.conftest import as_user, build, write_artifact
+from tests.support.places import ELF_FIXTURES
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.reference.conftest import MakeEnvironment
     from tests.sdk.installed import Installed
 
-CODE_OBJECT = Path(__file__).parents[1] / "binary/fixtures/elf/gfx906.co"
+CODE_OBJECT = ELF_FIXTURES / "gfx906.co"
 MEGABYTE = 1 << 20
 BUILD = """
 from pathlib import Path

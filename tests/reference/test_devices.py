@@ -11,7 +11,7 @@ import pytest
 from packaging.utils import parse_wheel_filename
 
 from rocwheel.packages.job import PlanJob
-from rocwheel.packages.options import PlanOptions
+from rocwheel.packages.planning.options import PlanOptions
 from tests.reference.conftest import build, shared, shown, uninstall, write_artifact
 
 if TYPE_CHECKING:

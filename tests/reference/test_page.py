@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-TESTS = Path(__file__).parents[1]
+from tests.support.places import ROOT
+
+TESTS = ROOT / "tests"
 PAGE = TESTS.parent / "docs/compatibility.md"
 TEST_ID = re.compile(r"`(\w+/test_\w+)::(test_\w+)`")
 

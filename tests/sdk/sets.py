@@ -13,10 +13,14 @@ import re
 import sys
 import tarfile
 import zipfile
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -25,7 +29,7 @@ else:
 
 __all__ = ["PROGRAM", "RUN_PATH", "SDK", "Builder", "Options", "render_literals"]
 
-SDK = Path(__file__).parents[2] / "src/rocwheel/sdk"
+SDK = ROOT / "src/rocwheel/sdk"
 
 PROGRAM = r"""
 #include <signal.h>

@@ -1,4 +1,4 @@
-"""What detection is made of; the whole of it is tested through `rocwheel.targets.detection.find_gpus`."""
+"""What detection is made of; the whole of it is tested through `rocwheel.targets.machine.find_gpus`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rocwheel.sdk.rocm_sdk._detect import base_target, detect_gpus
 from rocwheel.sdk.rocm_sdk._system import System
 from rocwheel.sdk.rocm_sdk._topology import INTEGRATED, DetectionError, target_name
-from rocwheel.targets.catalog import load_catalog
+from rocwheel.targets.catalog.catalog import load_catalog
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.artifact import Artifact, FileKind
-from rocwheel.artifacts.names import ArtifactName
-from rocwheel.artifacts.opening import open_artifacts
-from rocwheel.artifacts.sdk_manifest import SDK_MANIFEST_PATH, SdkManifest
-from rocwheel.files import FileRange
-from rocwheel.progress import SILENT, Progress
+from rocwheel.artifacts.model.artifact import Artifact, FileKind
+from rocwheel.artifacts.model.names import ArtifactName
+from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH, SdkManifest
+from rocwheel.artifacts.reading.open import open_artifacts
+from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

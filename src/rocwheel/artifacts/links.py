@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.artifact import FileKind
 from rocwheel.artifacts.catalog import Entry
-from rocwheel.artifacts.paths import ancestors
+from rocwheel.artifacts.model.artifact import FileKind
+from rocwheel.artifacts.model.paths import ancestors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

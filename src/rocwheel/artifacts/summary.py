@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.artifact import FileKind
+from rocwheel.artifacts.model.artifact import FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocwheel.artifacts.catalog import Catalog, Entry
-    from rocwheel.artifacts.names import ArtifactName
+    from rocwheel.artifacts.model.names import ArtifactName
 
 __all__ = ["ArtifactSummary", "CatalogSummary", "EntrySummary", "explain_absence", "summarise"]
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.artifacts.archive_writer import ArchiveFormat, write_archive
-from rocwheel.artifacts.collecting import map_collecting, serialised
-from rocwheel.artifacts.discovery import StoredArtifact, find_archives
-from rocwheel.artifacts.extraction import check_vacant, extract_artifact
-from rocwheel.artifacts.opening import open_archive, open_artifacts
-from rocwheel.errors import InputError, ProblemsError
-from rocwheel.progress import SILENT, Progress
+from rocwheel.artifacts.archives.extract import check_vacant, extract_artifact
+from rocwheel.artifacts.archives.write import ArchiveFormat, write_archive
+from rocwheel.artifacts.reading.discovery import StoredArtifact, find_archives
+from rocwheel.artifacts.reading.open import open_archive, open_artifacts
+from rocwheel.foundation.collecting import map_collecting, serialised
+from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from rocwheel.artifacts.artifact import Artifact
-    from rocwheel.distributions.source_date import SourceDate
+    from rocwheel.artifacts.model.artifact import Artifact
+    from rocwheel.distributions.formats.source_date import SourceDate
 
 __all__ = ["archive_artifacts", "extract_archives"]
 

@@ -10,7 +10,7 @@ from rocwheel.audit.finding import as_unicode
 from rocwheel.audit.rules import ALL_RULES
 
 if TYPE_CHECKING:
-    from rocwheel.audit.auditing import AuditReport
+    from rocwheel.audit.audit import AuditReport
     from rocwheel.audit.finding import Finding, Rule
 
 __all__ = ["to_sarif"]

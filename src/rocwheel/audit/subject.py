@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.audit.disks import SITE, TreeDisk, place_of
-from rocwheel.audit.hwcaps import hwcaps_folders
-from rocwheel.audit.loader import Library, Loader
-from rocwheel.audit.requirements import required_distributions
-from rocwheel.audit.sdk_layout import SdkFolder, find_sdk_library, sdk_folders
-from rocwheel.audit.systems import allowed_libraries
-from rocwheel.audit.tree import InstalledFile
+from rocwheel.installed.requirements import required_distributions
+from rocwheel.installed.tree import InstalledFile
+from rocwheel.linking.hwcaps import hwcaps_folders
+from rocwheel.linking.loader import Library, Loader
+from rocwheel.linking.sdk_layout import SdkFolder, find_sdk_library, sdk_folders
+from rocwheel.linking.system_libraries import allowed_libraries
+from rocwheel.linking.tree_disk import SITE, TreeDisk, place_of
 
 if TYPE_CHECKING:
-    from rocwheel.audit.configuration import Configuration
-    from rocwheel.audit.loader import Search
-    from rocwheel.audit.tree import Tree
+    from rocwheel.audit.settings import Configuration
+    from rocwheel.installed.tree import Tree
+    from rocwheel.linking.loader import Search
 
 __all__ = ["Process", "Subject"]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.audit.tree import InstalledFile
-from rocwheel.binary.elf_linkage import SymbolReference
+from rocwheel.binary.elf.linkage import SymbolReference
+from rocwheel.installed.tree import InstalledFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

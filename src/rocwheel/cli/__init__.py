@@ -26,7 +26,7 @@ from rocwheel.cli import torch as torch
 from rocwheel.cli import wheel as wheel
 from rocwheel.cli._app import app
 from rocwheel.cli.output import prepare_streams, report_error
-from rocwheel.errors import RocwheelError, WorkError
+from rocwheel.foundation.errors import RocwheelError, WorkError
 
 __all__ = ["app", "main"]
 

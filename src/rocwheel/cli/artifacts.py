@@ -11,7 +11,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from rocwheel.artifacts.archive_writer import ArchiveFormat
+from rocwheel.artifacts.archives.write import ArchiveFormat
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.summary import CatalogSummary, EntrySummary, explain_absence, summarise
 from rocwheel.artifacts.transfer import archive_artifacts, extract_archives
@@ -26,7 +26,7 @@ from rocwheel.cli.output import (
     report_warning,
     setup_logging,
 )
-from rocwheel.distributions.source_date import SourceDate
+from rocwheel.distributions.formats.source_date import SourceDate
 
 __all__ = ["artifacts_app"]
 

@@ -9,10 +9,10 @@ import typer
 from rich import box
 from rich.table import Table
 
-from rocwheel.artifacts.import_deb import import_debs
-from rocwheel.artifacts.import_report import ImportReport, Requirement
-from rocwheel.artifacts.import_table import load_table
-from rocwheel.artifacts.prefix import import_prefix
+from rocwheel.artifacts.importing.from_deb import import_debs
+from rocwheel.artifacts.importing.from_prefix import import_prefix
+from rocwheel.artifacts.importing.report import ImportReport, Requirement
+from rocwheel.artifacts.importing.table import load_table
 from rocwheel.cli.artifacts import artifacts_app
 from rocwheel.cli.output import (
     JsonOption,

@@ -14,14 +14,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from rocwheel.audit.auditing import AuditReport, audit
+from rocwheel.audit.audit import AuditReport, audit
 from rocwheel.audit.baseline import read_baseline, write_baseline
-from rocwheel.audit.configuration import Configuration, find_configuration
 from rocwheel.audit.finding import Severity
-from rocwheel.audit.hwcaps import CpuLevel
-from rocwheel.audit.reading import audited_places, read_tree
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.sarif import to_sarif
+from rocwheel.audit.settings import Configuration, find_configuration
 from rocwheel.cli._app import app
 from rocwheel.cli.output import (
     JsonOption,
@@ -33,8 +31,10 @@ from rocwheel.cli.output import (
     results,
     setup_logging,
 )
-from rocwheel.errors import InputError
-from rocwheel.files import atomic_file
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files import atomic_file
+from rocwheel.installed.read_tree import audited_places, read_tree
+from rocwheel.linking.hwcaps import CpuLevel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -25,8 +25,8 @@ from rocwheel.cli.output import (
     setup_logging,
 )
 from rocwheel.cli.plan_options import takes_plan_job
-from rocwheel.errors import InputError
-from rocwheel.packages.build import DEFAULT_LEVEL, BuildResult
+from rocwheel.foundation.errors import InputError
+from rocwheel.packages.building.build import DEFAULT_LEVEL, BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.plan import Plan, PlanWarning, TarMember
 

@@ -10,7 +10,7 @@ import typer
 from rocwheel.cli._app import app
 from rocwheel.cli.build import print_distributions
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, make_progress, print_json, setup_logging
-from rocwheel.demo import run_demo
+from rocwheel.demo.demo import run_demo
 
 __all__ = ["demo"]
 

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from rocwheel.binary.device_facts import list_device_code
 from rocwheel.cli._app import app
 from rocwheel.cli.device_text import entry_lines
 from rocwheel.cli.output import (
@@ -20,8 +19,9 @@ from rocwheel.cli.output import (
     setup_logging,
 )
 from rocwheel.cli.targets import read_targets
-from rocwheel.errors import InputError
-from rocwheel.targets.extraction import MatchRule, extract_code
+from rocwheel.device.reading.extract import MatchRule, extract_code
+from rocwheel.device.reading.facts import list_device_code
+from rocwheel.foundation.errors import InputError
 
 __all__ = ["GIB", "FileArgument", "ForceOption", "LimitOption", "device_app", "regular_path"]
 

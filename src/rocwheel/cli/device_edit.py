@@ -9,11 +9,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from rocwheel.binary.bundle_edit import BundleEdit
-from rocwheel.binary.bundle_readers import reader_of
-from rocwheel.binary.bundle_storage import Storage
-from rocwheel.binary.device_rewrite import RewriteReport, rewrite_device_code
-from rocwheel.binary.retarget import Retarget
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.bundles.versions import reader_of
 from rocwheel.cli.device import GIB, FileArgument, ForceOption, LimitOption, device_app, regular_path
 from rocwheel.cli.device_text import pruning_line, rewrite_line
 from rocwheel.cli.output import (
@@ -28,12 +25,15 @@ from rocwheel.cli.output import (
     setup_logging,
 )
 from rocwheel.cli.targets import read_targets
-from rocwheel.errors import InputError
-from rocwheel.targets.compatible_code import parse_pairs
-from rocwheel.targets.detection import native_targets
-from rocwheel.targets.offers import find_gaps
-from rocwheel.targets.pruning import Prune
-from rocwheel.targets.tree_pruning import TreePruning, prune_tree
+from rocwheel.device.editing.bundle import BundleEdit
+from rocwheel.device.editing.offers import find_gaps
+from rocwheel.device.editing.prune import Prune
+from rocwheel.device.editing.prune_tree import TreePruning, prune_tree
+from rocwheel.device.editing.retarget import Retarget
+from rocwheel.device.editing.rewrite import RewriteReport, rewrite_device_code
+from rocwheel.foundation.errors import InputError
+from rocwheel.targets.machine import native_targets
+from rocwheel.targets.retarget_pairs import parse_pairs
 
 __all__ = ["compress", "prune", "retarget"]
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
-from rocwheel.binary.target_facts import summarize_targets
+from rocwheel.device.reading.target_facts import summarize_targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from rocwheel.binary.device_facts import BundleFacts, DeviceFacts
-    from rocwheel.binary.device_rewrite import RewriteReport
-    from rocwheel.targets.tree_pruning import TreePruning
+    from rocwheel.device.editing.prune_tree import TreePruning
+    from rocwheel.device.editing.rewrite import RewriteReport
+    from rocwheel.device.reading.facts import BundleFacts, DeviceFacts
 
 __all__ = ["bundle_line", "container_line", "entry_lines", "pruning_line", "rewrite_line", "target_rows"]
 

@@ -22,12 +22,12 @@ from rocwheel.cli.output import (
     results,
     setup_logging,
 )
-from rocwheel.distributions.inspection import file_document, inspect_paths
-from rocwheel.errors import ProblemsError
+from rocwheel.device.reading.inspection import file_document, inspect_paths
+from rocwheel.foundation.errors import ProblemsError
 
 if TYPE_CHECKING:
-    from rocwheel.binary.device_facts import DeviceFacts
-    from rocwheel.distributions.inspection import ElfFacts, FileFacts
+    from rocwheel.device.reading.facts import DeviceFacts
+    from rocwheel.device.reading.inspection import ElfFacts, FileFacts
 
 __all__ = ["inspect"]
 

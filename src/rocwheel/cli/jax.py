@@ -10,15 +10,15 @@ import typer
 
 from rocwheel.cli._app import app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, setup_logging
-from rocwheel.frameworks.bazel_settings import SettingsError, read_settings
-from rocwheel.frameworks.bazelrc import render_bazelrc
-from rocwheel.frameworks.build_commands import BuildOptions, spell_commands, wheel_commands
-from rocwheel.frameworks.generated_file import GeneratedFile
-from rocwheel.frameworks.starlark_files import starlark_package
-from rocwheel.frameworks.translation import Translation, translate
-from rocwheel.frameworks.translation_notes import Note
-from rocwheel.targets.detection import native_targets
-from rocwheel.targets.target_set import parse_target_set
+from rocwheel.frameworks.jax.bazelrc import render_bazelrc
+from rocwheel.frameworks.jax.commands import BuildOptions, spell_commands, wheel_commands
+from rocwheel.frameworks.jax.generated_file import GeneratedFile
+from rocwheel.frameworks.jax.settings import SettingsError, read_settings
+from rocwheel.frameworks.jax.starlark_files import starlark_package
+from rocwheel.frameworks.jax_migration.notes import Note
+from rocwheel.frameworks.jax_migration.translate import Translation, translate
+from rocwheel.targets.machine import native_targets
+from rocwheel.targets.spelling.target_set import parse_target_set
 
 __all__ = ["bazelrc", "commands", "jax_app", "starlark", "translate_command"]
 

@@ -18,12 +18,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeElapsedColumn, TransferSpeedColumn
 from rich.progress import Progress as Bar
 
-from rocwheel.progress import SILENT, Progress
+from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rocwheel.errors import RocwheelError
+    from rocwheel.foundation.errors import RocwheelError
 
 __all__ = [
     "JsonOption",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rocwheel.packages.job import PlanJob
-from rocwheel.packages.options import PlanOptions
+from rocwheel.packages.planning.options import PlanOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.markup import escape
 
-from rocwheel.audit.configuration import find_configuration
-from rocwheel.audit.repair_options import RepairOptions
-from rocwheel.audit.repairing import check_destination, plan_repairs, write_repairs
-from rocwheel.binary.runpath import RunpathTag
+from rocwheel.audit.settings import find_configuration
+from rocwheel.binary.runpath.edit import RunpathTag
 from rocwheel.cli._app import app
 from rocwheel.cli.output import (
     JsonOption,
@@ -27,10 +25,12 @@ from rocwheel.cli.output import (
     results,
     setup_logging,
 )
-from rocwheel.distributions.source_date import SourceDate
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.write import check_destination, plan_repairs, write_repairs
 
 if TYPE_CHECKING:
-    from rocwheel.audit.repair_plan import RepairPlan
+    from rocwheel.repair.plan import RepairPlan
 
 __all__ = ["repair"]
 

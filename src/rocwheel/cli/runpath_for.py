@@ -13,15 +13,15 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from rocwheel.audit.advising import advise
-from rocwheel.audit.hwcaps import CpuLevel
-from rocwheel.audit.spellings import TOOLS, spell_run_path
-from rocwheel.binary.runpath import RunpathTag
+from rocwheel.binary.runpath.edit import RunpathTag
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, print_table, setup_logging
 from rocwheel.cli.runpath import runpath_app
+from rocwheel.linking.hwcaps import CpuLevel
+from rocwheel.linking.spelling import TOOLS, spell_run_path
+from rocwheel.repair.advising import advise
 
 if TYPE_CHECKING:
-    from rocwheel.audit.run_path_advice import RunPathAdvice
+    from rocwheel.repair.advice import RunPathAdvice
 
 __all__ = ["for_"]
 

@@ -11,12 +11,12 @@ from typer.core import TyperCommand
 
 from rocwheel.cli._app import app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
-from rocwheel.errors import InputError
-from rocwheel.targets.detection import native_targets
-from rocwheel.targets.flags import Tool, flags_for
-from rocwheel.targets.folding import fold_to_families, fold_to_generics
+from rocwheel.foundation.errors import InputError
 from rocwheel.targets.listing import TargetRow, filter_rows, list_targets
-from rocwheel.targets.target_set import TargetSet, parse_target_set, strip_setting
+from rocwheel.targets.machine import native_targets
+from rocwheel.targets.spelling.shorten import fold_to_families, fold_to_generics
+from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set, strip_setting
+from rocwheel.targets.spelling.tool_settings import Tool, flags_for
 
 __all__ = ["TargetCommand", "Words", "print_target_set", "read_targets", "targets_app"]
 

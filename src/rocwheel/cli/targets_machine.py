@@ -10,7 +10,7 @@ import typer
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, report_error, setup_logging
 from rocwheel.cli.targets import targets_app
 from rocwheel.targets.check import check_machine
-from rocwheel.targets.detection import System, survey_machine
+from rocwheel.targets.machine import System, survey_machine
 
 __all__: list[str] = []
 

@@ -8,8 +8,6 @@ from typing import Annotated
 
 import typer
 
-from rocwheel.audit.reading import read_tree
-from rocwheel.audit.spellings import TOOLS, spell_run_path
 from rocwheel.cli._app import app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
 from rocwheel.frameworks.torch import (
@@ -22,7 +20,9 @@ from rocwheel.frameworks.torch import (
     torch_folder,
     torch_link_flags,
 )
-from rocwheel.targets.target_set import parse_target_set
+from rocwheel.installed.read_tree import read_tree
+from rocwheel.linking.spelling import TOOLS, spell_run_path
+from rocwheel.targets.spelling.target_set import parse_target_set
 
 __all__ = ["init", "requirements", "runpath", "torch_app"]
 

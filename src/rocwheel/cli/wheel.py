@@ -11,12 +11,12 @@ import typer
 from rocwheel.cli._app import app
 from rocwheel.cli.jax import jax_app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, setup_logging
-from rocwheel.frameworks.inputs import read_source_list
-from rocwheel.frameworks.jax_wheels import jax_wheel_description, rocm_major
-from rocwheel.frameworks.placeholders import parse_values
-from rocwheel.frameworks.stamps import parse_commits
-from rocwheel.frameworks.wheel_job import WheelBuild, WheelJob
-from rocwheel.frameworks.wheel_spec import read_spec, settable_values
+from rocwheel.frameworks.jax.wheel_descriptions import jax_wheel_description, rocm_major
+from rocwheel.frameworks.wheel.inputs import read_source_list
+from rocwheel.frameworks.wheel.job import WheelBuild, WheelJob
+from rocwheel.frameworks.wheel.placeholders import parse_values
+from rocwheel.frameworks.wheel.spec import read_spec, settable_values
+from rocwheel.frameworks.wheel.stamps import parse_commits
 
 __all__ = ["jax_wheel", "wheel"]
 

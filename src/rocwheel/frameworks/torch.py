@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from packaging.version import InvalidVersion, Version
 
-from rocwheel.audit.initializer import preload_names, render_initializer
-from rocwheel.audit.run_paths import origin_relative
-from rocwheel.audit.sdk_layout import sdk_search_folders
-from rocwheel.errors import InputError
-from rocwheel.tables import read_table
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.tables import read_table
+from rocwheel.linking.run_path_choice import origin_relative
+from rocwheel.linking.sdk_layout import sdk_search_folders
+from rocwheel.repair.initializer import preload_names, render_initializer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocwheel.audit.tree import InstalledFile
-    from rocwheel.targets.target_set import TargetSet
+    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.targets.spelling.target_set import TargetSet
 
 __all__ = [
     "VersionLock",

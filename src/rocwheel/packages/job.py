@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.catalog import open_catalog
-from rocwheel.distributions.source_date import SourceDate
-from rocwheel.packages.build import DEFAULT_LEVEL, BuildResult, build
-from rocwheel.packages.facts import read_facts
-from rocwheel.packages.leftovers import find_leftovers, remove_unfinished
-from rocwheel.packages.options import PlanOptions
-from rocwheel.packages.planning import make_plan
-from rocwheel.packages.recipe import load_recipe
-from rocwheel.progress import SILENT, Progress
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.packages.building.build import DEFAULT_LEVEL, BuildResult, build
+from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinished
+from rocwheel.packages.layout.facts import read_facts
+from rocwheel.packages.planning.make_plan import make_plan
+from rocwheel.packages.planning.options import PlanOptions
+from rocwheel.packages.recipe.recipe import load_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ class BuildJob(msgspec.Struct, frozen=True):
     def run(self, *, progress: Progress = SILENT) -> tuple[Plan, BuildResult]:
         """Write the distributions into ``dist`` below the destination, without what killed builds have left there.
 
-        Raises what planning raises before anything is written, and `rocwheel.errors.WorkError` when writing fails.
+        Raises what planning raises before anything is written, and `WorkError` when writing fails.
         """
         source_date = SourceDate.from_environment(os.environ)
         workers = self.jobs or len(os.sched_getaffinity(0))

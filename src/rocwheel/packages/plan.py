@@ -6,12 +6,12 @@ from typing import Literal
 
 import msgspec
 
-from rocwheel.audit.run_paths import SetRunpath
-from rocwheel.binary.runpath import RunpathTag
-from rocwheel.distributions.metadata import CoreMetadata
-from rocwheel.distributions.wheel import WheelName
-from rocwheel.files import FileRange
-from rocwheel.packages.recipe import Layout
+from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.distributions.formats.metadata import CoreMetadata
+from rocwheel.distributions.formats.wheel import WheelName
+from rocwheel.foundation.files import FileRange
+from rocwheel.linking.run_path_choice import SetRunpath
+from rocwheel.packages.recipe.recipe import Layout
 
 __all__ = [
     "AliasMember",

@@ -2,7 +2,7 @@
 
 An unmodified runtime (clang, comgr, CLR and ROCr agree) takes code for the same processor, or for a generic one that
 covers it, whose every feature is open or set as the GPU has it; for want of both, it compiles SPIR-V. Extended ones
-also take code for certain similar processors, which ``compatible_code.toml`` lists.
+also take code for certain similar processors, which ``similar_code.toml`` lists.
 
 A processor that the catalogue doesn't know, as of code from a newer compiler, suits itself alone.
 """
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.target_id import FEATURES, TargetId
-from rocwheel.targets.catalog import SPIRV, Generic, load_catalog
-from rocwheel.targets.code_rules import find_relabelling, loads_when_patched
+from rocwheel.binary.code_objects.target_id import FEATURES, TargetId
+from rocwheel.targets.catalog.catalog import SPIRV, Generic, load_catalog
+from rocwheel.targets.catalog.similar_code import find_relabelling, loads_when_patched
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

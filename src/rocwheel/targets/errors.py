@@ -6,7 +6,7 @@ import difflib
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeVar
 
-from rocwheel.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.sdk.rocm_sdk._detect import base_target
 
 if TYPE_CHECKING:

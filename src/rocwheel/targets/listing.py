@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.targets.catalog import Generic, load_catalog, sort_key
-from rocwheel.targets.families import base_target, families_of, targets_of
-from rocwheel.targets.releases import official_span, release_for
-from rocwheel.targets.target_set import parse_known_target
+from rocwheel.targets.catalog.catalog import Generic, load_catalog, sort_key
+from rocwheel.targets.catalog.families import base_target, families_of, targets_of
+from rocwheel.targets.catalog.releases import official_span, release_for
+from rocwheel.targets.spelling.target_set import parse_known_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.targets.target_set import TargetSet
+    from rocwheel.targets.spelling.target_set import TargetSet
 
 __all__ = ["TargetRow", "filter_rows", "list_targets"]
 

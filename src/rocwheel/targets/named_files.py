@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from rocwheel.binary.machine import known_processors
-from rocwheel.binary.target_id import FEATURES, TargetId, parse_target_id
+from rocwheel.binary.code_objects.machine import known_processors
+from rocwheel.binary.code_objects.target_id import FEATURES, TargetId, parse_target_id
 
 __all__ = ["is_kernel_file", "targets_in_path"]
 

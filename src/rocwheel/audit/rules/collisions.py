@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rocwheel.audit.subject import Process, Subject
-    from rocwheel.audit.tree import InstalledFile
+    from rocwheel.installed.tree import InstalledFile
 
 __all__ = ["RULES"]
 

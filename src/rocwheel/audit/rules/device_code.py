@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.binary.bundle_readers import reader_of
-from rocwheel.binary.elf_traits import is_linker
-from rocwheel.binary.target_id import parse_target_id
-from rocwheel.errors import InputError
+from rocwheel.binary.bundles.versions import reader_of
+from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.elf.traits import is_linker
+from rocwheel.foundation.errors import InputError
 from rocwheel.targets.compatibility import covers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rocwheel.audit.device_report import DeviceReport
     from rocwheel.audit.subject import Subject
-    from rocwheel.audit.tree import Distribution, InstalledFile
-    from rocwheel.binary.target_id import TargetId
+    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.installed.device_code import DeviceReport
+    from rocwheel.installed.tree import Distribution, InstalledFile
 
 __all__ = ["RULES"]
 

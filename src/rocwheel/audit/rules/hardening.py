@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.binary.elf import ElfKind
-from rocwheel.binary.elf_header import PF_X, PT_LOAD
+from rocwheel.binary.elf.facts import ElfKind
+from rocwheel.binary.elf.header import PF_X, PT_LOAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

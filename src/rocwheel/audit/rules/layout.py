@@ -7,14 +7,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.audit.places import find_conflicts, outside_reason
-from rocwheel.binary.elf import ElfKind
+from rocwheel.binary.elf.facts import ElfKind
+from rocwheel.installed.conflicts import find_conflicts, outside_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.audit.subject import Process, Subject
-    from rocwheel.audit.tree import InstalledFile
+    from rocwheel.installed.tree import InstalledFile
 
 __all__ = ["RULES"]
 

@@ -12,8 +12,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.audit.records import has_hash, record_problems
-from rocwheel.audit.requirements import applies, parse_requirement, parse_requirements
+from rocwheel.installed.record import has_hash, record_problems
+from rocwheel.installed.requirements import applies, parse_requirement, parse_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.audit.tree import Distribution, InstalledFile, Tree
+    from rocwheel.installed.tree import Distribution, InstalledFile, Tree
 
 __all__ = ["RULES"]
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.audit.disks import SITE
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.audit.hwcaps import has_level, searched_folders
-from rocwheel.audit.loader import How, Refusal
-from rocwheel.audit.requirements import packages_elsewhere
-from rocwheel.audit.run_path_entries import is_origin_relative, split_run_path
-from rocwheel.audit.run_paths import origin_relative
-from rocwheel.audit.sdk_layout import find_sdk_library, other_versions
-from rocwheel.audit.tree import InstalledFile
-from rocwheel.audit.uses import undeclared_uses
+from rocwheel.audit.undeclared_uses import undeclared_uses
+from rocwheel.installed.requirements import packages_elsewhere
+from rocwheel.installed.tree import InstalledFile
+from rocwheel.linking.entries import is_origin_relative, split_run_path
+from rocwheel.linking.hwcaps import has_level, searched_folders
+from rocwheel.linking.loader import How, Refusal
+from rocwheel.linking.run_path_choice import origin_relative
+from rocwheel.linking.sdk_layout import find_sdk_library, other_versions
+from rocwheel.linking.tree_disk import SITE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

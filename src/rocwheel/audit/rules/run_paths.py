@@ -5,11 +5,12 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.disks import SITE
 from rocwheel.audit.finding import Evidence, Rule, Severity, first_of
-from rocwheel.audit.release import folders_beyond, release_folders
-from rocwheel.audit.requirements import packages_elsewhere
-from rocwheel.audit.run_path_entries import (
+from rocwheel.binary.elf.facts import ElfKind
+from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.installed.release import folders_beyond, release_folders
+from rocwheel.installed.requirements import packages_elsewhere
+from rocwheel.linking.entries import (
     expand_entry,
     goes_back,
     is_build_folder,
@@ -19,15 +20,14 @@ from rocwheel.audit.run_path_entries import (
     resolve_entry,
     split_run_path,
 )
-from rocwheel.audit.sdk_layout import sdk_folders
-from rocwheel.binary.elf import ElfKind
-from rocwheel.binary.runpath import RunpathTag
+from rocwheel.linking.sdk_layout import sdk_folders
+from rocwheel.linking.tree_disk import SITE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.audit.tree import InstalledFile
+    from rocwheel.installed.tree import InstalledFile
 
 __all__ = ["RULES"]
 

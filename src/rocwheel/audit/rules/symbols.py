@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity, first_of
-from rocwheel.audit.scope import Scopes, unmet_references
+from rocwheel.audit.symbol_scopes import Scopes, unmet_references
 from rocwheel.audit.version_gaps import version_gaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.binary.elf_linkage import SymbolReference
+    from rocwheel.binary.elf.linkage import SymbolReference
 
 __all__ = ["RULES"]
 

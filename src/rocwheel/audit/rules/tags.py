@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.distributions.tags import (
+from rocwheel.distributions.formats.tags import (
     expand_tags,
     host_machines,
     lowest_glibc,
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.audit.tree import Distribution, InstalledFile
-    from rocwheel.distributions.tags import PlatformFloor
+    from rocwheel.distributions.formats.tags import PlatformFloor
+    from rocwheel.installed.tree import Distribution, InstalledFile
 
 __all__ = ["RULES"]
 

@@ -1,0 +1,1 @@
+"""Archives of artifacts: reading, writing and extracting them."""

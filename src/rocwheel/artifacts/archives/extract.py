@@ -1,0 +1,81 @@
+"""Unpacking an artifact into a folder that appears only when whole."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwheel.artifacts.model.artifact import Artifact, FileKind, Member
+from rocwheel.artifacts.model.manifest import MANIFEST_NAME, format_manifest
+from rocwheel.foundation.errors import InputError, write_error
+
+if TYPE_CHECKING:
+    from rocwheel.artifacts.model.names import ArtifactName
+    from rocwheel.foundation.files import FileRange
+
+__all__ = ["check_vacant", "extract_artifact"]
+
+_CHUNK = 16 << 20
+
+
+def check_vacant(folder: Path, name: ArtifactName) -> None:
+    """Raise `InputError` when something stands where ``name`` would be extracted in ``folder``."""
+    place = folder / str(name)
+    if os.path.lexists(place):
+        raise InputError(place, "is already there", remedy="Remove it or choose another folder.")
+
+
+def extract_artifact(artifact: Artifact, folder: Path) -> Path:
+    """Write ``artifact`` as a new folder in ``folder`` and return its path.
+
+    Its members are known to be safe (see `artifact.checked`): none lies outside, none below a symlink. Raises
+    `InputError` when the folder is already there, `WorkError` when it can't be written; nothing is left behind then.
+    """
+    check_vacant(folder, artifact.name)
+    place = folder / str(artifact.name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{artifact.name}.", dir=folder) as temporary:
+            root = Path(temporary, "artifact")
+            root.mkdir()
+            _write_tree(artifact, root)
+            root.rename(place)
+    except OSError as e:
+        raise write_error(place, e) from e
+    return place
+
+
+def _write_tree(artifact: Artifact, root: Path) -> None:
+    (root / MANIFEST_NAME).write_bytes(format_manifest(artifact.stages))
+    for stage in artifact.stages:
+        (root / stage).mkdir(parents=True, exist_ok=True)
+    written: dict[FileRange, Path] = {}
+    for member in artifact.members:
+        _write_member(member, root / member.path, written)
+    # A folder gets its mode last: it may forbid writing.
+    for member in reversed(artifact.members):
+        if member.kind is FileKind.DIRECTORY:
+            (root / member.path).chmod(member.mode)
+
+
+def _write_member(member: Member, path: Path, written: dict[FileRange, Path]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if member.link is not None:
+        path.symlink_to(member.link)
+    elif member.source is None:
+        path.mkdir(exist_ok=True)
+    elif member.source.size and member.source in written:
+        path.hardlink_to(written[member.source])
+    else:
+        written[member.source] = path
+        _write_file(member.source, member.mode, path)
+
+
+def _write_file(source: FileRange, mode: int, path: Path) -> None:
+    with path.open("xb") as file:
+        for start in range(0, source.size, _CHUNK):
+            with source.part(start, min(start + _CHUNK, source.size)).map() as view:
+                file.write(view)
+        os.fchmod(file.fileno(), mode)

@@ -1,0 +1,1 @@
+"""Artifacts made from what others ship: Debian packages and prefixes."""

@@ -1,0 +1,104 @@
+"""Imports an install prefix such as ``/opt/rocm`` as artifacts."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
+from rocwheel.artifacts.importing.rules import Origin
+from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
+from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.artifacts.importing.report import ImportReport
+    from rocwheel.artifacts.importing.table import ImportTable
+
+__all__ = ["import_prefix"]
+
+
+def import_prefix(
+    prefix: Path, dest: Path, table: ImportTable, *, strict: bool = False, progress: Progress = SILENT
+) -> ImportReport:
+    """Turn a prefix into artifacts in the folder ``dest``, which must be new or empty.
+
+    Files that no rule takes go into the table's catch-all artifact; with ``strict`` they are errors.
+    Raises `InputError` when the prefix can't be read, `ProblemsError` for symlinks that leave it.
+    """
+    root = prefix.resolve()
+    if not root.is_dir():
+        raise InputError(prefix, "is no folder", expected="an install prefix such as /opt/rocm")
+    if dest.resolve().is_relative_to(root):
+        raise InputError(dest, f"is inside the prefix {prefix}", remedy="Choose a folder outside.")
+    entries = list(_walk(root))
+    with importing(table, dest, strict=strict) as importer:
+        importer.version = _sdk_version(root, table)
+        progress.begin(f"copying {prefix}", sum(entry.stat(follow_symlinks=False).st_size for entry in entries))
+        for entry in entries:
+            _add(importer, root, entry)
+            progress.advance(entry.stat(follow_symlinks=False).st_size)
+        progress.end()
+        return importer.finish()
+
+
+def _walk(folder: Path | str) -> Iterator[os.DirEntry[str]]:
+    """List files and links below a folder in a fixed order, without following links."""
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError as e:
+        raise read_error(folder, e) from e
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(entry.path)
+        else:
+            yield entry
+
+
+def _add(importer: Importer, root: Path, entry: os.DirEntry[str]) -> None:
+    origin = Origin(os.path.relpath(entry.path, root), str(root))
+    if entry.is_symlink():
+        link, is_outside = _read_link(root, entry.path)
+        importer.add(SourceMember(origin, FileKind.SYMLINK, link=link, is_outside=is_outside))
+        return
+    mode = entry.stat(follow_symlinks=False).st_mode
+    if not stat.S_ISREG(mode):
+        raise InputError(entry.path, "is a device node, socket or pipe", expected="files, links and folders")
+    with _opened(entry.path) as file:
+        importer.add(SourceMember(origin, FileKind.FILE, mode=mode & PERMISSIONS, content=file))
+
+
+def _read_link(root: Path, path: str) -> tuple[str, bool]:
+    """Return a link's text, counted from the prefix when absolute, and whether it is absolute and leads elsewhere.
+
+    The prefix may have several names, such as ``/opt/rocm`` for ``/opt/rocm-6.2.0``.
+    """
+    raw = Path(path).readlink()
+    if not raw.is_absolute():
+        return str(raw), False
+    for folder in (*reversed(raw.parents), raw):
+        if folder.resolve() == root:
+            return f"/{raw.relative_to(folder)}", False
+    return str(raw), True
+
+
+def _opened(path: str) -> IO[bytes]:
+    try:
+        return Path(path).open("rb")
+    except OSError as e:
+        raise read_error(path, e) from e
+
+
+def _sdk_version(root: Path, table: ImportTable) -> str:
+    """Return the version that the first version file tells, without its build number: ``6.2.0`` for ``6.2.0-66``."""
+    for pattern in table.version_from:
+        for path in sorted(root.glob(pattern)):
+            text = path.read_text("utf-8", "replace").strip()
+            if text:
+                return text.split()[0].partition("-")[0]
+    return ""

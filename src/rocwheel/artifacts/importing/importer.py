@@ -1,0 +1,172 @@
+"""Turns the files of packages or prefixes into artifacts in TheRock's exploded layout."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.importing.links import LinkTree
+from rocwheel.artifacts.importing.report import ImportReport, describe
+from rocwheel.artifacts.importing.rules import ImportRules, Origin, Placement
+from rocwheel.artifacts.importing.tree import ImportConflictError, ImportTree, Readable
+from rocwheel.artifacts.model.artifact import FileKind
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, read_error, write_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.artifacts.importing.table import ImportTable
+
+__all__ = ["Importer", "SourceMember", "importing"]
+
+
+class SourceMember(msgspec.Struct, frozen=True):
+    """One file, link or folder of a source."""
+
+    origin: Origin
+    kind: FileKind
+    mode: int = 0o644
+    link: str = ""
+    """The raw text of a symlink; absolute ones start at the root of the source."""
+    is_outside: bool = False
+    """Whether an absolute symlink leads out of the source."""
+    same_as: str = ""
+    """The source path of the file that this one is a hard link to, when it has no content of its own."""
+    content: Readable | None = None
+
+
+class Importer:
+    """Takes the members of sources one by one, then sets the links and reports."""
+
+    def __init__(self, table: ImportTable, root: Path, *, strict: bool = False) -> None:
+        self.rules = ImportRules(table)
+        self.version = ""
+        """The version of the SDK, told by whoever knows it."""
+        self.left_out: list[str] = []
+        """Packages of system libraries that were not asked for."""
+        self._tree = ImportTree(root, self.rules)
+        self._links = LinkTree()
+        self._strict = strict
+        self._skipped: Counter[str] = Counter()
+        self._unmatched: list[str] = []
+        self._problems: list[RocwheelError] = []
+
+    def add(self, member: SourceMember) -> None:
+        """Take one member; what is wrong with it is told by `finish`, together with everything else."""
+        if member.kind is FileKind.DIRECTORY:
+            return
+        placement = self._place(member.origin)
+        if placement is None:
+            self._links.leave_out(member.origin.path)
+        elif member.kind is FileKind.SYMLINK:
+            self._links.add_link(member.origin, placement, member.link, is_outside=member.is_outside)
+        else:
+            self._add_file(member, placement)
+
+    def finish(self) -> ImportReport:
+        """Write the links and the manifests, and tell what was made.
+
+        Raises `ProblemsError` with everything that was wrong with the sources.
+        """
+        dangling = self._add_links()
+        self._problems += [problem for edit in self.rules.edits if (problem := edit.problem)]
+        if not self._tree.files and not self._problems:
+            self._problems.append(InputError("the sources", "hold no file for any artifact"))
+        if self._problems:
+            subject = "the import"
+            raise ProblemsError(subject, self._problems)
+        self._tree.add_declared_links()
+        self._tree.write_manifests(self.version)
+        return ImportReport(
+            version=self.version,
+            skipped=dict(sorted(self._skipped.items())),
+            unmatched=tuple(sorted(self._unmatched)),
+            left_out=tuple(sorted(self.left_out)),
+            dangling=tuple(dangling),
+            edits={edit.rule.reason: edit.count.changes for edit in self.rules.edits if edit.count.changes},
+            **describe(self._tree, self.rules.table.base_libraries),
+        )
+
+    def _place(self, origin: Origin) -> Placement | None:
+        if reason := self.rules.skip_reason(origin.path, origin.package):
+            self._skipped[reason] += 1
+            return None
+        if placement := self.rules.place(origin.path, origin.package):
+            return placement
+        self._unmatched.append(origin.path)
+        placement = None if self._strict else self.rules.place_rest(origin.path)
+        if placement is None:
+            remedy = "Add a rule, or leave it out with [[skip]]."
+            self._problems.append(InputError(str(origin), "no rule of the table takes it", remedy=remedy))
+        return placement
+
+    def _add_file(self, member: SourceMember, placement: Placement) -> None:
+        with self._collecting():
+            if member.content is not None:
+                self._tree.add_file(placement, member.origin, member.content, member.mode)
+            else:
+                original = self._links.placed(member.same_as)
+                self._tree.add_copy(placement, member.origin, original, member.mode)
+            self._links.add_file(member.origin.path, placement)
+
+    def _add_links(self) -> list[str]:
+        moved, dangling = self._links.resolve(self._problems)
+        for link in moved:
+            with self._collecting():
+                self._tree.add_link(link.placement, link.origin, link.text)
+        return dangling
+
+    @contextmanager
+    def _collecting(self) -> Iterator[None]:
+        """Keep a conflict for `finish`: others may follow."""
+        try:
+            yield
+        except ImportConflictError as e:
+            self._problems.append(e)
+
+
+@contextmanager
+def importing(table: ImportTable, dest: Path, *, strict: bool = False) -> Iterator[Importer]:
+    """Give an importer whose artifacts appear as ``dest`` when the block ends well; else nothing is left.
+
+    Raises `InputError` when ``dest`` is there and not an empty folder, `WorkError` when it can't be written.
+    """
+    _check_free(dest)
+    place = dest.resolve()
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        root = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+        try:
+            yield Importer(table, root, strict=strict)
+            root.chmod(0o755)
+            root.replace(place)
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
+    except OSError as e:
+        raise write_error(dest, e) from e
+
+
+def _check_free(dest: Path) -> None:
+    try:
+        if dest.is_dir() and not any(dest.iterdir()):
+            _check_replaceable(dest)
+            return
+        exists = dest.is_symlink() or dest.exists()
+    except OSError as e:
+        raise read_error(dest, e) from e
+    if exists:
+        raise InputError(dest, "is there already", expected="a new or empty folder", remedy="Remove it first.")
+
+
+def _check_replaceable(dest: Path) -> None:
+    """Refuse an empty folder whose name no other can take: told now, not after everything is copied."""
+    found = "is a mount point" if dest.is_mount() else "is the folder that you are in" if dest.samefile(".") else ""
+    if found:
+        remedy = "Name a new folder below it."
+        raise InputError(dest, f"{found}, and the artifacts would take its place", remedy=remedy)

@@ -1,0 +1,155 @@
+"""Symlinks of an import: each is resolved where it came from and pointed anew at where its target went."""
+
+from __future__ import annotations
+
+import posixpath
+
+import msgspec
+
+from rocwheel.artifacts.importing.rules import Origin, Placement
+from rocwheel.artifacts.links import MAX_LINKS
+from rocwheel.artifacts.model.paths import ancestors
+from rocwheel.foundation.errors import InputError, RocwheelError
+
+__all__ = ["LinkTree", "MovedLink", "SymlinkError"]
+
+
+_ELSEWHERE = "/"
+"""Stands for any path outside of the sources, whose paths are relative."""
+
+
+class SymlinkError(InputError):
+    """A symlink that leaves its source or never ends."""
+
+
+class MovedLink(msgspec.Struct, frozen=True):
+    """A symlink at its new place."""
+
+    origin: Origin
+    placement: Placement
+    text: str
+    """Relative to the folder of the link."""
+
+
+class _Link(msgspec.Struct, frozen=True):
+    origin: Origin
+    placement: Placement
+    raw: str
+    is_outside: bool
+
+
+class LinkTree:
+    """What is where in the sources, and where it goes."""
+
+    def __init__(self) -> None:
+        self._links: dict[str, _Link] = {}
+        self._placed: dict[str, Placement] = {}
+        self._left_out: set[str] = set()
+
+    def add_file(self, source: str, placement: Placement) -> None:
+        """Tell where a file went."""
+        self._placed[source] = placement
+
+    def add_link(self, origin: Origin, placement: Placement, raw: str, *, is_outside: bool = False) -> None:
+        """Take a symlink; an absolute one starts at the root of the source, unless it ``is_outside``: it dangles."""
+        self._links[origin.path] = _Link(origin, placement, raw, is_outside)
+
+    def leave_out(self, source: str) -> None:
+        """Tell that a file of the source is not imported."""
+        self._left_out.add(source)
+
+    def placed(self, source: str) -> Placement | None:
+        """Return where a file went, if it was imported."""
+        return self._placed.get(source)
+
+    def resolve(self, problems: list[RocwheelError]) -> tuple[list[MovedLink], list[str]]:
+        """Return the links at their new places, and the source paths of those whose target is not among the sources.
+
+        A link whose target goes to the link's own place vanishes: two names became one. A link to something that is
+        left out vanishes too. Links that leave the source or run in circles are added to ``problems``.
+        """
+        folders = {folder for path in (*self._placed, *self._links) for folder in ancestors(path)}
+        moved, dangling = [], []
+        for source, link in sorted(self._links.items()):
+            try:
+                target = self._follow_to_end(source)
+            except SymlinkError as e:
+                problems.append(e)
+                continue
+            destination = self._destination(target, folders)
+            if destination is None:
+                if target not in self._left_out:
+                    dangling.append(source)
+            elif destination != link.placement.path:
+                text = posixpath.relpath(destination, posixpath.dirname(link.placement.path) or ".")
+                moved.append(MovedLink(link.origin, link.placement, text))
+        return moved, dangling
+
+    def _destination(self, target: str, folders: set[str]) -> str | None:
+        if target in self._links:
+            return self._links[target].placement.path
+        if target in self._placed:
+            return self._placed[target].path
+        if target in folders:
+            return self._folder_destination(target)
+        return None
+
+    def _folder_destination(self, folder: str) -> str | None:
+        """Return where a folder went, told from the first file in it that kept its place there."""
+        for source, placement in self._placed.items():
+            rest = source.removeprefix(folder)
+            if rest != source and rest.startswith("/") and placement.path.endswith(rest):
+                return placement.path.removesuffix(rest)
+        return None
+
+    def _follow_to_end(self, source: str) -> str:
+        """Return what a link points to, one step; its further steps are walked only to see that they end."""
+        first = self._step(source)
+        target = first
+        for _ in range(MAX_LINKS):
+            if target not in self._links:
+                return first
+            target = self._step(target)
+        raise self._endless(source)
+
+    def _step(self, source: str) -> str:
+        """Return the source path that a link's text names, with the links among its folders resolved."""
+        if self._links[source].is_outside:
+            return _ELSEWHERE
+        raw = self._links[source].raw
+        here: list[str] = [] if raw.startswith("/") else source.split("/")[:-1]
+        ahead = raw.split("/")[::-1]
+        followed = 0
+        while ahead:
+            if not _advance(here, ahead.pop()):
+                raise self._leaving(source)
+            link = self._links.get("/".join(here)) if ahead else None
+            if link is not None:
+                followed += 1
+                if followed > MAX_LINKS:
+                    raise self._endless(source)
+                if link.is_outside:
+                    return _ELSEWHERE
+                ahead += link.raw.split("/")[::-1]
+                here = [] if link.raw.startswith("/") else here[:-1]
+        return "/".join(here)
+
+    def _endless(self, source: str) -> SymlinkError:
+        origin = str(self._links[source].origin)
+        return SymlinkError(origin, "is a symlink that runs in circles", remedy="Mend the source.")
+
+    def _leaving(self, source: str) -> SymlinkError:
+        link = self._links[source]
+        found = f"is a symlink that leaves the tree through {link.raw!r}"
+        return SymlinkError(str(link.origin), found, expected="links to what is in the same source")
+
+
+def _advance(here: list[str], segment: str) -> bool:
+    """Take one segment of a path; False when that would climb above the root."""
+    if segment == "..":
+        if not here:
+            return False
+        here.pop()
+    elif segment not in {"", "."}:
+        here.append(segment)
+    return True

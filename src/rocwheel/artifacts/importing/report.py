@@ -1,0 +1,123 @@
+"""What an import made, and what its files need from the operating system."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, TypedDict
+
+import msgspec
+
+from rocwheel.binary.elf.facts import ElfKind, is_elf, read_elf
+from rocwheel.foundation.files import FileRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocwheel.artifacts.importing.tree import ImportTree
+
+__all__ = ["ImportReport", "ImportedArtifact", "Requirement", "describe", "system_requirements"]
+
+_INTERPRETER = re.compile(rb"#! *(?:/usr/bin/env +)?([^ \n]+)")
+_CLASS_AT, _CLASS_64 = 4, 2
+"""``EI_CLASS`` and ``ELFCLASS64`` of the ELF header."""
+
+
+class ImportedArtifact(msgspec.Struct, frozen=True, order=True):
+    """One artifact that was written."""
+
+    name: str
+    files: int
+    links: int
+    size: int
+    """Bytes of its files."""
+
+
+class Requirement(msgspec.Struct, frozen=True, order=True):
+    """Something that the machine must have."""
+
+    name: str
+    """The SONAME of a library, or a program."""
+    needed_by: tuple[str, ...]
+    """Paths in the prefix."""
+
+
+class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What an import made."""
+
+    version: str
+    """The SDK's version, empty when no source tells."""
+    artifacts: tuple[ImportedArtifact, ...]
+    skipped: dict[str, int]
+    """How many files were left out, by reason."""
+    unmatched: tuple[str, ...]
+    """Source paths that no rule took; they are in the catch-all artifact."""
+    left_out: tuple[str, ...]
+    """Packages of system libraries that were not asked for."""
+    dangling: tuple[str, ...]
+    """Source paths of symlinks that were dropped because their target is not among the sources."""
+    edits: dict[str, int]
+    """How often each edit was made, by its reason."""
+    libraries: tuple[Requirement, ...]
+    """Shared libraries that the machine must have."""
+    programs: tuple[Requirement, ...]
+    """Interpreters of scripts that the machine must have."""
+
+
+class Description(TypedDict):
+    """The part of a report that comes from looking at the written files."""
+
+    artifacts: tuple[ImportedArtifact, ...]
+    libraries: tuple[Requirement, ...]
+    programs: tuple[Requirement, ...]
+
+
+def describe(tree: ImportTree, base_libraries: Iterable[str]) -> Description:
+    """Look at every file that was written: its size, the libraries and the interpreter that it needs."""
+    sizes: Counter[str] = Counter()
+    needed: dict[str, tuple[str, ...]] = {}
+    sonames = {posixpath.basename(path) for path in (*tree.files, *tree.links)}
+    programs: defaultdict[str, list[str]] = defaultdict(list)
+    for path, placement in tree.files.items():
+        source = FileRange.whole(tree.path_of(placement))
+        sizes[f"{placement.artifact}_{placement.component}_generic"] += source.size
+        with source.map() as data:
+            if is_elf(data):
+                needed[path], soname = _elf_facts(data, path)
+                sonames.add(soname)
+            elif match := _INTERPRETER.match(data[:128]):
+                programs[match[1].decode("utf-8", "replace")].append(path)
+    return {
+        "artifacts": _artifacts(tree, sizes),
+        "libraries": system_requirements(needed, sonames, base_libraries),
+        "programs": tuple(Requirement(name, tuple(sorted(paths))) for name, paths in sorted(programs.items())),
+    }
+
+
+def system_requirements(
+    needed: dict[str, tuple[str, ...]], provided: Iterable[str], base_libraries: Iterable[str]
+) -> tuple[Requirement, ...]:
+    """Return the libraries that files need and that neither come with them nor are on every machine."""
+    known = {*provided, *base_libraries}
+    missing: defaultdict[str, list[str]] = defaultdict(list)
+    for path, libraries in sorted(needed.items()):
+        for library in libraries:
+            if library not in known:
+                missing[library].append(path)
+    return tuple(Requirement(name, tuple(paths)) for name, paths in sorted(missing.items()))
+
+
+def _elf_facts(data: memoryview, path: str) -> tuple[tuple[str, ...], str]:
+    """Return what a file needs and its SONAME; nothing for code objects and for 32-bit files."""
+    if data[_CLASS_AT] != _CLASS_64:
+        return (), ""
+    elf = read_elf(data, name=path)
+    return ((), "") if elf.kind is ElfKind.CODE_OBJECT else (elf.needed, elf.soname or "")
+
+
+def _artifacts(tree: ImportTree, sizes: Counter[str]) -> tuple[ImportedArtifact, ...]:
+    files = Counter(f"{p.artifact}_{p.component}_generic" for p in tree.files.values())
+    links = Counter(f"{p.artifact}_{p.component}_generic" for p in tree.links.values())
+    names = sorted({*files, *links})
+    return tuple(ImportedArtifact(name, files[name], links[name], sizes[name]) for name in names)

@@ -1,0 +1,170 @@
+"""Applies an import table: decides where a file goes, which artifact and component it is of, and edits its text."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.patterns import PathPatterns
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocwheel.artifacts.importing.table import ArtifactRule, ComponentRule, Edit, ImportTable, Place
+
+__all__ = ["EditCount", "ImportRules", "Origin", "Placement", "TextEdit"]
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where something came from, for messages and rules."""
+
+    path: str
+    """Relative to the root of the source."""
+    source: str
+    """The package file or the prefix."""
+    package: str = ""
+    """The name of the package, for sources that come in packages."""
+
+    def __str__(self) -> str:
+        return f"{self.path} of {self.source}"
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """Where a file goes."""
+
+    artifact: str
+    component: str
+    path: str
+    """Relative to the prefix."""
+
+
+class _Components:
+    """Component rules, tried in order; files that none takes are of the component ``run``, as in TheRock."""
+
+    def __init__(self, rules: Iterable[ComponentRule]) -> None:
+        self._rules = [(rule.name, PathPatterns(rule.files)) for rule in rules]
+
+    def of(self, path: str) -> str:
+        return next((name for name, files in self._rules if files.matches(path)), "run")
+
+
+class _Artifact:
+    def __init__(self, rule: ArtifactRule, table: ImportTable) -> None:
+        self.rule = rule
+        self._files = PathPatterns(rule.files) if rule.files else None
+        self._places = rule.place + table.place
+        self._components = _Components(rule.component + table.component)
+
+    def takes(self, destination: str) -> bool:
+        return self._files is not None and self._files.matches(destination)
+
+    def place(self, path: str) -> Placement | None:
+        destination = _move(self._places, path)
+        return None if destination is None else self.at(destination)
+
+    def at(self, destination: str) -> Placement:
+        return Placement(self.rule.name, self._components.of(destination), destination)
+
+
+class EditCount(msgspec.Struct):
+    """How often an edit was made so far."""
+
+    files: int = 0
+    changes: int = 0
+    missed: list[str] = msgspec.field(default_factory=list)
+    """Files in which it did not occur as often as it must."""
+
+
+class TextEdit:
+    """One edit of the table, and how often it was made."""
+
+    def __init__(self, rule: Edit) -> None:
+        self.rule = rule
+        self.count = EditCount()
+        self._files = PathPatterns(rule.files)
+        self._sources = PathPatterns(rule.sources)
+        self._find = re.compile(rule.find, re.MULTILINE)
+
+    def applies_to(self, destination: str, source: str) -> bool:
+        """Say whether the edit is meant for this file."""
+        return self._files.matches(destination) and self._sources.matches(source)
+
+    def make(self, text: str, source: str) -> str:
+        """Return the edited text, and count what was changed."""
+        edited, changes = self._find.subn(self.rule.replace, text)
+        self.count.files += 1
+        self.count.changes += changes
+        if changes < self.rule.each:
+            self.count.missed.append(source)
+        return edited
+
+    @property
+    def problem(self) -> InputError | None:
+        """What to say when there were files for it, but it was not made as often as it must."""
+        where = ", ".join(self.count.missed) or f"{self.count.files} files"
+        if not self.count.missed and (not self.count.files or self.count.changes >= self.rule.total):
+            return None
+        return InputError(
+            f"the edit {self.rule.find!r}",
+            f"no longer fits {where} ({self.count.changes} occurrences)",
+            expected=f"{self.rule.each or self.rule.total} or more, because: {self.rule.reason}",
+            remedy="Look at the file and adapt the table.",
+        )
+
+
+class ImportRules:
+    """A table, ready to be applied."""
+
+    def __init__(self, table: ImportTable) -> None:
+        self.table = table
+        self.edits = [TextEdit(rule) for rule in table.edit]
+        self._artifacts = [_Artifact(rule, table) for rule in table.artifact]
+        self._skips = [(skip, PathPatterns(skip.files)) for skip in table.skip]
+
+    def rule_of_package(self, package: str) -> ArtifactRule | None:
+        """Return the artifact rule that takes a package."""
+        return next(
+            (artifact.rule for artifact in self._artifacts if _is_one_of(package, artifact.rule.packages)), None
+        )
+
+    def skip_reason(self, path: str, package: str) -> str | None:
+        """Say why a source path is left out, if it is."""
+        for skip, files in self._skips:
+            if _is_one_of(package, skip.packages) and files.matches(path):
+                return skip.reason
+        return None
+
+    def place(self, path: str, package: str) -> Placement | None:
+        """Return where a source path goes: by its package's rule when it has a package, else by its own."""
+        if package:
+            return next((a.place(path) for a in self._artifacts if _is_one_of(package, a.rule.packages)), None)
+        destination = _move(self.table.place, path)
+        if destination is None:
+            return None
+        return next((a.at(destination) for a in self._artifacts if a.takes(destination)), None)
+
+    def place_rest(self, path: str) -> Placement | None:
+        """Return where a source path goes that no rule takes: into the catch-all artifact, if the table has one."""
+        if not self.table.catch_all:
+            return None
+        destination = _move(self.table.place, path) or path
+        return self.added(self.table.catch_all, destination)
+
+    def added(self, artifact: str, destination: str) -> Placement:
+        """Return the placement of a file that the importer itself adds to an artifact."""
+        known = next((a for a in self._artifacts if a.rule.name == artifact), None)
+        if known:
+            return known.at(destination)
+        return Placement(artifact, _Components(self.table.component).of(destination), destination)
+
+
+def _move(places: Iterable[Place], path: str) -> str | None:
+    return next((moved for place in places if (moved := place.move(path)) is not None), None)
+
+
+def _is_one_of(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

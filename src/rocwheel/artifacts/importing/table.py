@@ -1,0 +1,172 @@
+"""The table that tells an importer what is what: source paths to artifact names, components and destinations (TOML)."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.model.names import ArtifactName
+from rocwheel.artifacts.model.paths import path_fault
+from rocwheel.foundation.errors import InputError, ProblemsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = [
+    "ArtifactRule",
+    "ComponentRule",
+    "Edit",
+    "ImportTable",
+    "Link",
+    "Place",
+    "Skip",
+    "load_table",
+]
+
+
+class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Moves what is in one folder of the source to a folder of the prefix."""
+
+    source: str = msgspec.field(name="from")
+    """A folder, each segment a shell pattern; empty for the root."""
+    destination: str = msgspec.field(name="to")
+    """A folder of the prefix; empty for its root."""
+
+    def move(self, path: str) -> str | None:
+        """Return where the path ends up, or None when it is not in the folder."""
+        patterns = self.source.split("/") if self.source else []
+        segments = path.split("/")
+        depth = len(patterns)
+        if len(segments) <= depth or not all(map(fnmatchcase, segments, patterns)):
+            return None
+        return "/".join(([self.destination] if self.destination else []) + segments[depth:])
+
+
+class ComponentRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which files are of one component."""
+
+    name: str
+    files: tuple[str, ...]
+    """Patterns of destinations."""
+
+
+class ArtifactRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which packages or files belong to one artifact; without either it takes what no other rule takes."""
+
+    name: str
+    packages: tuple[str, ...] = ()
+    """Shell patterns of package names, for sources that come in packages."""
+    files: tuple[str, ...] = ()
+    """Patterns of destinations, for sources that don't."""
+    place: tuple[Place, ...] = ()
+    """Tried before the places of the table."""
+    component: tuple[ComponentRule, ...] = ()
+    """Tried before the components of the table."""
+    system: bool = False
+    """Whether these are libraries of the operating system, imported only when asked for."""
+
+
+class Skip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Files that are left out, and why."""
+
+    files: tuple[str, ...]
+    """Patterns of source paths."""
+    reason: str
+    packages: tuple[str, ...] = ("*",)
+
+
+class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A change of text that makes files work from their new place."""
+
+    files: tuple[str, ...]
+    """Patterns of destinations."""
+    find: str
+    """A regular expression; ``^`` and ``$`` match at lines."""
+    replace: str
+    reason: str
+    sources: tuple[str, ...] = ("**",)
+    """Patterns of source paths that the file must also match."""
+    each: int = 0
+    """How often the expression must occur in every file that matches, at least."""
+    total: int = 1
+    """How often it must occur in all of them together, at least."""
+
+
+class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A symlink that is added when what it points to was imported."""
+
+    path: str
+    to: str
+    """Relative to the folder of ``path``."""
+    artifact: str
+
+
+class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All rules of an importer, each list in order: the first that fits wins."""
+
+    artifact: tuple[ArtifactRule, ...]
+    place: tuple[Place, ...]
+    component: tuple[ComponentRule, ...]
+    base_libraries: tuple[str, ...]
+    """SONAMEs that every machine has: glibc's, libstdc++'s and libgcc's."""
+    catch_all: str = ""
+    """The artifact of files that no rule takes; without it they are errors."""
+    version_from: tuple[str, ...] = ()
+    """Shell patterns of the packages, or patterns of the files, whose version is the SDK's; the first found wins."""
+    skip: tuple[Skip, ...] = ()
+    edit: tuple[Edit, ...] = ()
+    link: tuple[Link, ...] = ()
+
+
+def load_table(source: Path | str) -> ImportTable:
+    """Read a table from a file, or the one of that name that comes with rocwheel.
+
+    Raises `InputError` when it can't be read, is malformed, or holds an expression that is none; `ProblemsError` for
+    names that are none of artifacts and for places outside the prefix.
+    """
+    try:
+        data = (resources.files(__package__) / source if isinstance(source, str) else source).read_bytes()
+    except OSError as e:
+        raise InputError(source, f"cannot be read ({e.strerror})", remedy="Check the --table option.") from e
+    try:
+        table = msgspec.toml.decode(data, type=ImportTable)
+        _check_expressions(table)
+    except (msgspec.DecodeError, re.error, UnicodeDecodeError) as e:
+        raise InputError(source, f"not an import table: {e}", expected="TOML as docs/debian.md describes it") from e
+    if problems := [*_name_problems(table), *_place_problems(table)]:
+        raise ProblemsError(str(source), problems)
+    return table
+
+
+def _name_problems(table: ImportTable) -> Iterator[InputError]:
+    names = {rule.name for rule in table.artifact} | {link.artifact for link in table.link} | {table.catch_all}
+    components = {rule.name for rule in table.component} | {"run"}
+    for name in sorted(names - {""}):
+        for component in sorted(components):
+            if problem := _name_problem(f"{name}_{component}_generic"):
+                yield problem
+
+
+def _name_problem(name: str) -> InputError | None:
+    try:
+        ArtifactName.parse(name)
+    except InputError as e:
+        return e
+    return None
+
+
+def _place_problems(table: ImportTable) -> Iterator[InputError]:
+    places = [*table.place, *(place for rule in table.artifact for place in rule.place)]
+    for path in [*(place.destination for place in places if place.destination), *(link.path for link in table.link)]:
+        if fault := path_fault(path):
+            yield InputError(repr(path), fault, expected="a path inside the prefix")
+
+
+def _check_expressions(table: ImportTable) -> None:
+    for edit in table.edit:
+        re.compile(edit.find, re.MULTILINE).sub(edit.replace, "")

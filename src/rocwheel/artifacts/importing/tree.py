@@ -1,0 +1,165 @@
+"""Writes imported files into artifact folders: ``{name}_{component}_generic``, a manifest and a stage folder each."""
+
+from __future__ import annotations
+
+import filecmp
+import posixpath
+import shutil
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from rocwheel.artifacts.importing.rules import Origin, Placement
+from rocwheel.artifacts.model.manifest import MANIFEST_NAME, format_manifest
+from rocwheel.artifacts.model.paths import ancestors
+from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rocwheel.artifacts.importing.rules import ImportRules
+
+__all__ = ["ImportConflictError", "ImportTree", "Readable"]
+
+_CHUNK = 1 << 20
+_OVERLAY = "base/aux-overlay/stage"
+"""TheRock's stage folder for what the build of the SDK itself adds."""
+_DIST_INFO_PATH = "share/therock/dist_info.json"
+
+
+class Readable(Protocol):
+    """Bytes that are read forward."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes, none at the end."""
+
+
+class ImportConflictError(InputError):
+    """Two sources want one place in the prefix."""
+
+
+class ImportTree:
+    """The artifact folders below ``root``, and what is at each place of the prefix that they make up."""
+
+    def __init__(self, root: Path, rules: ImportRules) -> None:
+        self.root = root
+        self.files: dict[str, Placement] = {}
+        self.links: dict[str, Placement] = {}
+        self._origins: dict[str, Origin] = {}
+        self._folders: set[str] = set()
+        self._stages: dict[str, set[str]] = {}
+        self._rules = rules
+
+    def add_file(self, placement: Placement, origin: Origin, content: Readable, mode: int) -> None:
+        """Write a file, with the edits that the table makes to it.
+
+        Raises `ImportConflictError` when something else has that place already; the same bytes again are fine.
+        """
+        path = self._writable(placement, origin)
+        edits = [edit for edit in self._rules.edits if edit.applies_to(placement.path, origin.path)]
+        known = self.files.get(placement.path)
+        written = path.with_name(f".{path.name}.second") if known else path
+        with written.open("wb") as file:
+            if edits:
+                text = content.read().decode("utf-8", "surrogateescape")
+                for edit in edits:
+                    text = edit.make(text, str(origin))
+                file.write(text.encode("utf-8", "surrogateescape"))
+            else:
+                shutil.copyfileobj(content, file, _CHUNK)
+        written.chmod(mode | 0o600)
+        if known or placement.path in self._origins:
+            self._drop_second(placement, origin, written)
+        else:
+            self._record(placement, origin, self.files)
+
+    def add_copy(self, placement: Placement, origin: Origin, original: Placement | None, mode: int) -> None:
+        """Write a file that has the bytes of another one, already written."""
+        if original is None:
+            raise InputError(str(origin), "is a hard link to a file that is not imported")
+        with self.path_of(original).open("rb") as content:
+            self.add_file(placement, origin, content, mode)
+
+    def add_link(self, placement: Placement, origin: Origin, text: str) -> None:
+        """Write a symlink; raises `ImportConflictError` when something else has its place."""
+        path = self._writable(placement, origin)
+        if placement.path in self.links and str(self.path_of(self.links[placement.path]).readlink()) == text:
+            return
+        if placement.path in self._origins:
+            raise self._conflict(placement, origin)
+        path.symlink_to(text)
+        self._record(placement, origin, self.links)
+
+    def add_declared_links(self) -> None:
+        """Write those links of the table whose target was imported and whose place is free."""
+        for link in self._rules.table.link:
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(link.path), link.to))
+            if target not in self._folders and target not in self._origins:
+                continue
+            if link.path not in self._origins and link.path not in self._folders:
+                placement = self._rules.added(link.artifact, link.path)
+                self.add_link(placement, Origin(link.path, "the table"), link.to)
+
+    def write_manifests(self, version: str) -> None:
+        """Write ``therock_manifest.json``, ``dist_info.json`` and the manifest of every artifact.
+
+        A source may have the JSON files itself; then they only move to the artifact in which TheRock keeps them.
+        """
+        facts = {"rocm_version": version, "rocm_package_version": version, "flags": {}}
+        self._write_json(SDK_MANIFEST_PATH, facts)
+        self._write_json(_DIST_INFO_PATH, {"dist_amdgpu_targets": ""})
+        for folder, stages in self._stages.items():
+            (self.root / folder / MANIFEST_NAME).write_bytes(format_manifest(tuple(sorted(stages))))
+
+    def path_of(self, placement: Placement) -> Path:
+        """Return the path on disk of something placed."""
+        folder, stage = _place_of(placement)
+        return self.root / folder / stage / placement.path
+
+    def _write_json(self, path: str, value: object) -> None:
+        folder = "base_lib_generic"
+        self._stages.setdefault(folder, set()).add(_OVERLAY)
+        place = self.root / folder / _OVERLAY / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if path in self.files:
+            self.path_of(self.files.pop(path)).replace(place)
+        else:
+            place.write_bytes(msgspec.json.format(msgspec.json.encode(value)) + b"\n")
+
+    def _writable(self, placement: Placement, origin: Origin) -> Path:
+        if placement.path in self._folders:
+            raise ImportConflictError(str(origin), f"goes to {placement.path!r}, which is a folder")
+        for folder in ancestors(placement.path):
+            if folder in self._origins:
+                raise ImportConflictError(
+                    str(origin), f"goes below {folder!r}, which is no folder but {self._origins[folder]}"
+                )
+        path = self.path_of(placement)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def _drop_second(self, placement: Placement, origin: Origin, second: Path) -> None:
+        first = self.files.get(placement.path)
+        same = first is not None and filecmp.cmp(self.path_of(first), second, shallow=False)
+        second.unlink()
+        if not same:
+            raise self._conflict(placement, origin)
+
+    def _conflict(self, placement: Placement, origin: Origin) -> ImportConflictError:
+        return ImportConflictError(
+            str(origin),
+            f"goes to {placement.path!r}, where {self._origins[placement.path]} is already, with other content",
+            remedy="Leave one of them out.",
+        )
+
+    def _record(self, placement: Placement, origin: Origin, kind: dict[str, Placement]) -> None:
+        kind.setdefault(placement.path, placement)
+        self._origins.setdefault(placement.path, origin)
+        self._folders.update(ancestors(placement.path))
+        folder, stage = _place_of(placement)
+        self._stages.setdefault(folder, set()).add(stage)
+
+
+def _place_of(placement: Placement) -> tuple[str, str]:
+    return f"{placement.artifact}_{placement.component}_generic", f"{placement.artifact}/stage"

@@ -1,0 +1,1 @@
+"""What an artifact is: its name, its paths, its manifests."""

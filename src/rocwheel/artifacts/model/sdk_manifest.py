@@ -1,0 +1,46 @@
+"""``share/therock/therock_manifest.json``: what a ROCm SDK was built from, as TheRock writes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rocwheel.foundation.errors import InputError
+
+__all__ = ["SDK_MANIFEST_PATH", "SdkManifest"]
+
+SDK_MANIFEST_PATH = "share/therock/therock_manifest.json"
+"""Where it stands in the merged prefix."""
+
+
+class SdkManifest(msgspec.Struct, frozen=True):
+    """The facts about an SDK that packaging needs; the file holds more."""
+
+    rocm_version: str = ""
+    """Such as ``7.10.0``; empty when the file doesn't tell."""
+    rocm_package_version: str = ""
+    """Such as ``7.10.0a20251021``; empty when the file doesn't tell."""
+    the_rock_commit: str | None = None
+    flags: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Settings of the SDK's build."""
+
+    @classmethod
+    def parse(cls, data: bytes, source: str) -> SdkManifest:
+        """Read the JSON text; raises `InputError` when it is malformed or a known field has another type."""
+        try:
+            manifest = msgspec.json.decode(data, type=cls)
+        except (msgspec.DecodeError, UnicodeDecodeError) as e:
+            raise InputError(source, f"is not a usable SDK manifest ({e})", expected="TheRock's JSON") from e
+        split = manifest.flags.get(_SPLIT_FLAG, False)
+        if not isinstance(split, bool):
+            raise InputError(source, f"has {split!r} for the flag {_SPLIT_FLAG}", expected="true or false")
+        return manifest
+
+    @property
+    def kpack_split(self) -> bool:
+        """Whether device code was split into one artifact per GPU target."""
+        return self.flags.get(_SPLIT_FLAG) is True
+
+
+_SPLIT_FLAG = "KPACK_SPLIT_ARTIFACTS"

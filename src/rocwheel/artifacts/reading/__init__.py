@@ -1,0 +1,1 @@
+"""Artifact folders and archives, found and opened."""

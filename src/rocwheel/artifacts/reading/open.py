@@ -1,0 +1,76 @@
+"""Reading all artifacts of a folder at once, with every problem reported together."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwheel.artifacts.archives.read import read_archive
+from rocwheel.artifacts.archives.spool import decompress
+from rocwheel.artifacts.reading.discovery import Discovery, StoredArtifact, find_artifacts
+from rocwheel.artifacts.reading.folder import read_folder
+from rocwheel.foundation.collecting import map_collecting, serialised
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rocwheel.artifacts.model.artifact import Artifact
+
+__all__ = ["open_archive", "open_artifacts"]
+
+
+@contextmanager
+def open_artifacts(
+    directory: Path, names: Sequence[str] = (), *, progress: Progress = SILENT
+) -> Iterator[tuple[Artifact, ...]]:
+    """Read the artifacts of ``directory``, or those named, in the order of their names.
+
+    Folders are listed; archives are decompressed, once each, into nameless temporary files that last for the block.
+    Raises `ProblemsError` with everything that looks like an artifact and can't be used, and every name that is not
+    there; `InputError` when the folder can't be read; `WorkError` when the temporary folder is full.
+    """
+    found = find_artifacts(directory)
+    if names:
+        found = _select(directory, found, names)
+    with ExitStack() as stack:
+        yield _read_all(str(directory), found, stack, progress)
+
+
+@contextmanager
+def open_archive(archive: StoredArtifact, *, advance: Callable[[int], None]) -> Iterator[Artifact]:
+    """Read one archive, wherever it lies, like `open_artifacts`; ``advance`` is told of its bytes."""
+    with ExitStack() as stack:
+        yield _read(archive, stack, advance)
+
+
+def _select(directory: Path, found: Discovery, names: Sequence[str]) -> Discovery:
+    artifacts = tuple(artifact for artifact in found.artifacts if str(artifact.name) in names)
+    missing = sorted(set(names) - {str(artifact.name) for artifact in artifacts})
+    absent = [InputError(directory, f"holds no artifact {name}") for name in missing]
+    return Discovery(artifacts, (*found.problems, *absent))
+
+
+def _read_all(subject: str, found: Discovery, stack: ExitStack, progress: Progress) -> tuple[Artifact, ...]:
+    advance = serialised(progress.advance)
+
+    def read(stored: StoredArtifact) -> Artifact:
+        return _read(stored, stack, advance)
+
+    packed_size = sum(artifact.packed_size for artifact in found.artifacts)
+    progress.begin("Reading artifacts", packed_size)
+    try:
+        return map_collecting(read, found.artifacts, subject, found.problems)
+    finally:
+        progress.end()
+
+
+def _read(stored: StoredArtifact, stack: ExitStack, advance: Callable[[int], None]) -> Artifact:
+    path = Path(stored.path)
+    if not stored.is_archive:
+        return read_folder(path, stored.name)
+    spool = decompress(path, advance=advance)
+    stack.callback(spool.close)
+    return read_archive(path, stored.name, spool)

@@ -1,0 +1,107 @@
+"""The audit: every selected rule over one tree, with known findings set apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.audit.finding import Finding, Severity, fingerprint
+from rocwheel.audit.rules import ALL_RULES
+from rocwheel.audit.subject import Subject
+from rocwheel.foundation.errors import InputError
+from rocwheel.installed.environments import split_environments
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from rocwheel.audit.finding import Evidence, Rule
+    from rocwheel.audit.settings import Configuration
+    from rocwheel.installed.tree import Distribution, Tree
+
+__all__ = ["AuditReport", "audit"]
+
+_ORDER = {severity: index for index, severity in enumerate(Severity)}
+
+
+class AuditReport(msgspec.Struct, frozen=True):
+    """The outcome of an audit; ``known`` counts the findings that the baseline holds.
+
+    ``idle_patterns`` are those of paths in the settings that fit no file, each with its setting.
+    """
+
+    files: int
+    libraries: int
+    distributions: tuple[str, ...]
+    rules: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    known: int = 0
+    idle_patterns: tuple[str, ...] = ()
+
+    @property
+    def errors(self) -> int:
+        """How many findings make the audit fail."""
+        return sum(finding.severity is Severity.ERROR for finding in self.findings)
+
+
+def audit(tree: Tree, configuration: Configuration, baseline: Collection[str] = ()) -> AuditReport:
+    """Check ``tree``; findings whose fingerprint is in ``baseline`` are counted as known.
+
+    Wheels of one distribution for several Pythons are checked in environments of their own.
+    Raises `InputError` for patterns in ``select``, ``ignore`` and ``per-file-ignore`` that fit no rule.
+    """
+    _check_patterns(configuration)
+    rules = [rule for rule in ALL_RULES if configuration.is_checked(rule.name)]
+    subjects = (Subject(environment, configuration) for environment in split_environments(tree))
+    found = dict.fromkeys(finding for subject in subjects for finding in _breaches(rules, subject))
+    fresh = sorted(
+        (finding for finding in found if finding.fingerprint not in baseline),
+        key=lambda finding: (_ORDER[finding.severity], finding.rule, finding.file, finding.found),
+    )
+    labels = tuple(owner.label for owner in tree.audited_distributions if owner.label)
+    return AuditReport(
+        len(tree.audited),
+        len(tree.loadable),
+        labels,
+        tuple(rule.name for rule in rules),
+        tuple(fresh),
+        len(found) - len(fresh),
+        configuration.idle_patterns({*(file.path for file in tree.files), *labels}),
+    )
+
+
+def _breaches(rules: Iterable[Rule], subject: Subject) -> Iterator[Finding]:
+    owners = {name: owner for owner in subject.tree.distributions for name in (owner.label, owner.source)}
+    for rule in rules:
+        for evidence in rule.check(subject):
+            file = subject.tree.by_source.get(evidence.file)
+            owner = subject.tree.owners.get(file.distribution) if file else owners.get(evidence.file)
+            if not subject.configuration.is_ignored_at(rule.name, file.path if file else evidence.file):
+                yield _finding(rule, evidence, file.path if file else "", owner, subject.tree)
+
+
+def _finding(rule: Rule, evidence: Evidence, path: str, owner: Distribution | None, tree: Tree) -> Finding:
+    name = owner.name if owner else ""
+    found = _unversioned(evidence.lasting or evidence.found, tree)
+    lasting = fingerprint(rule.name, name, _unversioned(path, tree), found)
+    remedy = evidence.remedy or rule.remedy
+    return Finding(rule.name, rule.severity, evidence.file, evidence.found, remedy, name, path, lasting)
+
+
+def _unversioned(text: str, tree: Tree) -> str:
+    """Return a text that names wheels and metadata folders by their distributions alone."""
+    for owner in tree.distributions:
+        if owner.dist_info:
+            text = text.replace(owner.label, owner.name).replace(owner.dist_info, f"{owner.name}.dist-info")
+    return text
+
+
+def _check_patterns(configuration: Configuration) -> None:
+    names = [rule.name for rule in ALL_RULES]
+    at_files = (pattern for patterns in configuration.per_file_ignore.values() for pattern in patterns)
+    for pattern in (*configuration.select, *configuration.ignore, *at_files):
+        alone = msgspec.structs.replace(configuration, select=(pattern,), ignore=())
+        if not any(alone.is_checked(name) for name in names):
+            found = f"{pattern!r} fits no rule"
+            msg = "audit rules"
+            raise InputError(msg, found, expected=f"one of {', '.join(names)}")

@@ -1,0 +1,129 @@
+"""What a project says about its audit: ``[tool.rocwheel.audit]`` in ``pyproject.toml``, or ``[audit]`` in a recipe."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.linking.hwcaps import CpuLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+__all__ = ["Configuration", "find_configuration"]
+
+_PYPROJECT = Path("pyproject.toml")
+
+
+class Configuration(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """The settings of an audit; an unknown one is an error, since it is a misspelling."""
+
+    select: tuple[str, ...] = ()
+    """Rules to check, as patterns such as ``run-path-*``; none: all."""
+    ignore: tuple[str, ...] = ()
+    """Rules to leave out, as patterns."""
+    per_file_ignore: dict[str, tuple[str, ...]] = {}
+    """Pattern of paths in site-packages to the rules that are not checked there."""
+    system_libraries: tuple[str, ...] = ()
+    """More SONAMEs, as patterns, that every target system has."""
+    dlopen: dict[str, tuple[str, ...]] = {}
+    """Pattern of paths in site-packages to the libraries that those files open by name at run time."""
+    loaded_by: dict[str, tuple[str, ...]] = {}
+    """Pattern of paths in site-packages to what is loaded before those files, with its symbols for all: paths there or
+    SONAMEs, as patterns."""
+    expect_runpath: str | None = None
+    """The run path that every shared library has to have, to the letter; programs may have others.
+
+    Libraries that need nothing but the system's, and open none, may do without any.
+    """
+    expect_tag: Literal["rpath", "runpath"] | None = None
+    """The kind of run path that every file has to have."""
+    cpu_level: CpuLevel = "x86-64"
+    """The processor that it runs on: which subfolders of ``glibc-hwcaps`` the loader takes libraries from."""
+    closed: bool | None = None
+    """Whether the given packages are all there is: neither what else is required nor an SDK is taken to be there.
+
+    Left open, no SDK is taken to be where an environment is audited that has none."""
+    baseline: str | None = None
+    """A file of known findings, relative to the configuration's."""
+
+    def opened_by(self, path: str) -> tuple[str, ...]:
+        """Return the names that the file at a path in site-packages opens at run time."""
+        return _named(self.dlopen, path)
+
+    def loaders_of(self, path: str) -> tuple[str, ...]:
+        """Return what is loaded before the file at a path in site-packages, and has symbols for it."""
+        return _named(self.loaded_by, path)
+
+    def idle_patterns(self, paths: Collection[str]) -> tuple[str, ...]:
+        """Return the patterns of paths that fit none of ``paths``, each with the setting that it is in."""
+        tables = {"dlopen": self.dlopen, "loaded-by": self.loaded_by, "per-file-ignore": self.per_file_ignore}
+        return tuple(
+            f"{setting} {pattern!r}"
+            for setting, table in tables.items()
+            for pattern in table
+            if not any(fnmatchcase(path, pattern) for path in paths)
+        )
+
+    def is_checked(self, rule: str) -> bool:
+        """Tell whether a rule is selected and not ignored."""
+        selected = not self.select or _matches(rule, self.select)
+        return selected and not _matches(rule, self.ignore)
+
+    def is_ignored_at(self, rule: str, path: str) -> bool:
+        """Tell whether a rule is left out for the file at a path in site-packages."""
+        found = (rules for pattern, rules in self.per_file_ignore.items() if fnmatchcase(path, pattern))
+        return any(_matches(rule, rules) for rules in found)
+
+
+def _named(table: Mapping[str, tuple[str, ...]], path: str) -> tuple[str, ...]:
+    found = (names for pattern, names in table.items() if fnmatchcase(path, pattern))
+    return tuple(dict.fromkeys(name for names in found for name in names))
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+class _Tool(msgspec.Struct, frozen=True):
+    audit: Configuration | None = None
+
+
+class _Tools(msgspec.Struct, frozen=True):
+    rocwheel: _Tool = _Tool()
+
+
+class _Project(msgspec.Struct, frozen=True):
+    tool: _Tools = _Tools()
+    audit: Configuration | None = None
+
+
+def find_configuration(path: Path | None) -> tuple[Configuration, Path]:
+    """Read the settings in a file, else those in ``pyproject.toml`` of the working folder; all defaults without either.
+
+    Returns them with the folder that their paths are relative to. Raises `InputError` for a file that is named and has
+    none, a file that can't be read, unknown settings and settings of a wrong type.
+    """
+    found = path or (_PYPROJECT if _PYPROJECT.is_file() else None)
+    settings = _load(found) if found else None
+    if path is not None and settings is None:
+        expected = "[tool.rocwheel.audit], or [audit] in a recipe"
+        raise InputError(path, "has no settings of the audit", expected=expected, remedy="Check --config.")
+    return settings or Configuration(), found.parent if found else Path()
+
+
+def _load(path: Path) -> Configuration | None:
+    """Read ``[audit]`` of a recipe, else ``[tool.rocwheel.audit]`` of a file; none where it has neither."""
+    try:
+        project = msgspec.toml.decode(path.read_bytes(), type=_Project)
+    except OSError as e:
+        raise InputError(path, f"cannot be read ({e.strerror})", remedy="Check --config.") from e
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        raise InputError(
+            path, str(e), expected="settings under [tool.rocwheel.audit] as the documentation has them"
+        ) from e
+    return project.audit if project.audit is not None else project.tool.rocwheel.audit

@@ -1,0 +1,160 @@
+"""The symbols that a file finds once it is loaded: its own, those of all that it needs, and of what is there before."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import posixpath
+import re
+from collections import defaultdict
+from fnmatch import fnmatchcase, translate
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.linking.system_libraries import interpreter_symbols, unversioned_symbols
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from rocwheel.audit.subject import Process, Subject
+    from rocwheel.binary.elf.linkage import Linkage, SymbolReference
+    from rocwheel.installed.tree import InstalledFile
+
+__all__ = ["Definitions", "Scope", "Scopes", "is_extension_module", "unmet_references"]
+
+
+class Definitions:
+    """The symbols that files define, by name: a process may hold hundreds of files, each with thousands of references.
+
+    Only those names are kept that one of ``references`` has.
+    """
+
+    def __init__(self, linkages: Mapping[str, Linkage], references: Iterable[SymbolReference]) -> None:
+        self._linkages = linkages
+        self._holders: dict[bytes, list[str]] = defaultdict(list)
+        wanted = {reference.name.encode() for reference in references}
+        for path, linkage in linkages.items():
+            for name in {definition.partition(b"@")[0] for definition in linkage.definitions} & wanted:
+                self._holders[name].append(path)
+
+    def has(self, reference: SymbolReference, paths: Collection[str]) -> bool:
+        """Tell whether one of the files at ``paths`` defines what a reference of the given ones asks for."""
+        holders = self._holders.get(reference.name.encode(), ())
+        return any(path in paths and self._linkages[path].defines(reference) for path in holders)
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """What defines symbols in a process, as far as it is known."""
+
+    definitions: Definitions
+    paths: frozenset[str]
+    """The files of the process whose symbols are known."""
+    patterns: tuple[str, ...] = ()
+    """Symbols without versions that libraries of the system define."""
+    unseen: frozenset[str] = frozenset()
+    """Libraries that are there, but not at hand: they may define anything."""
+    is_partial: bool = False
+    """Whether something is missing or not at hand that may define symbols without versions."""
+
+    def has(self, reference: SymbolReference) -> bool:
+        """Tell whether a symbol is defined, or may be for all that is known."""
+        if reference.version and any(fnmatchcase(reference.library, name) for name in self.unseen):
+            return True
+        if self.definitions.has(reference, self.paths):
+            return True
+        return not reference.version and (
+            self.is_partial or _expression(self.patterns).match(reference.name) is not None
+        )
+
+
+@functools.cache
+def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Return one expression for all patterns: `fnmatch` remembers too few of them."""
+    return re.compile("|".join(map(translate, patterns)) or r"(?!)")
+
+
+def unmet_references(linkage: Linkage, scope: Scope) -> list[SymbolReference]:
+    """Return the references of a file that nothing in the process defines, sorted."""
+    return sorted(reference for reference in linkage.references if not scope.has(reference))
+
+
+def is_extension_module(file: InstalledFile) -> bool:
+    """Tell whether Python imports a file: it has an initialisation function (:pep:`489`)."""
+    return file.traits is not None and any(name.startswith(b"PyInit") for name in file.traits.exports)
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """What one process, or several, bring into a scope: files by their paths, and names of others."""
+
+    paths: frozenset[str] = frozenset()
+    unseen: frozenset[str] = frozenset()
+
+    def __or__(self, other: _Part) -> _Part:
+        return _Part(self.paths | other.paths, self.unseen | other.unseen)
+
+
+class Scopes:
+    """The scopes of a tree's files; what several of them share is worked out once."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        linkages = {path: file.traits.linkage for path, file in subject.tree.by_path.items() if file.traits}
+        # Of several files at one path each has references.
+        used = (file.traits.linkage.references for file in subject.tree.files if file.traits)
+        self._definitions = Definitions(linkages, chain.from_iterable(used))
+        self._in_interpreter = _interpreter_files(subject.processes, subject)
+        self._before: dict[tuple[str, ...], _Part] = {}
+
+    def of(self, process: Process) -> Scope:
+        """Return the scope of a file that is loaded, by an interpreter or by itself, and of what is declared before.
+
+        What a file opens by name is no part of it: ``dlopen`` keeps those symbols to themselves.
+        """
+        part = self._part(process) | self._part_before(self._subject.configuration.loaders_of(process.file.path))
+        system = [unversioned_symbols(name) for name in part.unseen]
+        interpreter = interpreter_symbols() if process.file.path in self._in_interpreter else ()
+        patterns = sorted({pattern for found in system for pattern in found or ()})
+        is_partial = any(found is None for found in system)
+        return Scope(self._definitions, part.paths, (*patterns, *interpreter), part.unseen, is_partial)
+
+    def _part(self, process: Process) -> _Part:
+        libraries = [member.library for member in process.loader.objects[: process.linked]]
+        files = [(library, self._subject.file_of(library)) for library in libraries]
+        unseen = {posixpath.basename(library.path) for library, file in files if file is None}
+        missing = {search.name for search in process.loader.missing}
+        return _Part(frozenset(file.path for _, file in files if file), frozenset(unseen | missing))
+
+    def _part_before(self, names: tuple[str, ...]) -> _Part:
+        """Return what the settings put before a file, by the paths or names of that."""
+        if names not in self._before:
+            found = {name: _files(self._subject, name) for name in names}
+            declared = _Part(unseen=frozenset(name for name in names if not found[name]))
+            files = {file.source: file for files in found.values() for file in files}
+            parts = (self._part(self._subject.start(file)) for file in files.values())
+            self._before[names] = functools.reduce(operator.or_, parts, declared)
+        return self._before[names]
+
+
+def _files(subject: Subject, pattern: str) -> list[InstalledFile]:
+    """Return the programs and libraries at the paths, or of the file names, that a pattern fits."""
+    return [f for f in subject.tree.files if f.is_loadable and _fits(f, pattern)]
+
+
+def _fits(file: InstalledFile, pattern: str) -> bool:
+    return fnmatchcase(file.path, pattern) or fnmatchcase(file.name, pattern)
+
+
+def _interpreter_files(processes: Iterable[Process], subject: Subject) -> frozenset[str]:
+    """Return the paths of Python's extension modules and of all that they need: an interpreter is there already.
+
+    Copies of such files count as well: wheels hold no links, so that the other names of a library are copies.
+    """
+    found = set()
+    for process in processes:
+        if is_extension_module(process.file):
+            files = (subject.file_of(member.library) for member in process.loader.objects)
+            found |= {process.file.path, *(file.path for file in files if file)}
+    same = {(file.size, file.elf) for file in map(subject.tree.by_path.__getitem__, found)}
+    return frozenset(found | {file.path for file in subject.tree.loadable if (file.size, file.elf) in same})

@@ -1,0 +1,1 @@
+"""Bundles of device code: formats, readers and where files hold them."""

@@ -1,0 +1,160 @@
+"""Fat binaries: host ELF files with device code in ``.hip_fatbin``, found through ``.hipFatBinSegment``.
+
+The latter is an array of wrappers of 24 bytes, one for each translation unit, as clang's ``CGCUDANV.cpp`` emits them:
+u32 magic, u32 version (1), u64 pointer to a bundle, u64 zero. The magic is ``HIPF`` as a number, so ``FPIH`` as bytes;
+``HIPK`` when the device code was moved to a kpack archive. The pointer is right only after relocation: linkers may
+leave zeros in its place. Several wrappers may point to one bundle (relocatable device code).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.sequence import is_bundle, iter_bundles
+from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
+from rocwheel.binary.elf.bytes import ElfBytes
+from rocwheel.binary.elf.header import read_header
+from rocwheel.binary.elf.relocations import Pointer, resolve_pointers
+from rocwheel.binary.elf.sections import SHT_NOBITS, Section, read_section_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rocwheel.binary.bundles.sequence import Bundle
+    from rocwheel.binary.elf.header import Header
+
+__all__ = ["FatBinary", "Wrapper", "read_fat_binary"]
+
+_BUNDLES = ".hip_fatbin"
+_WRAPPERS = ".hipFatBinSegment"
+_WRAPPER = struct.Struct("<II")
+_WRAPPER_SIZE = 24
+_POINTER_OFFSET = 8
+"""Where in a wrapper the pointer to its bundle is."""
+_ELF64 = b"\x7fELF\x02\x01"
+_HIPF = 0x48495046
+_HIPK = 0x4B504948
+
+
+class Wrapper(msgspec.Struct, frozen=True):
+    """A wrapper: where it is in the file, whether its code is in a kpack archive, and where it points."""
+
+    offset: int
+    is_kpack: bool
+    pointer: Pointer
+
+
+class FatBinary(msgspec.Struct, frozen=True):
+    """The device code of a host ELF file: the section with its bundles, and the wrappers that point to them."""
+
+    name: str
+    section: Section
+    wrappers: tuple[Wrapper, ...]
+
+    @property
+    def is_kpacked(self) -> bool:
+        """Whether the device code was moved to a kpack archive, as wrappers say, or an empty section without any."""
+        return any(wrapper.is_kpack for wrapper in self.wrappers) or (self.is_empty and not self.wrappers)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the section takes no bytes of the file."""
+        return self.section.type == SHT_NOBITS
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Where wrappers point to, counted from the section's start, in rising order.
+
+        Raises `DeviceCodeError` for a wrapper that points elsewhere.
+        """
+        return tuple(sorted({self._start_of(wrapper) for wrapper in self.wrappers}))
+
+    def _start_of(self, wrapper: Wrapper) -> int:
+        start = wrapper.pointer.target - self.section.address
+        if not 0 <= start < self.section.size:
+            raise DeviceCodeError(
+                Place(self.name, wrapper.offset),
+                f"a wrapper that points to address {wrapper.pointer.target:#x}",
+                expected=f"one in .hip_fatbin, {self.section.size} bytes from {self.section.address:#x}",
+            )
+        return start
+
+    def view(self, data: memoryview) -> memoryview:
+        """Return the section's bytes out of the file's."""
+        return data[self.section.offset :][: 0 if self.is_empty else self.section.size]
+
+    def iter_bundles(self, data: memoryview, *, strict: bool = True) -> Iterator[Bundle]:
+        """Give every bundle of the section; their ``start`` counts from the section's.
+
+        Raises `DeviceCodeError` for damaged bundles, and for wrappers that point to none; the latter are left to
+        `find_problems` when not ``strict``.
+        """
+        if self.is_kpacked:
+            return
+        view = self.view(data)
+        starts = self.starts if strict else self._true_starts(view)
+        missing = dict.fromkeys(starts)
+        for bundle in iter_bundles(view, name=self.name, base=self.section.offset, starts=starts):
+            missing.pop(bundle.start, None)
+            yield bundle
+        if missing and strict:
+            start = self.section.offset + next(iter(missing))
+            raise DeviceCodeError(Place(self.name, start), "a wrapper points here", expected="the start of a bundle")
+
+    def _true_starts(self, view: memoryview) -> tuple[int, ...]:
+        starts = {wrapper.pointer.target - self.section.address for wrapper in self.wrappers}
+        return tuple(sorted(start for start in starts if 0 <= start < len(view) and is_bundle(view[start:])))
+
+    def find_problems(self, offsets: Iterable[int]) -> tuple[str, ...]:
+        """Tell which wrappers point at none of the bundles, given by their file ``offsets``, each led by the place.
+
+        A runtime would crash, or refuse the library, when that is loaded.
+        """
+        if self.is_kpacked:
+            return ()
+        addresses = {offset - self.section.offset + self.section.address for offset in offsets}
+        pointers = [(wrapper.offset, wrapper.pointer.target) for wrapper in self.wrappers]
+        astray = [(at, target) for at, target in pointers if target not in addresses]
+        return tuple(
+            f"{self.name}: wrapper at {at:#x} points at no bundle (but at address {target:#x})" for at, target in astray
+        )
+
+
+def read_fat_binary(data: memoryview, *, name: str) -> FatBinary | None:
+    """Find the device code in ``data``; none when it is no 64-bit ELF file, or one without ``.hip_fatbin``.
+
+    Raises `ElfError` for damaged files, and `DeviceCodeError` for wrappers of an unknown kind.
+    """
+    if bytes(data[: len(_ELF64)]) != _ELF64:
+        return None
+    source = ElfBytes(data, name)
+    header = read_header(source)
+    sections = read_section_table(source, header)
+    by_name = {section.name: section for section in sections}
+    if _BUNDLES not in by_name:
+        return None
+    holder = by_name.get(_WRAPPERS)
+    wrappers = _read_wrappers(source, header, sections, holder) if holder and holder.type != SHT_NOBITS else ()
+    return FatBinary(name, by_name[_BUNDLES], wrappers)
+
+
+def _read_wrappers(
+    source: ElfBytes, header: Header, sections: tuple[Section, ...], holder: Section
+) -> tuple[Wrapper, ...]:
+    starts = range(0, holder.size - holder.size % _WRAPPER_SIZE, _WRAPPER_SIZE)
+    pointers = resolve_pointers(source, header, sections, holder, [start + _POINTER_OFFSET for start in starts])
+    wrappers = []
+    for start in starts:
+        offset = holder.offset + start
+        magic, version = source.unpack(_WRAPPER, offset, "a wrapper")
+        if magic not in {_HIPF, _HIPK} or version != 1:
+            raise DeviceCodeError(
+                Place(source.name, offset),
+                f"a fat binary wrapper of magic {magic:#x} and version {version}",
+                expected=f"{_HIPF:#x} (HIPF) or {_HIPK:#x} (HIPK) and version 1",
+            )
+        wrappers.append(Wrapper(offset, magic == _HIPK, pointers[start + _POINTER_OFFSET]))
+    return tuple(wrappers)

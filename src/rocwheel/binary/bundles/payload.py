@@ -1,0 +1,148 @@
+"""The payloads of compressed bundles: zlib streams and zstd frames, read and written in a stream."""
+
+from __future__ import annotations
+
+import zlib
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from rocwheel.foundation.zstd import zstd
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+__all__ = [
+    "PAYLOAD_ERRORS",
+    "Method",
+    "compress_payload",
+    "iter_payload",
+    "iter_shares",
+    "measure_frame",
+    "zstd_content_size",
+]
+
+PAYLOAD_ERRORS = (zstd.ZstdError, zlib.error, EOFError)
+"""What reading a damaged payload raises."""
+
+_INPUT = 1 << 14
+_SHARE_INPUT = 1 << 9
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_ZSTD_HEADER_LIMIT = 18
+_READER_WINDOW_LOG = 31
+_WRITER_WINDOW_LOG = 27
+"""The largest window that decoders accept when they stream with default settings: 128 MiB."""
+_LDM_HASH_RATE_LOG = 5
+"""How densely long-distance matching samples; on fat binaries, of 3 to 5, the best in size and time."""
+_DECODER_OPTIONS = {int(zstd.DecompressionParameter.window_log_max): _READER_WINDOW_LOG}
+
+
+class Method(IntEnum):
+    """How a payload is compressed: the values of ``llvm::compression::Format``."""
+
+    ZLIB = 0
+    ZSTD = 1
+
+
+def measure_frame(payload: memoryview) -> int:
+    """Return the size of the zstd frame at the start, found from its block headers; raises `zstd.ZstdError`."""
+    return zstd.get_frame_size(payload)
+
+
+def zstd_content_size(payload: memoryview) -> int | None:
+    """Return the content size that the header of a zstd frame tells; raises `zstd.ZstdError`."""
+    return zstd.get_frame_info(payload[:_ZSTD_HEADER_LIMIT]).decompressed_size
+
+
+def iter_payload(payload: memoryview, method: Method, block: int) -> Generator[bytes, None, int]:
+    """Decompress in blocks of at most ``block`` bytes; the return value tells how much input was taken.
+
+    Raises one of `PAYLOAD_ERRORS` for damaged data and for data that end early.
+    """
+    return _iter_zstd(payload, block) if method is Method.ZSTD else _iter_zlib(payload, block)
+
+
+def _iter_zstd(payload: memoryview, block: int) -> Generator[bytes, None, int]:
+    """Decompress one frame after the other; the return value tells how much input they took."""
+    consumed = 0
+    while consumed < len(payload) and (consumed == 0 or not _is_end(payload[consumed:], Method.ZSTD)):
+        decoder = zstd.ZstdDecompressor(options=_DECODER_OPTIONS)
+        position = consumed
+        while not decoder.eof:
+            chunk = payload[position : position + _INPUT] if decoder.needs_input else b""
+            if decoder.needs_input and not chunk:
+                msg = "the compressed data end early"
+                raise EOFError(msg)
+            position += len(chunk)
+            if piece := decoder.decompress(chunk, max_length=block):
+                yield piece
+        consumed = position - len(decoder.unused_data)
+    return consumed
+
+
+def _iter_zlib(payload: memoryview, block: int) -> Generator[bytes, None, int]:
+    """Decompress one stream; the return value tells how much input it took."""
+    decoder = zlib.decompressobj()
+    position, pending = 0, b""
+    while not decoder.eof:
+        chunk = pending or bytes(payload[position : position + _INPUT])
+        position += 0 if pending else len(chunk)
+        piece = decoder.decompress(chunk, block)
+        pending = decoder.unconsumed_tail
+        if not chunk and not piece:
+            msg = "the compressed data end early"
+            raise EOFError(msg)
+        if piece:
+            yield piece
+    return position - len(decoder.unused_data)
+
+
+def iter_shares(payload: memoryview, method: Method) -> Iterator[tuple[int, int]]:
+    """Tell how much input each piece of output took: raw and compressed sizes of small pieces, in order.
+
+    Raises one of `PAYLOAD_ERRORS` for damaged data.
+    """
+    decoder = _decoder(method)
+    position = taken = 0
+    while position < len(payload) and not (decoder.eof and _is_end(payload[position:], method)):
+        decoder = _decoder(method) if decoder.eof else decoder
+        chunk = payload[position : position + _SHARE_INPUT]
+        produced = len(decoder.decompress(chunk))
+        used = len(chunk) - len(decoder.unused_data)
+        position += used
+        taken += used
+        if produced:
+            yield produced, taken
+            taken = 0
+
+
+def _decoder(method: Method) -> zstd.ZstdDecompressor | zlib._Decompress:
+    return zstd.ZstdDecompressor(options=_DECODER_OPTIONS) if method is Method.ZSTD else zlib.decompressobj()
+
+
+def _is_end(rest: memoryview, method: Method) -> bool:
+    """Tell whether ``rest``, which follows a frame or stream, is no frame of the payload."""
+    return method is Method.ZLIB or bytes(rest[: len(_ZSTD_MAGIC)]) != _ZSTD_MAGIC
+
+
+def compress_payload(buffers: Sequence[memoryview], method: Method, level: int) -> bytes:
+    """Compress the buffers, in their order, into one stream or frame."""
+    return _deflate(buffers, level) if method is Method.ZLIB else _compress_zstd(buffers, level)
+
+
+def _deflate(buffers: Sequence[memoryview], level: int) -> bytes:
+    encoder = zlib.compressobj(min(level, 9))
+    return b"".join([*(encoder.compress(buffer) for buffer in buffers), encoder.flush()])
+
+
+def _compress_zstd(buffers: Sequence[memoryview], level: int) -> bytes:
+    raw_size = sum(map(len, buffers))
+    parameter = zstd.CompressionParameter
+    options: dict[int, int] = {
+        parameter.compression_level: level,
+        parameter.enable_long_distance_matching: 1,
+        parameter.ldm_hash_rate_log: _LDM_HASH_RATE_LOG,
+        parameter.window_log: min(max(raw_size.bit_length(), 10), _WRITER_WINDOW_LOG),
+    }
+    encoder = zstd.ZstdCompressor(options=options)
+    encoder.set_pledged_input_size(raw_size)
+    return b"".join([*(encoder.compress(buffer) for buffer in buffers), encoder.flush()])

@@ -1,0 +1,256 @@
+"""Plain offload bundles, after https://clang.llvm.org/docs/ClangOffloadBundler.html#bundled-binary-file-layout.
+
+======  ======  ==========================================================================
+offset  size    field
+======  ======  ==========================================================================
+0       24      ``__CLANG_OFFLOAD_BUNDLE__``
+24      8       number of entries
+32      24 + n  each entry: offset from the bundle's start, size, length n of the id; the id
+======  ======  ==========================================================================
+
+Integers are unsigned, little-endian and 64 bits wide. Zeros fill the space before each payload. A bundle doesn't tell
+its own size: it ends with its last payload.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
+from rocwheel.binary.code_objects.machine import find_illegal
+from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = [
+    "BUNDLE_ALIGNMENT",
+    "BUNDLE_MAGIC",
+    "RUNTIME_HEADER_LIMIT",
+    "BundleEntry",
+    "BundlePart",
+    "OffloadBundle",
+    "read_offload_bundle",
+    "spell_hosts",
+    "write_offload_bundle",
+]
+
+BUNDLE_MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
+BUNDLE_ALIGNMENT = 4096
+"""Alignment of payloads in a bundle; the runtime maps code objects in place, so they start on a page."""
+RUNTIME_HEADER_LIMIT = 4096
+"""The runtime hands over this much of a plain bundle to look up a target, so all ids must lie within."""
+
+_HEADER = struct.Struct("<24sQ")
+_ENTRY = struct.Struct("<QQQ")
+_ID_LIMIT = 4096
+_TRIPLE_DASHES = 4
+
+
+class BundleEntry(msgspec.Struct, frozen=True):
+    """One entry: where its payload is, counted from the bundle's start, and its id, parsed and as it is spelled."""
+
+    id: BundleEntryId
+    spelling: str
+    offset: int
+    size: int
+
+    @property
+    def target(self) -> TargetId | None:
+        """The target of the code object; none for the host entry."""
+        return self.id.target
+
+    @property
+    def stop(self) -> int:
+        """Where the payload ends, counted from the bundle's start."""
+        return self.offset + self.size
+
+
+class OffloadBundle(msgspec.Struct, frozen=True):
+    """The header of a plain bundle: its entries in file order; all sizes are in bytes."""
+
+    entries: tuple[BundleEntry, ...]
+    header_size: int
+
+    @property
+    def size(self) -> int:
+        """Size of the whole bundle: to the end of the last payload, be it empty."""
+        return max([self.header_size, *(entry.stop for entry in self.entries)])
+
+    @property
+    def device_entries(self) -> tuple[BundleEntry, ...]:
+        """The entries of device code."""
+        return tuple(entry for entry in self.entries if not entry.id.is_host)
+
+    @property
+    def short_host(self) -> str | None:
+        """The host entry as clang 16 and earlier spell it, ``host-x86_64-unknown-linux``; none if there is no such one.
+
+        Readers on LLVM 21 and later (clang-offload-bundler, comgr's unbundling of compressed bundles) give up on the
+        bundle when they come across it; the lookup in plain bundles, which the runtime uses, doesn't mind.
+        """
+        return next((entry.spelling for entry in self.entries if _is_short_host(entry.spelling)), None)
+
+    @property
+    def repeated(self) -> tuple[str, ...]:
+        """The ids that occur more than once, as they are spelled."""
+        counts = Counter(entry.spelling for entry in self.entries)
+        return tuple(spelling for spelling, count in counts.items() if count > 1)
+
+    @property
+    def targets(self) -> tuple[TargetId, ...]:
+        """The targets of the device entries, in file order."""
+        return tuple(entry.target for entry in self.entries if entry.target is not None)
+
+    def find_problems(self) -> tuple[str, ...]:
+        """Tell what readers disagree about or refuse, though the layout is sound."""
+        problems = []
+        if not self.entries:
+            problems.append("it has no entries")
+        elif not self.device_entries:
+            problems.append("it has no device code")
+        problems += [f"the entry {spelling!r} occurs more than once" for spelling in self.repeated]
+        problems += [f"the entry {e.spelling!r} is empty" for e in self.device_entries if e.size == 0]
+        problems += [
+            f"the targets {one} and {other} are ambiguous: one names features that the other leaves open"
+            for one, other in _ambiguous(self.targets)
+        ]
+        problems += [
+            f"the entry {entry.spelling!r} is for no target: {reason}"
+            for entry in self.device_entries
+            if entry.target and (reason := find_illegal(entry.target))
+        ]
+        if self.header_size > RUNTIME_HEADER_LIMIT:
+            problems.append(
+                f"its header takes {self.header_size} bytes; the runtime reads {RUNTIME_HEADER_LIMIT} of a plain bundle"
+            )
+        return tuple(problems)
+
+
+def _ambiguous(targets: Sequence[TargetId]) -> Iterator[tuple[TargetId, TargetId]]:
+    """Give pairs of the kind that LLVM's bundler refuses; a processor's first target stands for those before it."""
+    first: dict[str, TargetId] = {}
+    for target in targets:
+        one = first.setdefault(target.processor, target)
+        if one.features.keys() != target.features.keys():
+            yield one, target
+
+
+def read_offload_bundle(head: memoryview, *, place: Place, available: int | None = None) -> OffloadBundle:
+    """Read the header of the bundle at the start of ``head``.
+
+    ``available`` is the number of bytes that the whole bundle may take, if ``head`` is only its beginning.
+    Raises `DeviceCodeError` for a truncated header, ids that don't parse, and payloads that overlap or lie outside.
+    """
+    available = len(head) if available is None else available
+    if len(head) < _HEADER.size:
+        raise DeviceCodeError(place, f"{len(head)} bytes, too few for a bundle", expected=f"at least {_HEADER.size}")
+    magic, count = _HEADER.unpack_from(head)
+    if magic != BUNDLE_MAGIC:
+        raise DeviceCodeError(place, f"starts with {magic!r}", expected=f"{BUNDLE_MAGIC!r}")
+    if count * _ENTRY.size > len(head):
+        raise DeviceCodeError(place, f"{count} entries declared in a header of {len(head)} bytes at most")
+    bundle = _read_entries(head, count, place)
+    _check_layout(bundle, place, available)
+    return bundle
+
+
+def _read_entries(head: memoryview, count: int, place: Place) -> OffloadBundle:
+    entries = []
+    position = _HEADER.size
+    for number in range(count):
+        if position + _ENTRY.size > len(head):
+            raise DeviceCodeError(place, f"the header ends within entry {number} of {count}")
+        offset, size, id_size = _ENTRY.unpack_from(head, position)
+        position += _ENTRY.size
+        if id_size > min(_ID_LIMIT, len(head) - position):
+            raise DeviceCodeError(place, f"the id of entry {number} of {count} is {id_size} bytes long")
+        spelling = bytes(head[position : position + id_size]).decode("ascii", "backslashreplace")
+        position += id_size
+        entries.append(BundleEntry(BundleEntryId.parse(spelling, source=f"{place}"), spelling, offset, size))
+    return OffloadBundle(tuple(entries), position)
+
+
+def _check_layout(bundle: OffloadBundle, place: Place, available: int) -> None:
+    for entry in bundle.entries:
+        if entry.stop > available:
+            raise DeviceCodeError(
+                place,
+                f"the entry {entry.spelling!r} ends at byte {entry.stop} of the bundle",
+                expected=f"at most {available}, where the data end",
+                remedy="The file may be truncated.",
+            )
+    end, before = bundle.header_size, "the header"
+    for entry in sorted((e for e in bundle.entries if e.size), key=lambda e: e.offset):
+        if entry.offset < end:
+            raise DeviceCodeError(place, f"the entry {entry.spelling!r} at {entry.offset:#x} overlaps {before}")
+        end, before = entry.stop, f"the entry {entry.spelling!r}"
+
+
+class BundlePart(msgspec.Struct, frozen=True):
+    """What goes into a bundle: the spelling of an entry id and its payload, any number of buffers."""
+
+    spelling: str
+    payload: tuple[memoryview, ...] = ()
+
+    @property
+    def target(self) -> TargetId | None:
+        """The target of the code object; none for the host entry. Raises `InputError` for what is no entry id."""
+        return BundleEntryId.parse(self.spelling).target
+
+    @property
+    def size(self) -> int:
+        """Size of the payload in bytes."""
+        return sum(len(buffer) for buffer in self.payload)
+
+
+def _is_short_host(spelling: str) -> bool:
+    return spelling.startswith("host-") and spelling.count("-") < _TRIPLE_DASHES
+
+
+def spell_hosts(parts: tuple[BundlePart, ...]) -> tuple[BundlePart, ...]:
+    """Return ``parts`` with short host entries (`OffloadBundle.short_host`) spelled as clang 17 to 19 do.
+
+    The bundlers of LLVM 15 to 22 read these; the same tuple is returned when there is nothing to do.
+    """
+    if not any(_is_short_host(part.spelling) for part in parts):
+        return parts
+    return tuple(
+        BundlePart(f"{part.spelling.rstrip('-')}--", part.payload) if _is_short_host(part.spelling) else part
+        for part in parts
+    )
+
+
+def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE_ALIGNMENT) -> Iterator[memoryview]:
+    """Give the bytes of a plain bundle as a sequence of buffers; payloads are not copied.
+
+    The order of ``parts`` is kept, since readers take the first entry that fits.
+    """
+    header, offsets = _lay_out(parts, alignment)
+    yield memoryview(header)
+    end = len(header)
+    for part, offset in zip(parts, offsets, strict=True):
+        if part.size:
+            yield memoryview(bytes(offset - end))
+            yield from part.payload
+            end = offset + part.size
+    # LLVM's reader stops at an entry that lies past the end, even at an empty one.
+    if (last := max(offsets, default=0)) > end:
+        yield memoryview(bytes(last - end))
+
+
+def _lay_out(parts: Sequence[BundlePart], alignment: int) -> tuple[bytes, list[int]]:
+    ids = [part.spelling.encode("ascii") for part in parts]
+    end = _HEADER.size + sum(_ENTRY.size + len(entry_id) for entry_id in ids)
+    header = bytearray(_HEADER.pack(BUNDLE_MAGIC, len(parts)))
+    offsets = []
+    for part, entry_id in zip(parts, ids, strict=True):
+        offset = -(-end // alignment) * alignment
+        header += _ENTRY.pack(offset, part.size, len(entry_id)) + entry_id
+        offsets.append(offset)
+        end = offset + part.size if part.size else end
+    return bytes(header), offsets

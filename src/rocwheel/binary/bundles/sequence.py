@@ -1,0 +1,174 @@
+"""Several bundles one after the other, plain or compressed, as linkers put them into ``.hip_fatbin``."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.compressed import (
+    COMPRESSED_MAGIC,
+    CompressedBundle,
+    iter_decompressed,
+    read_compressed_bundle,
+    read_compressed_head,
+)
+from rocwheel.binary.bundles.plain import BUNDLE_MAGIC, BundleEntry, OffloadBundle, read_offload_bundle
+from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.binary.code_objects.target_id import TargetId
+
+__all__ = ["Bundle", "is_bundle", "iter_bundles", "iter_entries", "iter_entry", "read_bundle", "require_size"]
+
+_BLOCK = 1 << 20
+_ZEROS = bytes(_BLOCK)
+_PADDING_LIMIT = 8192
+"""Linkers pad bundles to 4096 bytes. More zeros than this come from editing, and may be skipped at once."""
+
+
+class Bundle(msgspec.Struct, frozen=True):
+    """A bundle, plain or compressed: ``start`` and ``size`` are those of its bytes among the others, in bytes."""
+
+    place: Place
+    start: int
+    size: int
+    plain: OffloadBundle
+    """The header of the bundle; that of the bundle inside, when it is compressed."""
+    compressed: CompressedBundle | None = None
+
+    @property
+    def stop(self) -> int:
+        """Where the bundle ends."""
+        return self.start + self.size
+
+    @property
+    def raw_size(self) -> int:
+        """Size of the plain bundle, in bytes."""
+        return self.compressed.raw_size if self.compressed else self.plain.size
+
+    @property
+    def targets(self) -> tuple[TargetId, ...]:
+        """The targets of the device entries, in file order."""
+        return self.plain.targets
+
+    def find_problems(self) -> tuple[str, ...]:
+        """Tell what readers disagree about or refuse, each led by the place."""
+        problems = list(self.plain.find_problems())
+        if self.compressed and self.compressed.version == 1:
+            problems.append("it is compressed in version 1, which the runtime takes for a later one and refuses")
+        if self.compressed and self.compressed.raw_size != self.plain.size:
+            sizes = f"{self.compressed.raw_size} bytes, but its entries end after {self.plain.size}"
+            problems.append(f"it is said to decompress to {sizes}")
+        if self.compressed and self.plain.short_host:
+            problems.append(f"LLVM 21 and later refuse the entry {self.plain.short_host!r} in a compressed bundle")
+        return tuple(f"{self.place}: {problem}" for problem in problems)
+
+
+def is_bundle(data: memoryview) -> bool:
+    """Tell whether ``data`` starts with a plain or compressed bundle."""
+    return bytes(data[:4]) == COMPRESSED_MAGIC or bytes(data[: len(BUNDLE_MAGIC)]) == BUNDLE_MAGIC
+
+
+def read_bundle(data: memoryview, start: int, *, place: Place) -> Bundle:
+    """Read the bundle at ``start``; raises `DeviceCodeError` when there is none, or a damaged one."""
+    rest = data[start:]
+    if bytes(rest[:4]) == COMPRESSED_MAGIC:
+        compressed = read_compressed_bundle(rest, place=place)
+        return Bundle(place, start, compressed.size, read_compressed_head(rest, compressed, place=place), compressed)
+    if bytes(rest[: len(BUNDLE_MAGIC)]) != BUNDLE_MAGIC:
+        raise _no_bundle(rest, place)
+    plain = read_offload_bundle(rest, place=place)
+    return Bundle(place, start, plain.size, plain)
+
+
+def _no_bundle(rest: memoryview, place: Place, previous: Bundle | None = None) -> DeviceCodeError:
+    """Return what to raise for bytes that start no bundle: maybe they belong to ``previous``, which says otherwise."""
+    remedy = ""
+    if previous and previous.compressed and previous.compressed.version > 1:
+        declared = f"the {previous.size} bytes that its header declares"
+        remedy = f"Bundle {previous.place.bundle}, before it, may be longer than {declared}."
+    return DeviceCodeError(
+        place,
+        f"{bytes(rest[:24])!r} where a bundle should start",
+        expected=f"{BUNDLE_MAGIC!r} or {COMPRESSED_MAGIC!r}",
+        remedy=remedy,
+    )
+
+
+def iter_bundles(data: memoryview, *, name: str, base: int = 0, starts: Sequence[int] = ()) -> Iterator[Bundle]:
+    """Give every bundle in ``data``, skipping the zeros between them.
+
+    ``base`` is where ``data`` begins in the file ``name``, for messages. ``starts`` are known beginnings of bundles, in
+    rising order: after long padding the search goes on at the next of them, so that gigabytes of zeros aren't read.
+    Raises `DeviceCodeError` as `read_bundle` does.
+    """
+    bundle: Bundle | None = None
+    number = 0
+    position = _next_start(data, 0, starts)
+    while position < len(data):
+        place = Place(name, base + position, number)
+        if bundle and not is_bundle(data[position:]):
+            raise _no_bundle(data[position:], place, bundle)
+        bundle = read_bundle(data, position, place=place)
+        yield bundle
+        number += 1
+        position = _next_start(data, bundle.stop, starts)
+
+
+def require_size(bundle: Bundle, limit: int) -> None:
+    """Raise `DeviceCodeError` for a bundle that decompresses to more than ``limit`` bytes."""
+    if bundle.compressed and bundle.raw_size > limit:
+        raise DeviceCodeError(
+            bundle.place,
+            f"holds a bundle of {bundle.raw_size} bytes",
+            expected=f"at most {limit}, the limit set here",
+            remedy="Set a higher limit if you trust the file.",
+        )
+
+
+def _next_start(data: memoryview, position: int, starts: Sequence[int]) -> int:
+    near = _skip_zeros(data, position, min(position + _PADDING_LIMIT, len(data)))
+    if near < position + _PADDING_LIMIT:
+        return near
+    index = bisect_right(starts, near - 1)
+    return starts[index] if index < len(starts) else _skip_zeros(data, near, len(data))
+
+
+def _skip_zeros(data: memoryview, position: int, stop: int) -> int:
+    while position < stop:
+        block = bytes(data[position : min(position + _BLOCK, stop)])
+        if block != _ZEROS[: len(block)]:
+            return position + len(block) - len(block.lstrip(b"\0"))
+        position += len(block)
+    return stop
+
+
+def iter_entries(
+    data: memoryview, bundle: Bundle, entries: Sequence[BundleEntry]
+) -> Iterator[tuple[BundleEntry, bytes | memoryview]]:
+    """Give the payloads of ``entries`` piece by piece, each with its entry, in one pass over the bundle.
+
+    ``data`` is what ``bundle`` was found in. A compressed one is decompressed block by block, and nothing else is kept.
+    Raises `DeviceCodeError` for a damaged payload.
+    """
+    if bundle.compressed is None:
+        for entry in entries:
+            yield entry, data[bundle.start + entry.offset : bundle.start + entry.stop]
+        return
+    begin = 0
+    for block in iter_decompressed(data[bundle.start :], bundle.compressed, place=bundle.place):
+        end = begin + len(block)
+        for entry in entries:
+            if begin < entry.stop and entry.offset < end:
+                yield entry, memoryview(block)[max(entry.offset - begin, 0) : entry.stop - begin]
+        begin = end
+
+
+def iter_entry(data: memoryview, bundle: Bundle, entry: BundleEntry) -> Iterator[bytes | memoryview]:
+    """Give the payload of one entry, as `iter_entries` does."""
+    for _, piece in iter_entries(data, bundle, [entry]):
+        yield piece

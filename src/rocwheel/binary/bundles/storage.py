@@ -1,0 +1,133 @@
+"""How an edited bundle is stored: where it was, plain or compressed, in a version that runtimes read.
+
+What it gives back of its place is filled with zeros.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.compressed import (
+    RAW_SIZE_LIMIT,
+    CompressedBundle,
+    Method,
+    compress_bundle,
+    header_version,
+)
+from rocwheel.binary.bundles.plain import RUNTIME_HEADER_LIMIT
+from rocwheel.binary.bundles.sequence import Bundle
+from rocwheel.binary.bundles.versions import choose_version, is_read_by, parse_rocm
+from rocwheel.binary.code_objects.errors import DeviceCodeError
+from rocwheel.foundation.patch import Replacement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["BundleChange", "BundleSlot", "Storage", "store_bundle"]
+
+_STRONGER_LEVELS = (15, 19)
+
+
+class Storage(msgspec.Struct, frozen=True, kw_only=True):
+    """How edited bundles are stored; raises `InputError` for a ``rocm`` that is no version."""
+
+    compress: bool = False
+    """Whether plain bundles become compressed ones; compressed ones stay so."""
+    version: int | None = None
+    """The header version to insist on; by default the one that the most ROCm releases read."""
+    rocm: str = ""
+    """The oldest ROCm release that has to read the result; empty for any that reads compressed bundles."""
+    level: int = 9
+    """The zstd level. When a bundle outgrows its place, higher ones are tried."""
+    limit: int = RAW_SIZE_LIMIT
+    """How much decompressed code is held in memory at a time, whatever the number of workers, in bytes."""
+    check: bool = False
+    """Whether compressed bundles that stay as they are, of up to ``limit`` bytes, are read whole to find damage."""
+    accept_wrong_hash: bool = False
+    """Whether a bundle whose hash is wrong is taken as it is, with a warning in the log, rather than refused."""
+
+    def __post_init__(self) -> None:
+        if self.rocm:
+            parse_rocm(self.rocm)
+
+    def accepts(self, version: int) -> bool:
+        """Tell whether a bundle that is compressed in header ``version`` may stay so."""
+        if self.version is not None:
+            return version == self.version
+        return is_read_by(version, self.rocm)
+
+
+class BundleSlot(msgspec.Struct, frozen=True):
+    """A bundle and the place it may take: up to ``stop`` among the bytes it was found in; none if there is no end."""
+
+    bundle: Bundle
+    stop: int | None
+
+
+class BundleChange(msgspec.Struct, frozen=True):
+    """What becomes of a bundle: its new size in bytes, and the replacements in its file, in rising order."""
+
+    bundle: Bundle
+    size: int
+    replacements: tuple[Replacement, ...]
+
+    @property
+    def version(self) -> int | None:
+        """The header version of the compressed bundle that was written; none for a plain one."""
+        return header_version(bytes(self.replacements[0].data[:8]))
+
+    def placed(self, start: int) -> tuple[Replacement, ...]:
+        """Return the replacements that put the new bundle, without zeros behind it, at ``start`` instead."""
+        by = start - self.replacements[0].start
+        written = (change for change in self.replacements if len(change.data))
+        return tuple(Replacement.of(change.start + by, change.data) for change in written)
+
+
+def store_bundle(slot: BundleSlot, raw: list[memoryview], storage: Storage) -> BundleChange:
+    """Return the change that puts the plain bundle ``raw`` in the place of the one in ``slot``.
+
+    Raises `DeviceCodeError` when it outgrows the place, or when the runtime wouldn't read its header, and `InputError`
+    when the runtimes that have to read it don't read any version that can hold it.
+    """
+    bundle = slot.bundle
+    is_plain = bundle.compressed is None and not storage.compress
+    if is_plain and len(raw[0]) > RUNTIME_HEADER_LIMIT:
+        raise DeviceCodeError(
+            bundle.place,
+            f"needs a header of {len(raw[0])} bytes",
+            expected=f"at most {RUNTIME_HEADER_LIMIT}, which the runtime reads of a plain bundle",
+            remedy="Compress the device code (--compress).",
+        )
+    room = None if slot.stop is None else slot.stop - bundle.start
+    for new in [raw] if is_plain else _compressions(raw, bundle, storage):
+        size = sum(map(len, new))
+        if room is None or size <= room:
+            return BundleChange(bundle, size, tuple(_replace(bundle.place.offset, new, room or size)))
+    remedy = (
+        "Compress the device code to make room (--compress)." if is_plain else "Leave out other targets to make room."
+    )
+    raise DeviceCodeError(bundle.place, f"needs {size} bytes", expected=f"at most {room}", remedy=remedy)
+
+
+def _replace(offset: int, buffers: list[memoryview], room: int) -> Iterator[Replacement]:
+    """Give each buffer as it is, so that a plain bundle is never copied together, and the rest as zeros."""
+    stop = offset + room
+    for buffer in buffers:
+        yield Replacement(offset, offset + len(buffer), buffer)
+        offset += len(buffer)
+    if offset < stop:
+        yield Replacement(offset, stop, b"")
+
+
+def _compressions(raw: list[memoryview], bundle: Bundle, storage: Storage) -> Iterator[list[memoryview]]:
+    version, method = _format_of(bundle.compressed, sum(map(len, raw)), storage, str(bundle.place))
+    for level in (storage.level, *(level for level in _STRONGER_LEVELS if level > storage.level)):
+        yield [memoryview(compress_bundle(raw, version=version, level=level, method=method))]
+
+
+def _format_of(old: CompressedBundle | None, raw_size: int, storage: Storage, source: str) -> tuple[int, Method]:
+    method = Method.ZSTD if old is None or old.version == 1 else old.method
+    kept = old.version if old and storage.accepts(old.version) else storage.version
+    return choose_version(raw_size, rocm=storage.rocm, wanted=kept, source=source), method

@@ -1,0 +1,1 @@
+"""Code objects for AMD GPUs: target ids, headers, notes and kernel metadata."""

@@ -1,0 +1,139 @@
+"""The metadata notes of code objects: MessagePack after https://llvm.org/docs/AMDGPUUsage.html#code-object-metadata.
+
+Metadata has the owner ``AMDGPU`` and the kind 32 from code object version 3 on. There may be several
+notes, one for each translation unit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
+from rocwheel.binary.elf.bytes import ElfBytes
+from rocwheel.binary.elf.dynamic import read_dynamic, read_string_table
+from rocwheel.binary.elf.header import read_header, read_segments
+from rocwheel.binary.elf.notes import iter_notes
+from rocwheel.binary.elf.symbols import SymbolReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.binary.code_objects.code_object import CodeObject
+
+__all__ = [
+    "TARGET_KEY",
+    "VERSION_KEY",
+    "Kernel",
+    "KernelArgument",
+    "Metadata",
+    "count_kernels",
+    "decode_note",
+    "iter_metadata_notes",
+    "read_metadata",
+]
+
+NT_AMDGPU_METADATA = 32
+_OWNER = b"AMDGPU\0"
+TARGET_KEY = "amdhsa.target"
+VERSION_KEY = "amdhsa.version"
+_VERSION_OF_SYMBOLS = 2
+_SYMBOL_TYPE, STT_AMDGPU_HSA_KERNEL = 0xF, 10
+
+
+class KernelArgument(msgspec.Struct, frozen=True, kw_only=True):
+    """An argument of a kernel: where it lies among the arguments and what kind of value it is; sizes in bytes."""
+
+    offset: int = msgspec.field(name=".offset")
+    size: int = msgspec.field(name=".size")
+    value_kind: str = msgspec.field(name=".value_kind")
+    name: str = msgspec.field(name=".name", default="")
+    type_name: str = msgspec.field(name=".type_name", default="")
+    address_space: str = msgspec.field(name=".address_space", default="")
+
+
+class Kernel(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel: its name, the symbol of its descriptor, and the resources it takes; sizes in bytes."""
+
+    name: str = msgspec.field(name=".name")
+    symbol: str = msgspec.field(name=".symbol", default="")
+    arguments: tuple[KernelArgument, ...] = msgspec.field(name=".args", default=())
+    kernarg_segment_size: int = msgspec.field(name=".kernarg_segment_size", default=0)
+    group_segment_fixed_size: int = msgspec.field(name=".group_segment_fixed_size", default=0)
+    private_segment_fixed_size: int = msgspec.field(name=".private_segment_fixed_size", default=0)
+    wavefront_size: int = msgspec.field(name=".wavefront_size", default=0)
+    sgpr_count: int = msgspec.field(name=".sgpr_count", default=0)
+    vgpr_count: int = msgspec.field(name=".vgpr_count", default=0)
+    max_flat_workgroup_size: int = msgspec.field(name=".max_flat_workgroup_size", default=0)
+
+
+class Metadata(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of one metadata note. Version 3 code objects, and assembled ones, may have no target."""
+
+    version: tuple[int, int] = msgspec.field(name=VERSION_KEY)
+    target: str = msgspec.field(name=TARGET_KEY, default="")
+    kernels: tuple[Kernel, ...] = msgspec.field(name="amdhsa.kernels", default=())
+
+
+class _KernelCount(msgspec.Struct):
+    kernels: list[msgspec.Raw] = msgspec.field(name="amdhsa.kernels", default_factory=list)
+
+
+_METADATA = msgspec.msgpack.Decoder(Metadata)
+_COUNT = msgspec.msgpack.Decoder(_KernelCount)
+
+
+def read_metadata(data: memoryview, code: CodeObject, *, place: Place) -> tuple[Metadata, ...]:
+    """Return every metadata note of the code object ``code``, whose bytes are ``data``.
+
+    Raises `ElfError` for notes that run past their segment and `DeviceCodeError` for such as aren't MessagePack of this
+    shape.
+    """
+    return tuple(
+        decode_note(_METADATA, data[start:stop], place) for start, stop in iter_metadata_notes(data, code, place)
+    )
+
+
+def count_kernels(data: memoryview, code: CodeObject, *, place: Place) -> int | None:
+    """Return the number of kernels that the notes list; in code object version 2, of the symbols that are kernels.
+
+    None for one of version 2 that isn't linked. Raises `DeviceCodeError` as `read_metadata` does.
+    """
+    if code.version == _VERSION_OF_SYMBOLS:
+        return _count_kernel_symbols(ElfBytes(data, str(place)))
+    notes = iter_metadata_notes(data, code, place)
+    return sum(len(decode_note(_COUNT, data[start:stop], place).kernels) for start, stop in notes)
+
+
+def _count_kernel_symbols(source: ElfBytes) -> int | None:
+    """Count what the loader of version 2 finds; its notes are YAML, of another owner and kind."""
+    segments = read_segments(source, read_header(source))
+    dynamic = read_dynamic(source, segments)
+    if dynamic is None:
+        return None
+    symbols = SymbolReader(source, segments, dynamic, read_string_table(source, segments, dynamic)).symbols()
+    return sum(info & _SYMBOL_TYPE == STT_AMDGPU_HSA_KERNEL for _, info, *_ in symbols)
+
+
+def decode_note(decoder: msgspec.msgpack.Decoder[Any], note: memoryview, place: Place) -> Any:
+    """Decode the description of a metadata note; raises `DeviceCodeError` when it is not what ``decoder`` is for.
+
+    That includes notes that are nested more deeply than Python recurses.
+    """
+    try:
+        return decoder.decode(note)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        raise DeviceCodeError(place, f"a metadata note that is not MessagePack of a code object ({e})") from e
+
+
+def iter_metadata_notes(data: memoryview, code: CodeObject, place: Place) -> Iterator[tuple[int, int]]:
+    """Give start and end of the description of every metadata note, in bytes of the code object.
+
+    Raises `ElfError` for notes that run past their segment.
+    """
+    source = ElfBytes(data, str(place))
+    for offset, size in code.notes:
+        for note in iter_notes(source, offset, offset + size):
+            if note.kind == NT_AMDGPU_METADATA and note.name == _OWNER:
+                yield note.offset, note.offset + note.size

@@ -1,0 +1,116 @@
+"""AMDGPU target ids and bundle entry ids, after the clang offload bundler's and LLVM's AMDGPU user guides.
+
+A target id is a processor and its set features, ``gfx90a:sramecc+:xnack-``. A feature that is not named may be either.
+A bundle entry id puts the offload kind and the triple before it, ``hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+``.
+
+Sources: https://llvm.org/docs/AMDGPUUsage.html#target-id and https://clang.llvm.org/docs/ClangOffloadBundler.html
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from rocwheel.foundation.errors import InputError
+
+__all__ = ["DEVICE_KINDS", "FEATURES", "BundleEntryId", "TargetId", "parse_target_id"]
+
+FEATURES = ("sramecc", "xnack")
+"""The features a target id may name, in canonical order."""
+
+_PROCESSOR = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_FEATURE = re.compile(r"([a-z]+)([+-])")
+DEVICE_KINDS = frozenset({"hip", "hipv4", "openmp", "hcc"})
+"""The offload kinds of code for AMD GPUs."""
+
+
+class TargetId(msgspec.Struct, frozen=True):
+    """A processor and the settings of its features; a feature left ``None`` may be on or off.
+
+    Targets have no order of their own: bundles sort them by their spelling, lists as the catalogue does.
+    """
+
+    processor: str
+    sramecc: bool | None = None
+    xnack: bool | None = None
+
+    @property
+    def features(self) -> dict[str, bool]:
+        """The features that are set, by name, in canonical order."""
+        settings = {"sramecc": self.sramecc, "xnack": self.xnack}
+        return {name: setting for name, setting in settings.items() if setting is not None}
+
+    @property
+    def is_generic(self) -> bool:
+        """Whether the processor stands for a family, such as ``gfx10-3-generic``."""
+        return self.processor.endswith("-generic")
+
+    def __str__(self) -> str:
+        return self.processor + "".join(f":{name}{'+' if setting else '-'}" for name, setting in self.features.items())
+
+
+def parse_target_id(text: str, *, source: str = "target id") -> TargetId:
+    """Parse ``gfx90a:sramecc+:xnack-``; features may come in any order, each once.
+
+    Raises `InputError`, led by ``source``, for an empty or malformed processor and for an unknown or repeated feature.
+    """
+    processor, *features = text.split(":")
+    if not _PROCESSOR.fullmatch(processor):
+        raise _bad_target(text, source, f"the processor {processor!r}")
+    settings: dict[str, bool] = {}
+    for feature in features:
+        match = _FEATURE.fullmatch(feature)
+        if match is None or match[1] not in FEATURES:
+            raise _bad_target(text, source, f"the feature {feature!r}")
+        if match[1] in settings:
+            raise _bad_target(text, source, f"{match[1]}, which is given twice")
+        settings[match[1]] = match[2] == "+"
+    return TargetId(processor, **settings)
+
+
+def _bad_target(text: str, source: str, part: str) -> InputError:
+    return InputError(
+        source,
+        f"{text!r} is no target id because of {part}",
+        expected="a processor and at most one each of sramecc and xnack, such as gfx90a:sramecc+:xnack-",
+    )
+
+
+class BundleEntryId(msgspec.Struct, frozen=True):
+    """The id of a bundle entry: ``kind-arch-vendor-os-environment-target``, split at the first five dashes.
+
+    The environment is empty for amdhsa. The host entry has no target.
+    """
+
+    kind: str
+    triple: str
+    target: TargetId | None
+
+    @classmethod
+    def parse(cls, text: str, *, source: str = "bundle entry id") -> BundleEntryId:
+        """Parse an entry id of any compiler; raises `InputError`, led by ``source``, when it can't be one.
+
+        Never split from the right: generic processors hold dashes, and ``xnack-`` ends with one.
+        """
+        kind, _, rest = text.partition("-")
+        if kind == "host" and rest:
+            return cls(kind, rest.rstrip("-"), None)
+        fields = rest.split("-", 4)
+        if kind not in DEVICE_KINDS or len(fields) < 5:
+            raise InputError(
+                source,
+                f"{text!r} is no bundle entry id",
+                expected="host-TRIPLE or KIND-ARCH-VENDOR-OS-ENVIRONMENT-TARGET, KIND being hip, hipv4 or openmp",
+            )
+        return cls(kind, "-".join(fields[:4]), parse_target_id(fields[4], source=source))
+
+    @property
+    def is_host(self) -> bool:
+        """Whether this is the (empty) entry of the host."""
+        return self.kind == "host"
+
+    def __str__(self) -> str:
+        if self.target is None:
+            return f"{self.kind}-{self.triple}"
+        return f"{self.kind}-{self.triple}-{self.target}"

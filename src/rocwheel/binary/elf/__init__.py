@@ -1,0 +1,1 @@
+"""ELF files: bytes to values."""

@@ -1,0 +1,95 @@
+"""The dynamic section and its string table (gABI, "Dynamic Linking"), found through the program headers alone."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from rocwheel.binary.elf.bytes import ElfError
+from rocwheel.binary.elf.header import PT_DYNAMIC
+from rocwheel.binary.elf.mapping import find_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rocwheel.binary.elf.bytes import ElfBytes
+    from rocwheel.binary.elf.header import Segment
+
+__all__ = ["DynamicTable", "StringTable", "read_dynamic", "read_string_table"]
+
+DT_NULL, DT_NEEDED, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SONAME, DT_RPATH, DT_RUNPATH = 0, 1, 5, 6, 10, 14, 15, 29
+DT_HASH, DT_GNU_HASH, DT_VERSYM = 4, 0x6FFFFEF5, 0x6FFFFFF0
+DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
+DT_FLAGS_1, DF_1_PIE = 0x6FFFFFFB, 0x08000000
+DT_AUXILIARY, DT_FILTER = 0x7FFFFFFD, 0x7FFFFFFF
+
+ENTRY_LAYOUT: Final = Struct("<QQ")
+_MOST_ENTRIES = 1 << 13
+
+
+class DynamicTable(msgspec.Struct, frozen=True):
+    """The dynamic section: where it stands, how many entries fit there, and those before the ending ``DT_NULL``."""
+
+    offset: int
+    address: int
+    capacity: int
+    entries: tuple[tuple[int, int], ...]
+
+    def value(self, tag: int) -> int | None:
+        """Return the value of ``tag``; of several the last, as loaders do; none when the tag is absent."""
+        return next((value for other, value in reversed(self.entries) if other == tag), None)
+
+    def values(self, tag: int) -> list[int]:
+        """Return the values of every entry with ``tag``, in order."""
+        return [value for other, value in self.entries if other == tag]
+
+
+class StringTable(msgspec.Struct, frozen=True):
+    """Where the dynamic string table stands in file and memory, and its size in bytes."""
+
+    offset: int
+    address: int
+    size: int
+
+    def string(self, source: ElfBytes, offset: int, what: str) -> str:
+        """Return the UTF-8 string that begins ``offset`` bytes into the table."""
+        return source.string(self._start(source, offset, what), self.offset + self.size, what)
+
+    def path(self, source: ElfBytes, offset: int, what: str) -> str:
+        """Return the path that begins there: any bytes, those that are no UTF-8 as Python's file names have them."""
+        text = source.string_bytes(self._start(source, offset, what), self.offset + self.size, what)
+        return text.decode(errors="surrogateescape")
+
+    def _start(self, source: ElfBytes, offset: int, what: str) -> int:
+        if offset >= self.size:
+            raise ElfError(source.name, f"{what} begins at {offset:#x} of a string table of {self.size:#x} bytes")
+        return self.offset + offset
+
+
+def read_dynamic(source: ElfBytes, segments: Sequence[Segment]) -> DynamicTable | None:
+    """Read the dynamic section; none when the file has none (static executables, object files)."""
+    segment = next((segment for segment in segments if segment.type == PT_DYNAMIC), None)
+    if segment is None:
+        return None
+    capacity = segment.file_size // ENTRY_LAYOUT.size
+    size = min(capacity, _MOST_ENTRIES) * ENTRY_LAYOUT.size
+    source.require(segment.offset, segment.file_size, "the dynamic section")
+    entries: list[tuple[int, int]] = []
+    for tag, value in ENTRY_LAYOUT.iter_unpack(source.read(segment.offset, size, "the dynamic section")):
+        if tag == DT_NULL:
+            return DynamicTable(segment.offset, segment.address, capacity, tuple(entries))
+        entries.append((tag, value))
+    raise ElfError(source.name, f"a dynamic section without an end among its first {len(entries)} entries")
+
+
+def read_string_table(source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable) -> StringTable:
+    """Find the dynamic string table; raise `ElfError` when there is none or it isn't loaded to its end."""
+    address, size = dynamic.value(DT_STRTAB), dynamic.value(DT_STRSZ)
+    if address is None or size is None:
+        raise ElfError(source.name, "a dynamic section without a string table (DT_STRTAB, DT_STRSZ)")
+    offset, room = find_table(source, segments, address, size, "the dynamic string table")
+    if size > room:
+        raise ElfError(source.name, f"a dynamic string table of {size:#x} bytes, of which {room:#x} are loaded")
+    return StringTable(offset, address, size)

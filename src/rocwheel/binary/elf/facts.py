@@ -1,0 +1,201 @@
+"""Facts of one ELF file (System V ABI, gABI), read from a memory map without touching more than they need."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError
+from rocwheel.binary.elf.dynamic import (
+    DF_1_PIE,
+    DT_AUXILIARY,
+    DT_FILTER,
+    DT_FLAGS_1,
+    DT_NEEDED,
+    DT_RPATH,
+    DT_RUNPATH,
+    DT_SONAME,
+    DynamicTable,
+    read_dynamic,
+    read_string_table,
+)
+from rocwheel.binary.elf.header import (
+    EM_AMDGPU,
+    ET_DYN,
+    ET_EXEC,
+    ET_REL,
+    MAGIC,
+    PT_INTERP,
+    Segment,
+    read_header,
+    read_segments,
+    require_contents,
+)
+from rocwheel.binary.elf.notes import read_build_id
+from rocwheel.binary.elf.sections import Section, is_detached_debug, read_section_table, read_sections
+from rocwheel.binary.elf.symbols import SymbolReader
+from rocwheel.binary.elf.versions import VersionNeed, VersionReader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "Buffer",
+    "Elf",
+    "ElfError",
+    "ElfKind",
+    "Filtee",
+    "Section",
+    "Segment",
+    "VersionNeed",
+    "is_elf",
+    "read_elf",
+    "read_sections",
+]
+
+
+class ElfKind(enum.Enum):
+    """What an ELF file is for."""
+
+    EXECUTABLE = "executable"
+    """A program; also one that is position independent, or that is statically linked."""
+    SHARED_OBJECT = "shared object"
+    RELOCATABLE = "relocatable"
+    """An object file, for the linker."""
+    CODE_OBJECT = "code object"
+    """Code for an AMD GPU."""
+    OTHER = "other"
+    """Neither of these: a core dump, or debug information split off a program."""
+
+
+class Filtee(msgspec.Struct, frozen=True):
+    """A library that a file loads so that its symbols come before the file's own (``ld -F``, ``ld -f``)."""
+
+    name: str
+    is_optional: bool
+    """Whether the file does without it where it is absent (``DT_AUXILIARY``, not ``DT_FILTER``)."""
+
+
+class Elf(msgspec.Struct, frozen=True):
+    """The facts of one ELF file; a plain value that can be pickled and compared."""
+
+    machine: int
+    """``e_machine``: 62 for x86-64, 183 for AArch64, 224 for AMD GPUs."""
+    kind: ElfKind
+    type: int
+    """``e_type``."""
+    osabi: int
+    segments: tuple[Segment, ...]
+    is_dynamic: bool = False
+    """Whether there is a dynamic section, the place of all that follows but interpreter and build id."""
+    interpreter: str | None = None
+    soname: str | None = None
+    needed: tuple[str, ...] = ()
+    filtees: tuple[Filtee, ...] = ()
+    rpath: str | None = None
+    runpath: str | None = None
+    """A run path's bytes that are no UTF-8 stand as in Python's file names (``surrogateescape``)."""
+    version_needs: tuple[VersionNeed, ...] = ()
+    version_definitions: tuple[str, ...] = ()
+    imports_dlopen: bool = False
+    """Whether it calls ``dlopen`` or ``dlmopen``, and so may load libraries that it doesn't name as needed."""
+    build_id: str | None = None
+    """In hexadecimal."""
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The libraries that it loads, or tries to: those that it names as needed, and its filtees."""
+        return (*self.needed, *(filtee.name for filtee in self.filtees))
+
+
+def is_elf(data: Buffer) -> bool:
+    """Tell whether the bytes begin like an ELF file of any class and machine."""
+    return bytes(data[: len(MAGIC)]) == MAGIC
+
+
+def read_elf(data: Buffer, *, name: str) -> Elf:
+    """Read the facts of a 64-bit little-endian ELF file; ``name`` is what errors call it.
+
+    Section headers are looked at only to tell split-off debug information from programs: stripped files and files
+    without section headers read the same.
+
+    Raises `ElfError` when the file is no such ELF file, is truncated or damaged, or when its SONAME is no file name
+    (empty, ``.``, ``..`` or with a slash): every user of the SONAME makes a file name of it.
+    """
+    with memoryview(data) as view:
+        source = ElfBytes(view, name)
+        return _read(source)
+
+
+def _read(source: ElfBytes) -> Elf:
+    header = read_header(source)
+    segments = read_segments(source, header)
+    elf = Elf(machine=header.machine, kind=ElfKind.OTHER, type=header.type, osabi=header.osabi, segments=segments)
+    if header.type == ET_REL:
+        return msgspec.structs.replace(elf, kind=_kind(elf, None))
+    if header.type not in {ET_EXEC, ET_DYN} or is_detached_debug(read_section_table(source, header)):
+        return elf
+    require_contents(source, segments)
+    dynamic = read_dynamic(source, segments)
+    if dynamic is not None:
+        elf = _with_dynamic_facts(source, elf, dynamic)
+    elf = msgspec.structs.replace(
+        elf, interpreter=_read_interpreter(source, segments), build_id=read_build_id(source, segments)
+    )
+    return msgspec.structs.replace(elf, kind=_kind(elf, dynamic))
+
+
+def _kind(elf: Elf, dynamic: DynamicTable | None) -> ElfKind:
+    if elf.machine == EM_AMDGPU:
+        return ElfKind.CODE_OBJECT
+    if elf.type == ET_REL:
+        return ElfKind.RELOCATABLE
+    is_pie = dynamic is not None and bool((dynamic.value(DT_FLAGS_1) or 0) & DF_1_PIE)
+    is_program = elf.type == ET_EXEC or is_pie or (elf.interpreter is not None and elf.soname is None)
+    return ElfKind.EXECUTABLE if is_program else ElfKind.SHARED_OBJECT
+
+
+def _read_interpreter(source: ElfBytes, segments: Sequence[Segment]) -> str | None:
+    segment = next((segment for segment in segments if segment.type == PT_INTERP), None)
+    return source.string(segment.offset, segment.end, "the interpreter's path") if segment else None
+
+
+def _with_dynamic_facts(source: ElfBytes, elf: Elf, dynamic: DynamicTable) -> Elf:
+    strings = read_string_table(source, elf.segments, dynamic)
+    versions = VersionReader(source, elf.segments, dynamic, strings)
+
+    soname = dynamic.value(DT_SONAME)
+
+    def run_path(tag: int, what: str) -> str | None:
+        offset = dynamic.value(tag)
+        return None if offset is None else strings.path(source, offset, what)
+
+    return msgspec.structs.replace(
+        elf,
+        is_dynamic=True,
+        soname=None if soname is None else _checked_soname(source, strings.string(source, soname, "the SONAME")),
+        needed=tuple(strings.string(source, offset, "a NEEDED name") for offset in dynamic.values(DT_NEEDED)),
+        filtees=tuple(
+            Filtee(strings.string(source, offset, "a filtee's name"), tag == DT_AUXILIARY)
+            for tag, offset in dynamic.entries
+            if tag in {DT_AUXILIARY, DT_FILTER}
+        ),
+        rpath=run_path(DT_RPATH, "the RPATH"),
+        runpath=run_path(DT_RUNPATH, "the RUNPATH"),
+        version_needs=versions.needs(),
+        version_definitions=versions.definitions(),
+        imports_dlopen=SymbolReader(source, elf.segments, dynamic, strings).imports(b"dlopen", b"dlmopen"),
+    )
+
+
+def _checked_soname(source: ElfBytes, soname: str) -> str:
+    if soname in {"", ".", ".."} or "/" in soname:
+        raise ElfError(
+            source.name,
+            f"the SONAME {soname!r}",
+            expected="a plain file name",
+            remedy="Link the library again with -Wl,-soname=NAME, or leave it out.",
+        )
+    return soname

@@ -1,0 +1,167 @@
+"""The ELF header and program headers of 64-bit little-endian files (gABI, "ELF Header" and "Program Header")."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from rocwheel.binary.elf.bytes import ElfError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocwheel.binary.elf.bytes import ElfBytes
+
+__all__ = ["Header", "Segment", "load_segments", "read_header", "read_segments"]
+
+MAGIC: Final = b"\x7fELF"
+ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
+EM_MIPS, EM_X86_64, EM_AARCH64, EM_AMDGPU = 8, 62, 183, 224
+PT_NULL, PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_PHDR = 0, 1, 2, 3, 4, 6
+PT_GNU_RELRO: Final = 0x6474E552
+PF_X, PF_W, PF_R = 1, 2, 4
+E_MACHINE, E_PHOFF, E_FLAGS, E_PHNUM = 18, 32, 48, 56
+
+SEGMENT_LAYOUT: Final = Struct("<IIQQQQQQ")
+_HEADER_LAYOUT: Final = Struct("<4sBBBBB7xHHIQQQIHHHHHH")
+HEADER_SIZE: Final = _HEADER_LAYOUT.size
+_FIRST_SECTION_LAYOUT: Final = Struct("<IIQQQQIIQQ")
+_CLASS_64, _LITTLE_ENDIAN, _CURRENT_VERSION = 2, 1, 1
+_EXTENDED_COUNT = 0xFFFF
+_ADDRESS_LIMIT = 1 << 64
+
+
+class Header(msgspec.Struct, frozen=True):
+    """The ELF header, with the counts that outgrow their field (``PN_XNUM``, ``SHN_XINDEX``) already resolved."""
+
+    type: int
+    machine: int
+    osabi: int
+    abi_version: int
+    flags: int
+    entry: int
+    segments_offset: int
+    segment_count: int
+    sections_offset: int
+    section_count: int
+    section_names_index: int
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """One program header; the fields keep the order of ``Elf64_Phdr``."""
+
+    type: int
+    flags: int
+    offset: int
+    address: int
+    physical_address: int
+    file_size: int
+    memory_size: int
+    alignment: int
+
+    @property
+    def end(self) -> int:
+        """File offset after its last byte."""
+        return self.offset + self.file_size
+
+    @property
+    def memory_end(self) -> int:
+        """Address after its last byte in memory, zero-filled part included."""
+        return self.address + self.memory_size
+
+    def at(self, offset: int, address: int, size: int) -> Segment:
+        """Return this program header for ``size`` bytes at another place."""
+        return msgspec.structs.replace(
+            self, offset=offset, address=address, physical_address=address, file_size=size, memory_size=size
+        )
+
+    def behind(self, offset: int) -> Segment:
+        """Return the program header of what this one loads from the file offset ``offset`` on."""
+        skipped = offset - self.offset
+        return Segment(
+            self.type,
+            self.flags,
+            offset,
+            self.address + skipped,
+            self.physical_address + skipped,
+            self.file_size - skipped,
+            self.memory_size - skipped,
+            self.alignment,
+        )
+
+    def pack(self) -> bytes:
+        """Return the 56 bytes of this program header."""
+        return SEGMENT_LAYOUT.pack(*msgspec.structs.astuple(self))
+
+
+def read_header(source: ElfBytes) -> Header:
+    """Read the ELF header; raise `ElfError` unless the file is 64-bit little-endian and its tables lie inside it."""
+    _check_identification(source)
+    fields = source.unpack(_HEADER_LAYOUT, 0, "the ELF header")
+    _, _, _, _, osabi, abi_version, kind, machine, _, entry, phoff, shoff, flags, _, *tables = fields
+    phentsize, phnum, shentsize, shnum, shstrndx = tables
+    if shoff and (shnum == 0 or _EXTENDED_COUNT in {phnum, shstrndx}):
+        first = source.unpack(_FIRST_SECTION_LAYOUT, shoff, "the first section header")
+        phnum = first[7] if phnum == _EXTENDED_COUNT else phnum
+        shnum = shnum or first[5]
+        shstrndx = first[6] if shstrndx == _EXTENDED_COUNT else shstrndx
+    shnum = shnum if shoff else 0
+    phnum = phnum if phoff else 0
+    _check_table(source, "program header", phoff, phnum, phentsize, SEGMENT_LAYOUT.size)
+    _check_table(source, "section header", shoff, shnum, shentsize, _FIRST_SECTION_LAYOUT.size)
+    return Header(kind, machine, osabi, abi_version, flags, entry, phoff, phnum, shoff, shnum, shstrndx)
+
+
+def _check_identification(source: ElfBytes) -> None:
+    start = source.read(0, min(source.size, 16), "the start")
+    if not start.startswith(MAGIC):
+        raise ElfError(
+            source.name,
+            f"no ELF file (it begins with {start[:4]!r})" if start else "empty",
+            expected=f"an ELF file, which begins with {MAGIC!r}",
+        )
+    source.require(0, _HEADER_LAYOUT.size, "the ELF header")
+    expected = "a 64-bit little-endian ELF file"
+    remedy = "Leave it out: no ROCm program loads it."
+    if start[4] != _CLASS_64:
+        found = "a 32-bit ELF file" if start[4] == 1 else f"an ELF file of the unknown class {start[4]}"
+        raise ElfError(source.name, found, expected=expected, remedy=remedy)
+    if start[5] != _LITTLE_ENDIAN:
+        found = "a big-endian ELF file" if start[5] == 2 else f"an ELF file of the unknown byte order {start[5]}"
+        raise ElfError(source.name, found, expected=expected, remedy=remedy)
+    if start[6] != _CURRENT_VERSION:
+        raise ElfError(source.name, f"an ELF file of version {start[6]}", expected="version 1")
+
+
+def _check_table(source: ElfBytes, entry: str, offset: int, count: int, entry_size: int, expected: int) -> None:
+    if count and entry_size != expected:
+        raise ElfError(source.name, f"a {entry} of {entry_size} bytes", expected=f"{expected} bytes")
+    source.require(offset if count else 0, count * expected, f"the {entry} table")
+
+
+def read_segments(source: ElfBytes, header: Header) -> tuple[Segment, ...]:
+    """Read the program headers. Whether they lie inside the file is the caller's to check (`require_contents`)."""
+    size = header.segment_count * SEGMENT_LAYOUT.size
+    table = source.read(header.segments_offset if size else 0, size, "the program header table")
+    segments = tuple(Segment(*fields) for fields in SEGMENT_LAYOUT.iter_unpack(table))
+    for segment in segments:
+        if segment.type == PT_LOAD and segment.memory_end > _ADDRESS_LIMIT:
+            raise ElfError(source.name, f"a segment at {segment.address:#x} that ends beyond the address space")
+    return segments
+
+
+def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
+    """Raise `ElfError` when a loaded segment reaches beyond the end of the file."""
+    for segment in load_segments(segments):
+        source.require(segment.offset, segment.file_size, "a loaded segment")
+        if segment.file_size > segment.memory_size:
+            raise ElfError(
+                source.name, f"a segment of {segment.file_size} bytes in {segment.memory_size} bytes of memory"
+            )
+
+
+def load_segments(segments: Iterable[Segment]) -> list[Segment]:
+    """Return the segments that the loader maps (``PT_LOAD``)."""
+    return [segment for segment in segments if segment.type == PT_LOAD]

@@ -1,0 +1,85 @@
+"""Where what an address stands for is in the file: segments are mapped in whole pages (gABI, "Program Loading")."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rocwheel.binary.elf.bytes import ElfError
+from rocwheel.binary.elf.header import load_segments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rocwheel.binary.elf.bytes import ElfBytes
+    from rocwheel.binary.elf.header import Segment
+
+__all__ = ["find_offset", "find_table"]
+
+_PAGE: Final = 1 << 12
+"""The smallest page of any machine: what is mapped with it is mapped with larger ones, too."""
+
+
+def find_offset(source: ElfBytes, segments: Iterable[Segment], address: int, what: str) -> tuple[int, int]:
+    """Return the file offset of ``address``, and that of the end of the segment that holds it.
+
+    Beside all segments, but on a page that one of them brings along, it is the end of what comes in one piece: so far
+    patchelf from 0.15 to 0.18 lets tables reach that it has changed twice. Raises `ElfError` when no segment brings
+    that address from the file.
+    """
+    loaded = load_segments(segments)
+    for segment in loaded:
+        if segment.address <= address < segment.address + segment.file_size:
+            return segment.offset + address - segment.address, segment.end
+    offset = _find_on_page(loaded, address)
+    end = 0 if offset is None else _mapped_end(source, loaded, offset, address)
+    if offset is None or end <= offset:
+        raise ElfError(
+            source.name, f"{what} is said to be at address {address:#x}, where no segment of the file is loaded"
+        )
+    return offset, end
+
+
+def find_table(source: ElfBytes, segments: Iterable[Segment], address: int, size: int, what: str) -> tuple[int, int]:
+    """Return the file offset of a table, and how many bytes from there are in memory as they are in the file.
+
+    These end with the segment, unless ``size`` bytes do not fit there and more come in one piece: the rest of a page,
+    or a segment that goes on where this one ends, as patchelf 0.14 makes them.
+    """
+    loaded = load_segments(segments)
+    offset, end = find_offset(source, loaded, address, what)
+    if offset + size > end:
+        end = max(end, _mapped_end(source, loaded, offset, address))
+    return offset, end - offset
+
+
+def _find_on_page(loaded: Sequence[Segment], address: int) -> int | None:
+    """Return the file offset of an address on a page of some segment: the last one, as it is mapped over the others."""
+    holders = [segment for segment in loaded if _first_page(segment) <= address < _behind_last_page(segment)]
+    last = max(holders, key=lambda segment: segment.address, default=None)
+    return None if last is None else max(last.offset + address - last.address, 0)
+
+
+def _mapped_end(source: ElfBytes, loaded: Sequence[Segment], offset: int, address: int) -> int:
+    """Return the file offset up to which what follows ``offset`` is in memory behind ``address``.
+
+    That ends where a segment from elsewhere in the file takes the page, and where zeros are filled in (bss).
+    """
+    bias = address - offset
+    end, limit = address, source.size + bias
+    for segment in sorted(loaded, key=lambda segment: segment.address):
+        file_end = segment.address + segment.file_size
+        if segment.address - segment.offset == bias:
+            end = max(end, _behind_last_page(segment)) if _first_page(segment) <= end else end
+        elif segment.address > address:
+            limit = min(limit, max(_first_page(segment), address))
+        if segment.memory_size > segment.file_size and _behind_last_page(segment) > address:
+            limit = min(limit, max(file_end, address))
+    return min(end, limit) - bias
+
+
+def _first_page(segment: Segment) -> int:
+    return segment.address // _PAGE * _PAGE
+
+
+def _behind_last_page(segment: Segment) -> int:
+    return -(-(segment.address + segment.file_size) // _PAGE) * _PAGE

@@ -1,0 +1,144 @@
+"""What relocations make of the pointers in an ELF file; see https://gabi.xinuos.com/elf/06-reloc.html."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from rocwheel.binary.elf.header import EM_AARCH64, EM_X86_64, ET_REL, Header, Segment
+from rocwheel.binary.elf.mapping import find_offset
+from rocwheel.binary.elf.sections import SHT_DYNSYM, SHT_NOBITS, SHT_RELA, SHT_RELR, SHT_SYMTAB, Section
+from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from rocwheel.binary.elf.bytes import ElfBytes
+
+__all__ = ["Pointer", "iter_addresses", "resolve_pointers"]
+
+_RELA: Final = Struct("<QQq")
+_POINTER: Final = Struct("<Q")
+_ADDEND_AT = 16
+_SYMBOL_VALUE_AT = 8
+_RELR_SPAN = 63
+"""How many words a bitmap of a RELR table is about."""
+_ABSOLUTE = {EM_X86_64: 1, EM_AARCH64: 257}
+_RELATIVE = {EM_X86_64: 8, EM_AARCH64: 1027}
+
+
+class Pointer(msgspec.Struct, frozen=True):
+    """A pointer after relocation.
+
+    ``target`` is the address it holds; in a relocatable file, the offset in the section it refers to. ``stored_at`` is
+    the file offset of the 8 bytes that decide it: an addend, or the pointer itself; none when a symbol does.
+    """
+
+    target: int
+    stored_at: int | None
+
+
+def resolve_pointers(
+    source: ElfBytes, header: Header, sections: Sequence[Section], section: Section, offsets: Collection[int]
+) -> dict[int, Pointer]:
+    """Return the pointers at ``offsets`` of ``section``, resolved as the linker or the dynamic loader does.
+
+    What has no relocation, and what a RELR table covers, holds its address in place. Raises `ElfError` when a pointer
+    lies outside of the file.
+    """
+    base = 0 if header.type == ET_REL else section.address
+    wanted = {base + offset: offset for offset in offsets}
+    pointers = {offset: _read_in_place(source, section.offset + offset) for offset in offsets}
+    for table in sections:
+        if table.type != SHT_RELA or (header.type == ET_REL and _at(sections, table.info) != section):
+            continue
+        for position, address, info, addend in _iter_relocations(source, table):
+            if address in wanted and info & 0xFFFFFFFF == _RELATIVE.get(header.machine):
+                pointers[wanted[address]] = Pointer(addend, position + _ADDEND_AT)
+            elif address in wanted and info & 0xFFFFFFFF == _ABSOLUTE.get(header.machine):
+                value = _symbol_value(source, _at(sections, table.link), info >> 32)
+                pointers[wanted[address]] = Pointer(value + addend, None)
+    return pointers
+
+
+def _read_in_place(source: ElfBytes, position: int) -> Pointer:
+    [target] = source.unpack(_POINTER, position, "a pointer to device code")
+    return Pointer(target, position)
+
+
+def _iter_relocations(source: ElfBytes, table: Section) -> Iterator[tuple[int, int, int, int]]:
+    usable = table.size - table.size % _RELA.size
+    rows = _RELA.iter_unpack(source.read(table.offset, usable, "the relocations"))
+    for number, (address, info, addend) in enumerate(rows):
+        yield table.offset + number * _RELA.size, address, info, addend
+
+
+def _at(sections: Sequence[Section], index: int) -> Section | None:
+    return sections[index] if index < len(sections) else None
+
+
+def _symbol_value(source: ElfBytes, symbols: Section | None, index: int) -> int:
+    """Return the value of a symbol; 0 for one that doesn't exist, as for one that is undefined."""
+    if symbols is None or symbols.type == SHT_NOBITS or (index + 1) * SYMBOL_LAYOUT.size > symbols.size:
+        return 0
+    value: int = source.unpack(SYMBOL_LAYOUT, symbols.offset + index * SYMBOL_LAYOUT.size, "a symbol")[4]
+    return value
+
+
+def iter_addresses(
+    source: ElfBytes, header: Header, segments: Sequence[Segment], sections: Sequence[Section], target: Section
+) -> Iterator[Pointer]:
+    """Give every address in ``target`` that a shared library tells: in symbols, and wherever the loader relocates one.
+
+    Those in instructions, which count from where they stand, aren't seen. Raises `ElfError` for damaged tables.
+    """
+    index = sections.index(target)
+    for table in sections:
+        if table.type in {SHT_SYMTAB, SHT_DYNSYM}:
+            yield from _symbols_in(source, table, index)
+        elif table.type == SHT_RELA:
+            yield from _addends_in(source, header, segments, table, target)
+        elif table.type == SHT_RELR:
+            for address in _iter_relr(source, table):
+                position, _ = find_offset(source, segments, address, "a relocated pointer")
+                yield from _if_in(target, _read_in_place(source, position))
+
+
+def _if_in(target: Section, pointer: Pointer) -> tuple[Pointer, ...]:
+    return (pointer,) if target.address <= pointer.target < target.address + target.size else ()
+
+
+def _symbols_in(source: ElfBytes, table: Section, index: int) -> Iterator[Pointer]:
+    usable = table.size - table.size % SYMBOL_LAYOUT.size
+    rows = SYMBOL_LAYOUT.iter_unpack(source.read(table.offset, usable, "the symbols"))
+    for number, (_, _, _, section, value, _) in enumerate(rows):
+        if section == index:
+            yield Pointer(value, table.offset + number * SYMBOL_LAYOUT.size + _SYMBOL_VALUE_AT)
+
+
+def _addends_in(
+    source: ElfBytes, header: Header, segments: Sequence[Segment], table: Section, target: Section
+) -> Iterator[Pointer]:
+    """Give the addends of relocations, and what stands in their place where a linker wrote the same there."""
+    relative = _RELATIVE.get(header.machine)
+    for position, address, info, addend in _iter_relocations(source, table):
+        if info & 0xFFFFFFFF == relative and (found := _if_in(target, Pointer(addend, position + _ADDEND_AT))):
+            yield from found
+            in_place = _read_in_place(source, find_offset(source, segments, address, "a relocated pointer")[0])
+            if in_place.target == addend:
+                yield in_place
+
+
+def _iter_relr(source: ElfBytes, table: Section) -> Iterator[int]:
+    """Give the addresses of the pointers that a RELR table covers: an even word is one, an odd one a map of more."""
+    usable = table.size - table.size % _POINTER.size
+    base = 0
+    for (word,) in _POINTER.iter_unpack(source.read(table.offset, usable, "the relocations")):
+        if word & 1:
+            yield from (base + bit * _POINTER.size for bit in range(_RELR_SPAN) if word >> (bit + 1) & 1)
+            base += _RELR_SPAN * _POINTER.size
+        else:
+            yield word
+            base = word + _POINTER.size

@@ -1,0 +1,85 @@
+"""The section headers of an ELF file (gABI, "Sections"); linkers and debuggers need them, loaders don't."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError
+from rocwheel.binary.elf.header import Header, read_header
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Section", "read_section_table", "read_sections"]
+
+SHT_NULL, SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_DYNAMIC, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 0, 2, 3, 4, 6, 7, 8, 11
+SHT_RELR = 19
+SHT_GNU_VERDEF, SHT_GNU_VERNEED = 0x6FFFFFFD, 0x6FFFFFFE
+SHF_ALLOC, SHF_EXECINSTR = 2, 4
+SECTION_LAYOUT: Final = Struct("<IIQQQQIIQQ")
+
+
+class Section(msgspec.Struct, frozen=True):
+    """One section header; sizes and offsets in bytes, ``link`` an index into the section headers."""
+
+    name: str
+    name_offset: int
+    type: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+    entry_size: int
+
+    def pack(self) -> bytes:
+        """Return the 64 bytes of this section header."""
+        return SECTION_LAYOUT.pack(*msgspec.structs.astuple(self)[1:])
+
+
+def read_sections(data: Buffer, *, name: str) -> tuple[Section, ...]:
+    """Read the section headers, the null one first; a file without them gives an empty tuple.
+
+    Raises `ElfError` when the file is no usable ELF file or a section lies outside it; ``name`` is what errors call
+    the file.
+    """
+    with memoryview(data) as view:
+        source = ElfBytes(view, name)
+        return read_section_table(source, read_header(source))
+
+
+def read_section_table(source: ElfBytes, header: Header) -> tuple[Section, ...]:
+    """Read the section headers of a file whose header is at hand."""
+    size = header.section_count * SECTION_LAYOUT.size
+    table = source.read(header.sections_offset if size else 0, size, "the section header table")
+    rows = list(SECTION_LAYOUT.iter_unpack(table))
+    for row in rows:
+        if row[1] not in {SHT_NULL, SHT_NOBITS}:
+            source.require(row[4], row[5], "a section")
+    if not rows:
+        return ()
+    if header.section_names_index >= len(rows):
+        raise ElfError(source.name, f"section names in section {header.section_names_index}, of {len(rows)} sections")
+    start, length = rows[header.section_names_index][4:6]
+    source.require(start, length, "the section names")
+    return tuple(Section(_section_name(source, start, length, row[0]), *row) for row in rows)
+
+
+def _section_name(source: ElfBytes, start: int, length: int, offset: int) -> str:
+    if offset == 0 or length == 0:
+        return ""
+    return source.string(start + min(offset, length), start + length, "a section name")
+
+
+def is_detached_debug(sections: Iterable[Section]) -> bool:
+    """Tell whether the file holds only debug information, split off a program (``objcopy --only-keep-debug``).
+
+    Such a file keeps the program headers of its program, but of what they describe it holds nothing except notes.
+    """
+    loaded = [section.type for section in sections if section.flags & SHF_ALLOC]
+    return bool(loaded) and all(kind in {SHT_NOBITS, SHT_NOTE} for kind in loaded)

@@ -1,0 +1,135 @@
+"""The dynamic symbol table (gABI, "Symbol Table"); its length follows from the hash table or the next table."""
+
+from __future__ import annotations
+
+from itertools import islice
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from rocwheel.binary.elf.bytes import ElfError
+from rocwheel.binary.elf.dynamic import (
+    DT_GNU_HASH,
+    DT_HASH,
+    DT_STRTAB,
+    DT_SYMTAB,
+    DT_VERDEF,
+    DT_VERNEED,
+    DT_VERSYM,
+    DynamicTable,
+    StringTable,
+)
+from rocwheel.binary.elf.mapping import find_offset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.binary.elf.bytes import ElfBytes
+    from rocwheel.binary.elf.header import Segment
+
+__all__ = ["SymbolReader", "string_at"]
+
+SYMBOL_LAYOUT: Final = Struct("<IBBHQQ")
+_NAME: Final = Struct("<I")
+_HASH_HEADER: Final = Struct("<II")
+_CHUNK_SYMBOLS = 1 << 12
+_MOST_SYMBOLS = 1 << 22
+_MOST_COPIES = 16
+_UNDEFINED = 0
+# STB_GLOBAL in the upper four bits with STT_OBJECT and STT_FUNC in the lower ones; STV_DEFAULT and STV_PROTECTED.
+_STRONG = {0x11, 0x12}
+_VISIBILITY, _VISIBLE = 3, {0, 3}
+# Tables that linkers put behind the dynamic symbols: DT_RELA, DT_INIT, DT_FINI, DT_REL, DT_JMPREL, DT_INIT_ARRAY,
+# DT_FINI_ARRAY, DT_RELR.
+_OTHER_ADDRESSES = {7, 12, 13, 17, 23, 25, 26, 36}
+_ADDRESSES = {DT_HASH, DT_STRTAB, DT_VERSYM, DT_VERDEF, DT_VERNEED, DT_GNU_HASH} | _OTHER_ADDRESSES
+
+
+def string_at(strings: bytes, start: int) -> bytes:
+    """Return the string that begins at ``start`` of a string table, up to its NUL byte or the table's end."""
+    end = strings.find(b"\0", start)
+    return strings[start:] if end < 0 else strings[start:end]
+
+
+class SymbolReader:
+    """Reads the dynamic symbols of one file."""
+
+    def __init__(
+        self, source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable, strings: StringTable
+    ) -> None:
+        self._source = source
+        self._segments = segments
+        self._dynamic = dynamic
+        self._strings = strings
+
+    def imports(self, *names: bytes) -> bool:
+        """Tell whether an undefined symbol has one of ``names``, without going through all symbols."""
+        return any(
+            section == _UNDEFINED
+            for name in names
+            for string in islice(self._find_string(name + b"\0"), _MOST_COPIES)
+            for section in self._find_sections(string)
+        )
+
+    def name_offsets(self) -> Iterator[int]:
+        """Give the string offset of each dynamic symbol's name, and perhaps a few that are none.
+
+        Where the file doesn't say how many symbols there are, what stands up to the next table is taken for symbols.
+        """
+        return (fields[0] for fields in self.symbols())
+
+    def sizes(self) -> Iterator[int]:
+        """Give the size of each dynamic symbol, in order, and perhaps a few that are none."""
+        return (fields[5] for fields in self.symbols())
+
+    def exports(self) -> frozenset[bytes]:
+        """Return the names of the functions and objects that are defined, global (not weak) and visible."""
+        strings = self._source.read(self._strings.offset, self._strings.size, "the dynamic string table")
+        return frozenset(
+            string_at(strings, name)
+            for name, info, other, section, _, _ in self.symbols()
+            if section != _UNDEFINED and info in _STRONG and other & _VISIBILITY in _VISIBLE and name < len(strings)
+        )
+
+    def _find_string(self, text: bytes) -> Iterator[int]:
+        found = self._source.find(text, self._strings.offset, self._strings.size, "the dynamic string table")
+        return (position - self._strings.offset for position in found)
+
+    def _find_sections(self, name: int) -> Iterator[int]:
+        """Give the section of each symbol whose name begins at ``name`` in the string table."""
+        offset, count = self._table()
+        size = count * SYMBOL_LAYOUT.size
+        for position in self._source.find(_NAME.pack(name & 0xFFFFFFFF), offset, size, "the dynamic symbol table"):
+            if (position - offset) % SYMBOL_LAYOUT.size == 0:
+                yield self._source.unpack(SYMBOL_LAYOUT, position, "a dynamic symbol")[3]
+
+    def symbols(self) -> Iterator[tuple[int, ...]]:
+        """Give the fields of each symbol: name, info, visibility, section, value, size."""
+        offset, count = self._table()
+        for start in range(0, count, _CHUNK_SYMBOLS):
+            size = min(_CHUNK_SYMBOLS, count - start) * SYMBOL_LAYOUT.size
+            chunk = self._source.read(offset + start * SYMBOL_LAYOUT.size, size, "the dynamic symbol table")
+            yield from SYMBOL_LAYOUT.iter_unpack(chunk)
+
+    def _table(self) -> tuple[int, int]:
+        """Return the file offset of the symbols and their number; 0 of them when there is no table."""
+        address = self._dynamic.value(DT_SYMTAB)
+        if address is None:
+            return 0, 0
+        offset, end = find_offset(self._source, self._segments, address, "the dynamic symbol table")
+        count = self._count(address, end - offset)
+        if count > _MOST_SYMBOLS:
+            raise ElfError(self._source.name, f"{count} dynamic symbols", expected=f"at most {_MOST_SYMBOLS}")
+        return offset, count
+
+    def _count(self, address: int, room: int) -> int:
+        """Return what the hash table says, else how many symbols fit before the next table.
+
+        A GNU hash table doesn't tell: it may be empty, and leaves out symbols that are only referred to.
+        """
+        table = self._dynamic.value(DT_HASH)
+        if table is not None:
+            offset, _ = find_offset(self._source, self._segments, table, "the hash table")
+            _, count = self._source.unpack(_HASH_HEADER, offset, "the hash table")
+            return int(count)
+        others = (value - address for tag, value in self._dynamic.entries if tag in _ADDRESSES and value > address)
+        return min([room, *others]) // SYMBOL_LAYOUT.size

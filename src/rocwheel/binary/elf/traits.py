@@ -1,0 +1,83 @@
+"""What tells how an ELF file was made and how it behaves in a process, beyond what loading it takes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rocwheel.binary.elf.bytes import Buffer, ElfBytes
+from rocwheel.binary.elf.dynamic import read_dynamic, read_string_table
+from rocwheel.binary.elf.header import PF_W, PF_X, PT_LOAD, Segment, read_header, read_segments
+from rocwheel.binary.elf.linkage import Linkage, read_linkage
+from rocwheel.binary.elf.sections import SHT_NOBITS, read_section_table
+from rocwheel.binary.elf.symbols import SymbolReader
+
+__all__ = ["ElfTraits", "is_linker", "read_compilers", "read_elf_traits"]
+
+_PT_GNU_STACK = 0x6474E551
+_DT_TEXTREL, _DT_FLAGS, _DF_TEXTREL = 22, 30, 4
+_COMMENT_LIMIT = 1 << 16
+
+
+class ElfTraits(msgspec.Struct, frozen=True):
+    """Traits of one dynamically linked file."""
+
+    exports: frozenset[bytes] = frozenset()
+    """Strong symbols that other libraries of the process can bind to, without their versions."""
+    linkage: Linkage = Linkage()
+    """Every symbol that it defines or leaves to others, with its version."""
+    compilers: tuple[str, ...] = ()
+    """What the ``.comment`` section names: the compilers and the linker."""
+    has_text_relocations: bool = False
+    has_executable_stack: bool = False
+    has_writable_code: bool = False
+    """Whether a loaded segment is both writable and executable."""
+
+
+def read_elf_traits(data: Buffer, *, name: str) -> ElfTraits:
+    """Read the traits of a 64-bit little-endian ELF file; raises `ElfError`, naming it ``name``, when it is damaged."""
+    with memoryview(data) as view:
+        source = ElfBytes(view, name)
+        segments = read_segments(source, read_header(source))
+        traits = ElfTraits(
+            compilers=_read_comment(source),
+            has_executable_stack=any(s.type == _PT_GNU_STACK and s.flags & PF_X for s in segments),
+            has_writable_code=any(s.type == PT_LOAD and s.flags & PF_W and s.flags & PF_X for s in segments),
+        )
+        return _with_dynamic_traits(source, segments, traits)
+
+
+def is_linker(text: str) -> bool:
+    """Tell whether a text of ``.comment`` names a linker: ``Linker: LLD 19.1.7``, ``mold 2.30.0``, ``GNU gold``."""
+    return text.startswith(("Linker:", "mold ", "GNU gold"))
+
+
+def read_compilers(data: Buffer, *, name: str) -> tuple[str, ...]:
+    """Return what the ``.comment`` section of an ELF file for any machine names: its compilers, and its linker.
+
+    None where it was stripped of that section. Raises `ElfError` when the section headers are damaged.
+    """
+    with memoryview(data) as view:
+        return _read_comment(ElfBytes(view, name))
+
+
+def _with_dynamic_traits(source: ElfBytes, segments: tuple[Segment, ...], traits: ElfTraits) -> ElfTraits:
+    dynamic = read_dynamic(source, segments)
+    if dynamic is None:
+        return traits
+    strings = read_string_table(source, segments, dynamic)
+    flagged = (dynamic.value(_DT_FLAGS) or 0) & _DF_TEXTREL
+    return msgspec.structs.replace(
+        traits,
+        exports=SymbolReader(source, segments, dynamic, strings).exports(),
+        linkage=read_linkage(source, segments, dynamic, strings),
+        has_text_relocations=bool(flagged) or dynamic.value(_DT_TEXTREL) is not None,
+    )
+
+
+def _read_comment(source: ElfBytes) -> tuple[str, ...]:
+    """Return the NUL-terminated strings of ``.comment``, each once; none in a file without section headers."""
+    for section in read_section_table(source, read_header(source)):
+        if section.name == ".comment" and section.type != SHT_NOBITS:
+            text = source.read(section.offset, min(section.size, _COMMENT_LIMIT), "the compilers' names")
+            return tuple(dict.fromkeys(part.decode(errors="replace") for part in text.split(b"\0") if part))
+    return ()

@@ -1,0 +1,1 @@
+"""Editing the run path of an ELF file."""

@@ -1,0 +1,103 @@
+"""Setting the run path of an ELF file (``DT_RPATH``, ``DT_RUNPATH``; gABI, "Shared Object Dependencies")."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError
+from rocwheel.binary.elf.dynamic import DT_RPATH, DT_RUNPATH
+from rocwheel.binary.runpath.image import Image, read_image
+from rocwheel.binary.runpath.patch import PatchWriter
+from rocwheel.binary.runpath.strings import place_string
+from rocwheel.binary.runpath.tables import choose_tables, write_string, write_tables
+from rocwheel.foundation.patch import FilePatch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["RunpathTag", "plan_runpath"]
+
+
+class RunpathTag(enum.Enum):
+    """The two kinds of run path. ``LD_LIBRARY_PATH`` comes after the one and before the other."""
+
+    RPATH = "rpath"
+    """Searched first, also for the libraries that a needed library needs in turn; ignored beside a RUNPATH."""
+    RUNPATH = "runpath"
+    """Searched after ``LD_LIBRARY_PATH``, for the file's own needs only."""
+
+
+_TAGS = {RunpathTag.RPATH: DT_RPATH, RunpathTag.RUNPATH: DT_RUNPATH}
+
+
+def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> FilePatch:
+    """Plan the change after which the file's run path is ``value``, under ``tag`` alone; empty removes it.
+
+    The string is changed in place where it fits and no other string uses those bytes. Otherwise the string table moves
+    to a segment at the file's end, which a later change finds again and extends. No other section moves, and a run
+    path that is right already gives the identity.
+
+    Raises `ElfError` for a static program (from a static PIE a run path can be removed), for a code object, and for a
+    damaged file; ``name`` is what it calls the file.
+    """
+    text = _encode(value, name)
+    with memoryview(data) as view:
+        source = ElfBytes(view, name)
+        image = read_image(source)
+        if text and image.is_static:
+            raise _static(name)
+        if _is_set(source, image, value, tag):
+            return FilePatch(source.size)
+        return _plan(source, image, text, tag)
+
+
+def _encode(value: str, name: str) -> bytes:
+    try:
+        text = value.encode(errors="surrogateescape")
+    except UnicodeEncodeError as e:
+        raise ElfError(name, f"the run path {value!r} was asked for", expected="text or the bytes of a path") from e
+    if b"\0" in text:
+        raise ElfError(name, f"the run path {value!r} was asked for", expected="one without zero bytes")
+    return text
+
+
+def _static(name: str) -> ElfError:
+    return ElfError(
+        name,
+        "a static program, which searches for no libraries, and which glibc ends at once if it has a run path",
+        expected="a shared library or a dynamically linked program",
+        remedy="Leave it as it is; an empty value removes the run path that it may have.",
+    )
+
+
+def _is_set(source: ElfBytes, image: Image, value: str, tag: RunpathTag) -> bool:
+    present = [(other, offset) for other, offset in image.dynamic.entries if other in _TAGS.values()]
+    if not value or len(present) != 1:
+        return not value and not present
+    other, offset = present[0]
+    return other == _TAGS[tag] and image.strings.path(source, offset, "the run path") == value
+
+
+def _plan(source: ElfBytes, image: Image, text: bytes, tag: RunpathTag) -> FilePatch:
+    writer = PatchWriter(source)
+    if not text:
+        entries = _without_run_path(image.dynamic.entries)
+        write_tables(writer, source, image, choose_tables(source, image, 0, len(entries)), entries)
+        return writer.patch()
+    placement = place_string(source, image, text)
+    entries = _with_run_path(image.dynamic.entries, (_TAGS[tag], placement.offset))
+    tables = choose_tables(source, image, placement.table_size, len(entries))
+    write_string(writer, source, image, tables, placement)
+    write_tables(writer, source, image, tables, entries)
+    return writer.patch()
+
+
+def _without_run_path(entries: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    return [entry for entry in entries if entry[0] not in _TAGS.values()]
+
+
+def _with_run_path(entries: Sequence[tuple[int, int]], wanted: tuple[int, int]) -> list[tuple[int, int]]:
+    """Put the wanted entry where the first run path entry stands, else at the end."""
+    position = next((index for index, (tag, _) in enumerate(entries) if tag in _TAGS.values()), len(entries))
+    return [*entries[:position], wanted, *_without_run_path(entries[position:])]

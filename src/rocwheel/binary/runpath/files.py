@@ -1,0 +1,118 @@
+"""Run paths of files on disk: read them, and write changed copies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from rocwheel.binary.elf.facts import ElfKind, read_elf
+from rocwheel.binary.runpath.edit import RunpathTag, plan_runpath
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.foundation.files import FileRange, atomic_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from rocwheel.foundation.patch import FilePatch
+
+__all__ = ["ChangedFile", "FileRunPath", "read_run_paths", "write_run_paths"]
+
+_Result = TypeVar("_Result")
+
+
+class FileRunPath(msgspec.Struct, frozen=True):
+    """Where the loader searches for what one file needs."""
+
+    file: str
+    kind: ElfKind
+    soname: str | None
+    tag: RunpathTag | None
+    """The tag that counts: a RUNPATH makes loaders ignore an RPATH beside it."""
+    run_path: str | None
+    needed: tuple[str, ...]
+
+
+class ChangedFile(msgspec.Struct, frozen=True):
+    """A file that was written with a new run path."""
+
+    file: str
+    written: str
+    size: int
+    is_changed: bool
+    """False when the run path was right already, and the file was copied as it is."""
+
+
+def read_run_paths(paths: Sequence[Path]) -> tuple[FileRunPath, ...]:
+    """Read the run path of each file; raise `ProblemsError` that names every file that can't be read."""
+    return _collect(paths, _read)
+
+
+def write_run_paths(paths: Sequence[Path], value: str, tag: RunpathTag, dest_dir: Path) -> tuple[ChangedFile, ...]:
+    """Write a copy of each file with the run path ``value`` (none when empty) to ``dest_dir``, under its name.
+
+    The copies have the permissions of the files, without setuid, setgid and sticky bit. Nothing is written unless every
+    file can be changed. Raises `ProblemsError` that names the files that can't be, and `WorkError` when
+    a copy can't be written.
+    """
+    _check_names(paths)
+    _check_targets(paths, dest_dir)
+    patches = _collect(paths, lambda path: _plan(path, value, tag))
+    return tuple(_write(path, patch, dest_dir / path.name) for path, patch in zip(paths, patches, strict=True))
+
+
+def _collect(paths: Sequence[Path], work: Callable[[Path], _Result]) -> tuple[_Result, ...]:
+    outcomes = [_attempt(path, work) for path in paths]
+    problems = [outcome for outcome in outcomes if isinstance(outcome, RocwheelError)]
+    if problems:
+        raise problems[0] if len(problems) == 1 else ProblemsError("files that can't be used", problems)
+    return tuple(outcome for outcome in outcomes if not isinstance(outcome, RocwheelError))
+
+
+def _attempt(path: Path, work: Callable[[Path], _Result]) -> _Result | RocwheelError:
+    try:
+        return work(path)
+    except RocwheelError as e:
+        return e
+
+
+def _check_names(paths: Sequence[Path]) -> None:
+    """Refuse two files for one place."""
+    by_name: dict[str, Path] = {}
+    for path in paths:
+        other = by_name.setdefault(path.name, path)
+        if other is not path:
+            raise InputError(path, f"the same name as {other}", expected="a name of its own for each copy")
+
+
+def _check_targets(paths: Sequence[Path], dest_dir: Path) -> None:
+    """Refuse to write a copy over the file that it is made from."""
+    for path in paths:
+        target = dest_dir / path.name
+        if target.exists() and target.samefile(path):
+            raise InputError(
+                path, "would be overwritten by its own copy", remedy="Name another folder with --dest-dir."
+            )
+
+
+def _read(path: Path) -> FileRunPath:
+    with FileRange.whole(path).map() as data:
+        elf = read_elf(data, name=str(path))
+    tag = RunpathTag.RUNPATH if elf.runpath is not None else RunpathTag.RPATH if elf.rpath is not None else None
+    run_path = elf.rpath if elf.runpath is None else elf.runpath
+    return FileRunPath(str(path), elf.kind, elf.soname, tag, run_path, elf.needed)
+
+
+def _plan(path: Path, value: str, tag: RunpathTag) -> FilePatch:
+    with FileRange.whole(path).map() as data:
+        return plan_runpath(data, value, tag, name=str(path))
+
+
+def _write(path: Path, patch: FilePatch, target: Path) -> ChangedFile:
+    # The copy's owner is whoever makes it, whose rights it mustn't give away: no setuid or setgid.
+    mode = path.stat().st_mode & 0o777
+    with FileRange.whole(path).map() as data, atomic_file(target, mode=mode) as file:
+        for buffer in patch.apply(data):
+            file.write(buffer)
+    return ChangedFile(str(path), str(target), patch.size, not patch.is_identity)

@@ -1,0 +1,136 @@
+"""The main job from end to end on the sample SDK that ships with rocwheel: build, index, install, self-test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from rocwheel.distributions.index.site import write_index
+from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.packages.building.build import BuildResult
+from rocwheel.packages.job import BuildJob, PlanJob
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["SAMPLE_SDK", "DemoReport", "Runner", "run_command", "run_demo"]
+
+SAMPLE_SDK = Path(__file__).parents[1] / "sample"
+"""Artifact archives of a small SDK: real ELF files, written for rocwheel."""
+
+_EXTRAS = "libraries,devel,profiler,device-gfx906"
+_MARKER = ".rocwheel-demo"
+"""In an environment that a demo has made, and that the next may replace."""
+_FOREIGN = ("PIP_", "LD_", "ROCM", "HIP", "PYTHON", "VIRTUAL_ENV")
+"""Variables that would help the packages to find something, or pip to find something else."""
+
+
+class DemoReport(msgspec.Struct, frozen=True):
+    """What the demo made and where, and what the installed SDK said about itself."""
+
+    build: BuildResult
+    index: str
+    environment: str
+    requirement: str
+    test_output: str
+
+
+class Runner(Protocol):
+    """Runs a command with an environment; returns its exit status and output."""
+
+    def __call__(self, command: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
+        """Run and wait."""
+
+
+def run_command(command: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
+    """Run a command to its end; both of its outputs in one text."""
+    done = subprocess.run(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def run_demo(dest_dir: Path, *, progress: Progress = SILENT, runner: Runner = run_command) -> DemoReport:
+    """Build the sample SDK into ``dest_dir``, install it from an index into a clean environment and test it there.
+
+    Raises `InputError` when the place of the environment holds anything but the environment of an earlier demo, before
+    anything is written, and `WorkError` with a step's output when it fails.
+    """
+    environment = dest_dir.resolve() / "env"
+    _check_replaceable(environment)
+    _, built = BuildJob(PlanJob(SAMPLE_SDK), dest_dir).run(progress=progress)
+    index = dest_dir.resolve() / "simple"
+    write_index(dest_dir / "dist", index, progress=progress)
+    steps = _Steps(environment, runner, progress)
+    requirement = f"rocm[{_EXTRAS}]=={built.version}"
+    steps.install(requirement, index.as_uri())
+    return DemoReport(built, index.as_uri(), str(steps.environment), requirement, steps.self_test())
+
+
+def _check_replaceable(environment: Path) -> None:
+    if not os.path.lexists(environment) or _is_own(environment):
+        return
+    found = "is not the environment of an earlier demo, which could be replaced"
+    raise InputError(environment, found, remedy="Give another --dest-dir, or remove it.")
+
+
+def _is_own(environment: Path) -> bool:
+    """Tell whether a demo made this; an empty folder is as good."""
+    if environment.is_symlink() or not environment.is_dir():
+        return False
+    try:
+        return (environment / _MARKER).exists() or not any(environment.iterdir())
+    except OSError as e:
+        raise InputError(environment, f"cannot be read ({e.strerror})", remedy="Give another --dest-dir.") from e
+
+
+def _make_empty(environment: Path) -> None:
+    """Make the folder of the environment, marked before anything else is in it. Raises `WorkError`."""
+    try:
+        if environment.exists():
+            shutil.rmtree(environment)
+        environment.mkdir(parents=True)
+        (environment / _MARKER).touch()
+    except OSError as e:
+        raise WorkError(environment, f"cannot be made anew ({e.strerror})", remedy="Check its permissions.") from e
+
+
+class _Steps:
+    def __init__(self, environment: Path, runner: Runner, progress: Progress) -> None:
+        self.environment = environment
+        self._runner = runner
+        self._progress = progress
+        # Whatever the caller's shell points at must not help: the packages have to find everything themselves.
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+        self._variables = kept | {"PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+    def install(self, requirement: str, index_url: str) -> None:
+        _make_empty(self.environment)
+        self._run("making an environment", sys.executable, "-m", "venv", str(self.environment))
+        pip = [str(self.environment / "bin" / "python"), "-m", "pip", "install", "--no-cache-dir"]
+        self._run(f"installing {requirement}", *pip, requirement, "--index-url", index_url)
+
+    def self_test(self) -> str:
+        return self._run("testing the installed SDK", str(self.environment / "bin" / "rocm-sdk"), "test")
+
+    def _run(self, label: str, *command: str) -> str:
+        self._progress.begin(label, 0)
+        status, output = self._runner(command, self._variables)
+        self._progress.end()
+        if status != 0:
+            found = f"failed with exit status {status}:\n{output}"
+            raise WorkError(" ".join(command), found)
+        return output

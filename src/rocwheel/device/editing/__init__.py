@@ -1,0 +1,1 @@
+"""Device code changed: compressed, pruned and retargeted."""

@@ -1,0 +1,143 @@
+"""Making code for one target pass for another that runs the same instructions.
+
+An unmodified runtime tells targets apart by the entry id in the bundle and by ``e_flags`` in the code object; the
+metadata notes name the target for tools. Nothing else in a code object does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.plain import BundlePart
+from rocwheel.binary.code_objects.code_object import encode_flags, read_code_object
+from rocwheel.binary.code_objects.errors import DeviceCodeError
+from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId
+from rocwheel.binary.code_objects.target_note import rename_target
+from rocwheel.binary.elf.header import E_FLAGS
+
+if TYPE_CHECKING:
+    from rocwheel.binary.code_objects.errors import Place
+
+__all__ = ["Retarget", "TargetPair", "retarget_code_object", "same_code"]
+
+_OLDEST_VERSION = 4
+
+
+class TargetPair(msgspec.Struct, frozen=True):
+    """Code for ``code`` is offered to GPUs of the target ``agent``, too.
+
+    ``unnamed`` are features that runtimes don't name of ``agent``, which has them switched off.
+    """
+
+    code: TargetId
+    agent: TargetId
+    unnamed: tuple[str, ...] = ()
+
+    def agent_of(self, target: TargetId) -> TargetId | None:
+        """Return the target that a copy of code for ``target`` gets; none when the pair isn't about it.
+
+        A pair without features is about all variants of the processor, and keeps their features, but for unnamed ones;
+        code that needs one of these gets none.
+        """
+        if target == self.code:
+            return self.agent
+        if self.code.features or self.agent.features or target.processor != self.code.processor:
+            return None
+        if any(target.features.get(name) for name in self.unnamed):
+            return None
+        named = {name: setting for name, setting in target.features.items() if name not in self.unnamed}
+        return TargetId(self.agent.processor, **named)
+
+
+def retarget_code_object(data: memoryview, old: TargetId, new: TargetId, *, place: Place) -> tuple[memoryview, ...]:
+    """Return a code object for ``new`` as buffers: ``data``, but for ``e_flags`` and the target in every metadata note.
+
+    Raises `DeviceCodeError` when the code object isn't for ``old``, is older than code object version 4, or can't hold
+    the name of ``new`` where it has that of ``old``.
+    """
+    code = read_code_object(data, place=place)
+    if code.version < _OLDEST_VERSION:
+        raise DeviceCodeError(place, f"a code object of version {code.version}", expected=f"{_OLDEST_VERSION} or later")
+    if code.target != old:
+        raise DeviceCodeError(place, f"a code object for {code.target}", expected=f"one for {old}, as its entry says")
+    flags = encode_flags(new, place=place).to_bytes(4, "little")
+    try:
+        edits = [(E_FLAGS, flags), *rename_target(data, code, old, new, place=place)]
+    except DeviceCodeError as e:
+        raise DeviceCodeError(place, f"the code for {old}: {e.found}", expected=e.expected, remedy=e.remedy) from e
+    buffers, position = [], 0
+    for offset, replacement in edits:
+        buffers += [data[position:offset], memoryview(replacement)]
+        position = offset + len(replacement)
+    return (*buffers, data[position:])
+
+
+def same_code(one: BundlePart, other: BundlePart, *, place: Place) -> bool:
+    """Tell whether two entries hold the same code: equal bytes once the first is made to pass for the second's target.
+
+    Raises `DeviceCodeError` as `retarget_code_object` does.
+    """
+    old, new = one.target, other.target
+    if old is None or new is None or one.size != other.size:
+        return False
+    mine = retarget_code_object(_joined(one), old, new, place=place)
+    return b"".join(mine) == b"".join(other.payload)
+
+
+class Retarget(msgspec.Struct, frozen=True):
+    """Adds an entry for each pair whose code the bundle has and whose agent it lacks.
+
+    With ``verify``, a bundle that has both must have the same code for both, or `DeviceCodeError` is raised.
+    """
+
+    pairs: tuple[TargetPair, ...]
+    verify: bool = False
+
+    def __call__(self, parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
+        """Return the entries with the new ones in their places."""
+        result = list(parts)
+        for pair in self.pairs:
+            for part in parts:
+                target = part.target
+                agent = pair.agent_of(target) if target else None
+                if target is None or agent is None or not part.size:
+                    continue
+                present = [other for other in result if other.target == agent]
+                if present and self.verify and not same_code(part, present[0], place=place):
+                    raise DeviceCodeError(
+                        place, f"its code for {agent} differs from that for {target}", expected="the same instructions"
+                    )
+                if not present:
+                    result = _insert(result, _copy_for(part, target, agent, place), place)
+        return parts if len(result) == len(parts) else tuple(result)
+
+
+def _joined(part: BundlePart) -> memoryview:
+    return part.payload[0] if len(part.payload) == 1 else memoryview(b"".join(part.payload))
+
+
+def _copy_for(part: BundlePart, old: TargetId, new: TargetId, place: Place) -> BundlePart:
+    entry = BundleEntryId.parse(part.spelling)
+    spelling = f"{entry.kind}-{entry.triple}-{new}"
+    return BundlePart(spelling, retarget_code_object(_joined(part), old, new, place=place))
+
+
+def _insert(parts: list[BundlePart], new: BundlePart, place: Place) -> list[BundlePart]:
+    """Insert where a sorted bundle has it, else at the end; readers take the first entry that fits.
+
+    So nothing may fit a GPU of the new target before: a feature is named in all entries of a processor, or in none.
+    """
+    target = new.target
+    for part in parts:
+        other = part.target
+        if other and target and other.processor == target.processor and set(other.features) != set(target.features):
+            raise DeviceCodeError(
+                place, f"has code for {other} besides which {target} is ambiguous", expected="the same features named"
+            )
+    device = [part.spelling for part in parts if part.target]
+    if device != sorted(device):
+        return [*parts, new]
+    index = next((i for i, p in enumerate(parts) if p.target and p.spelling > new.spelling), len(parts))
+    return [*parts[:index], new, *parts[index:]]

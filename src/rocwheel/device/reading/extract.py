@@ -1,0 +1,220 @@
+"""Taking code objects out of files, for a GPU, by the rule of exact names or by that of a runtime."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from enum import Enum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.ar_archive import is_thin_archive
+from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT, WrongHashError
+from rocwheel.binary.bundles.device_code import iter_code_sources
+from rocwheel.binary.bundles.sequence import Bundle, iter_entries, require_size
+from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
+from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
+from rocwheel.foundation.errors import InputError, ProblemsError, WorkError, write_error
+from rocwheel.foundation.files import FileRange, atomic_file
+from rocwheel.targets.compatibility import Runtime, choose
+from rocwheel.targets.spelling.spellings import file_name_spelling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.binary.bundles.device_code import CodeSource
+    from rocwheel.binary.bundles.plain import BundleEntry
+    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.foundation.files import AtomicFile
+
+__all__ = ["ExtractedCode", "MatchRule", "choose_entry", "extract_code"]
+
+logger = logging.getLogger(__name__)
+
+_SUFFIXES = {b"BC\xc0\xde": ".bc", b"\x03\x02\x23\x07": ".spv"}
+"""What other code than code objects begins with: LLVM bitcode and SPIR-V, little-endian."""
+
+
+class MatchRule(str, Enum):
+    """Which entry of a bundle is the one for a target."""
+
+    EXACT = "exact"
+    """The one of that id."""
+    STOCK = "stock"
+    """The one that an unmodified runtime loads on such a GPU."""
+    EXTENDED = "extended"
+    """The one that a runtime with the distributions' extended compatibility rule loads."""
+
+
+class ExtractedCode(msgspec.Struct, frozen=True):
+    """Code that was written to ``path``: from which bundle, for which target, and its size in bytes.
+
+    ``found_in`` is the file, or the member of a static library, in which it was.
+    """
+
+    path: str
+    bundle: int
+    target: str
+    size: int
+    found_in: str
+
+
+def choose_entry(bundle: Bundle, wanted: TargetId, rule: MatchRule) -> BundleEntry | None:
+    """Return the entry of ``bundle`` for ``wanted`` by ``rule``; none when nothing fits."""
+    entries = [entry for entry in bundle.plain.device_entries if entry.size]
+    if rule is MatchRule.EXACT:
+        return next((entry for entry in entries if entry.target == wanted), None)
+    targets = [entry.target for entry in entries if entry.target is not None]
+    choice = choose(targets, wanted, Runtime(rule.value))
+    return entries[choice.index] if choice else None
+
+
+def extract_code(
+    source: Path,
+    dest_dir: Path,
+    targets: Sequence[TargetId],
+    *,
+    rule: MatchRule = MatchRule.EXACT,
+    allow_missing: bool = False,
+    limit: int = RAW_SIZE_LIMIT,
+    accept_wrong_hash: bool = False,
+) -> tuple[ExtractedCode, ...]:
+    """Write the code of ``source`` for each of ``targets`` (for all, if there are none) to ``dest_dir``.
+
+    Files are named after the source, the number of the bundle and the target of the entry; of several for one target,
+    the second and later ones have their number, too. The images of an object file, and a code object by itself, count
+    as a bundle; in a static library, bundles are numbered through. Compressed bundles are streamed, each once.
+    Raises `InputError` when the file has no device code or is damaged, when a bundle decompresses to more than
+    ``limit`` bytes or its hash is wrong (a warning in the log, with ``accept_wrong_hash``), when bundles have no code
+    for a target (`ProblemsError` for several), unless ``allow_missing``, and `WorkError` when writing fails. The files
+    appear when all are whole, so that an error leaves none.
+    """
+    with FileRange.whole(source).map() as data:
+        sources = tuple(iter_code_sources(data, name=str(source)))
+        if not sources:
+            raise _no_code(source, data)
+        chosen = _choose_all(source, sources, targets, rule, allow_missing=allow_missing)
+        for number in chosen:
+            require_size(sources[number].bundle, limit)
+        with _staging(dest_dir, source.name) as folder:
+            writer = _Writer(folder, source.name, accept_wrong_hash=accept_wrong_hash)
+            codes = [
+                code for number, entries in chosen.items() for code in writer.write(number, sources[number], entries)
+            ]
+            return _placed(codes, dest_dir)
+
+
+def _no_code(source: Path, data: memoryview) -> InputError:
+    if is_code_object(data):
+        flags = read_code_object(data, place=Place(str(source))).flags
+        found = f"a code object whose flags {flags:#x} name no processor"
+        return InputError(source, found, expected="one for a processor that is known")
+    found = "a thin archive" if is_thin_archive(data) else "no device code for AMD GPUs"
+    kinds = "a fat binary, a file of bundles, a code object, an object file or a static library"
+    return InputError(source, found, expected=kinds)
+
+
+@contextmanager
+def _staging(dest_dir: Path, name: str) -> Iterator[Path]:
+    """Make a folder in ``dest_dir`` for files that are not whole yet; it goes with the block."""
+    try:
+        dest_dir.mkdir(parents=True, exist_ok=True)
+        folder = TemporaryDirectory(prefix=f".{name}.", dir=dest_dir)
+    except OSError as e:
+        raise write_error(dest_dir, e) from e
+    with folder:
+        yield Path(folder.name)
+
+
+def _placed(codes: Sequence[ExtractedCode], dest_dir: Path) -> tuple[ExtractedCode, ...]:
+    """Give the files their places, once it is clear that none of these is taken by something else."""
+    placed = tuple(msgspec.structs.replace(code, path=str(dest_dir / Path(code.path).name)) for code in codes)
+    for path in (Path(code.path) for code in placed):
+        if path.exists() and not path.is_file():
+            raise WorkError(path, "is no regular file, which could be replaced", remedy="Name another folder.")
+    try:
+        for old, new in zip(codes, placed, strict=True):
+            Path(old.path).replace(new.path)
+    except OSError as e:
+        raise write_error(dest_dir, e) from e
+    return placed
+
+
+def _choose_all(
+    source: Path, sources: Sequence[CodeSource], targets: Sequence[TargetId], rule: MatchRule, *, allow_missing: bool
+) -> dict[int, list[BundleEntry]]:
+    chosen: dict[int, list[BundleEntry]] = {}
+    problems = []
+    for number, bundle in enumerate(source.bundle for source in sources):
+        found = {target: choose_entry(bundle, target, rule) for target in targets}
+        entries = found.values() if targets else [entry for entry in bundle.plain.device_entries if entry.size]
+        each_once = {entry.offset: entry for entry in entries if entry}
+        if each_once:
+            chosen[number] = list(each_once.values())
+        problems += [_missing(bundle, target, rule) for target, entry in found.items() if entry is None]
+    if problems and not (allow_missing and chosen):
+        raise problems[0] if len(problems) == 1 else ProblemsError(str(source), problems)
+    return chosen
+
+
+def _missing(bundle: Bundle, target: TargetId, rule: MatchRule) -> DeviceCodeError:
+    is_variant = any(other.processor == target.processor for other in bundle.targets)
+    return DeviceCodeError(
+        bundle.place,
+        f"has no code for {target} by the rule '{rule.value}'",
+        expected=f"one of its targets {', '.join(map(str, bundle.targets))}" if bundle.targets else "",
+        remedy="Name a variant, or choose another rule." if rule is MatchRule.EXACT and is_variant else "",
+    )
+
+
+class _Writer:
+    """Writes code to files in ``folder``, named after the file ``name`` it is from."""
+
+    def __init__(self, folder: Path, name: str, *, accept_wrong_hash: bool) -> None:
+        self.folder, self.name = folder, name
+        self.accept_wrong_hash = accept_wrong_hash
+
+    def write(self, number: int, source: CodeSource, entries: Sequence[BundleEntry]) -> list[ExtractedCode]:
+        """Write all ``entries`` in one pass over their bundle."""
+        names = _names(entries)
+        files: dict[int, AtomicFile] = {}
+        with ExitStack() as stack:
+            for entry, piece in self._iter_pieces(source, entries):
+                if entry.offset not in files:
+                    path = self.folder / f"{self.name}.{number}.{names[entry.offset]}{_suffix(piece)}"
+                    files[entry.offset] = stack.enter_context(atomic_file(path))
+                files[entry.offset].write(piece)
+        found_in = source.bundle.place.name
+        return [
+            ExtractedCode(str(files[entry.offset].path), number, str(entry.target), entry.size, found_in)
+            for entry in entries
+        ]
+
+    def _iter_pieces(
+        self, source: CodeSource, entries: Sequence[BundleEntry]
+    ) -> Iterator[tuple[BundleEntry, bytes | memoryview]]:
+        try:
+            yield from iter_entries(source.view, source.bundle, entries)
+        except WrongHashError as e:
+            if not self.accept_wrong_hash:
+                raise
+            logger.warning("%s: %s", e.source, e.found)
+
+
+def _names(entries: Sequence[BundleEntry]) -> dict[int, str]:
+    """Name the entry at each offset by its target."""
+    names, counts = {}, Counter[str]()
+    for entry in entries:
+        assert entry.target is not None
+        name = file_name_spelling(entry.target)
+        counts[name] += 1
+        names[entry.offset] = f"{name}.{counts[name]}" if counts[name] > 1 else name
+    return names
+
+
+def _suffix(head: bytes | memoryview) -> str:
+    return _SUFFIXES.get(bytes(head[:4]), ".co")

@@ -1,0 +1,215 @@
+"""What there is to tell about the device code of one file: plain values for tables and JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.ar_archive import is_ar_archive, is_thin_archive, iter_ar_members
+from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT
+from rocwheel.binary.bundles.device_code import DeviceCode, read_device_code
+from rocwheel.binary.bundles.unlinked import read_offload_images
+from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.code_objects.kernel_metadata import count_kernels
+from rocwheel.binary.code_objects.machine import find_illegal
+from rocwheel.device.reading.payload_facts import Look, read_payload_facts
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files import FileRange, release_pages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rocwheel.binary.bundles.sequence import Bundle
+    from rocwheel.binary.code_objects.code_object import CodeObject
+
+__all__ = [
+    "BundleFacts",
+    "DeviceFacts",
+    "EntryFacts",
+    "list_device_code",
+    "read_device_facts",
+]
+
+_HOST = "host"
+
+
+class EntryFacts(msgspec.Struct, frozen=True):
+    """An entry of a bundle, an image in an object file, or a code object by itself; sizes in bytes.
+
+    ``stored_size`` is what it takes in the file. That and ``kernels`` are none when the bundle wasn't decompressed.
+    """
+
+    id: str
+    target: str
+    size: int
+    stored_size: int | None
+    kernels: int | None = None
+
+
+class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A bundle: where it is in the file, its size there and decompressed, in bytes; version 0 is a plain one."""
+
+    number: int
+    offset: int
+    size: int
+    raw_size: int
+    version: int
+    method: str
+    hosts: tuple[EntryFacts, ...]
+    """The (empty) entries for the host, of the target ``host``; they come first in bundles of all known writers."""
+    entries: tuple[EntryFacts, ...]
+
+
+class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The device code of one file. ``entries`` are those outside of bundles: a code object by itself, or images."""
+
+    container: str
+    wrappers: int = 0
+    bundles: tuple[BundleFacts, ...] = ()
+    entries: tuple[EntryFacts, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Size of all device code in the file, in bytes."""
+        return sum(bundle.size for bundle in self.bundles) + sum(entry.size for entry in self.entries)
+
+    @property
+    def raw_size(self) -> int:
+        """Size of all device code when decompressed, in bytes."""
+        return sum(bundle.raw_size for bundle in self.bundles) + sum(entry.size for entry in self.entries)
+
+
+def read_device_facts(
+    data: memoryview, *, name: str, deep: bool = False, limit: int = RAW_SIZE_LIMIT, strict: bool = True
+) -> DeviceFacts | None:
+    """Gather the facts of the file ``name``; none when it has no device code.
+
+    With ``deep``, compressed bundles of up to ``limit`` bytes are decompressed, to check hashes and to count kernels.
+    Raises `InputError` for damaged files; when not ``strict``, damage within code objects is among the problems.
+    """
+    return _read_facts(data, name, Look(deep=deep, limit=limit, strict=strict))
+
+
+def _read_facts(data: memoryview, name: str, look: Look) -> DeviceFacts | None:
+    if is_ar_archive(data):
+        return _read_archive(data, name, look)
+    code = read_device_code(data, name=name)
+    if code is None:
+        return _read_images(data, name)
+    if code.code_object is not None:
+        return _read_code_object(data, code.code_object, Place(name), look)
+    return _read_bundles(data, code, look)
+
+
+def _read_code_object(data: memoryview, code: CodeObject, place: Place, look: Look) -> DeviceFacts:
+    kernels = None
+    unknown = f"{place}: a code object whose flags {code.flags:#x} name no processor"
+    problems: tuple[str, ...] = () if code.target else (unknown,)
+    try:
+        kernels = count_kernels(data, code, place=place)
+    except InputError as e:
+        if look.strict:
+            raise
+        problems += (str(e),)
+    entry = EntryFacts("", str(code.target or "unknown"), len(data), len(data), kernels)
+    return DeviceFacts(container="code object", entries=(entry,), problems=problems)
+
+
+def list_device_code(path: Path) -> DeviceFacts:
+    """Return the facts of the file ``path``, as `read_device_facts` does when it isn't strict.
+
+    Raises `InputError` also when it has no device code.
+    """
+    with FileRange.whole(path).map() as data:
+        facts = read_device_facts(data, name=str(path), strict=False)
+        is_thin = is_thin_archive(data)
+    if facts is None:
+        kinds = "a fat binary, a file of bundles, a code object, an object file or a static library"
+        raise InputError(path, "a thin archive" if is_thin else "no device code", expected=kinds)
+    return facts
+
+
+def _read_archive(data: memoryview, name: str, look: Look) -> DeviceFacts | None:
+    """Gather what all members hold; bundles are numbered through, and placed in the archive."""
+    bundles: list[BundleFacts] = []
+    entries: list[EntryFacts] = []
+    problems: list[str] = []
+    wrappers = 0
+    for member in iter_ar_members(data, name=name):
+        content = data[member.offset : member.offset + member.size]
+        facts = _read_facts(content, f"{name}({member.name})", look)
+        if facts is None:
+            continue
+        for bundle in facts.bundles:
+            place = {"number": len(bundles), "offset": bundle.offset + member.offset}
+            bundles.append(msgspec.structs.replace(bundle, **place))
+        entries += [msgspec.structs.replace(entry, id=f"{member.name}:{entry.id}") for entry in facts.entries]
+        problems += facts.problems
+        wrappers += facts.wrappers
+    if not bundles and not entries:
+        return None
+    return DeviceFacts(
+        container="archive", wrappers=wrappers, bundles=tuple(bundles), entries=tuple(entries), problems=tuple(problems)
+    )
+
+
+def _read_images(data: memoryview, name: str) -> DeviceFacts | None:
+    images = read_offload_images(data, name=name)
+    entries = tuple(
+        EntryFacts(f"{image.kind}-{image.triple}", image.arch or "unknown", image.size, image.size) for image in images
+    )
+    problems = tuple(
+        f"{Place(name, image.offset)}: an image that is for no target: {reason}"
+        for image in images
+        if image.target and (reason := find_illegal(image.target))
+    )
+    return DeviceFacts(container="object file", entries=entries, problems=problems) if entries else None
+
+
+def _read_bundles(data: memoryview, code: DeviceCode, look: Look) -> DeviceFacts:
+    view = code.view(data)
+    bundles: list[BundleFacts] = []
+    problems: list[str] = []
+    for bundle in code.iter_bundles(data, strict=False):
+        problems += bundle.find_problems()
+        facts, found = _bundle_facts(view, bundle, look)
+        bundles.append(facts)
+        problems += found
+        release_pages(data)
+    fat = code.fat_binary
+    if fat is None:
+        last = bundles[-1]
+        rest = len(data) - last.offset - last.size
+        if rest and last.version:
+            place = Place(code.name, last.offset + last.size, last.number)
+            refusal = ", which LLVM's bundler refuses" if last.method == "zstd" else ""
+            problems.append(f"{place}: {rest} bytes follow the compressed bundle{refusal}")
+        return DeviceFacts(container="bundles", bundles=tuple(bundles), problems=tuple(problems))
+    problems += fat.find_problems(bundle.offset for bundle in bundles)
+    container = "kpacked fat binary" if fat.is_kpacked else "fat binary"
+    return DeviceFacts(
+        container=container, wrappers=len(fat.wrappers), bundles=tuple(bundles), problems=tuple(problems)
+    )
+
+
+def _bundle_facts(view: memoryview, bundle: Bundle, look: Look) -> tuple[BundleFacts, tuple[str, ...]]:
+    payloads = read_payload_facts(view, bundle, look)
+    entries, hosts = [], []
+    for entry, stored, kernels in zip(bundle.plain.entries, payloads.stored, payloads.kernels, strict=True):
+        if entry.id.is_host:
+            hosts.append(EntryFacts(entry.spelling, _HOST, entry.size, stored))
+        else:
+            entries.append(EntryFacts(entry.spelling, str(entry.target), entry.size, stored, kernels))
+    facts = BundleFacts(
+        number=bundle.place.bundle or 0,
+        offset=bundle.place.offset,
+        size=bundle.size,
+        raw_size=bundle.raw_size,
+        version=bundle.compressed.version if bundle.compressed else 0,
+        method=bundle.compressed.method.name.lower() if bundle.compressed else "",
+        hosts=tuple(hosts),
+        entries=tuple(entries),
+    )
+    return facts, payloads.problems

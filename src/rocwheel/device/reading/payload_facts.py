@@ -1,0 +1,125 @@
+"""What the payloads of a bundle are: read where they are, or out of a stream, one in memory at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT, WrongHashError, measure_entries
+from rocwheel.binary.bundles.sequence import iter_entries
+from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
+from rocwheel.binary.code_objects.kernel_metadata import count_kernels
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.binary.bundles.compressed import CompressedBundle
+    from rocwheel.binary.bundles.plain import BundleEntry
+    from rocwheel.binary.bundles.sequence import Bundle
+    from rocwheel.binary.code_objects.errors import Place
+
+__all__ = ["Look", "PayloadFacts", "read_payload_facts"]
+
+_LARGEST_HELD = 256 << 20
+"""The largest payload of a compressed bundle that is held to be looked into; those of ROCm's libraries are smaller."""
+_FEATURES_TOLD_FROM = 4
+"""The code object version whose ``e_flags`` tell features that are off from those that are left open."""
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """How closely to look at device code."""
+
+    deep: bool = False
+    """Whether compressed bundles are decompressed."""
+    limit: int = RAW_SIZE_LIMIT
+    """The largest bundle to decompress, in bytes."""
+    strict: bool = True
+    """Whether damage within a code object is an error, rather than a problem to tell."""
+
+
+class PayloadFacts(msgspec.Struct, frozen=True):
+    """Facts of the entries of a bundle, all of them, in their order.
+
+    ``stored`` are the bytes that each takes in the file, ``kernels`` how many it has; none where nobody looked, and for
+    payloads that are no code objects.
+    """
+
+    stored: tuple[int | None, ...]
+    kernels: tuple[int | None, ...]
+    problems: tuple[str, ...] = ()
+
+
+def read_payload_facts(view: memoryview, bundle: Bundle, look: Look) -> PayloadFacts:
+    """Look into the payloads of ``bundle``, which is in ``view``.
+
+    Those of a compressed one are read only when ``look`` is deep, and when it decompresses to no more than its limit.
+    Raises `InputError` for damaged payloads.
+    """
+    unknown = (None,) * len(bundle.plain.entries)
+    if bundle.compressed is None:
+        kernels, problems = _look_into(view, bundle, strict=look.strict)
+        return PayloadFacts(tuple(entry.size for entry in bundle.plain.entries), kernels, tuple(problems))
+    if not look.deep:
+        return PayloadFacts(unknown, unknown)
+    if bundle.raw_size > look.limit:
+        found = f"it holds {bundle.raw_size} bytes, which are not read: at most {look.limit} are"
+        return PayloadFacts(unknown, unknown, (f"{bundle.place}: {found}",))
+    kernels, problems = _look_into(view, bundle, strict=look.strict)
+    return PayloadFacts(_measure(view, bundle, bundle.compressed), kernels, tuple(problems))
+
+
+def _measure(view: memoryview, bundle: Bundle, compressed: CompressedBundle) -> tuple[int, ...]:
+    return tuple(measure_entries(view[bundle.start :], compressed, bundle.plain, place=bundle.place))
+
+
+def _look_into(view: memoryview, bundle: Bundle, *, strict: bool) -> tuple[tuple[int | None, ...], list[str]]:
+    kernels: dict[BundleEntry, int | None] = {}
+    problems = []
+    try:
+        for entry, payload in _iter_payloads(view, bundle):
+            kernels[entry], problem = _read_or_tell(payload, entry, bundle.place, strict=strict)
+            problems += [problem] if problem else []
+    except WrongHashError as e:
+        problems.append(f"{bundle.place}: {e.found}")
+    return tuple(kernels.get(entry) for entry in bundle.plain.entries), problems
+
+
+def _iter_payloads(view: memoryview, bundle: Bundle) -> Iterator[tuple[BundleEntry, memoryview]]:
+    """Give the payload of each device entry when it is whole, in the order in which they lie in the bundle.
+
+    They don't overlap, so that one is held at a time. Larger ones than `_LARGEST_HELD` are passed over.
+    """
+    held = bytearray()
+    entries = sorted(bundle.plain.device_entries, key=lambda entry: entry.offset)
+    for entry, piece in iter_entries(view, bundle, entries):
+        if isinstance(piece, memoryview) and len(piece) == entry.size:
+            yield entry, piece
+        elif entry.size <= _LARGEST_HELD:
+            held += piece
+            if len(held) == entry.size:
+                yield entry, memoryview(held)
+                held = bytearray()
+
+
+def _read_or_tell(
+    payload: memoryview, entry: BundleEntry, place: Place, *, strict: bool
+) -> tuple[int | None, str | None]:
+    try:
+        return _read_payload(payload, entry, place)
+    except InputError as e:
+        if strict:
+            raise
+        return None, str(e)
+
+
+def _read_payload(payload: memoryview, entry: BundleEntry, place: Place) -> tuple[int | None, str | None]:
+    """Count the kernels of a payload, none when it is bitcode or SPIR-V, and tell whether it is for another target."""
+    if not is_code_object(payload):
+        return None, None
+    code = read_code_object(payload, place=place)
+    problem = None
+    if code.version >= _FEATURES_TOLD_FROM and code.target not in {None, entry.target}:
+        problem = f"{place}: the entry {entry.spelling!r} holds code for {code.target}"
+    return count_kernels(payload, code, place=place), problem

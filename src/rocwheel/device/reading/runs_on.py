@@ -1,0 +1,113 @@
+"""Which code objects of a binary a GPU would use, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.device_code import read_device_code
+from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.foundation.files import FileRange
+from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit, settings_of
+from rocwheel.targets.errors import convert_all
+from rocwheel.targets.named_files import is_kernel_file, targets_in_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from rocwheel.binary.bundles.device_code import DeviceCode
+
+__all__ = ["FileVerdict", "Use", "is_named_for_others", "judge_file", "judge_files", "judge_targets"]
+
+
+class Use(msgspec.Struct, frozen=True):
+    """Bundles of one file from which the same code is taken; ``code`` is ``None`` where nothing runs."""
+
+    code: TargetId | None
+    fit: Fit
+    reason: str
+    bundles: int
+
+
+class FileVerdict(msgspec.Struct, frozen=True):
+    """What one file offers a GPU under the rules of one runtime."""
+
+    path: str
+    gpu: TargetId
+    """The GPU, with a setting of each feature that the file's code for it depends on."""
+    runtime: Runtime
+    uses: tuple[Use, ...]
+    kpacked: bool = False
+    """Whether the code was moved to kpack files, so that this file says nothing about GPUs."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether every bundle has code that runs."""
+        return all(use.code is not None for use in self.uses)
+
+
+def judge_file(path: Path, agent: TargetId) -> tuple[FileVerdict, ...]:
+    """Tell what of the file a GPU would use, by each runtime's rules; nothing for a file without device code.
+
+    There are verdicts for every setting of a feature that ``agent`` leaves open and code for it sets, as it is one of
+    them that the GPU has. Raises `InputError` for a file that can't be read or is damaged.
+    """
+    source = FileRange.whole(path)
+    with source.map() as data:
+        code = read_device_code(data, name=str(path))
+        if code is None:
+            return ()
+        bundles = list(_bundles(code, data))
+    kpacked = code.fat_binary is not None and code.fat_binary.is_kpacked
+    return tuple(
+        FileVerdict(str(path), gpu, runtime, judge_targets(bundles, gpu, runtime), kpacked)
+        for gpu in settings_of(agent, _features_that_matter(bundles, agent))
+        for runtime in Runtime
+    )
+
+
+def judge_files(paths: Iterable[Path], agents: Iterable[TargetId]) -> list[FileVerdict]:
+    """Judge every file that holds device code for each GPU; damaged and unreadable ones are reported together."""
+    gpus = tuple(agents)
+    groups = convert_all("binaries", lambda path: [v for gpu in gpus for v in judge_file(path, gpu)], paths)
+    return [verdict for verdicts in groups for verdict in verdicts]
+
+
+def is_named_for_others(path: str, gpu: TargetId) -> bool:
+    """Tell whether a kernel library would not open a file for ``gpu``, as its path names other targets.
+
+    ``path`` is relative to a folder of the library's files: names above that say nothing.
+    """
+    named = targets_in_path(path) if is_kernel_file(path) else ()
+    return bool(named) and all(fit(target, gpu) is Fit.NONE for target in named)
+
+
+def judge_targets(bundles: Iterable[Sequence[TargetId]], agent: TargetId, runtime: Runtime) -> tuple[Use, ...]:
+    """Tell which code is taken from ``bundles``, each given by its targets in order; like ones are counted together."""
+    counts = Counter(_use(targets, agent, runtime) for targets in bundles)
+    return tuple(msgspec.structs.replace(use, bundles=count) for use, count in counts.items())
+
+
+def _bundles(code: DeviceCode, data: memoryview) -> Iterator[Sequence[TargetId]]:
+    if code.code_object is not None:
+        yield (code.code_object.target,) if code.code_object.target else ()
+        return
+    for bundle in code.iter_bundles(data):
+        yield bundle.targets
+
+
+def _features_that_matter(bundles: Iterable[Sequence[TargetId]], agent: TargetId) -> set[str]:
+    codes = {code for targets in bundles for code in targets if code.features}
+    suiting = [code for code in codes if fit(TargetId(code.processor), agent, Runtime.EXTENDED) is not Fit.NONE]
+    return {name for code in suiting for name in code.features}
+
+
+def _use(targets: Sequence[TargetId], agent: TargetId, runtime: Runtime) -> Use:
+    choice = choose(targets, agent, runtime)
+    if choice is not None:
+        return Use(choice.code, choice.fit, choice.reason, 1)
+    reasons = "; ".join(f"{target}: {explain(target, agent, runtime)}" for target in targets)
+    return Use(None, Fit.NONE, reasons or "no device code", 1)

@@ -1,0 +1,1 @@
+"""Libraries made smaller by taking out the space that device code left."""

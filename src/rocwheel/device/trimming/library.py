@@ -1,0 +1,130 @@
+"""A shared library whose device code may leave it smaller: what has to be so, whatever becomes of the bundles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.ar_archive import is_ar_archive, is_thin_archive
+from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
+from rocwheel.binary.bundles.sequence import is_bundle
+from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
+from rocwheel.binary.elf.bytes import ElfBytes
+from rocwheel.binary.elf.dynamic import DF_1_PIE, DT_FLAGS_1, read_dynamic
+from rocwheel.binary.elf.header import (
+    ET_DYN,
+    PT_INTERP,
+    SEGMENT_LAYOUT,
+    Header,
+    Segment,
+    load_segments,
+    read_header,
+    read_segments,
+    require_contents,
+)
+from rocwheel.binary.elf.relocations import Pointer, iter_addresses
+from rocwheel.binary.elf.sections import SECTION_LAYOUT, SHT_NOBITS, SHT_NULL, Section, read_section_table
+from rocwheel.device.trimming.segment_cut import cut_segment
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["PAGE", "FatLibrary", "read_fat_library", "require_trimmable"]
+
+PAGE = 4096
+"""What bundles are aligned to, and the smallest page of memory, in bytes."""
+
+
+class FatLibrary(msgspec.Struct, frozen=True):
+    """A shared library with device code, as it is."""
+
+    fat: FatBinary
+    header: Header
+    segments: tuple[Segment, ...]
+    sections: tuple[Section, ...]
+    holder: Segment
+    """The segment that holds ``.hip_fatbin``."""
+    addresses: tuple[Pointer, ...]
+    """The addresses in that section that symbols and relocations tell."""
+
+    @property
+    def start(self) -> int:
+        """File offset of the section."""
+        return self.fat.section.offset
+
+    @property
+    def stop(self) -> int:
+        """File offset after the section."""
+        return self.start + self.fat.section.size
+
+    @property
+    def unit(self) -> int:
+        """What file offsets may change by a multiple of, so that pages of memory remain pages of the file."""
+        return max([PAGE, *(segment.alignment for segment in load_segments(self.segments))])
+
+
+def require_trimmable(data: memoryview, *, name: str) -> None:
+    """Make sure, before any work on its bundles, that nothing about the file itself keeps it from being trimmed.
+
+    Raises `InputError` as `read_fat_library` does, and `NotTrimmableError` when no program header is left for what
+    follows the device code.
+    """
+    library = read_fat_library(data, name=name)
+    cut_segment(library.segments, library.sections, library.holder, library.start, library.stop, name=name)
+
+
+def read_fat_library(data: memoryview, *, name: str) -> FatLibrary:
+    """Read the shared library ``data``.
+
+    Raises `NotTrimmableError` for programs, static ones included, for object files, and when the device code shares its
+    place in the file; another `InputError` for what is no library with device code, and for damaged files.
+    """
+    fat = read_fat_binary(data, name=name)
+    if fat is None or fat.is_kpacked:
+        raise InputError(name, _kind(data), expected="a shared library with .hip_fatbin, which alone can be trimmed")
+    source = ElfBytes(data, name)
+    header = read_header(source)
+    segments = read_segments(source, header)
+    if header.type != ET_DYN or _is_program(source, segments):
+        raise NotTrimmableError(Place(name), "a program or an object file", expected="a shared library")
+    require_contents(source, segments)
+    start, stop = fat.section.offset, fat.section.offset + fat.section.size
+    holder = next((s for s in load_segments(segments) if s.offset <= start and stop <= s.end), None)
+    if holder is None:
+        raise NotTrimmableError(Place(name), ".hip_fatbin in no loaded segment", expected="it in one")
+    sections = read_section_table(source, header)
+    addresses = tuple(iter_addresses(source, header, segments, sections, fat.section))
+    library = FatLibrary(fat, header, segments, sections, holder, addresses)
+    _require_apart(library)
+    return library
+
+
+def _kind(data: memoryview) -> str:
+    if is_ar_archive(data):
+        return "a static library"
+    if is_thin_archive(data):
+        return "a thin archive"
+    return "a file of bundles" if is_bundle(data) else "no fat binary"
+
+
+def _is_program(source: ElfBytes, segments: Sequence[Segment]) -> bool:
+    """Tell programs apart from libraries, static ones included, which relocate themselves and have no interpreter."""
+    dynamic = read_dynamic(source, segments)
+    is_pie = dynamic is not None and bool((dynamic.value(DT_FLAGS_1) or 0) & DF_1_PIE)
+    return is_pie or any(segment.type == PT_INTERP for segment in segments)
+
+
+def _require_apart(library: FatLibrary) -> None:
+    """Refuse a file in which something else lies in ``.hip_fatbin``: it would be lost."""
+    header, section = library.header, library.fat.section
+    places = [
+        (header.segments_offset, header.segment_count * SEGMENT_LAYOUT.size),
+        (header.sections_offset, header.section_count * SECTION_LAYOUT.size),
+        *((s.offset, s.file_size) for s in library.segments if s != library.holder),
+        *((s.offset, s.size) for s in library.sections if s.type not in {SHT_NULL, SHT_NOBITS} and s != section),
+    ]
+    if any(size and start < library.stop and start + size > library.start for start, size in places):
+        place = Place(library.fat.name, library.start)
+        raise NotTrimmableError(place, "something else in .hip_fatbin", expected="device code alone")

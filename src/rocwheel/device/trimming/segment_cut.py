@@ -1,0 +1,108 @@
+"""Taking bytes out of the middle of a loaded segment without one more program header (gABI, "Program Header").
+
+What lies behind them, the rest, needs a program header of its own, as it stays where it is in memory:
+
+* that of ``PT_PHDR``, which only programs need; lld writes one into shared libraries, too;
+* else, as after GNU ld, the rest is loaded with the segment that follows, if that begins with what is made read-only
+  after relocation (``PT_GNU_RELRO``): then so is the rest.
+
+The table of program headers keeps its place and length, because strip and objcopy of binutils always write it behind
+the ELF header, over what would come after a shorter one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
+from rocwheel.binary.elf.header import PF_W, PF_X, PT_GNU_RELRO, PT_NULL, PT_PHDR, Segment, load_segments
+from rocwheel.binary.elf.sections import SHF_ALLOC, SHF_EXECINSTR, Section
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["SegmentCut", "cut_segment"]
+
+
+class SegmentCut(msgspec.Struct, frozen=True):
+    """Program headers after the cut, with file offsets from before it.
+
+    ``padding`` is how many bytes must come between the end of the segment that was cut and what followed it.
+    """
+
+    segments: tuple[Segment, ...]
+    padding: int = 0
+
+
+def cut_segment(
+    segments: Sequence[Segment], sections: Sequence[Section], holder: Segment, start: int, stop: int, *, name: str
+) -> SegmentCut:
+    """Take the bytes from ``start`` to ``stop`` in the file, at least a page, out of ``holder``, one of ``segments``.
+
+    Raises `NotTrimmableError` when nothing can load what lies behind them; ``name`` is what it calls the file.
+    """
+    size = start - holder.offset
+    if holder.end <= stop:
+        has_bss = holder.memory_size > holder.file_size
+        ended = msgspec.structs.replace(holder, file_size=size, memory_size=holder.memory_size if has_bss else size)
+        return SegmentCut(_replaced(segments, {holder: ended}))
+    ended = msgspec.structs.replace(holder, file_size=size, memory_size=size)
+    rest = holder.behind(_first_section(sections, stop, holder.end))
+    spare = next((segment for segment in segments if segment.type in {PT_PHDR, PT_NULL}), None)
+    if spare is None:
+        cut = _join(segments, sections, holder, rest, name)
+        return msgspec.structs.replace(cut, segments=_replaced(cut.segments, {holder: ended}))
+    kept = [segment for segment in segments if segment is not spare]
+    index = kept.index(holder)
+    return SegmentCut((*kept[:index], ended, rest, *kept[index + 1 :]))
+
+
+def _replaced(segments: Sequence[Segment], new: dict[Segment, Segment]) -> tuple[Segment, ...]:
+    return tuple(new.get(segment, segment) for segment in segments)
+
+
+def _first_section(sections: Sequence[Section], start: int, stop: int) -> int:
+    """Return where the first section of a range begins: the bytes before it are padding."""
+    offsets = (section.offset for section in sections if section.flags & SHF_ALLOC)
+    return min((offset for offset in offsets if start <= offset < stop), default=start)
+
+
+def _join(
+    segments: Sequence[Segment], sections: Sequence[Section], holder: Segment, rest: Segment, name: str
+) -> SegmentCut:
+    """Load ``rest`` with the segment that follows ``holder``."""
+    follower = next((segment for segment in load_segments(segments) if segment.address > holder.address), None)
+    relro = next((segment for segment in segments if segment.type == PT_GNU_RELRO), None)
+    if follower is None or relro is None or not _may_join(sections, rest, follower, relro):
+        raise NotTrimmableError(
+            Place(name),
+            "no program header to spare for what follows its device code",
+            expected="PT_PHDR, as lld makes it, or PT_GNU_RELRO next",
+        )
+    distance = follower.address - rest.address
+    joined = _replaced(segments, {segment: _grown(segment, rest, distance) for segment in (follower, relro)})
+    return SegmentCut(joined, distance - (follower.offset - rest.offset))
+
+
+def _may_join(sections: Sequence[Section], rest: Segment, follower: Segment, relro: Segment) -> bool:
+    is_code = any(section.flags & SHF_EXECINSTR and rest.offset <= section.offset < rest.end for section in sections)
+    is_data = follower.flags & (PF_W | PF_X) == PF_W and not is_code
+    starts_read_only = relro.address == follower.address and relro.offset == follower.offset
+    is_apart = rest.file_size == rest.memory_size and rest.end <= follower.offset
+    return (
+        is_data and starts_read_only and is_apart and follower.address - rest.address >= follower.offset - rest.offset
+    )
+
+
+def _grown(segment: Segment, rest: Segment, size: int) -> Segment:
+    """Return ``segment`` with ``size`` bytes more at its front, the first of which are ``rest``."""
+    return msgspec.structs.replace(
+        segment,
+        offset=rest.offset,
+        address=rest.address,
+        physical_address=rest.physical_address,
+        file_size=segment.file_size + size,
+        memory_size=segment.memory_size + size,
+    )

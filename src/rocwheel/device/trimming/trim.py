@@ -1,0 +1,202 @@
+"""Taking the free space of ``.hip_fatbin`` out of a shared library, once its bundles have become smaller.
+
+Bundles move together at the section's start, what lies behind them leaves the file, and no other address changes:
+
+* the section and the segment that holds it end with the bundles, and what the latter held behind the section is loaded
+  from closer to them in the file (`rocwheel.device.trimming.segment_cut`);
+* relocations give the wrappers, and whatever else points at bundles, the new addresses; so do symbols;
+* what comes later in the file moves up by whole pages.
+
+So all that is loaded lies in sections, and program headers behind the ELF header: strip and objcopy, of binutils, LLVM
+and elfutils, and patchelf work on the result as on the original.
+"""
+
+from __future__ import annotations
+
+import struct
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
+from rocwheel.binary.elf.bytes import ElfError
+from rocwheel.binary.elf.header import E_PHOFF, Segment
+from rocwheel.device.trimming.library import PAGE, FatLibrary, read_fat_library
+from rocwheel.device.trimming.segment_cut import cut_segment
+from rocwheel.foundation.patch import FilePatch, Replacement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.binary.bundles.fat_binary import Wrapper
+    from rocwheel.binary.bundles.sequence import Bundle
+    from rocwheel.binary.bundles.storage import BundleChange
+    from rocwheel.binary.elf.sections import Section
+
+__all__ = ["plan_fat_trim"]
+
+_ADDRESS = struct.Struct("<Q")
+_TABLES = struct.Struct("<QQ")
+"""The offsets of program headers and sections, which stand side by side in the ELF header."""
+
+
+class _Move(msgspec.Struct, frozen=True):
+    """File offsets of a bundle before and after, and the bundle as it is written there, in rising order."""
+
+    old: int
+    new: int
+    content: tuple[Replacement, ...]
+
+
+class _Layout(msgspec.Struct, frozen=True):
+    """The library as it becomes: where the bundles go, and what is to be told of the rest.
+
+    ``moved`` tells what lies elsewhere apart from bundles: from which old file offset on, and by how much lower.
+    ``segments`` are the program headers, still with offsets of the old file.
+    """
+
+    moves: tuple[_Move, ...]
+    section_stop: int
+    moved: tuple[tuple[int, int], ...]
+    segments: tuple[Segment, ...]
+
+    def offset(self, old: int) -> int:
+        """Return the file offset of what was at ``old``."""
+        return old - next((by for start, by in reversed(self.moved) if old >= start), 0)
+
+
+def plan_fat_trim(data: memoryview, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch | None:
+    """Plan to trim the shared library ``data`` after ``changes`` of its bundles; none when there is no page to gain.
+
+    Raises `NotTrimmableError` for programs and object files, when a symbol, not an address, tells a wrapper where its
+    bundle is, when a symbol or a relocation tells an address inside of one, and when no program header is left for what
+    follows the bundles; another `InputError` for damaged files.
+    """
+    library = read_fat_library(data, name=name)
+    moves = _pack(library, tuple(library.fat.iter_bundles(data)), changes)
+    layout = _lay_out(library, moves) if moves else None
+    if layout is None or layout.offset(len(data)) >= len(data):
+        return None
+    size = layout.offset(len(data))
+    edits = sorted([*_pointers(library, layout), *_headers(library, layout)], key=lambda edit: edit.start)
+    if any(before.stop > after.start for before, after in pairwise(edits)):
+        raise ElfError(name, "tables that overlap", expected="a place of its own for each")
+    return FilePatch(size, tuple(_contents(library, layout, len(data)))).then(FilePatch(size, tuple(edits)))
+
+
+def _pack(library: FatLibrary, bundles: Sequence[Bundle], changes: Sequence[BundleChange]) -> tuple[_Move, ...]:
+    """Put each bundle onto the next page, counted from the section's start; leave it where that would be behind it."""
+    changed = {change.bundle.start: change for change in changes}
+    moves = []
+    position = 0
+    for bundle in bundles:
+        old, new = library.start + bundle.start, library.start + min(_aligned(position), bundle.start)
+        change = changed.get(bundle.start)
+        content = change.placed(new) if change else (Replacement(new, new + bundle.size, source=old),)
+        moves.append(_Move(old, new, content))
+        position = content[-1].stop - library.start
+    return tuple(moves)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // PAGE) * PAGE
+
+
+def _lay_out(library: FatLibrary, moves: tuple[_Move, ...]) -> _Layout | None:
+    """Decide where everything goes; none when there is no page to gain.
+
+    The section still fills its last page: the runtime reads 4096 bytes of a plain bundle.
+    """
+    used = _aligned(moves[-1].content[-1].stop - library.start)
+    section_stop = min(library.start + used, library.stop)
+    gain = (library.stop - section_stop) // library.unit * library.unit
+    if gain == 0:
+        return None
+    cut = cut_segment(
+        library.segments, library.sections, library.holder, section_stop, library.stop, name=library.fat.name
+    )
+    padded = ((library.holder.end, gain - cut.padding),) if cut.padding else ()
+    return _Layout(moves, section_stop, ((library.stop, gain), *padded), cut.segments)
+
+
+def _contents(library: FatLibrary, layout: _Layout, old_size: int) -> Iterator[Replacement]:
+    """Give bundles and all that lies behind them in rising order, and zeros in between."""
+    stops = [*(start for start, _ in layout.moved[1:]), old_size]
+    behind = [
+        Replacement(start - by, stop - by, source=start) for (start, by), stop in zip(layout.moved, stops, strict=True)
+    ]
+    position = library.start
+    for piece in (*(piece for move in layout.moves for piece in move.content), *behind):
+        if position < piece.start:
+            yield Replacement(position, piece.start)
+        yield piece
+        position = piece.stop
+
+
+def _pointers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
+    """Give the new addresses of bundles, wherever wrappers, relocations or symbols tell them."""
+    moved = _moved_addresses(library, layout)
+    edits = {
+        pointer.stored_at: new
+        for pointer in library.addresses
+        if pointer.stored_at is not None and (new := moved.new(pointer.target)) != pointer.target
+    }
+    for wrapper in library.fat.wrappers:
+        if (new := moved.new(wrapper.pointer.target)) != wrapper.pointer.target:
+            edits[_stored_at(library.fat.name, wrapper)] = new
+    for place, new in edits.items():
+        yield Replacement.of(layout.offset(place), _ADDRESS.pack(new))
+
+
+class _Addresses(msgspec.Struct, frozen=True):
+    """Where bundles are loaded, before and after, and from which address on nothing else stays."""
+
+    name: str
+    moves: dict[int, int]
+    stays: int
+    to_offset: int
+
+    def new(self, old: int) -> int:
+        """Return the address of what was at ``old``; raises `NotTrimmableError` where that is gone."""
+        if old not in self.moves and old >= self.stays:
+            raise NotTrimmableError(
+                Place(self.name, old + self.to_offset),
+                "a symbol or a relocation tells an address among the device code",
+                expected="addresses of bundles alone",
+            )
+        return self.moves.get(old, old)
+
+
+def _moved_addresses(library: FatLibrary, layout: _Layout) -> _Addresses:
+    by = library.fat.section.address - library.start
+    moves = {move.old + by: move.new + by for move in layout.moves}
+    stays = min([layout.section_stop + by, *(old for old, new in moves.items() if old != new)])
+    return _Addresses(library.fat.name, moves, stays, -by)
+
+
+def _stored_at(name: str, wrapper: Wrapper) -> int:
+    """Return the file offset of what decides a wrapper's pointer."""
+    if wrapper.pointer.stored_at is None:
+        raise NotTrimmableError(
+            Place(name, wrapper.offset),
+            "a wrapper whose relocation names its bundle by a symbol",
+            expected="one by an address, as linkers make for shared libraries",
+        )
+    return wrapper.pointer.stored_at
+
+
+def _headers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
+    """Give the tables of program headers and sections, and their offsets in the ELF header."""
+    tables = layout.offset(library.header.segments_offset), layout.offset(library.header.sections_offset)
+    segments = (msgspec.structs.replace(s, offset=layout.offset(s.offset)) for s in layout.segments)
+    sections = (_moved(section, library, layout) for section in library.sections)
+    yield Replacement.of(E_PHOFF, _TABLES.pack(*tables))
+    yield Replacement.of(tables[0], b"".join(segment.pack() for segment in segments))
+    yield Replacement.of(tables[1], b"".join(section.pack() for section in sections))
+
+
+def _moved(section: Section, library: FatLibrary, layout: _Layout) -> Section:
+    if section == library.fat.section:
+        return msgspec.structs.replace(section, size=layout.section_stop - library.start)
+    return msgspec.structs.replace(section, offset=layout.offset(section.offset))

@@ -1,0 +1,1 @@
+"""The bytes of one member, readable by range any number of times."""

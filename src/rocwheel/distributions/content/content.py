@@ -1,0 +1,112 @@
+"""The bytes of an archive member, readable by range any number of times and by any worker."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from contextlib import contextmanager
+from itertools import accumulate
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from rocwheel.foundation.files import FileRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+__all__ = ["BytesContent", "Content", "FileContent", "SequenceContent"]
+
+
+class Content(Protocol):
+    """A source of ``size`` bytes. Implementations are plain values, so that any worker can open them."""
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+
+    def open(self, start: int, stop: int) -> AbstractContextManager[list[memoryview]]:
+        """Give the bytes from ``start`` to ``stop`` as a few buffers, valid inside the block."""
+
+
+class BytesContent(msgspec.Struct, frozen=True):
+    """Bytes at hand, such as a generated file."""
+
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return len(self.data)
+
+    @contextmanager
+    def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
+        """Give a view of the bytes."""
+        yield [memoryview(self.data)[start:stop]]
+
+
+class FileContent(msgspec.Struct, frozen=True):
+    """A range of a file, as it is."""
+
+    source: FileRange
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self.source.size
+
+    @contextmanager
+    def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
+        """Map the range of the file."""
+        with self.source.part(start, stop).map() as view:
+            yield [view]
+
+
+class SequenceContent:
+    """Several contents, one after the other, such as the members of a tar with their headers."""
+
+    def __init__(self, parts: tuple[Content, ...]) -> None:
+        self.parts = parts
+        self._ends = tuple(accumulate(part.size for part in parts))
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self._ends[-1] if self._ends else 0
+
+    @contextmanager
+    def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
+        """Open the one part that holds the range, or copy from each part that it touches.
+
+        Parts are open one at a time: a tar has more members than a process may have open files.
+        """
+        touched = self._touched(start, stop)
+        if len(touched) == 1:
+            part, part_start, part_stop = touched[0]
+            with part.open(part_start, part_stop) as buffers:
+                yield buffers
+        else:
+            yield [memoryview(_gathered(touched, stop - start))]
+
+    def _touched(self, start: int, stop: int) -> list[tuple[Content, int, int]]:
+        """Return the parts that hold bytes of the range, with the range inside each."""
+        touched = []
+        for index in range(bisect_right(self._ends, start), len(self.parts)):
+            part = self.parts[index]
+            begin = self._ends[index] - part.size
+            if begin >= stop:
+                break
+            if part.size:
+                touched.append((part, max(start - begin, 0), min(stop - begin, part.size)))
+        return touched
+
+
+def _gathered(pieces: list[tuple[Content, int, int]], size: int) -> bytearray:
+    data = bytearray(size)
+    position = 0
+    for content, start, stop in pieces:
+        with content.open(start, stop) as buffers:
+            for buffer in buffers:
+                data[position : position + len(buffer)] = buffer
+                position += len(buffer)
+    return data

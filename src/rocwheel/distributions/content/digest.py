@@ -1,0 +1,67 @@
+"""What identifies a member's bytes: CRC-32 in the ZIP directory, SHA-256 in RECORD."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import msgspec
+from zlib_ng import zlib_ng
+
+from rocwheel.distributions.content.content import SequenceContent
+from rocwheel.foundation.files import release_pages
+
+if TYPE_CHECKING:
+    from rocwheel.distributions.content.content import Content
+
+__all__ = ["Digest", "Hasher", "digest_content"]
+
+_STEP = 16 << 20
+
+
+class Digest(msgspec.Struct, frozen=True):
+    """CRC-32, SHA-256 and number of a member's bytes."""
+
+    crc32: int
+    sha256: bytes
+    size: int
+
+
+class Hasher:
+    """Makes the digest of bytes that come one after the other."""
+
+    def __init__(self) -> None:
+        self._crc32, self._sha256, self._size = 0, hashlib.sha256(), 0
+
+    def update(self, data: bytes | memoryview) -> None:
+        """Take in bytes; the pages of a mapped file are let go of on the way, so that memory stays flat."""
+        view = memoryview(data)
+        for start in range(0, len(view), _STEP):
+            part = view[start : start + _STEP]
+            self._crc32 = zlib_ng.crc32(part, self._crc32)
+            self._sha256.update(part)
+            release_pages(part)
+        self._size += len(view)
+
+    def digest(self) -> Digest:
+        """Return the digest of all that was taken in."""
+        return Digest(self._crc32, self._sha256.digest(), self._size)
+
+
+def digest_content(content: Content) -> Digest:
+    """Hash a content step by step, whatever its size."""
+    hasher = Hasher()
+    _feed(hasher, content)
+    return hasher.digest()
+
+
+def _feed(hasher: Hasher, content: Content) -> None:
+    if isinstance(content, SequenceContent):
+        # Part by part: a range of several parts would be copied.
+        for part in content.parts:
+            _feed(hasher, part)
+        return
+    for start in range(0, content.size, _STEP):
+        with content.open(start, min(start + _STEP, content.size)) as buffers:
+            for buffer in buffers:
+                hasher.update(buffer)

@@ -1,0 +1,1 @@
+"""Wheels, sdists, metadata, RECORD, requirements, markers and tags."""

@@ -1,0 +1,35 @@
+"""Writing of source distributions (:pep:`625`, :pep:`643`): a gzipped tar whose bytes depend on its members alone."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from typing import TYPE_CHECKING
+
+from rocwheel.foundation.files import atomic_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = ["write_sdist"]
+
+
+def write_sdist(path: Path, stem: str, members: Mapping[str, bytes], *, mtime: int) -> None:
+    """Write ``members`` (by path below ``stem/``) sorted, owned by root, dated ``mtime`` seconds after 1970.
+
+    Raises `WorkError` when the folder can't be written.
+    """
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, data in sorted(members.items()):
+            info = tarfile.TarInfo(f"{stem}/{name}")
+            info.size, info.mode, info.mtime = len(data), 0o644, mtime
+            tar.addfile(info, io.BytesIO(data))
+    packed = io.BytesIO()
+    # Compressed here, not by tarfile: gzip's own header holds a name and a date, which must not vary.
+    with gzip.GzipFile(filename="", fileobj=packed, mode="wb", compresslevel=9, mtime=0) as file:
+        file.write(raw.getvalue())
+    with atomic_file(path) as target:
+        target.write(packed.getvalue())

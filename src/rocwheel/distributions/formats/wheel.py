@@ -1,0 +1,109 @@
+"""Writing of wheels (binary distribution format 1.0), member by member, under the final name only when whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.distributions.content.content import BytesContent
+from rocwheel.distributions.formats.record import RecordRow, render_record
+from rocwheel.distributions.packing.compression import DEFLATED, STORED, pack_whole
+from rocwheel.distributions.zip.writer import ZipTime, ZipWriter
+from rocwheel.foundation.files import AtomicFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rocwheel.distributions.content.digest import Digest
+
+__all__ = ["WheelName", "WheelWriter", "normalized_file_part"]
+
+_METADATA_LEVEL = 9
+
+
+class WheelName(msgspec.Struct, frozen=True):
+    """The parts of a wheel's file name; ``tag`` is the whole compatibility tag, such as ``py3-none-any``."""
+
+    distribution: str
+    version: str
+    tag: str
+
+    @property
+    def stem(self) -> str:
+        """Normalised distribution and version, as in the names of the wheel and of its ``.dist-info``."""
+        return f"{normalized_file_part(self.distribution)}-{self.version.replace('-', '_')}"
+
+    @property
+    def file_name(self) -> str:
+        """The wheel's file name."""
+        return f"{self.stem}-{self.tag}.whl"
+
+    @property
+    def dist_info(self) -> str:
+        """The name of the metadata folder inside the wheel."""
+        return f"{self.stem}.dist-info"
+
+
+def normalized_file_part(distribution: str) -> str:
+    """Return a distribution name as file names spell it: lower case, runs of ``-_.`` become one ``_``."""
+    return canonicalize_name(distribution).replace("-", "_")
+
+
+class WheelWriter:
+    """A `rocwheel.distributions.packing.packing.Sink` that writes one wheel and its RECORD.
+
+    Members appear in the order in which they are written; `close` adds the given metadata files and RECORD at the
+    end, as the format recommends, syncs the file and gives it its name. `abort` leaves nothing behind.
+    """
+
+    def __init__(self, path: Path, name: WheelName, moment: ZipTime) -> None:
+        self.path = path
+        self.name = name
+        self._moment = moment
+        self._rows: list[RecordRow] = []
+        self._member = ""
+        self._file: AtomicFile | None = None
+        self._zip: ZipWriter | None = None
+
+    def begin(self, name: str, mode: int, method: int, size: int) -> None:
+        """Start a member of at most ``size`` unpacked bytes, packed by ``method``; the first one creates the file."""
+        self._member = name
+        self._open_zip().begin(name, mode, method, size)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append packed bytes to the member."""
+        self._open_zip().write(data)
+
+    def end(self, digest: Digest) -> None:
+        """Complete the member and note it for RECORD."""
+        self._open_zip().end(digest.size, digest.crc32)
+        self._rows.append(RecordRow(self._member, digest.sha256, digest.size))
+
+    def close(self, metadata: dict[str, bytes]) -> None:
+        """Write the files of ``.dist-info`` (by their name inside it) and RECORD, and finish the wheel."""
+        for name, data in metadata.items():
+            self._add_now(f"{self.name.dist_info}/{name}", data)
+        record_path = f"{self.name.dist_info}/RECORD"
+        self._add_now(record_path, render_record(self._rows, record_path))
+        self._open_zip().close()
+        if self._file is not None:
+            self._file.commit()
+
+    def abort(self) -> None:
+        """Remove what was written; harmless after `close`."""
+        if self._file is not None:
+            self._file.discard()
+
+    def _add_now(self, name: str, data: bytes) -> None:
+        packed = pack_whole(BytesContent(data), _METADATA_LEVEL)
+        self.begin(name, 0o644, STORED if packed.data is None else DEFLATED, len(data))
+        self.write(data if packed.data is None else packed.data)
+        self.end(packed.digest)
+
+    def _open_zip(self) -> ZipWriter:
+        if self._zip is None:
+            self._file = AtomicFile(self.path)
+            self._zip = ZipWriter(self._file, self._moment)
+        return self._zip

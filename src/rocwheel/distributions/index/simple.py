@@ -1,0 +1,129 @@
+"""Pages of a simple index: HTML (:pep:`503`, :pep:`629`, :pep:`714`) and JSON (:pep:`691`, :pep:`700`)."""
+
+from __future__ import annotations
+
+import hashlib
+from html import escape
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import msgspec
+from packaging.version import Version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocwheel.distributions.index.distribution import Distribution
+
+__all__ = [
+    "API_VERSION",
+    "Page",
+    "group_by_project",
+    "is_project_page",
+    "is_root_page",
+    "make_project_page",
+    "make_root_page",
+]
+
+API_VERSION = "1.1"
+_GENERATOR = '<meta name="generator" content="rocwheel index">'
+_ROOT_TITLE = "Simple index"
+_PROJECT_TITLE = "Links for "
+
+
+class Page(msgspec.Struct, frozen=True):
+    """One page in both forms."""
+
+    html: bytes
+    json: bytes
+
+
+def group_by_project(distributions: Iterable[Distribution]) -> dict[str, list[Distribution]]:
+    """Return the distributions of each project, by version and file name; projects by name."""
+    ordered = sorted(distributions, key=lambda found: (found.project, Version(found.version), found.filename))
+    return {project: list(group) for project, group in groupby(ordered, key=lambda found: found.project)}
+
+
+def make_root_page(projects: Iterable[str]) -> Page:
+    """Return the page that lists the projects, by normalised name."""
+    names = sorted(projects)
+    anchors = [f'<a href="{quote(name)}/">{escape(name)}</a><br>' for name in names]
+    document = {"meta": {"api-version": API_VERSION}, "projects": [{"name": name} for name in names]}
+    return Page(_render_html(_ROOT_TITLE, anchors), _render_json(document))
+
+
+def make_project_page(project: str, distributions: list[Distribution], base: str) -> Page:
+    """Return the page of one project; ``base`` leads from its folder to the files: empty, or ending in a slash."""
+    versions = sorted({found.version for found in distributions}, key=Version)
+    document = {
+        "meta": {"api-version": API_VERSION},
+        "name": project,
+        "versions": versions,
+        "files": [_describe(found, base) for found in distributions],
+    }
+    anchors = [_make_anchor(found, base) for found in distributions]
+    return Page(_render_html(f"{_PROJECT_TITLE}{project}", anchors), _render_json(document))
+
+
+def is_root_page(html: bytes) -> bool:
+    """Tell whether this is a page of `make_root_page`."""
+    return _is_own(html, f"<title>{_ROOT_TITLE}</title>")
+
+
+def is_project_page(html: bytes) -> bool:
+    """Tell whether this is a page of `make_project_page`."""
+    return _is_own(html, f"<title>{_PROJECT_TITLE}")
+
+
+def _is_own(html: bytes, title: str) -> bool:
+    return f"{_GENERATOR}\n{title}".encode() in html
+
+
+def _make_anchor(found: Distribution, base: str) -> str:
+    attributes = {"href": f"{quote(base + found.filename)}#sha256={found.sha256}"}
+    if found.requires_python:
+        attributes["data-requires-python"] = found.requires_python
+    if found.metadata is not None:
+        # The first key is the one of PEP 658, which older installers look for.
+        digest = f"sha256={hashlib.sha256(found.metadata).hexdigest()}"
+        attributes |= {"data-dist-info-metadata": digest, "data-core-metadata": digest}
+    text = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
+    return f"<a {text}>{escape(found.filename)}</a><br>"
+
+
+def _describe(found: Distribution, base: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "filename": found.filename,
+        "url": quote(base + found.filename),
+        "hashes": {"sha256": found.sha256},
+        "size": found.size,
+    }
+    if found.requires_python:
+        entry["requires-python"] = found.requires_python
+    if found.metadata is not None:
+        # Not under the key of PEP 658 as well: pip up to 23.0 fails on its value in JSON, the reason for PEP 714.
+        entry["core-metadata"] = {"sha256": hashlib.sha256(found.metadata).hexdigest()}
+    return entry
+
+
+def _render_html(title: str, anchors: list[str]) -> bytes:
+    lines = [
+        "<!DOCTYPE html>",
+        '<html lang="en">',
+        "<head>",
+        '<meta charset="utf-8">',
+        f'<meta name="pypi:repository-version" content="{API_VERSION}">',
+        _GENERATOR,
+        f"<title>{escape(title)}</title>",
+        "</head>",
+        "<body>",
+        *anchors,
+        "</body>",
+        "</html>",
+    ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _render_json(document: dict[str, Any]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(document)) + b"\n"

@@ -1,0 +1,1 @@
+"""Members compressed on all cores and written in order."""

@@ -1,0 +1,111 @@
+"""Packing of member contents into ZIP's two methods that installers read: stored (0) and deflate (8, RFC 1951).
+
+A member that fits one buffer is deflated whole by libdeflate. A larger one is cut into blocks that zlib-ng deflates
+apart, each primed with the 32 KiB before it and ended by a sync flush (the last one by the final block), so that the
+pieces join into one raw deflate stream. Which way a member goes depends on its size alone: the bytes are the same
+whatever the number of workers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import deflate
+import msgspec
+from zlib_ng import zlib_ng
+
+from rocwheel.distributions.content.digest import Digest, Hasher
+
+if TYPE_CHECKING:
+    from rocwheel.distributions.content.content import Content
+
+__all__ = [
+    "BLOCK",
+    "DEFLATED",
+    "STORED",
+    "WHOLE_LIMIT",
+    "Packed",
+    "block_compressor",
+    "block_ranges",
+    "deflate_block",
+    "is_incompressible",
+    "pack_whole",
+]
+
+STORED = 0
+DEFLATED = 8
+
+WHOLE_LIMIT = 184 << 20
+"""Members up to this size, in bytes, are deflated whole."""
+
+BLOCK = 4 << 20
+"""Bytes that one block of a larger member covers."""
+
+_WINDOW = 32 << 10
+_SAMPLE = 64 << 10
+_SAMPLED_FROM = 1 << 20
+_SAMPLE_EVERY = 16 << 20
+_LEAST_SAMPLES = 3
+# zlib-ng's levels cost about what libdeflate's next higher ones do; its last is 9.
+_BLOCK_LEVELS = (0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9)
+# zlib-ng's window does not depend on it; fewer symbols to a Huffman table shrink device code by 2 % more than level 9.
+_BLOCK_MEMORY = 7
+
+
+class Packed(msgspec.Struct, frozen=True):
+    """A member's deflated bytes, none where deflating gains nothing, and the digest of the unpacked ones."""
+
+    data: bytes | bytearray | None
+    digest: Digest
+
+
+def is_incompressible(content: Content) -> bool:
+    """Tell from samples, one to every 16 MiB, whether deflating a large content would gain less than 2 %."""
+    size = content.size
+    if size < _SAMPLED_FROM:
+        return False
+    count = max(_LEAST_SAMPLES, size // _SAMPLE_EVERY)
+    packed = 0
+    for number in range(count):
+        start = (size - _SAMPLE) * number // (count - 1)
+        with content.open(start, start + _SAMPLE) as buffers:
+            packed += len(deflate.deflate_compress(_joined(buffers), 1))
+    return packed > count * _SAMPLE * 98 // 100
+
+
+def pack_whole(content: Content, level: int) -> Packed:
+    """Deflate a content of at most `WHOLE_LIMIT` bytes with libdeflate."""
+    with content.open(0, content.size) as buffers:
+        data = _joined(buffers)
+        packed = deflate.deflate_compress(data, level)
+        hasher = Hasher()
+        hasher.update(data)
+    return Packed(packed if len(packed) < content.size else None, hasher.digest())
+
+
+def block_ranges(size: int, block: int = BLOCK) -> list[tuple[int, int]]:
+    """Return the (start, stop) pairs of the blocks that a content of ``size`` bytes is cut into."""
+    return [(start, min(start + block, size)) for start in range(0, size, block)]
+
+
+def block_compressor(level: int, history: bytes = b"") -> Any:
+    """Return zlib-ng's raw deflate compressor that costs about what libdeflate's ``level`` does.
+
+    ``history`` is up to 32 KiB that came before what it will be given.
+    """
+    return zlib_ng.compressobj(_BLOCK_LEVELS[level], zlib_ng.DEFLATED, -15, _BLOCK_MEMORY, 0, history)
+
+
+def deflate_block(content: Content, start: int, stop: int, level: int) -> bytes:
+    """Deflate one block of a content; blocks joined in order are one raw deflate stream of the whole."""
+    history = min(start, _WINDOW)
+    with content.open(start - history, stop) as buffers:
+        data = memoryview(_joined(buffers))
+        compressor = block_compressor(level, bytes(data[:history]))
+        head: bytes = compressor.compress(data[history:])
+        tail: bytes = compressor.flush(zlib_ng.Z_FINISH if stop == content.size else zlib_ng.Z_SYNC_FLUSH)
+    return head + tail
+
+
+def _joined(buffers: list[memoryview]) -> bytes | memoryview:
+    return buffers[0] if len(buffers) == 1 else b"".join(buffers)

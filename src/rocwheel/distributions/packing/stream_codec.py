@@ -1,0 +1,44 @@
+"""Compression of a long content in independent pieces, so that several workers take part: xz streams, zstd frames.
+
+Both formats define the concatenation of complete streams as a valid file whose content is the concatenation (xz file
+format 1.2, section 2; :rfc:`8878`, section 3), and ``tarfile``, GNU tar, ``xz`` and ``zstd`` read it so.
+"""
+
+from __future__ import annotations
+
+import lzma
+import sys
+from typing import TYPE_CHECKING, Literal
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+if TYPE_CHECKING:
+    from rocwheel.distributions.content.content import Content
+
+__all__ = ["ENCODER_MEMORY", "STREAM_PIECE", "StreamFormat", "compress_piece"]
+
+StreamFormat = Literal["xz", "zst"]
+
+STREAM_PIECE = 16 << 20
+"""Bytes of content that one piece covers: twice the window that xz looks back over."""
+
+ENCODER_MEMORY = 94 << 20
+"""Bytes that one encoder takes at most, beside its input and output (xz(1), preset 6)."""
+
+_XZ_PRESET = 6
+_ZSTD_LEVEL = 9
+
+
+def compress_piece(content: Content, start: int, stop: int, format_: StreamFormat) -> bytes:
+    """Compress the bytes from ``start`` to ``stop`` into one complete stream."""
+    with content.open(start, stop) as buffers:
+        if format_ == "xz":
+            return _feed(lzma.LZMACompressor(preset=_XZ_PRESET), buffers)
+        return _feed(zstd.ZstdCompressor(_ZSTD_LEVEL), buffers)
+
+
+def _feed(compressor: lzma.LZMACompressor | zstd.ZstdCompressor, buffers: list[memoryview]) -> bytes:
+    return b"".join([*(compressor.compress(buffer) for buffer in buffers), compressor.flush()])

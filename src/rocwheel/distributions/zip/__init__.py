@@ -1,0 +1,1 @@
+"""Zip archives: reading and writing."""

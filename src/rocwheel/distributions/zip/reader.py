@@ -1,0 +1,185 @@
+"""Reading of ZIP archives member by member (APPNOTE.TXT 6.3): packed bytes by range, unpacked ones as a stream."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import zipfile
+from contextlib import closing, contextmanager
+from typing import IO, TYPE_CHECKING, cast
+
+import msgspec
+from zlib_ng import zlib_ng
+
+from rocwheel.distributions.content.digest import Digest
+from rocwheel.distributions.packing.compression import DEFLATED, STORED
+from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.files import FileRange
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
+
+__all__ = ["ZipMember", "digest_member", "iter_member", "member_head", "open_unpacked", "read_directory", "read_member"]
+
+_LOCAL_SIZE = 30
+_NAME_SIZES = 26
+_DAMAGE = cast("type[Exception]", zlib_ng.error)
+_PIECE = 1 << 20
+_MOST_TEXT = 64 << 20
+_MOST_UNPACKED = 8 << 30
+_HEAD_SIZE = 64
+
+
+class ZipMember(msgspec.Struct, frozen=True):
+    """One file of an archive; sizes in bytes, ``mode`` all 16 bits of Unix, 0 where the archive tells none."""
+
+    name: str
+    mode: int
+    method: int
+    size: int
+    crc32: int
+    packed: FileRange
+
+    @property
+    def source(self) -> str:
+        """How messages name it: archive and member."""
+        return f"{self.packed.path}!{self.name}"
+
+
+def read_directory(path: Path) -> tuple[ZipMember, ...]:
+    """Read an archive's directory, folders left out; nothing of the members is unpacked.
+
+    Raises `InputError` for what is no ZIP archive or a damaged one, and for members that are encrypted or packed by
+    a method other than stored and deflate.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive, path.open("rb") as file:
+            infos = [info for info in archive.infolist() if not info.is_dir()]
+            return tuple(_member(path, info, file.fileno()) for info in infos)
+    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, ValueError) as e:
+        raise InputError(path, f"a damaged archive ({e})", remedy="Build or download it again.") from e
+
+
+def _member(path: Path, info: zipfile.ZipInfo, descriptor: int) -> ZipMember:
+    if info.flag_bits & 1 or info.compress_type not in {STORED, DEFLATED}:
+        how = "encrypted" if info.flag_bits & 1 else f"packed by method {info.compress_type}"
+        msg = f"{path}!{info.filename}"
+        raise InputError(msg, how, expected="a stored or deflated member, as installers read")
+    header = os.pread(descriptor, _LOCAL_SIZE, info.header_offset)
+    if len(header) < _LOCAL_SIZE or not header.startswith(b"PK\3\4"):
+        msg = f"{path}!{info.filename}"
+        raise InputError(msg, "no member where the directory says", expected="a whole archive")
+    lengths = header[_NAME_SIZES:]
+    start = info.header_offset + _LOCAL_SIZE + int.from_bytes(lengths[:2], "little")
+    start += int.from_bytes(lengths[2:4], "little")
+    packed = FileRange(str(path), start, info.compress_size)
+    return ZipMember(info.filename, info.external_attr >> 16, info.compress_type, info.file_size, info.CRC, packed)
+
+
+def iter_member(member: ZipMember) -> Iterator[bytes | memoryview]:
+    """Give the unpacked bytes piece by piece; raises `InputError` when they are not what the directory promises."""
+    size = crc32 = 0
+    for piece in _pieces(member):
+        size += len(piece)
+        crc32 = zlib_ng.crc32(piece, crc32)
+        if size > member.size:
+            break
+        yield piece
+    if (size, crc32) != (member.size, member.crc32):
+        found = f"{size} bytes with checksum {crc32:08x}"
+        raise InputError(member.source, found, expected=f"{member.size} with {member.crc32:08x}", remedy=_AGAIN)
+
+
+_AGAIN = "It is damaged: build or download it again."
+
+
+def _unpacked(member: ZipMember, packed: memoryview) -> Iterator[bytes | memoryview]:
+    pieces = (packed[start : start + _PIECE] for start in range(0, len(packed), _PIECE))
+    if member.method == STORED:
+        yield from pieces
+        return
+    inflater = zlib_ng.decompressobj(-15)
+    try:
+        for piece in pieces:
+            waiting: bytes | memoryview = piece
+            while waiting:
+                yield inflater.decompress(waiting, 4 * _PIECE)
+                waiting = inflater.unconsumed_tail
+        yield inflater.flush()
+    except _DAMAGE as e:
+        raise InputError(member.source, f"cannot be unpacked ({e})", remedy=_AGAIN) from e
+
+
+def digest_member(member: ZipMember) -> Digest:
+    """Hash the unpacked bytes as they stream by."""
+    sha256 = hashlib.sha256()
+    for piece in iter_member(member):
+        sha256.update(piece)
+    return Digest(member.crc32, sha256.digest(), member.size)
+
+
+def read_member(member: ZipMember) -> bytes:
+    """Return the unpacked bytes of a small member, such as a metadata file; raises `InputError` for a large one."""
+    if member.size > _MOST_TEXT:
+        raise InputError(member.source, f"{member.size} bytes", expected=f"at most {_MOST_TEXT} for such a file")
+    return b"".join(iter_member(member))
+
+
+def member_head(member: ZipMember) -> bytes:
+    """Return the first bytes of a member, enough for any magic; raises `InputError` when it is damaged there."""
+    with closing(_pieces(member)) as pieces:
+        return bytes(next(pieces, b"")[:_HEAD_SIZE])
+
+
+def _pieces(member: ZipMember) -> Generator[bytes | memoryview, None, None]:
+    with member.packed.map() as packed:
+        yield from _unpacked(member, packed)
+
+
+@contextmanager
+def open_unpacked(member: ZipMember, *, limit: int = _MOST_UNPACKED) -> Iterator[tuple[FileRange, Digest]]:
+    """Give the unpacked bytes as a range, with their digest.
+
+    A stored member is a range of the archive. A deflated one is unpacked into a nameless temporary file, which ends
+    with the block: a library of half a gigabyte takes no memory. Raises `InputError` for a damaged member, and for one
+    to unpack of more than ``limit`` bytes; `WorkError` when that file can't be written. Both name the member.
+    """
+    if member.method == STORED:
+        yield member.packed, digest_member(member)
+        return
+    if member.size > limit:
+        remedy = "Set a higher limit if you trust the file."
+        raise InputError(
+            member.source, f"{member.size} bytes when unpacked", expected=f"at most {limit}", remedy=remedy
+        )
+    sha256 = hashlib.sha256()
+    with _open_spool(member) as spool:
+        for piece in iter_member(member):
+            sha256.update(piece)
+            _write_all(spool.fileno(), piece, member)
+        path = f"/proc/{os.getpid()}/fd/{spool.fileno()}"
+        yield FileRange(path, 0, member.size), Digest(member.crc32, sha256.digest(), member.size)
+
+
+def _open_spool(member: ZipMember) -> IO[bytes]:
+    try:
+        return tempfile.TemporaryFile(prefix="rocwheel-", buffering=0)
+    except OSError as e:
+        raise _no_room(member, e) from e
+
+
+def _write_all(descriptor: int, piece: bytes | memoryview, member: ZipMember) -> None:
+    view = memoryview(piece)
+    try:
+        while view:
+            view = view[os.write(descriptor, view) :]
+    except OSError as e:
+        raise _no_room(member, e) from e
+
+
+def _no_room(member: ZipMember, error: OSError) -> WorkError:
+    folder = os.environ.get("TMPDIR", "the temporary folder")
+    found = f"its {member.size} bytes can't be unpacked into {folder} ({error.strerror})"
+    return WorkError(member.source, found, remedy="Make room there, or name another folder with TMPDIR.")

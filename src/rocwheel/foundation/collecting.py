@@ -1,0 +1,70 @@
+"""Doing the same to many artifacts at once, with every problem reported together."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, TypeVar
+
+from rocwheel.foundation.errors import ProblemsError, RocwheelError, WorkError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+__all__ = ["map_collecting", "serialised"]
+
+_WORKERS = min(3, os.cpu_count() or 1)
+"""Artifacts in work at a time: the codecs leave the interpreter's lock, and each may hold a window of 128 MiB."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def map_collecting(
+    function: Callable[[Item], Result], items: Iterable[Item], subject: str, known: Sequence[RocwheelError] = ()
+) -> tuple[Result, ...]:
+    """Call ``function`` with each item, in a few threads, and return the results in the order of the items.
+
+    Raises `ProblemsError` about ``subject`` with the ``known`` problems and those that the calls raised; a `WorkError`
+    is raised as it is.
+    """
+    with ThreadPoolExecutor(_WORKERS) as executor:
+        futures = [executor.submit(function, item) for item in items]
+        _wait_for(futures)
+    problems = [*known, *_problems(futures)]
+    if problems:
+        raise ProblemsError(subject, problems)
+    return tuple(future.result() for future in futures)
+
+
+def serialised(advance: Callable[[int], None]) -> Callable[[int], None]:
+    """Return ``advance`` such that several threads may call it."""
+    lock = threading.Lock()
+
+    def locked(amount: int) -> None:
+        with lock:
+            advance(amount)
+
+    return locked
+
+
+def _wait_for(futures: Sequence[Future[Result]]) -> None:
+    try:
+        wait(futures)
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise
+
+
+def _problems(futures: Sequence[Future[Result]]) -> Iterator[RocwheelError]:
+    errors = [error for future in futures if (error := future.exception()) is not None]
+    for error in errors:
+        if isinstance(error, WorkError) or not isinstance(error, RocwheelError):
+            raise error
+    for error in errors:
+        if isinstance(error, ProblemsError):
+            yield from error.problems
+        elif isinstance(error, RocwheelError):
+            yield error

@@ -1,0 +1,237 @@
+"""Reading ranges of files and writing files that appear only when whole."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import re
+import stat
+import tempfile
+import threading
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.foundation.errors import InputError, WorkError, read_error, write_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["AtomicFile", "FileRange", "atomic_file", "open_regular", "release_pages", "remove_abandoned"]
+
+_RELEASED_FROM = 32 << 20
+_RELEASE_INTERVAL = 0.05
+_TEMPORARY = re.compile(r"^\.[a-z0-9_]{8}$")
+"""How `tempfile.mkstemp` ends a name."""
+_TEMPORARY_MODE = stat.S_IFREG | 0o600
+_WRITEBACK_STEP = 16 << 20
+
+
+class FileRange(msgspec.Struct, frozen=True, order=True):
+    """``size`` bytes of the file ``path`` from ``offset``: a whole file, or a member of an uncompressed archive."""
+
+    path: str
+    offset: int
+    size: int
+
+    @classmethod
+    def whole(cls, path: Path) -> FileRange:
+        """Return the range that covers all of ``path``; raise `InputError` when there is no such file."""
+        try:
+            return cls(str(path), 0, path.stat().st_size)
+        except OSError as e:
+            raise read_error(str(path), e) from e
+
+    def part(self, start: int, stop: int) -> FileRange:
+        """Return the range from ``start`` to ``stop``, both counted from the beginning of this one."""
+        return FileRange(self.path, self.offset + start, stop - start)
+
+    @contextmanager
+    def map(self, *, touched: int | None = None) -> Iterator[memoryview]:
+        """Map the range read-only; pages are read when touched and leave with the block.
+
+        ``touched`` is how many bytes the block will look at, if not all of them. Raises `InputError` when the file
+        can't be opened or has become shorter than the range.
+        """
+        if self.size == 0:
+            yield memoryview(b"")
+            return
+        start = self.offset - self.offset % mmap.ALLOCATIONGRANULARITY
+        try:
+            mapping = _mapped(Path(self.path), start, self.offset + self.size)
+        except OSError as e:
+            raise read_error(self.path, e) from e
+        # Not closed by hand: the mapping ends with its last view, wherever that one is still held.
+        with _releasing_pages(mapping) if _is_large(touched, self.size) else nullcontext():
+            yield memoryview(mapping)[self.offset - start :]
+
+
+def _mapped(path: Path, start: int, stop: int) -> mmap.mmap:
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size < stop:
+            raise InputError(path, "shorter than when it was listed", remedy="Leave the inputs alone during a build.")
+        return mmap.mmap(file.fileno(), stop - start, access=mmap.ACCESS_READ, offset=start)
+
+
+def _is_large(touched: int | None, size: int) -> bool:
+    return (size if touched is None else touched) >= _RELEASED_FROM
+
+
+@contextmanager
+def _releasing_pages(mapping: mmap.mmap) -> Iterator[None]:
+    """Keep letting go of the pages of a large mapping while a codec or a hash passes over it.
+
+    Touched pages of a mapped file count as resident memory; let go of, they are a soft fault away in the page cache.
+    """
+    done = threading.Event()
+
+    def release() -> None:
+        while not done.wait(_RELEASE_INTERVAL):
+            mapping.madvise(mmap.MADV_DONTNEED)
+
+    thread = threading.Thread(target=release, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def release_pages(data: memoryview) -> None:
+    """Let go of the mapped pages below ``data``, if it is a mapped file's, when the scan of a part of it is over."""
+    if isinstance(data.obj, mmap.mmap):
+        data.obj.madvise(mmap.MADV_DONTNEED)
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a file for reading; raise `OSError` also for a pipe, which would be waited for, and for a device."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return path.open("rb")
+
+
+class AtomicFile:
+    """A temporary file beside ``path`` that takes its name, synced to disk, when committed, and else leaves no trace.
+
+    Making, writing and committing it raise `WorkError` when the folder can't be written or the disk is full. What is
+    written is buffered: a later step may be the one that finds the disk full.
+    """
+
+    def __init__(self, path: Path, *, mode: int = 0o644) -> None:
+        self.path = path
+        self._mode = mode
+        with self._reporting():
+            if path.exists() and not (path.is_file() or path.is_dir()):
+                # Taking the name of a device or a pipe would replace it: as root, even /dev/null.
+                raise WorkError(path, "is no regular file, which could be replaced", remedy="Name another output.")
+            if path.is_dir() and not path.is_symlink():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, self._temporary = _create_locked(path)
+        self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
+        self._writeback_begun = 0
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Write bytes where the file stands."""
+        with self._reporting():
+            self.file.write(data)
+            self._begin_writeback()
+
+    def overwrite(self, offset: int, data: bytes) -> None:
+        """Replace bytes that were written before; the file stands where it stood."""
+        with self._reporting():
+            position = self.file.tell()
+            self.file.seek(offset)
+            self.file.write(data)
+            self.file.seek(position)
+
+    def tell(self) -> int:
+        """Return where the file stands, in bytes from its beginning."""
+        return self.file.tell()
+
+    def _begin_writeback(self) -> None:
+        """Have the kernel begin to write to disk what has come since, so that `commit` finds little left to sync.
+
+        Linux begins writeback of a range that is told to be needed no more; it doesn't wait for the disk.
+        """
+        position = self.file.tell()
+        if position - self._writeback_begun >= _WRITEBACK_STEP:
+            self.file.flush()
+            size = position - self._writeback_begun
+            os.posix_fadvise(self.file.fileno(), self._writeback_begun, size, os.POSIX_FADV_DONTNEED)
+            self._writeback_begun = position
+
+    def commit(self) -> None:
+        """Sync the bytes to disk and give the file its name; it is discarded when that fails."""
+        try:
+            with self._reporting(), self.file:
+                self.file.flush()
+                os.fsync(self.file.fileno())
+                # After the long step: by the mode that it had so far, `remove_abandoned` knows it.
+                os.fchmod(self.file.fileno(), self._mode)
+                Path(self._temporary).replace(self.path)
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Remove the temporary file; harmless after `commit`."""
+        with suppress(OSError):
+            self.file.close()
+        Path(self._temporary).unlink(missing_ok=True)
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as e:
+            raise write_error(self.path, e) from e
+
+
+def _create_locked(path: Path) -> tuple[int, str]:
+    """Make a temporary file whose lock tells `remove_abandoned` that it is being written."""
+    while True:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with suppress(OSError):  # some network file systems have no locks; none is removed there
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if Path(name).exists():
+            return descriptor, name
+        os.close(descriptor)  # removed in the moment before it was locked
+
+
+def remove_abandoned(folder: Path, suffix: str) -> tuple[Path, ...]:
+    """Remove the temporary files of an `AtomicFile` with a suffix that killed processes have left in a folder.
+
+    Return them. Those that a process is writing, on whatever machine has the folder, are locked and stay.
+    """
+    removed = []
+    for path in sorted(folder.glob(f".*{suffix}.*")):
+        with suppress(OSError):  # gone meanwhile, locked, or not ours
+            if _TEMPORARY.search(path.name.rpartition(suffix)[2]) and _remove_unlocked(path):
+                removed.append(path)
+    return tuple(removed)
+
+
+def _remove_unlocked(path: Path) -> bool:
+    if path.lstat().st_mode != _TEMPORARY_MODE:
+        return False
+    with path.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
+    return True
+
+
+@contextmanager
+def atomic_file(path: Path, *, mode: int = 0o644) -> Iterator[AtomicFile]:
+    """Open an `AtomicFile` that is committed when the block ends well and discarded when it does not."""
+    target = AtomicFile(path, mode=mode)
+    try:
+        yield target
+        target.commit()
+    finally:
+        target.discard()

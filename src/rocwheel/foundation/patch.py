@@ -1,0 +1,158 @@
+"""Few changes to a large file, applied while it streams, so that the whole of it is never held or copied."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from bisect import bisect_right
+from itertools import pairwise
+from tempfile import TemporaryFile, gettempdir
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.foundation.errors import WorkError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = ["FilePatch", "Replacement", "patched_file", "write_patched"]
+
+_ZEROS = memoryview(bytes(1 << 20))
+
+
+class Replacement(msgspec.Struct, frozen=True):
+    """What stands from ``start`` to ``stop`` of the new file: ``data``, and zeros for the rest of it.
+
+    With ``source``, it is what stood there in the old file, instead.
+    """
+
+    start: int
+    stop: int
+    data: bytes | memoryview = b""
+    source: int | None = None
+
+    @classmethod
+    def of(cls, start: int, data: bytes | memoryview) -> Replacement:
+        """Return the replacement that writes ``data`` at ``start``."""
+        return cls(start, start + len(data), data)
+
+    def content(self, old: memoryview) -> memoryview:
+        """Return the bytes before the zeros; ``old`` is the whole old file."""
+        if self.source is not None:
+            return old[self.source : self.source + self.stop - self.start]
+        return memoryview(self.data)
+
+    def part(self, start: int, stop: int) -> Replacement:
+        """Return what this one puts between two places inside it."""
+        skipped = start - self.start
+        if self.source is not None:
+            return Replacement(start, stop, source=self.source + skipped)
+        return Replacement(start, stop, self.data[skipped : stop - self.start])
+
+
+class FilePatch(msgspec.Struct, frozen=True):
+    """What turns a file into another of ``size`` bytes; what no replacement covers stays as it is.
+
+    Replacements are in rising order and don't overlap. Behind the old file's end, zeros stand between them.
+    """
+
+    size: int
+    replacements: tuple[Replacement, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(before.stop > after.start for before, after in pairwise(self.replacements)):
+            msg = "replacements overlap, or are out of order"
+            raise ValueError(msg)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether the new file is the old one, byte for byte; only growing or shrinking takes a replacement, too."""
+        return not self.replacements
+
+    def apply(self, data: memoryview, start: int = 0, stop: int | None = None) -> list[memoryview]:
+        """Return the new file's bytes from ``start`` to ``stop`` as buffers; ``data`` is the whole old file.
+
+        Nothing is copied, whatever the file's size.
+        """
+        stop = self.size if stop is None else min(stop, self.size)
+        buffers: list[memoryview] = []
+        position = start
+        index = bisect_right(self.replacements, start, key=lambda replacement: replacement.stop)
+        for replacement in self.replacements[index:]:
+            if replacement.start >= stop:
+                break
+            buffers += _old(data, position, replacement.start)
+            position = max(position, replacement.start)
+            end = min(replacement.stop, stop)
+            new = replacement.part(position, end).content(data)
+            buffers += [new] if len(new) else []
+            buffers += _zeros(end - position - len(new))
+            position = end
+        return buffers + _old(data, position, stop)
+
+    def then(self, other: FilePatch) -> FilePatch:
+        """Return the patch that does what this one does and then what ``other`` does, which names no source."""
+        grown = [Replacement(self.size, other.size)] if self.size < other.size else []
+        before = [replacement for replacement in (*self.replacements, *grown) if replacement.start < other.size]
+        kept = [piece for replacement in before for piece in _around(replacement, other.replacements)]
+        merged = sorted([*kept, *other.replacements], key=lambda replacement: replacement.start)
+        return FilePatch(other.size, tuple(merged))
+
+
+def _around(replacement: Replacement, holes: Sequence[Replacement]) -> Iterator[Replacement]:
+    """Give the parts of a replacement that none of the ``holes``, in rising order, covers."""
+    position = replacement.start
+    for hole in holes:
+        if hole.stop <= position or hole.start >= replacement.stop:
+            continue
+        if hole.start > position:
+            yield replacement.part(position, hole.start)
+        position = hole.stop
+    if position < replacement.stop:
+        yield replacement.part(position, replacement.stop)
+
+
+def _old(data: memoryview, start: int, stop: int) -> list[memoryview]:
+    """Return a range of the old file, with zeros behind its end."""
+    kept = data[start:stop] if start < stop else data[:0]
+    return [*([kept] if len(kept) else []), *_zeros(stop - max(start, len(data)))]
+
+
+def _zeros(size: int) -> list[memoryview]:
+    return [_ZEROS[: size - start] for start in range(0, size, len(_ZEROS))]
+
+
+def write_patched(
+    file: IO[bytes], data: memoryview, replacements: Iterable[Replacement], *, size: int | None = None
+) -> None:
+    """Write ``data`` with ``replacements``, in rising order, where ``file`` stands; what becomes zero is left a hole.
+
+    Each replacement is let go of once written. ``size`` is where to stop in ``data``, if not at its end. The file ends
+    there, even with a hole.
+    """
+    position = 0
+    for replacement in replacements:
+        file.write(data[position : replacement.start])
+        file.seek(max(replacement.start - max(position, len(data)), 0), os.SEEK_CUR)
+        content = replacement.content(data)
+        file.write(content)
+        file.seek(replacement.stop - replacement.start - len(content), os.SEEK_CUR)
+        position = replacement.stop
+    file.write(data[position:size])
+    file.truncate()
+
+
+def patched_file(data: memoryview, patch: FilePatch) -> mmap.mmap:
+    """Make the new file, without a name, and map it for whoever has to read it before it is written.
+
+    Raises `WorkError` when there is no room for it.
+    """
+    try:
+        with TemporaryFile() as file:
+            write_patched(file, data, patch.replacements, size=patch.size)
+            file.truncate(patch.size)
+            return mmap.mmap(file.fileno(), patch.size, access=mmap.ACCESS_READ)
+    except OSError as e:
+        remedy = "Check the free space there, or set TMPDIR to another folder."
+        raise WorkError(gettempdir(), f"can't hold a file of {patch.size} bytes ({e.strerror})", remedy=remedy) from e

@@ -1,0 +1,1 @@
+"""What JAX's Bazel build takes."""

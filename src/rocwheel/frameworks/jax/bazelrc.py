@@ -1,0 +1,103 @@
+"""A ``.bazelrc`` fragment with the configs of a ROCm build (Bazel's documentation, "Write bazelrc files")."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rocwheel.targets.spelling.spellings import spell_commas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.frameworks.jax.settings import BazelSettings
+    from rocwheel.targets.spelling.target_set import TargetSet
+
+__all__ = ["python_config", "render_bazelrc", "spell_rc_word"]
+
+_SAFE = re.compile(r"[\w@%+=:,./$~^*{}\[\]();|&<>!?-]+")
+_CLANG_WITH_AVX_VNNI_INT8 = 19
+_GCC_WITH_AVX_VNNI_INT8 = 13
+
+
+def spell_rc_word(word: str) -> str:
+    """Spell one argument for an rc file, where blanks part, ``#`` begins a comment, and nothing expands ``$``."""
+    if _SAFE.fullmatch(word):
+        return word
+    return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def python_config(version: str) -> str:
+    """Return the name of a Python version's config: ``python312``, ``python313ft``."""
+    return "python" + version.replace(".", "").replace("-", "")
+
+
+def render_bazelrc(settings: BazelSettings, targets: TargetSet) -> str:
+    """Return the fragment's lines; they depend on the settings alone."""
+    sections = [
+        (
+            "The compiler, ROCm, the GPU targets and the run paths.",
+            _lines("rocm_build", _rocm_build(settings, targets)),
+        ),
+        ("Remote execution.", _remote(settings)),
+        ("One Python each.", [line for version in settings.python_versions for line in _python(version)]),
+        ("CPU features.", _cpu_features()),
+        ("What only this machine or user wants; last, so that it wins.", ["try-import %workspace%/.bazelrc.user"]),
+    ]
+    return "\n".join(f"# {title}\n" + "".join(f"{line}\n" for line in lines) for title, lines in sections if lines)
+
+
+def _lines(config: str, options: Iterator[str] | list[str]) -> list[str]:
+    return [f"build:{config} {spell_rc_word(option)}" for option in options]
+
+
+def _rocm_build(settings: BazelSettings, targets: TargetSet) -> Iterator[str]:
+    yield from (f"--config={config}" for config in settings.configs)
+    yield from _compiler(settings)
+    if settings.crosstool:
+        yield f"--crosstool_top={settings.crosstool}"
+    yield from ("--define=using_rocm=true", "--define=using_rocm_hipcc=true", "--repo_env=TF_NEED_ROCM=1")
+    for kind in ("repo_env", "action_env"):
+        if settings.rocm_path:
+            yield f"--{kind}=ROCM_PATH={settings.rocm_path}"
+        yield f"--{kind}=TF_ROCM_AMDGPU_TARGETS={spell_commas(targets)}"
+    yield f"--repo_env=ROCM_WHEEL_RPATH={settings.run_path}"
+    yield f"--repo_env=ROCM_WHEEL_RPATH_TAG={settings.run_path_tag}"
+    if settings.cpu_features != "default":
+        yield "--config=" + {"release": "avx_posix", "native": "native_arch_posix"}[settings.cpu_features]
+    yield from settings.options
+
+
+def _compiler(settings: BazelSettings) -> Iterator[str]:
+    yield f"--repo_env=CC={settings.compiler}"
+    yield f"--repo_env=BAZEL_COMPILER={settings.compiler}"
+    if settings.is_clang:
+        yield f"--action_env=CLANG_COMPILER_PATH={settings.compiler}"
+        yield "--repo_env=TF_ROCM_CLANG=1"
+        yield "--action_env=TF_HIPCC_CLANG=1"
+    if settings.compress_device_code:
+        yield "--action_env=HIPCC_COMPILE_FLAGS_APPEND=--offload-compress"
+    first = _CLANG_WITH_AVX_VNNI_INT8 if settings.is_clang else _GCC_WITH_AVX_VNNI_INT8
+    if settings.compiler_major is not None and settings.compiler_major < first:
+        yield "--define=xnn_enable_avxvnniint8=false"
+
+
+def _remote(settings: BazelSettings) -> list[str]:
+    if not settings.remote_execution:
+        return []
+    hook = f"try-import {spell_rc_word('%workspace%/' + settings.remote_execution)}"
+    return [hook, *_lines("rocm_build_remote", ["--config=rocm_build", "--config=rocm_rbe"])]
+
+
+def _python(version: str) -> list[str]:
+    options = [f"--repo_env=HERMETIC_PYTHON_VERSION={version}"]
+    if version.endswith("-ft"):
+        options.append("--@rules_python//python/config_settings:py_freethreaded=yes")
+    return _lines(python_config(version), options)
+
+
+def _cpu_features() -> list[str]:
+    return [
+        *_lines("avx_posix", ["--copt=-mavx", "--host_copt=-mavx"]),
+        *_lines("native_arch_posix", ["--copt=-march=native", "--host_copt=-march=native"]),
+    ]

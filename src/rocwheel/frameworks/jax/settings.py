@@ -1,0 +1,221 @@
+"""The settings of a Bazel build for ROCm, from one small TOML file: what ``.bazelrc`` and commands are made from."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.linking.sdk_layout import sdk_search_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+__all__ = ["BazelSettings", "CpuFeatures", "SettingsError", "check_settings", "read_settings"]
+
+CpuFeatures = Literal["release", "native", "default"]
+"""``release``: AVX, as published wheels have. ``native``: this machine's. ``default``: the compiler's."""
+
+_PYTHON = re.compile(r"3\.([0-9]{1,2}|(1[3-9]|[2-9][0-9])-ft)")
+_SDK = "$SDK"
+_FOLDER = r"/(?:(?![:$,'\"\\`])[!-~])"
+_ENTRY = re.compile(rf"\$SDK|\$(?:ORIGIN|SITE_PACKAGES)(?:{_FOLDER}*)?|{_FOLDER}+")
+_EATEN = ("/..", "/_rocm_sdk")
+"""What a shell leaves of entries that began with a token."""
+_COMPILER_MAJOR = re.compile(r"(?:llvm|clang|gcc|g\+\+)-(\d+)")
+_REPOSITORY = re.compile(r"[\w./-]+")
+_CONFIG = re.compile(r"[\w.+/:-]+")
+_OWN_CONFIGS = ("rocm_build", "rocm_build_remote")
+_BAZEL_OPTION = re.compile(r"--[^-=\s][^=\s]*(=.*)?|-[kst]-?", re.DOTALL)
+_VALUE_OPTION = re.compile(
+    r"--((host_)?(copt|cxxopt|conlyopt|linkopt|action_env|cpu)|config|define|repo_env|test_env|jobs|override_repository"
+    r"|compilation_mode|crosstool_top|features|platforms|remote_cache|remote_executor|spawn_strategy|test_output)"
+)
+_FAMILY = re.compile(r"[\w.-]*", re.ASCII)
+_PINNED = re.compile(r"[0-9a-f]{7,64}|[^:]+:[A-Za-z_]\w*")
+_BAZEL_LABEL = re.compile(r"(@[\w.~-]*)?//[\w./+=,@~-]*(:[\w./+=,@~-]+)?|:[\w./+=,@~-]+")
+
+
+class SettingsError(InputError):
+    """Settings that can't be used."""
+
+
+class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """Use `read_settings`; the constructor checks nothing."""
+
+    schema: Literal[1]
+    compiler: str
+    """The C++ compiler's path."""
+    python_versions: tuple[str, ...]
+    """Such as ``3.12``, or ``3.13-ft`` for the free-threaded build."""
+    targets: tuple[str, ...]
+    """GPU targets, in any words of ``rocwheel targets``."""
+    compiler_version: int = 0
+    """Its major version; 0 where the path tells it."""
+    rocm_path: str = ""
+    """The ROCm that is built against; empty where the workspace brings its own."""
+    rocm_version: str = "7"
+    """The major version in the wheels' names."""
+    cpu_features: CpuFeatures = "release"
+    compress_device_code: bool = True
+    search: tuple[str, ...] = ()
+    """Run path entries: ``$SITE_PACKAGES/FOLDER``, ``$ORIGIN/FOLDER``, absolute, or ``$SDK``, which is the default."""
+    target_family: str = ""
+    """For an SDK in the per-family layout: the family whose libraries are searched."""
+    run_path_tag: Literal["rpath", "runpath"] = "runpath"
+    crosstool: str = ""
+    """The label of a C++ toolchain for ``--crosstool_top``, such as ``@local_config_rocm//crosstool:toolchain``."""
+    configs: tuple[str, ...] = ()
+    """Configs of the workspace that ``rocm_build`` includes."""
+    options: tuple[str, ...] = ()
+    """Further options of ``rocm_build``, literally."""
+    remote_execution: str = ""
+    """A file of the workspace that defines ``rocm_rbe``; with it, ``rocm_build_remote`` builds remotely."""
+    wheel_sources: tuple[str, ...] = ("jaxlib_ext/tools/LICENSE.txt", "pjrt/python/__init__.py")
+    """Files of the source tree that the wheels take, beside the outputs of Bazel."""
+    pjrt_spec: str = ""
+    """The description of the PJRT wheel, a file of the source tree; empty for the one of ROCm's JAX."""
+    plugin_spec: str = ""
+    """The same for the wheels of extension modules."""
+    commits: dict[str, str] = {}
+    """Repository to the commit that is built: literally, or ``FILE:CONSTANT`` for one in a file of the source tree."""
+    pjrt_targets: tuple[str, ...] = ("//pjrt:pjrt_c_api_gpu_plugin.so",)
+    plugin_targets: tuple[str, ...] = ("//jaxlib_ext/tools:build_gpu_kernels_wheel",)
+
+    @property
+    def compiler_major(self) -> int | None:
+        """The compiler's major version, as given or in its path."""
+        found = _COMPILER_MAJOR.findall(self.compiler)
+        return self.compiler_version or (int(found[-1]) if found else None)
+
+    @property
+    def is_clang(self) -> bool:
+        """Whether the compiler is a clang."""
+        return "clang" in self.compiler.rpartition("/")[2]
+
+    @property
+    def run_path(self) -> str:
+        """The value of ``ROCM_WHEEL_RPATH``."""
+        return ":".join(entry for word in self.search or (_SDK,) for entry in self._entries(word))
+
+    @property
+    def system_run_paths(self) -> tuple[str, ...]:
+        """The absolute entries that are searched: meant, though the audit would warn of them."""
+        return tuple(entry for entry in self.search if entry.startswith("/"))
+
+    def _entries(self, word: str) -> tuple[str, ...]:
+        """Return what an entry stands for: ``$SDK`` for the folders of the SDK's packages."""
+        if word != _SDK:
+            return (word,)
+        return tuple(f"$SITE_PACKAGES/{folder}" for folder in sdk_search_folders(self.target_family))
+
+
+def read_settings(path: Path) -> BazelSettings:
+    """Read settings; raise `SettingsError` for text that is none, `ProblemsError` with every wrong value."""
+    try:
+        settings = msgspec.toml.decode(path.read_bytes(), type=BazelSettings)
+    except OSError as e:
+        raise SettingsError(path, f"cannot be read ({e.strerror})", remedy="Check --settings.") from e
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise SettingsError(path, f"holds no settings: {e}", remedy="See the fields in the documentation.") from e
+    check_settings(settings, path)
+    return settings
+
+
+def check_settings(settings: BazelSettings, source: Path | str) -> None:
+    """Raise `ProblemsError` with every value that Bazel, the fetch of the repository, or the wheels would refuse."""
+    if problems := list(_problems(settings, source)):
+        raise ProblemsError(str(source), problems)
+
+
+def _problems(settings: BazelSettings, path: Path | str) -> Iterator[SettingsError]:
+    if not settings.compiler:
+        yield SettingsError(path, "compiler is empty", expected="the path of clang or gcc")
+    if not settings.python_versions:
+        yield SettingsError(path, "python-versions is empty", expected="at least one")
+    for version in settings.python_versions:
+        if not _PYTHON.fullmatch(version):
+            yield SettingsError(path, f"python-versions names {version!r}", expected="such as '3.12' or '3.13-ft'")
+    for entry in settings.search:
+        if not _ENTRY.fullmatch(entry) or entry.startswith(_EATEN):
+            expected = (
+                "$SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder, ASCII without blanks and quotes"
+            )
+            yield SettingsError(path, f"search names {entry!r}", expected=expected)
+    yield from _form_problems(settings, path)
+    for label in (*settings.pjrt_targets, *settings.plugin_targets, *filter(None, [settings.crosstool])):
+        if not _BAZEL_LABEL.fullmatch(label):
+            yield SettingsError(path, f"{label!r} is no Bazel label", expected="such as //pjrt:plugin.so")
+    yield from _commit_problems(settings, path)
+    yield from _control_characters(settings, path)
+
+
+def _form_problems(settings: BazelSettings, path: Path | str) -> Iterator[SettingsError]:
+    """Tell of values that Bazel, or the fetch of the repository, would refuse."""
+    remote = settings.remote_execution
+    checks = [
+        (
+            _are_distinct([posixpath.normpath(entry) for entry in settings.run_path.split(":")]),
+            "search names a folder twice",
+            "each once",
+        ),
+        (_are_distinct(settings.python_versions), "python-versions names a version twice", "each once"),
+        (settings.compiler_version >= 0, f"compiler-version is {settings.compiler_version}", "a major version"),
+        (settings.rocm_version.isdecimal(), f"rocm-version is {settings.rocm_version!r}", "a major version, '7'"),
+        (settings.rocm_path[:1] in ("", "/"), f"rocm-path is {settings.rocm_path!r}", "an absolute path"),
+        (bool(_FAMILY.fullmatch(settings.target_family)), f"target-family is {settings.target_family!r}", "one word"),
+        (bool(settings.pjrt_targets), "pjrt-targets is empty", "at least one"),
+        (bool(settings.plugin_targets), "plugin-targets is empty", "at least one"),
+        (
+            not remote
+            or (remote[0] != "/" and ".." not in remote.split("/") and remote.split("/")[-1] not in ("", ".")),
+            f"remote-execution is {remote!r}",
+            "a file's path below the workspace",
+        ),
+        *((bool(_CONFIG.fullmatch(name)), f"configs names {name!r}", "a config's name") for name in settings.configs),
+        *(
+            (name not in _OWN_CONFIGS, f"configs names {name!r}, which includes them", "another config")
+            for name in settings.configs
+        ),
+        *(
+            (_is_option(word), f"options names {word!r}", "an option, with its value behind =")
+            for word in settings.options
+        ),
+    ]
+    yield from (SettingsError(path, found, expected=expected) for fits, found, expected in checks if not fits)
+
+
+def _is_option(word: str) -> bool:
+    return bool(_BAZEL_OPTION.fullmatch(word)) and not _VALUE_OPTION.fullmatch(word)
+
+
+def _are_distinct(words: Sequence[str]) -> bool:
+    return len(set(words)) == len(words)
+
+
+def _commit_problems(settings: BazelSettings, path: Path | str) -> Iterator[SettingsError]:
+    for name, commit in settings.commits.items():
+        if not _REPOSITORY.fullmatch(name) or not _PINNED.fullmatch(commit):
+            expected = "a repository, and 7 to 64 hexadecimal digits or FILE:CONSTANT"
+            yield SettingsError(path, f"commits names {name!r} = {commit!r}", expected=expected)
+
+
+def _control_characters(settings: BazelSettings, path: Path | str) -> Iterator[SettingsError]:
+    texts = {
+        "compiler": settings.compiler,
+        "rocm-path": settings.rocm_path,
+        "options": "".join(settings.options),
+        "configs": "".join(settings.configs),
+        "remote-execution": settings.remote_execution,
+        "wheel-sources": "".join(settings.wheel_sources),
+        "pjrt-spec": settings.pjrt_spec,
+        "plugin-spec": settings.plugin_spec,
+        "commits": "".join(settings.commits.values()),
+    }
+    for field, text in texts.items():
+        if any(ord(character) < ord(" ") for character in text):
+            yield SettingsError(path, f"{field} has a line break or control character", expected="one line of text")

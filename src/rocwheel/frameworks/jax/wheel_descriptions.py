@@ -1,0 +1,28 @@
+"""The descriptions of JAX's two wheels for ROCm, which ship with rocwheel."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.tables import read_table
+
+__all__ = ["JaxWheel", "jax_wheel_description", "rocm_major"]
+
+JaxWheel = Literal["pjrt", "plugin"]
+"""``pjrt``: the PJRT plugin, one for all Pythons. ``plugin``: the extension modules, one for each Python."""
+
+_FILE = "wheel_descriptions.toml"
+_ROCM_OPTION = "--rocm"
+
+
+def jax_wheel_description(wheel: JaxWheel) -> dict[str, Any]:
+    """Return the description of a wheel; ``{rocm}`` and the version are its placeholders without a value."""
+    return read_table(__package__, _FILE, dict[str, dict[str, Any]])[wheel]
+
+
+def rocm_major(text: str) -> str:
+    """Return the major version of ROCm, as it stands in the wheels' names; raise `InputError` for any other text."""
+    if not text.isdecimal():
+        raise InputError(_ROCM_OPTION, f"is {text!r}", expected="a major version, such as 7")
+    return text

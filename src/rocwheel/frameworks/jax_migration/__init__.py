@@ -1,0 +1,1 @@
+"""Old command lines of JAX's build.py, translated."""

@@ -1,0 +1,149 @@
+"""Command lines of rocm-jax's ``build/build.py``, read as its argparse reads them."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import re
+import shlex
+from typing import TYPE_CHECKING, Literal, NoReturn
+
+import msgspec
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.tables import read_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Fate", "OldCommand", "option_fates", "parse_build_py", "variable_fates", "wheel_cpus"]
+
+_FILE = "build_py.toml"
+_COMMAND = "command line"
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_SUBCOMMANDS = ("build", "requirements_update")
+_INTERPRETER = re.compile(r"python(3\.[0-9]{1,2})")
+
+
+class Fate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What becomes of an option: ``now`` says the same, or it is ``dropped`` for a reason; ``wrong`` is what it did."""
+
+    kind: Literal["value", "optional", "flag", "append"] = "value"
+    """``optional``: a value that may be left out, which means ``true``."""
+    now: str = ""
+    dropped: str = ""
+    wrong: str = ""
+    pattern: str = ""
+    """A regular expression for the values that can be translated; empty for any."""
+    expected: str = ""
+    """The same in words."""
+
+
+class OldCommand(msgspec.Struct, frozen=True):
+    """A command line taken apart; options that were not given are absent."""
+
+    subcommand: str
+    options: dict[str, str | bool | list[str]]
+    variables: dict[str, str]
+    interpreter: str = ""
+    """The Python that ran the old tool, such as ``3.12``, where its name tells it."""
+    parted: tuple[str, ...] = ()
+    """Values that the old tool's shell took for several words, or took quotes out of."""
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return the value of an option that takes one."""
+        value = self.options.get(name, default)
+        return value if isinstance(value, str) else default
+
+    def texts(self, name: str) -> list[str]:
+        """Return the values of an option that may be given several times."""
+        value = self.options.get(name, [])
+        return value if isinstance(value, list) else []
+
+    def has(self, name: str) -> bool:
+        """Tell whether an option was given."""
+        return name in self.options
+
+
+class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    wheel_cpus: frozenset[str]
+    options: dict[str, Fate]
+    variables: dict[str, Fate]
+
+
+@functools.cache
+def _data() -> _Data:
+    return read_table(__package__, _FILE, _Data)
+
+
+def wheel_cpus() -> frozenset[str]:
+    """Return the values of ``--target_cpu`` that the old tool had a wheel tag for."""
+    return _data().wheel_cpus
+
+
+def option_fates() -> dict[str, Fate]:
+    """Return what becomes of each option, by its name without dashes."""
+    return _data().options
+
+
+def variable_fates() -> dict[str, Fate]:
+    """Return what becomes of each environment variable that the old wheel scripts read."""
+    return _data().variables
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        remedy = "Give the whole old command line after --."
+        raise InputError(_COMMAND, message, expected="one that build/build.py takes", remedy=remedy)
+
+
+def parse_build_py(words: Sequence[str]) -> OldCommand:
+    """Take apart ``[NAME=VALUE ...] [python] build/build.py build|requirements_update OPTIONS``.
+
+    Options may be abbreviated, as the old tool's argparse allowed. Raises `InputError` for any other command line.
+    """
+    rest = list(words)
+    start = next((index for index, word in enumerate(rest) if word.endswith("build.py")), -1)
+    assignments = (_ASSIGNMENT.fullmatch(word) for word in rest[: max(start, 0)])
+    variables = {match[1]: match[2] for match in assignments if match}
+    given = vars(_parser().parse_args(rest[start + 1 :]))
+    subcommand = given.pop("subcommand")
+    options = {name: value for name, value in given.items() if value is not None}
+    for name, fate in option_fates().items():
+        value = options.get(name)
+        if fate.pattern and value is not None and not re.fullmatch(fate.pattern, value):
+            option = f"--{name}"
+            raise InputError(option, f"is {value!r}", expected=fate.expected)
+    texts = [text for value in options.values() if isinstance(value, list) for text in value]
+    parted = tuple(text for text in texts if _shell_words(text) != [text])
+    for name, value in options.items():
+        if isinstance(value, list):
+            options[name] = [word for text in value for word in _shell_words(text)]
+    return OldCommand(subcommand, options, variables, _interpreter(rest[: max(start, 0)]), parted)
+
+
+def _shell_words(text: str) -> list[str]:
+    """Part a value as the shell did that the old tool gave it to; what it expanded stays as it is written."""
+    try:
+        return shlex.split(text)
+    except ValueError as e:
+        raise InputError(_COMMAND, f"has {text!r}, which a shell can't read ({e})", remedy="Close the quotes.") from e
+
+
+def _interpreter(words: Sequence[str]) -> str:
+    names = (match[1] for word in words if (match := _INTERPRETER.fullmatch(word.rpartition("/")[2])))
+    return next(names, "")
+
+
+def _parser() -> argparse.ArgumentParser:
+    # Options may stand before or behind the subcommand, whichever the old tool wanted.
+    parser = _Parser(prog="build.py", add_help=False, argument_default=None)
+    parser.add_argument("subcommand", choices=_SUBCOMMANDS)
+    for name, fate in option_fates().items():
+        if fate.kind == "flag":
+            parser.add_argument(f"--{name}", action="store_const", const=True)
+        elif fate.kind == "optional":
+            parser.add_argument(f"--{name}", nargs="?", const="true")
+        else:
+            parser.add_argument(f"--{name}", action="append" if fate.kind == "append" else "store")
+    return parser

@@ -1,0 +1,173 @@
+"""Old command lines of rocm-jax's ``build/build.py`` as settings, plain commands, and what to know about them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.frameworks.jax.bazelrc import python_config
+from rocwheel.frameworks.jax.commands import BuildOptions, Command, commit_of, wheel_commands
+from rocwheel.frameworks.jax.settings import BazelSettings, check_settings
+from rocwheel.frameworks.jax_migration import notes
+from rocwheel.frameworks.jax_migration.build_py import parse_build_py
+from rocwheel.frameworks.jax_migration.notes import Note
+from rocwheel.frameworks.jax_migration.values import (
+    STAMPED,
+    WHEEL_KINDS,
+    bazel_configs,
+    compiler,
+    cpu_features,
+    gpu_targets,
+    overridden_repositories,
+    python_version,
+    wheel_names,
+)
+from rocwheel.targets.spelling.target_set import parse_target_set
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rocwheel.frameworks.jax_migration.build_py import OldCommand
+
+__all__ = ["Translation", "translate"]
+
+_OPTION = "--wheels"
+_TARGETS_OPTION = "--rocm_amdgpu_targets"
+_BAZEL_OPTIONS = "--bazel_options"
+_PINNED = {"ROCm/xla": "third_party/xla/workspace.bzl:XLA_COMMIT", "jax": "third_party/jax/workspace.bzl:JAX_COMMIT"}
+_PYTHON_VARIABLE = "HERMETIC_PYTHON_VERSION="
+_COMMAND_SETTINGS = "the command line's settings"
+
+
+class Translation(msgspec.Struct, frozen=True):
+    """What an old command line stands for today."""
+
+    settings: BazelSettings
+    settings_text: str
+    """The text of ``rocm.toml``."""
+    commands: tuple[Command, ...]
+    kept: tuple[Note, ...]
+    assumed: tuple[Note, ...]
+    """What the command line does not tell, since the old tool took it from the machine."""
+    dropped: tuple[Note, ...]
+    wrong: tuple[Note, ...]
+    """What the old command line did without telling."""
+
+
+def translate(words: Sequence[str], *, version: str = "VERSION", sdk: str = "") -> Translation:
+    """Translate ``python build/build.py build ...``, with variables before it if any.
+
+    ``version`` is that of the wheels, ``sdk`` the folder of the packages that they run beside. Raises `InputError` for
+    a command line that the old tool would not have taken, and `ProblemsError` for one whose settings
+    `rocwheel.frameworks.jax.settings.read_settings` would refuse.
+    """
+    old = parse_build_py(words)
+    fields = {"schema": 1, **{name: value for name, value in _fields(old).items() if value}}
+    settings = msgspec.convert(fields, BazelSettings)
+    parse_target_set(settings.targets, source=_TARGETS_OPTION)
+    check_settings(settings, _COMMAND_SETTINGS)
+    commands = _commands(old, settings, version, sdk)
+    return Translation(
+        settings,
+        "".join(f"{name} = {_toml(value)}\n" for name, value in fields.items()),
+        tuple(commands),
+        tuple(notes.kept(old)),
+        tuple(notes.assumed(old)),
+        tuple(notes.dropped(old)),
+        tuple(notes.wrong(old)),
+    )
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {json.dumps(item)}" for key, item in value.items()) + " }"
+    return json.dumps(value)
+
+
+def _fields(old: OldCommand) -> dict[str, Any]:
+    cpu = old.text("target_cpu")
+    return {
+        "compiler": compiler(old),
+        "rocm-path": old.text("rocm_path", old.variables.get("ROCM_PATH", "")),
+        "rocm-version": old.text("rocm_version", "7").partition(".")[0],
+        "targets": gpu_targets(old),
+        "target-family": old.variables.get("ROCM_SDK_TARGET_FAMILY", ""),
+        "python-versions": [python_version(old)],
+        "cpu-features": cpu_features(old),
+        "configs": bazel_configs(old),
+        "options": ["--verbose_failures", *([f"--cpu={cpu}"] if cpu else [])],
+        "wheel-sources": list(BazelSettings(1, "", (), ()).wheel_sources),
+        "commits": _PINNED,
+        "remote-execution": "rbe.bazelrc" if old.has("rbe") else "",
+    }
+
+
+def _commands(old: OldCommand, settings: BazelSettings, version: str, sdk: str) -> list[Command]:
+    bazel = (old.text("bazel_path", "bazel"), *old.texts("bazel_startup_options"))
+    if old.subcommand == "requirements_update":
+        return [_requirements_command(old, settings, bazel)]
+    if old.has("configure_only"):
+        return []
+    options = BuildOptions(
+        version=_version(version, old.variables),
+        sdk=sdk,
+        dest_dir=old.text("output_path", "dist"),
+        kinds=_kinds(old),
+        commits=_commits(old),
+        config="rocm_build_remote" if old.has("rbe") else "rocm_build",
+        bazel=bazel,
+        bazel_options=tuple(_bazel_options(old)),
+    )
+    return wheel_commands(settings, options)
+
+
+def _requirements_command(old: OldCommand, settings: BazelSettings, bazel: Sequence[str]) -> Command:
+    target = "//build:requirements_nightly.update" if old.has("nightly_update") else "//build:requirements.update"
+    python = f"--config={python_config(settings.python_versions[0])}"
+    return Command("Pin the requirements", (*bazel, "run", python, *_given_options(old), target))
+
+
+def _kinds(old: OldCommand) -> tuple[str, ...]:
+    asked = wheel_names(old)
+    kinds = tuple(kind for name, kind in WHEEL_KINDS.items() if name in asked)
+    if not kinds:
+        found = f"names {', '.join(asked) or 'none, which stood for jaxlib and was refused'}"
+        raise InputError(_OPTION, found, expected=f"one of {' and '.join(WHEEL_KINDS)}")
+    return kinds
+
+
+def _local_xla(old: OldCommand) -> str:
+    return old.text("local_xla_path", old.variables.get("JAXCI_XLA_GIT_DIR", ""))
+
+
+def _bazel_options(old: OldCommand) -> Iterator[str]:
+    if _local_xla(old):
+        yield f"--override_repository=xla={_local_xla(old)}"
+    yield from _given_options(old)
+
+
+def _given_options(old: OldCommand) -> Iterator[str]:
+    if old.has("detailed_timestamped_log"):
+        yield "--show_timestamps"
+    for option in old.texts("bazel_options"):
+        if option.removeprefix("--repo_env=").startswith(_PYTHON_VARIABLE):
+            remedy = "Give the version as --python_version."
+            raise InputError(_BAZEL_OPTIONS, f"is {option!r}", expected="none that sets the Python", remedy=remedy)
+        yield option
+
+
+def _commits(old: OldCommand) -> dict[str, str]:
+    local = {"xla": _local_xla(old)} if _local_xla(old) else {}
+    overrides = {**local, **overridden_repositories(old)}
+    commits = {STAMPED[name]: commit_of(path) for name, path in overrides.items() if name in STAMPED}
+    given = old.variables.get("ROCM_JAX_COMMIT")
+    return commits | ({"ROCm/rocm-jax": given} if given else {})
+
+
+def _version(version: str, variables: Mapping[str, str]) -> str:
+    post, extra = variables.get("WHEEL_POST_RELEASE"), variables.get("ROCM_VERSION_EXTRA")
+    version += variables.get("WHEEL_VERSION_SUFFIX", "")
+    return version + (f".post{post}" if post else "") + (f"+rocm{extra}" if extra else "")

@@ -1,0 +1,1 @@
+"""Wheels assembled from build outputs by a description."""

@@ -1,0 +1,144 @@
+"""A whole run: from a wheel's description and the outputs of a build to the finished, verified wheel."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.frameworks.wheel.draft import draft_wheel, write_draft
+from rocwheel.frameworks.wheel.inputs import InputFiles, read_runfiles_manifest
+from rocwheel.frameworks.wheel.run_paths import repair_run_paths
+from rocwheel.frameworks.wheel.spec import make_spec
+from rocwheel.frameworks.wheel.verify import verify_wheel, without_distribution
+from rocwheel.installed.read_tree import read_tree
+from rocwheel.linking.sdk_layout import sdk_folders, sdk_search_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.frameworks.wheel.draft import WheelDraft
+    from rocwheel.frameworks.wheel.spec import WheelSpec
+    from rocwheel.installed.tree import Tree
+
+__all__ = ["WheelBuild", "WheelJob", "WheelReport"]
+
+
+class WheelBuild(msgspec.Struct, frozen=True):
+    """What a build gives to a wheel, and how the wheel is to be made."""
+
+    sources: tuple[Path, ...] = ()
+    """Files, and folders that inputs' paths are below."""
+    runfiles_manifest: Path | None = None
+    commits: dict[str, str] = {}
+    python: str = ""
+    """Of the extension modules, such as ``3.12``; empty where their names tell it."""
+    platform_tag: str = ""
+    """Empty for the one that the files' symbol versions give."""
+    companions: tuple[Path, ...] = ()
+    """The packages that it will be installed beside, for the verification."""
+    system_run_paths: tuple[str, ...] = ()
+    """Absolute run path entries that are meant, beside those of the description."""
+    repair: bool = False
+    verify: bool = True
+
+
+class WheelReport(msgspec.Struct, frozen=True):
+    """The wheel that was written."""
+
+    path: str
+    size: int
+    """In bytes."""
+    floor_reason: str
+    repaired: tuple[str, ...]
+    """Files whose run path was changed."""
+
+
+class WheelJob(msgspec.Struct, frozen=True):
+    """A description, the values of its placeholders, a build, and where the wheel goes."""
+
+    source: str
+    """What errors call the description."""
+    description: dict[str, Any]
+    values: dict[str, str]
+    build: WheelBuild
+    dest_dir: Path = Path()
+    output: Path | None = None
+    """The wheel's file, for builds that have to know its name before; it has to be the one that the tags give."""
+
+    def run(self) -> WheelReport:
+        """Write the wheel, unless the audit finds faults in it.
+
+        Raises `rocwheel.frameworks.wheel.verify.FaultyWheelError`, and what `make_spec`, `InputFiles`, `draft_wheel`
+        and `write_draft` raise.
+        """
+        spec = make_spec(self.description, self.values, source=self.source)
+        linked = self._draft(spec)
+        draft = self._repaired(linked, spec) if self.build.repair else linked
+        path = self._path(draft)
+        self._write(draft, spec, path)
+        pairs = zip(linked.members, draft.members, strict=True)
+        repaired = tuple(new.place for old, new in pairs if old.content != new.content)
+        return WheelReport(str(path), path.stat().st_size, draft.floor_reason, repaired)
+
+    def _draft(self, spec: WheelSpec) -> WheelDraft:
+        build = self.build
+        manifest = read_runfiles_manifest(build.runfiles_manifest) if build.runfiles_manifest else None
+        inputs = InputFiles(build.sources, manifest)
+        return draft_wheel(spec, inputs, commits=build.commits, python=build.python, platform_tag=build.platform_tag)
+
+    def _repaired(self, draft: WheelDraft, spec: WheelSpec) -> WheelDraft:
+        beside = without_distribution(read_tree((), self.build.companions), canonicalize_name(spec.name))
+        return repair_run_paths(draft, _libraries(beside), self._search(spec), self._system_run_paths(spec))
+
+    def _write(self, draft: WheelDraft, spec: WheelSpec, path: Path) -> None:
+        """Write the wheel into a folder of its own, from which it moves to its place when it is right."""
+        with _folder_beside(path) as folder:
+            unfinished = folder / path.name
+            write_draft(draft, unfinished, SourceDate.from_environment(os.environ))
+            if self.build.verify:
+                system = self._system_run_paths(spec)
+                verify_wheel(unfinished, self.build.companions, system_run_paths=system, search=self._search(spec))
+            unfinished.replace(path)
+
+    def _search(self, spec: WheelSpec) -> tuple[str, ...]:
+        return spec.search or sdk_search_folders()
+
+    def _system_run_paths(self, spec: WheelSpec) -> tuple[str, ...]:
+        return (*spec.system_run_paths, *self.build.system_run_paths)
+
+    def _path(self, draft: WheelDraft) -> Path:
+        name = draft.name.file_name
+        if self.output is None:
+            return self.dest_dir / name
+        if self.output.name != name:
+            expected = f"the name that its files give, {name}"
+            reason = f" (platform: {draft.floor_reason})" if draft.floor_reason else ""
+            raise InputError(self.output, f"is not the wheel's name{reason}", expected=expected)
+        return self.output
+
+
+def _libraries(tree: Tree) -> Iterator[str]:
+    """Give the libraries of the packages, and of the SDK's that are not at hand: their layout is known."""
+    yield from (file.path for file in tree.files if file.elf is not None)
+    given = {distribution.name for distribution in tree.distributions}
+    for folder in sdk_folders():
+        if folder.distribution not in given:
+            yield from (f"{folder.folder}/{name}" for name in folder.libraries)
+
+
+@contextmanager
+def _folder_beside(path: Path) -> Iterator[Path]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+            yield Path(folder)
+    except OSError as e:
+        raise WorkError(path, f"cannot be written ({e.strerror})", remedy="Check its folder's permissions.") from e

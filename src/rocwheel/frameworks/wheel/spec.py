@@ -1,0 +1,203 @@
+"""The description of a framework's wheel, in TOML: names, metadata, and which build output goes where."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import InvalidName, canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.frameworks.wheel.placeholders import fill_placeholders, placeholder_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+__all__ = [
+    "BuildOutput",
+    "SpecError",
+    "Stamp",
+    "WheelSpec",
+    "make_spec",
+    "pair_specifier",
+    "read_spec",
+    "settable_values",
+]
+
+_GROUP = re.compile(r"\w+(\.\w+)*")
+_NAME = re.compile(r"[^=\s\[#;]([^=\r\n]*[^=\s])?")
+_SCRIPT_NAME = re.compile(r"[\w.-]+")
+_OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(?P<attribute> *: *[^\W\d]\w*(\.[^\W\d]\w*)*)?( *\[[\w\s,.-]*\])?")
+_NUMBERS = 3
+_SCRIPTS = ("console_scripts", "gui_scripts")
+
+
+class SpecError(InputError):
+    """A wheel's description that can't be used."""
+
+
+class _Fields(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """Fields are spelled with hyphens in TOML; an unknown one is an error, since it is a misspelling."""
+
+
+class BuildOutput(_Fields, frozen=True):
+    """Files of a build and their place in site-packages."""
+
+    source: str = msgspec.field(name="from")
+    """The end of a file's path among the inputs, ``pjrt/plugin.so``; may have the shell's patterns."""
+    place: str = msgspec.field(name="to")
+    """A path in site-packages; with a slash at its end a folder, in which the files keep their names."""
+
+
+class Stamp(_Fields, frozen=True):
+    """Where version and commits are written, each once, from the same values as the metadata."""
+
+    version: str = ""
+    """The place of ``version.py``; empty for none."""
+    commits: str = ""
+    """The place of ``commit_info.py``; empty for none."""
+
+
+class WheelSpec(_Fields, frozen=True):
+    """A wheel. Use `make_spec`; the constructor checks nothing."""
+
+    schema: Literal[1]
+    name: str
+    version: str
+    files: tuple[BuildOutput, ...]
+    summary: str = ""
+    requires_python: str = ""
+    requires: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+    license: str | None = None
+    """An SPDX expression."""
+    license_files: tuple[str, ...] = ()
+    """Ends of the licence texts' paths among the inputs; they go to ``.dist-info/licenses``."""
+    entry_points: dict[str, dict[str, str]] = {}
+    """Group to names to values."""
+    namespaces: tuple[str, ...] = ()
+    """Packages shared with other distributions (:pep:`420`): an ``__init__.py`` in one would hide the others."""
+    texts: dict[str, str] = {}
+    """Small files by their place."""
+    stamp: Stamp = Stamp()
+    search: tuple[str, ...] = ()
+    """Folders in site-packages that a repair may lead run paths to; by default those of the SDK's packages."""
+    system_run_paths: tuple[str, ...] = ()
+    """Absolute run path entries that are meant, such as ``/opt/rocm/lib``."""
+
+
+def read_spec(path: Path) -> dict[str, Any]:
+    """Read a description's TOML, without its placeholders replaced; raise `SpecError` for a file that holds none."""
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=dict[str, Any])
+    except OSError as e:
+        raise SpecError(path, f"cannot be read ({e.strerror})", remedy="Check --spec.") from e
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise SpecError(path, f"is no TOML: {e}", remedy="See the fields in the documentation.") from e
+
+
+def settable_values(data: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names that values can be given to: the description's placeholders but ``{pair}``, and the version."""
+    return placeholder_names(data) - {"pair"} | {"version"}
+
+
+def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Path | str) -> WheelSpec:
+    """Make the description that decoded TOML stands for, each ``{name}`` in it replaced by its value.
+
+    Values come from ``[values]`` of the description and, before these, from ``values``. ``{version}`` is the version
+    in its normal form, and ``{pair}`` what `pair_specifier` makes of it. Raises `InputError` and `ProblemsError`.
+    """
+    fields = dict(data)
+    defaults = fields.pop("values", {})
+    if not isinstance(defaults, dict):
+        raise SpecError(source, f"has {defaults!r} as [values]", expected="a table of names and values")
+    known = {**defaults, **values}
+    version = _version(known.get("version", fields.get("version", "")), source)
+    known |= {"version": version, "pair": pair_specifier(version)}
+    filled = {**fill_placeholders(fields, known, source), "version": version}
+    try:
+        spec = msgspec.convert(filled, WheelSpec)
+    except msgspec.ValidationError as e:
+        raise SpecError(source, f"describes no wheel: {e}", remedy="See the fields in the documentation.") from e
+    if problems := list(_problems(spec, source)):
+        raise ProblemsError(str(source), problems)
+    return spec
+
+
+def pair_specifier(version: str) -> str:
+    """Return the specifier for a distribution of the same release: post releases and local versions satisfy it, too.
+
+    A prefix match may name no pre-release (:pep:`440`), so these are matched exactly. A release of less than three
+    numbers gets zeros, so that none with another third number satisfies it.
+    """
+    parsed = Version(version)
+    if parsed.is_prerelease:
+        return f"=={parsed.public}"
+    epoch = f"{parsed.epoch}!" if parsed.epoch else ""
+    release = (*parsed.release, *(0 for _ in range(_NUMBERS - len(parsed.release))))
+    return f"=={epoch}{'.'.join(map(str, release))}.*"
+
+
+def _version(text: object, source: Path | str) -> str:
+    """Return a version's normal form, so that name, metadata and ``version.py`` tell the same."""
+    try:
+        return str(Version(str(text)))
+    except InvalidVersion as e:
+        expected = "a version such as '0.12.0' (PEP 440)"
+        raise SpecError(source, f"has the version {text!r}", expected=expected, remedy="Give --version.") from e
+
+
+def _problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
+    try:
+        canonicalize_name(spec.name, validate=True)
+    except InvalidName:
+        expected = "letters, digits and single -_. between them"
+        yield SpecError(source, f"{spec.name!r} is no valid distribution name", expected=expected)
+    if not _is_specifier(spec.requires_python):
+        yield SpecError(source, f"has requires-python {spec.requires_python!r}", expected="specifiers such as >=3.11")
+    yield from _entry_point_problems(spec, source)
+    places = [output.place for output in spec.files] + list(spec.texts)
+    places += [place for place in (spec.stamp.version, spec.stamp.commits) if place]
+    for place in places:
+        if place.startswith("/") or ".." in place.split("/") or not place.strip("/"):
+            yield SpecError(source, f"{place!r} is no place", expected="a path below site-packages")
+    for wanted in (*(output.source for output in spec.files), *spec.license_files):
+        if wanted.startswith("/") or not PurePosixPath(wanted).name:
+            yield SpecError(source, f"takes {wanted!r}", expected="the end of a file's path, such as pjrt/plugin.so")
+    if spec.license and not spec.license_files:
+        found = f"declares the licence {spec.license} without its text"
+        yield SpecError(source, found, expected="license-files")
+    if spec.license_files and not spec.license:
+        yield SpecError(source, "has license-files without license", expected="an SPDX expression")
+
+
+def _is_specifier(text: str) -> bool:
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        return False
+    return True
+
+
+def _entry_point_problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
+    for group, names in spec.entry_points.items():
+        if not _GROUP.fullmatch(group):
+            yield SpecError(source, f"has the entry point group {group!r}", expected="words with dots between them")
+        for name, value in names.items():
+            yield from _reference_problems(group, name, value, source)
+
+
+def _reference_problems(group: str, name: str, value: str, source: Path | str) -> Iterator[SpecError]:
+    """Check an entry point by the grammar of ``entry_points.txt`` (packaging.python.org, "Entry points")."""
+    is_script = group in _SCRIPTS
+    if not (_SCRIPT_NAME if is_script else _NAME).fullmatch(name):
+        yield SpecError(source, f"has the entry point name {name!r} in {group}", expected="letters, digits and -_.")
+    reference = _OBJECT.fullmatch(value)
+    if reference is None or (is_script and not reference["attribute"]):
+        expected = "MODULE:FUNCTION" if is_script else "MODULE or MODULE:OBJECT"
+        yield SpecError(source, f"has the entry point {name} = {value!r} in {group}", expected=expected)

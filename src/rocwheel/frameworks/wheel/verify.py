@@ -1,0 +1,101 @@
+"""The audit of a finished wheel before it gets its name: what is wrong keeps it from appearing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.audit.audit import audit
+from rocwheel.audit.finding import Severity
+from rocwheel.audit.settings import Configuration
+from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.installed.read_tree import read_tree
+from rocwheel.linking.entries import resolve_entry, split_run_path
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+    from rocwheel.audit.finding import Finding
+    from rocwheel.installed.tree import InstalledFile, Tree
+
+__all__ = ["FaultyWheelError", "WheelFaultError", "verify_wheel", "without_distribution"]
+
+_RUN_PATH_RULES = "run-path-"
+_MEANT_RULES = ("run-path-absolute", "run-path-dead")
+"""The rules that entries may break that are meant."""
+
+
+class WheelFaultError(InputError):
+    """One finding of the audit that keeps a wheel from being written."""
+
+    exit_status: ClassVar[int] = 1
+
+
+class FaultyWheelError(ProblemsError):
+    """Every finding that keeps a wheel from being written."""
+
+    exit_status: ClassVar[int] = 1
+
+    def __init__(self, wheel: str, findings: Sequence[Finding]) -> None:
+        faults = [
+            WheelFaultError(_place(finding.file), _reason(finding), remedy=finding.remedy) for finding in findings
+        ]
+        super().__init__(f"{wheel} is not written", faults)
+
+
+def verify_wheel(
+    wheel: Path, companions: Sequence[Path], *, system_run_paths: Collection[str] = (), search: Collection[str] = ()
+) -> None:
+    """Audit a wheel beside its companions, other wheels of its own distribution left out.
+
+    ``system_run_paths`` are the absolute run path entries that are meant; ``search`` the folders in site-packages that
+    run paths may lead to, though this SDK lacks one. Raises `FaultyWheelError` with every error, and with everything
+    that is wrong with a run path.
+    """
+    name = canonicalize_name(wheel.name.partition("-")[0])
+    tree = without_distribution(read_tree([wheel], companions), name)
+    findings = [
+        *audit(tree, Configuration(ignore=_MEANT_RULES)).findings,
+        *audit(_without_entries(tree, {*system_run_paths, *search}), Configuration(select=_MEANT_RULES)).findings,
+    ]
+    faults = [finding for finding in findings if _is_fault(finding)]
+    if faults:
+        raise FaultyWheelError(wheel.name, faults)
+
+
+def without_distribution(tree: Tree, name: str) -> Tree:
+    """Return what is given as context without the distribution of a name: what is made replaces it."""
+    own = {one.source for one in tree.distributions if one.is_context and one.name == name}
+    distributions = tuple(one for one in tree.distributions if one.source not in own)
+    files = tuple(file for file in tree.files if file.distribution not in own)
+    return msgspec.structs.replace(tree, distributions=distributions, files=files)
+
+
+def _without_entries(tree: Tree, meant: Collection[str]) -> Tree:
+    """Return the tree as if no run path had the entries that are meant: absolute folders, or ones in site-packages."""
+    return msgspec.structs.replace(tree, files=tuple(_bare(file, meant) for file in tree.files))
+
+
+def _bare(file: InstalledFile, meant: Collection[str]) -> InstalledFile:
+    if file.elf is None or file.run_path is None:
+        return file
+    entries = split_run_path(file.run_path)
+    rest = [entry for entry in entries if entry not in meant and resolve_entry(entry, file.folder) not in meant]
+    return msgspec.structs.replace(file, elf=msgspec.structs.replace(file.elf, rpath=None, runpath=":".join(rest)))
+
+
+def _is_fault(finding: Finding) -> bool:
+    return finding.severity is Severity.ERROR or finding.rule.startswith(_RUN_PATH_RULES)
+
+
+def _place(file: str) -> str:
+    """Return a member's path inside the wheel; the wheel's own name where the finding is about all of it."""
+    wheel, member, path = file.partition("!")
+    return path if member else wheel.rpartition("/")[2]
+
+
+def _reason(finding: Finding) -> str:
+    return f"{finding.found} ({finding.rule})"

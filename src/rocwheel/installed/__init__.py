@@ -1,0 +1,1 @@
+"""Wheels, folders and environments, read into one tree of what is there."""

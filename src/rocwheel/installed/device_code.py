@@ -1,0 +1,140 @@
+"""What auditing needs to know of a file's device code: the targets of each bundle, versions, and metadata faults."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rocwheel.binary.bundles.device_code import read_device_code
+from rocwheel.binary.bundles.sequence import iter_entry
+from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
+from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.code_objects.kernel_metadata import TARGET_KEY, iter_metadata_notes
+from rocwheel.binary.elf.traits import is_linker, read_compilers
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files import release_pages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.binary.bundles.sequence import Bundle
+    from rocwheel.binary.code_objects.code_object import CodeObject
+
+__all__ = ["AuditedBundle", "DeviceReport", "read_device_report"]
+
+_DEEP_LIMIT = 64 << 20
+_FIRST_VERSION_WITH_TARGET = 4
+
+
+class AuditedBundle(msgspec.Struct, frozen=True):
+    """The targets that one bundle has code for, in order; sizes in bytes."""
+
+    targets: tuple[str, ...]
+    size: int
+    is_compressed: bool
+
+
+class DeviceReport(msgspec.Struct, frozen=True):
+    """The device code of one file. ``faults`` are about the metadata of kernels."""
+
+    bundles: tuple[AuditedBundle, ...] = ()
+    targets: tuple[str, ...] = ()
+    """Every target, each once."""
+    versions: tuple[int, ...] = ()
+    """The code object versions, sorted; of compressed bundles only of those that decompress to at most 64 MiB."""
+    faults: tuple[str, ...] = ()
+    is_code_object: bool = False
+    compilers: tuple[tuple[str, ...], ...] = ()
+    """What each code object names as its compilers in ``.comment``, each set once; of the same ones as ``versions``.
+
+    One that was linked with device libraries also names the compiler of these.
+    """
+
+
+def read_device_report(data: memoryview, *, name: str) -> DeviceReport | None:
+    """Read the device code of the file ``name``; none when it has none. Raises `InputError` when it is damaged."""
+    code = read_device_code(data, name=name)
+    if code is None:
+        return None
+    if code.code_object is not None:
+        return _report_on_code_object(data, code.code_object, name)
+    view = code.view(data)
+    bundles, versions, faults_found, compilers = [], set(), [], list[tuple[str, ...]]()
+    for bundle in code.iter_bundles(data):
+        bundles.append(AuditedBundle(tuple(map(str, bundle.targets)), bundle.size, bundle.compressed is not None))
+        for payload in _payloads(view, bundle):
+            found = read_code_object(payload, place=bundle.place)
+            versions.add(found.version)
+            faults_found += list(_faults(payload, found, bundle.place))
+            compilers += _compilers(payload, name)
+        release_pages(data)
+    targets = tuple(dict.fromkeys(target for bundle in bundles for target in bundle.targets))
+    return DeviceReport(
+        tuple(bundles),
+        targets,
+        tuple(sorted(versions)),
+        tuple(dict.fromkeys(faults_found)),
+        compilers=tuple(dict.fromkeys(compilers)),
+    )
+
+
+def _report_on_code_object(data: memoryview, code: CodeObject, name: str) -> DeviceReport:
+    return DeviceReport(
+        targets=(str(code.target),) if code.target else (),
+        versions=(code.version,),
+        faults=tuple(_faults(data, code, Place(name))),
+        is_code_object=True,
+        compilers=tuple(_compilers(data, name)),
+    )
+
+
+def _payloads(view: memoryview, bundle: Bundle) -> Iterator[memoryview]:
+    if bundle.compressed is not None and bundle.raw_size > _DEEP_LIMIT:
+        return
+    for entry in bundle.plain.device_entries:
+        pieces = list(iter_entry(view, bundle, entry))
+        payload = memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        if is_code_object(payload):
+            yield payload
+
+
+def _compilers(payload: memoryview, name: str) -> list[tuple[str, ...]]:
+    """Return the set of compilers that a code object names, the linker left out; none where it has no such section."""
+    try:
+        found = sorted(text for text in read_compilers(payload, name=name) if not is_linker(text))
+    except InputError:
+        return []
+    return [tuple(found)] if found else []
+
+
+def _faults(data: memoryview, code: CodeObject, place: Place) -> Iterator[str]:
+    for start, stop in iter_metadata_notes(data, code, place):
+        try:
+            note = msgspec.msgpack.decode(data[start:stop])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+            yield f"a metadata note that is no MessagePack ({e})"
+            continue
+        if not isinstance(note, dict):
+            yield "a metadata note that is no map"
+            continue
+        if TARGET_KEY not in note and code.version >= _FIRST_VERSION_WITH_TARGET:
+            yield f"a metadata note without {TARGET_KEY}"
+        yield from _boolean_names(note)
+
+
+def _boolean_names(note: dict[Any, Any]) -> Iterator[str]:
+    """YAML takes the plain words y, n, yes, no, on and off for booleans; as a name one of them stops the runtime."""
+    kernels = note.get("amdhsa.kernels")
+    if not isinstance(kernels, list | None) or not all(isinstance(kernel, dict) for kernel in kernels or ()):
+        yield "a metadata note whose amdhsa.kernels is no list of maps"
+        return
+    for kernel in kernels or ():
+        name, arguments = kernel.get(".name"), kernel.get(".args")
+        if not isinstance(arguments, list | None) or not all(isinstance(found, dict) for found in arguments or ()):
+            yield f"kernel {name!r}: .args is no list of maps"
+            continue
+        for index, argument in enumerate(arguments or ()):
+            for key in (".name", ".type_name"):
+                if isinstance(argument.get(key), bool):
+                    yield f"kernel {name!r}: {key} of argument {index} is a boolean, not a string"

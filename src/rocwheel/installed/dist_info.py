@@ -1,0 +1,125 @@
+"""A distribution's own account of itself: METADATA, WHEEL and RECORD (core metadata 2.x, wheel format 1.0)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from contextlib import suppress
+from email.parser import BytesParser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.metadata import parse_email
+from packaging.utils import canonicalize_name, is_normalized_name
+from packaging.version import InvalidVersion, Version
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.installed.tree import Distribution, RecordEntry
+from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from packaging.metadata import RawMetadata
+
+__all__ = ["INFO_FILES", "SIGNATURES", "parse_record", "read_distribution"]
+
+INFO_FILES = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME)
+"""The files of ``.dist-info`` that are read."""
+
+SIGNATURES = ("RECORD.jws", "RECORD.p7s")
+"""The files of ``.dist-info`` that sign RECORD, and that RECORD doesn't list (:pep:`427`)."""
+
+
+_JUDGED = {"name", "version", "requires-dist", "license-file", "license-expression", "provides-extra"}
+_WHEEL_FIELDS = ("Wheel-Version", "Root-Is-Purelib", "Tag")
+
+
+def read_distribution(
+    texts: Mapping[str, bytes], *, source: str, dist_info: str, is_wheel: bool, is_context: bool = False
+) -> Distribution:
+    """Read the files of ``.dist-info``, by their name there. What is absent or unreadable is noted as a problem."""
+    problems = [f"{dist_info} has no {name}" for name in ("METADATA", "WHEEL", "RECORD") if name not in texts]
+    fields, unknown = parse_email(texts.get("METADATA", b""))
+    problems += [f"METADATA: {field} can't be read" for field in unknown if field.lower() in _JUDGED]
+    targets, malformed = _read_targets(texts.get(DECLARATION_NAME))
+    wheel = BytesParser().parsebytes(texts.get("WHEEL", b""))
+    record, damage = _read_record(texts.get("RECORD", b""))
+    if "METADATA" in texts:
+        problems += _metadata_problems(fields, Path(source).name if is_wheel else dist_info)
+    if "RECORD" in texts and not record and not damage:
+        problems.append("RECORD lists nothing")
+    if "WHEEL" in texts:
+        problems += [f"WHEEL has no {name}" for name in _WHEEL_FIELDS if not wheel.get(name)]
+    classifiers = [text for text in fields.get("classifiers", ()) if text.startswith("License ::")]
+    return Distribution(
+        name=canonicalize_name(fields.get("name", "")),
+        version=fields.get("version", ""),
+        source=source,
+        dist_info=dist_info,
+        requires=tuple(fields.get("requires_dist", ())),
+        extras=tuple(fields.get("provides_extra", ())),
+        license_files=tuple(fields.get("license_files", ())),
+        license=fields.get("license_expression", "") or fields.get("license", "") or ", ".join(classifiers),
+        tags=tuple(str(tag).strip() for tag in wheel.get_all("Tag", [])),
+        is_purelib=str(wheel.get("Root-Is-Purelib", "")).strip().lower() == "true",
+        record=record,
+        is_wheel=is_wheel,
+        is_context=is_context,
+        targets=targets,
+        problems=(*problems, *malformed, *damage),
+    )
+
+
+def _read_targets(text: bytes | None) -> tuple[tuple[str, ...], list[str]]:
+    if text is None:
+        return (), []
+    try:
+        return decode_declaration(text, source=DECLARATION_NAME).rocm_targets, []
+    except InputError as e:
+        return (), [str(e)]
+
+
+def _metadata_problems(fields: RawMetadata, named: str) -> list[str]:
+    """Return what is absent or malformed of the fields that METADATA has to have.
+
+    ``named`` is the name of the wheel or of the folder, which has to begin with the same name and version.
+    """
+    given = {"Metadata-Version": "metadata_version", "Name": "name", "Version": "version"}
+    problems = [f"METADATA has no {field}" for field, key in given.items() if not fields.get(key)]
+    name, version = fields.get("name", ""), fields.get("version", "")
+    if name and not is_normalized_name(canonicalize_name(name)):
+        problems.append(f"METADATA: the name {name!r} is none")
+    if version and _parse_version(version) is None:
+        problems.append(f"METADATA: {version!r} is no version (PEP 440)")
+    if not problems and not _is_named(named, name, version):
+        problems.append(f"METADATA is of {name} {version}, which {named} is not named by")
+    return problems
+
+
+def _is_named(named: str, name: str, version: str) -> bool:
+    stem, _, rest = named.removesuffix(".dist-info").partition("-")
+    return canonicalize_name(stem) == canonicalize_name(name) and _parse_version(rest.partition("-")[0]) == (
+        _parse_version(version)
+    )
+
+
+def _parse_version(text: str) -> Version | None:
+    # Wheels of old builders spell the "+" before a local version as "_".
+    for spelling in (text, text.replace("_", "+", 1)):
+        with suppress(InvalidVersion):
+            return Version(spelling)
+    return None
+
+
+def _read_record(data: bytes) -> tuple[tuple[RecordEntry, ...], list[str]]:
+    try:
+        return parse_record(data), []
+    except csv.Error as e:
+        return (), [f"RECORD can't be read ({e})"]
+
+
+def parse_record(data: bytes) -> tuple[RecordEntry, ...]:
+    """Return the rows of RECORD; cells that a row lacks are empty. Raises `csv.Error` for what is no table."""
+    rows = csv.reader(io.StringIO(data.decode(errors="replace")))
+    return tuple(RecordEntry(*(*row, "", "")[:3]) for row in rows if row)

@@ -1,0 +1,156 @@
+"""Reading what is on disk: an installed environment, a folder of artifacts, or any folder of files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.artifacts.reading.discovery import find_artifacts
+from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.files import FileRange
+from rocwheel.installed.dist_info import INFO_FILES, read_distribution
+from rocwheel.installed.read_file import HEAD, is_binary, with_binary_facts, with_obstacle
+from rocwheel.installed.tree import Distribution, InstalledFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.artifacts.catalog import Entry
+
+__all__ = ["find_site_packages", "is_artifact_folder", "read_artifact_folder", "read_folder"]
+
+_SKIPPED = {"__pycache__"}
+
+
+def find_site_packages(folder: Path) -> Path | None:
+    """Return the site-packages folder that ``folder`` is, or that the environment in ``folder`` has."""
+    if any(folder.glob("*.dist-info")):
+        return folder
+    return next(iter(sorted(folder.glob("lib*/python3*/site-packages"))), None)
+
+
+def is_artifact_folder(folder: Path) -> bool:
+    """Tell whether a folder holds artifacts, exploded or archived."""
+    try:
+        return bool(find_artifacts(folder).artifacts)
+    except (InputError, OSError):
+        return False
+
+
+def read_folder(folder: Path, *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
+    """Read an installed environment, or any folder: its files belong to the distributions whose RECORD names them.
+
+    Of mere context the others belong to a distribution without a name. Raises `InputError` for what may not be read.
+    """
+    try:
+        return _read_folder(folder, context=context)
+    except OSError as e:
+        raise read_error(e.filename or folder, e) from e
+
+
+def _read_folder(folder: Path, *, context: bool) -> tuple[list[Distribution], list[InstalledFile]]:
+    site = find_site_packages(folder) or folder
+    distributions = [_installed(path, context=context) for path in sorted(site.glob("*.dist-info"))]
+    owners = {entry.path: owner.source for owner in distributions for entry in owner.record}
+    if not distributions or context:
+        distributions.append(Distribution(name="", version="", source=str(site), dist_info="", is_context=context))
+    default = str(site) if context or not owners else ""
+    return distributions, [_read_path(path, site, owners, default) for path in _walk(site)]
+
+
+def _installed(path: Path, *, context: bool) -> Distribution:
+    texts = {name: (path / name).read_bytes() for name in INFO_FILES if (path / name).is_file()}
+    return read_distribution(texts, source=str(path), dist_info=path.name, is_wheel=False, is_context=context)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for path in sorted(_members(folder)):
+        if (path.is_file() or path.is_symlink()) and not _SKIPPED.intersection(path.parts):
+            yield path
+
+
+def _members(folder: Path) -> Iterator[Path]:
+    """Give all that lies below a folder; unlike ``rglob()`` leave out no folder that may not be read."""
+    for root, folders, files in os.walk(folder, onerror=_raise):
+        yield from (Path(root, name) for name in (*folders, *files))
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _read_path(path: Path, site: Path, owners: dict[str, str], default: str) -> InstalledFile:
+    place = path.relative_to(site).as_posix()
+    status = path.lstat()
+    file = InstalledFile(
+        path=place,
+        distribution=owners.get(place, default),
+        source=str(path),
+        size=status.st_size,
+        mode=status.st_mode,
+    )
+    if path.is_symlink():
+        if (link := _link_text(path, site)) is not None:
+            return msgspec.structs.replace(file, link=link)
+        status = path.stat()
+        file = msgspec.structs.replace(file, size=status.st_size, mode=status.st_mode)
+    return _with_facts(file, FileRange.whole(path), hashed=bool(owners))
+
+
+def _link_text(path: Path, site: Path) -> str | None:
+    """Return the text of a symlink, relative where its target is inside; none for one to a file that is outside.
+
+    To the dynamic loader that is a file under the link's name.
+    """
+    text = path.readlink()
+    # Unlike resolve(), realpath() bears links that lead in a circle.
+    target = Path(os.path.realpath(path))
+    if target.is_relative_to(os.path.realpath(site)):
+        return os.path.relpath(target, os.path.realpath(path.parent)) if text.is_absolute() else str(text)
+    return None if target.is_file() else str(text)
+
+
+def _with_facts(file: InstalledFile, source: FileRange, *, hashed: bool) -> InstalledFile:
+    with source.map() as data:
+        if hashed:
+            file = msgspec.structs.replace(file, sha256=hashlib.sha256(data).digest())
+        file = with_obstacle(file, bytes(data[:HEAD]))
+        if is_binary(data[:HEAD]):
+            return with_binary_facts(file, data)
+        return file
+
+
+def read_artifact_folder(folder: Path, *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
+    """Read the artifacts of a folder as the one install prefix that they merge into; its files belong to artifacts."""
+    with open_catalog(folder) as catalog:
+        files = [file for entry in catalog.entries if (file := _read_entry(entry)) is not None]
+        names = [str(name) for name in catalog.artifacts]
+    distributions = [
+        Distribution(name=name, version="", source=name, dist_info="", is_context=context) for name in names
+    ]
+    return distributions, files
+
+
+def _read_entry(entry: Entry) -> InstalledFile | None:
+    if entry.source is None and entry.link is None:
+        return None
+    name = f"{entry.artifact}: {entry.path}"
+    file = InstalledFile(
+        path=entry.path,
+        distribution=str(entry.artifact),
+        source=name,
+        size=entry.source.size if entry.source else 0,
+        mode=entry.mode,
+        link=entry.link,
+    )
+    if entry.source is None:
+        return file
+    try:
+        return _with_facts(file, entry.source, hashed=False)
+    except InputError as e:
+        return msgspec.structs.replace(file, problem=e.found)

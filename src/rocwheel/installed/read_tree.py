@@ -1,0 +1,75 @@
+"""From the paths that a user names to one tree: wheels, folders of wheels, environments, artifacts."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.installed.read_folders import find_site_packages, is_artifact_folder, read_artifact_folder, read_folder
+from rocwheel.installed.read_wheels import read_wheels
+from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+__all__ = ["audited_places", "read_tree"]
+
+_Part = tuple[list[Distribution], list[InstalledFile]]
+
+
+def read_tree(paths: Sequence[Path], beside: Sequence[Path] = ()) -> Tree:
+    """Read everything at ``paths``, taken to be installed together, and beside it what is mere context.
+
+    A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files.
+    What several paths lead to is read once, and audited if any of ``paths`` leads there.
+    Raises `InputError` for a path that is none of these, and for a folder ``beside`` with no package or library.
+    """
+    audited = audited_places(paths)
+    context = {real: path for real, path in audited_places(beside).items() if real not in audited}
+    parts = [_read(path, context=False) for path in audited.values()]
+    parts += [_read(path, context=True) for path in context.values()]
+    distributions = tuple(distribution for found, _ in parts for distribution in found)
+    files = tuple(file for _, found in parts for file in found)
+    is_prefix = bool(distributions) and not any(distribution.dist_info for distribution in distributions)
+    return Tree(distributions, files, is_prefix)
+
+
+def audited_places(paths: Iterable[Path]) -> dict[str, Path]:
+    """Return wheels, and folders of anything else, by their real path: as they were spelled first.
+
+    Raises `InputError` for a path that the system takes for none.
+    """
+    found: dict[str, Path] = {}
+    for path in paths:
+        for place in _wheels(path) or [path]:
+            found.setdefault(os.path.realpath(place), place)
+    return found
+
+
+def _wheels(path: Path) -> list[Path]:
+    try:
+        return sorted(path.glob("*.whl")) if path.is_dir() else []
+    except OSError as e:
+        raise read_error(path, e) from e
+
+
+def _read(path: Path, *, context: bool) -> _Part:
+    if path.is_file():
+        if path.suffix != ".whl":
+            raise InputError(
+                path, "no wheel", expected="a wheel, or a folder", remedy="See rocwheel inspect for files."
+            )
+        return read_wheels([path], context=context)
+    if not path.is_dir():
+        found = "neither a file nor a folder" if path.exists() else "does not exist"
+        raise InputError(path, found, expected="a wheel or a folder")
+    if find_site_packages(path) is None and is_artifact_folder(path):
+        return read_artifact_folder(path, context=context)
+    distributions, files = read_folder(path, context=context)
+    if not files:
+        raise InputError(path, "an empty folder", expected="wheels, an environment, artifacts or files")
+    if context and not any(owner.dist_info for owner in distributions) and not any(file.elf for file in files):
+        raise InputError(path, "holds neither a package nor a library", expected="wheels, an environment or artifacts")
+    return distributions, files

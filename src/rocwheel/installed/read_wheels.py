@@ -1,0 +1,115 @@
+"""Reading wheels as they would be installed, member by member and without unpacking them to disk."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.distributions.zip.reader import (
+    ZipMember,
+    digest_member,
+    iter_member,
+    open_unpacked,
+    read_directory,
+    read_member,
+)
+from rocwheel.foundation.errors import InputError
+from rocwheel.installed.dist_info import INFO_FILES, read_distribution
+from rocwheel.installed.read_file import HEAD, is_binary, with_binary_facts, with_obstacle
+from rocwheel.installed.tree import Distribution, InstalledFile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["find_dist_info", "installed_path", "read_wheels"]
+
+_NAME_PARTS = (5, 6)
+_SCHEMES = {
+    "purelib": "",
+    "platlib": "",
+    "scripts": "../../../bin/",
+    "data": "../../../",
+    "headers": "../../../include/",
+}
+
+
+def read_wheels(paths: Sequence[Path], *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
+    """Read several wheels; members are unpacked and hashed by threads.
+
+    Raises `InputError` for what is no wheel or not named as one, and for damaged members.
+    """
+    distributions: list[Distribution] = []
+    files: list[InstalledFile] = []
+    with ThreadPoolExecutor(thread_name_prefix="rocwheel-audit") as executor:
+        for path in paths:
+            distribution, members = _read_wheel(path, executor, context=context)
+            distributions.append(distribution)
+            files += members
+    return distributions, files
+
+
+def _read_wheel(path: Path, executor: Executor, *, context: bool = False) -> tuple[Distribution, list[InstalledFile]]:
+    _check_wheel_name(path)
+    members = read_directory(path)
+    dist_info = find_dist_info(path, members)
+    by_name = {member.name: member for member in members}
+    texts = {name: read_member(by_name[found]) for name in INFO_FILES if (found := f"{dist_info}/{name}") in by_name}
+    distribution = read_distribution(texts, source=str(path), dist_info=dist_info, is_wheel=True, is_context=context)
+    return distribution, list(executor.map(partial(_read_file, str(path)), members))
+
+
+def _check_wheel_name(path: Path) -> None:
+    """Raise `InputError` for a file name without the five parts, or six with a build number, of a wheel's."""
+    if len(path.name.removesuffix(".whl").split("-")) not in _NAME_PARTS:
+        expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
+        raise InputError(path, "is not named as wheels are", expected=expected, remedy="Give it its name again.")
+
+
+def find_dist_info(path: Path, members: Sequence[ZipMember]) -> str:
+    """Return the name of a wheel's one ``.dist-info`` folder; raise `InputError` when there is none, or several."""
+    found = {folder for member in members if (folder := member.name.partition("/")[0]).endswith(".dist-info")}
+    if len(found) != 1:
+        what = "no .dist-info folder" if not found else f"several .dist-info folders: {', '.join(sorted(found))}"
+        raise InputError(path, what, expected="a wheel, which has one")
+    return found.pop()
+
+
+def installed_path(name: str) -> str:
+    """Return where a member goes, relative to site-packages (:pep:`427`, ".data")."""
+    top, _, rest = name.partition("/")
+    scheme, _, below = rest.partition("/")
+    if top.endswith(".data") and scheme in _SCHEMES and below:
+        return _SCHEMES[scheme] + below
+    return name
+
+
+def _read_file(wheel: str, member: ZipMember) -> InstalledFile:
+    file = InstalledFile(
+        path=installed_path(member.name),
+        distribution=wheel,
+        source=member.source,
+        size=member.size,
+        mode=member.mode,
+    )
+    head = _head(member)
+    # Links become text files.
+    file = with_obstacle(file, head)
+    if file.mode & 0o170000 == 0o120000:
+        return msgspec.structs.replace(file, link=read_member(member).decode(errors="replace"))
+    if not is_binary(head):
+        return msgspec.structs.replace(file, sha256=digest_member(member).sha256)
+    with open_unpacked(member) as (unpacked, digest), unpacked.map() as data:
+        return with_binary_facts(msgspec.structs.replace(file, sha256=digest.sha256), data)
+
+
+def _head(member: ZipMember) -> bytes:
+    head = b""
+    for piece in iter_member(member):
+        head += bytes(piece[:HEAD])
+        if len(head) >= HEAD:
+            break
+    return head[:HEAD]

@@ -1,0 +1,206 @@
+"""Packages as they lie once installed together: every file by its path in one site-packages, with what it is."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import msgspec
+
+from rocwheel.binary.elf.facts import Elf, ElfKind
+from rocwheel.binary.elf.traits import ElfTraits
+from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.installed.device_code import DeviceReport
+from rocwheel.linking.obstacles import Obstacle
+from rocwheel.linking.tree_disk import SITE, TreeDisk
+
+__all__ = ["Distribution", "InstalledFile", "RecordEntry", "Tree"]
+
+
+class RecordEntry(msgspec.Struct, frozen=True):
+    """A row of RECORD as it is written: path, ``algorithm=digest``, size."""
+
+    path: str
+    hash: str
+    size: str
+
+
+class Distribution(msgspec.Struct, frozen=True, kw_only=True):
+    """One distribution; ``source`` is the wheel's path or the ``.dist-info`` folder's."""
+
+    name: str
+    """Normalised."""
+    version: str
+    source: str
+    dist_info: str
+    requires: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+    license_files: tuple[str, ...] = ()
+    license: str = ""
+    """What the metadata says about its licence: an expression, a name, or a classifier."""
+    tags: tuple[str, ...] = ()
+    is_purelib: bool = False
+    record: tuple[RecordEntry, ...] = ()
+    is_wheel: bool = False
+    is_context: bool = False
+    """Whether it is only there for others to be installed beside it, and not audited itself."""
+    targets: tuple[str, ...] = ()
+    """The GPU targets that it declares to have code for (``rocm_targets.json``)."""
+    problems: tuple[str, ...] = ()
+    """What could not be read of its metadata."""
+
+    @property
+    def label(self) -> str:
+        """How findings name it: the wheel's file name, or the distribution's."""
+        return self.source.rpartition("/")[2] if self.is_wheel else self.name
+
+    @property
+    def name_tags(self) -> tuple[str, str, str]:
+        """The tags for Python, ABI and platform in a wheel's file name, each maybe several with dots between."""
+        if not self.is_wheel:
+            return ("", "", "")
+        _, python, abi, platform = self.label.removesuffix(".whl").rsplit("-", 3)
+        return python, abi, platform
+
+    @property
+    def is_for_musl(self) -> bool:
+        """Whether a wheel is for systems with musl alone, whose loader is another one."""
+        return self.is_wheel and all(tag.startswith("musllinux_") for tag in self.name_tags[2].split("."))
+
+
+class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file; ``path`` is relative to site-packages."""
+
+    path: str
+    distribution: str
+    """The source of the `Distribution`; empty for a file that none owns."""
+    source: str
+    size: int
+    mode: int = 0
+    """All 16 bits of Unix; 0 where an archive tells none."""
+    link: str | None = None
+    sha256: bytes | None = None
+    elf: Elf | None = None
+    traits: ElfTraits | None = None
+    device: DeviceReport | None = None
+    problem: str = ""
+    """Why it could not be read as the binary that it seems to be."""
+    obstacle: Obstacle | None = None
+    """Why the dynamic loader stops at it when it looks for a library of its name."""
+
+    @property
+    def folder(self) -> str:
+        """The folder, relative to site-packages."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def member(self) -> str:
+        """Its name inside the wheel that it is in."""
+        return self.source.removeprefix(f"{self.distribution}!")
+
+    @property
+    def run_path(self) -> str | None:
+        """The run path that counts: RUNPATH, else RPATH."""
+        if self.elf is None:
+            return None
+        return self.elf.runpath if self.elf.runpath is not None else self.elf.rpath
+
+    @property
+    def tag(self) -> RunpathTag | None:
+        """The kind of the run path that counts; none for a file without."""
+        if self.elf is None or self.run_path is None:
+            return None
+        return RunpathTag.RPATH if self.elf.runpath is None else RunpathTag.RUNPATH
+
+    @property
+    def is_loadable(self) -> bool:
+        """Whether the dynamic loader loads it: a shared library or a dynamically linked program."""
+        kinds = (ElfKind.SHARED_OBJECT, ElfKind.EXECUTABLE)
+        return self.elf is not None and self.elf.is_dynamic and self.elf.kind in kinds
+
+
+class Tree(msgspec.Struct, frozen=True, dict=True):
+    """Everything that is audited together. ``is_prefix``: an install prefix, not site-packages: links are welcome."""
+
+    distributions: tuple[Distribution, ...]
+    files: tuple[InstalledFile, ...]
+    is_prefix: bool = False
+
+    @cached_property
+    def owners(self) -> dict[str, Distribution]:
+        """Distributions by their source."""
+        return {distribution.source: distribution for distribution in self.distributions}
+
+    @cached_property
+    def audited(self) -> tuple[InstalledFile, ...]:
+        """The files that are not mere context."""
+        return tuple(file for file in self.files if not self.is_context(file))
+
+    def is_context(self, file: InstalledFile) -> bool:
+        """Tell whether a file is only there for others to be installed beside it."""
+        owner = self.owners.get(file.distribution)
+        return owner is not None and owner.is_context
+
+    @cached_property
+    def files_of(self) -> dict[str, tuple[InstalledFile, ...]]:
+        """Source of each distribution to its files."""
+        found: dict[str, list[InstalledFile]] = {distribution.source: [] for distribution in self.distributions}
+        for file in self.files:
+            found.setdefault(file.distribution, []).append(file)
+        return {source: tuple(files) for source, files in found.items()}
+
+    @cached_property
+    def audited_distributions(self) -> tuple[Distribution, ...]:
+        """The distributions that are not mere context."""
+        return tuple(distribution for distribution in self.distributions if not distribution.is_context)
+
+    @cached_property
+    def by_path(self) -> dict[str, InstalledFile]:
+        """Files by path; of several at one path the first."""
+        return {file.path: file for file in reversed(self.files)}
+
+    @cached_property
+    def by_source(self) -> dict[str, InstalledFile]:
+        """Files by their source."""
+        return {file.source: file for file in self.files}
+
+    @cached_property
+    def links(self) -> dict[str, str]:
+        """Path to raw text of the symlinks. Those in wheels count for nothing: installers make text files of them."""
+        wheels = {distribution.source for distribution in self.distributions if distribution.is_wheel}
+        return {
+            file.path: file.link for file in self.files if file.link is not None and file.distribution not in wheels
+        }
+
+    @cached_property
+    def library_machines(self) -> dict[str, int]:
+        """Path of each shared library, and of each symlink that leads to one, to the machine that it is for."""
+        disk = TreeDisk({file.path: file.elf for file in self.files if file.elf is not None}, self.links)
+        opened = ((path, disk.open(f"{SITE}/{path}")) for path in self.by_path)
+        elves = ((path, library.elf) for path, library in opened if library is not None and library.elf is not None)
+        return {path: elf.machine for path, elf in elves if elf.kind is ElfKind.SHARED_OBJECT}
+
+    @cached_property
+    def libraries(self) -> dict[str, tuple[InstalledFile, ...]]:
+        """File name to the shared libraries of that name, one of each path, symlinks that lead to one included."""
+        found: dict[str, dict[str, InstalledFile]] = {}
+        for file in self.files:
+            if file.path in self.library_machines:
+                found.setdefault(file.name, {}).setdefault(file.path, file)
+        return {name: tuple(files.values()) for name, files in found.items()}
+
+    @cached_property
+    def is_installed(self) -> bool:
+        """Whether it is an environment: installers leave their name there (INSTALLER), unpacking a wheel does not."""
+        owners = self.audited_distributions
+        is_left = any(f"{owner.dist_info}/INSTALLER" in self.by_path for owner in owners if owner.dist_info)
+        return is_left and not any(owner.is_wheel for owner in owners)
+
+    @cached_property
+    def loadable(self) -> tuple[InstalledFile, ...]:
+        """The audited files that the dynamic loader loads."""
+        return tuple(file for file in self.audited if file.is_loadable)

@@ -1,0 +1,1 @@
+"""How libraries are found: the dynamic loader, system libraries, and the rule for run paths."""

@@ -1,0 +1,99 @@
+"""Where ROCm's packages keep their public libraries: for packages that use them, without having them at hand."""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.foundation.tables import read_table
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+__all__ = [
+    "SdkFolder",
+    "SdkSelector",
+    "find_sdk_library",
+    "other_versions",
+    "sdk_folders",
+    "sdk_search_folders",
+    "sdk_selector",
+    "short_name",
+]
+
+
+class SdkFolder(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """A folder of a distribution, relative to site-packages, with the SONAMEs of the libraries in it."""
+
+    distribution: str
+    folder: str
+    libraries: tuple[str, ...]
+    per_family: bool = False
+    """Whether an SDK in the per-family layout has a distribution and a folder of this kind for each target family."""
+
+    def of_family(self, family: str) -> str:
+        """Return the folder in the packages for ``family``; the neutral one's where that is empty."""
+        top, _, rest = self.folder.partition("/")
+        return f"{top}_{family.replace('-', '_')}/{rest}" if self.per_family and family else self.folder
+
+
+class SdkSelector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The distribution whose extras choose the SDK's others, with what these are without and with each extra."""
+
+    distribution: str
+    requires: tuple[str, ...]
+    extras: dict[str, tuple[str, ...]]
+
+
+class _Layout(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    short_names: dict[str, str]
+    selector: SdkSelector
+    folders: tuple[SdkFolder, ...]
+
+
+@functools.cache
+def _layout() -> _Layout:
+    return read_table(__package__, "sdk_layout.toml", _Layout)
+
+
+def sdk_selector() -> SdkSelector:
+    """Return the selector in the file beside this module."""
+    return _layout().selector
+
+
+def sdk_folders() -> tuple[SdkFolder, ...]:
+    """Return the layout in the file beside this module, in the order in which run paths name the folders."""
+    return _layout().folders
+
+
+def sdk_search_folders(family: str = "") -> tuple[str, ...]:
+    """Return the folders in site-packages that a framework's libraries may lead their run paths to, in order.
+
+    ``family`` names the packages of one target family, for an SDK in the per-family layout.
+    """
+    return tuple(folder.of_family(family) for folder in sdk_folders())
+
+
+def short_name(soname: str) -> str | None:
+    """Return the name by which ``rocm_sdk`` knows a library; none for one that is not public."""
+    return _layout().short_names.get(soname.partition(".so")[0])
+
+
+def find_sdk_library(soname: str) -> SdkFolder | None:
+    """Return the folder that holds the library of a SONAME."""
+    return next((folder for folder in sdk_folders() if soname in folder.libraries), None)
+
+
+def other_versions(soname: str, known: Collection[str] = ()) -> list[str]:
+    """Return the SONAMEs that differ from ``soname`` in their version alone, of the layout and of ``known``."""
+    stem = _stem(soname)
+    names = {*known, *(name for folder in sdk_folders() for name in folder.libraries)} - {soname}
+    return sorted(name for name in names if stem and _stem(name) == stem)
+
+
+def _stem(soname: str) -> str:
+    head, dot_so, version = posixpath.basename(soname).partition(".so.")
+    return head if dot_so and version else ""

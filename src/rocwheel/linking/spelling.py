@@ -1,0 +1,124 @@
+"""A run path as each build tool wants it written, so that ``$ORIGIN`` reaches the linker whole."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["TOOLS", "spell_run_path"]
+
+_TAG_OPTION = {RunpathTag.RUNPATH: "--enable-new-dtags", RunpathTag.RPATH: "--disable-new-dtags"}
+_LINKER_FILE = "/etc/run-path.ld"
+# Bytes that end an entry, an argument or a string in one tool or another.
+_UNSAFE = re.compile(r"[\s,:;'\"\\`#]")
+
+
+def _options(entries: Sequence[str], tag: RunpathTag) -> list[str]:
+    """Return the arguments of a compiler that links, as the linker's driver has to receive them."""
+    return [f"-Wl,{_TAG_OPTION[tag]}", f"-Wl,-rpath,{':'.join(entries)}"]
+
+
+def _plain(entries: Sequence[str], tag: RunpathTag) -> str:  # noqa: ARG001 (one form for all tools)
+    return ":".join(entries)
+
+
+def _ld(entries: Sequence[str], tag: RunpathTag) -> str:
+    return f"{_TAG_OPTION[tag]} -rpath={':'.join(entries)}"
+
+
+def _cmake(entries: Sequence[str], tag: RunpathTag) -> str:
+    value = ";".join(entries).replace("$", "\\$")
+    return "\n".join(
+        [
+            f'set(CMAKE_INSTALL_RPATH "{value}")',
+            "set(CMAKE_INSTALL_RPATH_USE_LINK_PATH FALSE)",
+            f'add_link_options("LINKER:{_TAG_OPTION[tag]}")',
+        ]
+    )
+
+
+def _bazelrc(entries: Sequence[str], tag: RunpathTag) -> str:
+    return "\n".join(f"build --linkopt={option}" for option in _options(entries, tag))
+
+
+def _build(entries: Sequence[str], tag: RunpathTag) -> str:
+    options = json.dumps([option.replace("$", "$$") for option in _options(entries, tag)])
+    return f"linkopts = {options},"
+
+
+def _starlark(entries: Sequence[str], tag: RunpathTag) -> str:
+    return "\n".join(
+        [
+            f"RUN_PATH = {json.dumps(list(entries))}",
+            "",
+            "# For linkopts, where $$ stands for $; in user_link_flags of cc_common the entries go as they are.",
+            "RUN_PATH_LINKOPTS = [",
+            f'    "-Wl,{_TAG_OPTION[tag]}",',
+            '    "-Wl,-rpath," + ":".join(RUN_PATH).replace("$", "$$"),',
+            "]",
+        ]
+    )
+
+
+def _meson(entries: Sequence[str], tag: RunpathTag) -> str:
+    return f"install_rpath: '{':'.join(entries)}',\nlink_args: ['-Wl,{_TAG_OPTION[tag]}'],"
+
+
+def _make(entries: Sequence[str], tag: RunpathTag) -> str:
+    return "LDFLAGS += " + _shell(entries, tag).replace("$", "$$")
+
+
+def _shell(entries: Sequence[str], tag: RunpathTag) -> str:
+    return shlex.join(_options(entries, tag))
+
+
+def _dockerfile(entries: Sequence[str], tag: RunpathTag) -> str:
+    # make and the shell below ninja expand a "$" in LDFLAGS, a shell alone doesn't: no one quoting serves them all.
+    return f'RUN echo {shlex.quote(_ld(entries, tag))} > {_LINKER_FILE}\nENV LDFLAGS="-Wl,@{_LINKER_FILE}"'
+
+
+def _python(entries: Sequence[str], tag: RunpathTag) -> str:
+    return f"extra_link_args={_options(entries, tag)!r},"
+
+
+TOOLS: dict[str, Callable[[Sequence[str], RunpathTag], str]] = {
+    "plain": _plain,
+    "ld": _ld,
+    "shell": _shell,
+    "make": _make,
+    "cmake": _cmake,
+    "meson": _meson,
+    "bazelrc": _bazelrc,
+    "build": _build,
+    "starlark": _starlark,
+    "python": _python,
+    "dockerfile": _dockerfile,
+}
+"""Tool to the function that spells entries for it: ``ld`` for a response file, ``build`` for a BUILD file's rule,
+``python`` for an ``Extension`` of setuptools, ``shell`` for the command line of a compiler that links."""
+
+
+def spell_run_path(entries: Sequence[str], tool: str, tag: RunpathTag = RunpathTag.RUNPATH) -> str:
+    """Return the text for one of `TOOLS`; empty without entries.
+
+    Raises `InputError` for another tool, and for entries with spaces, commas, colons, quotes and the like, which some
+    tool on the way would take for the end of the entry.
+    """
+    if tool not in TOOLS:
+        found = f"{tool!r} is no tool that run paths are spelled for"
+        msg = f"--spell {tool}"
+        raise InputError(msg, found, expected=f"one of {', '.join(TOOLS)}")
+    for entry in entries:
+        if match := _UNSAFE.search(entry):
+            found = f"contains {match[0]!r}, which not every build tool passes on"
+            msg = f"run path entry {entry!r}"
+            raise InputError(msg, found, remedy="Install the packages in folders of plain names.")
+    return TOOLS[tool](entries, tag) if entries else ""

@@ -1,0 +1,111 @@
+"""Where the loader model finds ELF files: in a tree that is only described."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from rocwheel.linking.loader import Library, Refusal
+from rocwheel.linking.obstacles import CIRCLE, FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rocwheel.binary.elf.facts import Elf
+    from rocwheel.linking.obstacles import Obstacle
+
+__all__ = ["SITE", "TreeDisk", "place_of"]
+
+SITE = "/environment/lib/python3/site-packages"
+"""Where described packages are taken to be installed: deep enough for entries that lead out of it to lead nowhere."""
+
+_MOST_LINKS = 40
+
+
+class TreeDisk:
+    """Described files, by their path relative to site-packages, and the symlinks among them with their raw text.
+
+    At ``assumed`` paths there are libraries of which nothing is known: they serve every machine. ``obstacles`` are
+    those of the files and of others.
+    """
+
+    def __init__(
+        self,
+        files: Mapping[str, Elf],
+        links: Mapping[str, str],
+        assumed: Iterable[str] = (),
+        obstacles: Mapping[str, Obstacle] | None = None,
+    ) -> None:
+        self._files = {_absolute(path): elf for path, elf in files.items()}
+        self._links = {_absolute(path): text for path, text in links.items()}
+        self._assumed = frozenset(map(_absolute, assumed))
+        self._obstacles = {_absolute(path): obstacle for path, obstacle in (obstacles or {}).items()}
+        paths = (*self._files, *self._links, *self._assumed, *self._obstacles, posixpath.join(SITE, "x"))
+        self._folders = {folder for path in paths for folder in _parents(path)}
+
+    def find(self, path: str, machine: int) -> Library | Refusal | None:
+        """Return the ELF file of ``machine`` at an absolute path, or what the loader stops at there."""
+        real, is_circle = self._follow(path)
+        if real is None:
+            stops = is_circle and self.is_folder(posixpath.dirname(path))
+            return Refusal(path, CIRCLE.reason) if stops else None
+        if real in self._assumed:
+            return Library(path, real, None)
+        obstacle = FOLDER if real in self._folders else self._obstacles.get(real)
+        if obstacle is not None and obstacle.stops(machine):
+            return Refusal(path, obstacle.reason)
+        elf = self._files.get(real)
+        return Library(path, real, elf) if elf and elf.machine == machine else None
+
+    def open(self, path: str) -> Library | None:
+        """Return the ELF file at an absolute path, whatever its machine."""
+        real = self.resolve(path)
+        return Library(path, real, self._files[real]) if real in self._files else None
+
+    def _is_file(self, path: str) -> bool:
+        return path in self._files or path in self._assumed or path in self._obstacles
+
+    def is_folder(self, path: str) -> bool:
+        """Tell whether there is a folder at an absolute path."""
+        return self.resolve(path) in self._folders
+
+    def resolve(self, path: str) -> str | None:
+        """Follow links and ``..`` as a kernel does: each component has to exist."""
+        return self._follow(path)[0]
+
+    def _follow(self, path: str) -> tuple[str | None, bool]:
+        """Return where a path leads, and whether it leads nowhere because of links in a circle."""
+        waiting = path.split("/")[::-1]
+        current, followed = "/", 0
+        while waiting:
+            part = waiting.pop()
+            if part in {"", "."}:
+                continue
+            current = posixpath.dirname(current) if part == ".." else posixpath.join(current, part)
+            if current in self._links:
+                followed += 1
+                if followed > _MOST_LINKS:
+                    return None, True
+                text = self._links[current]
+                waiting += text.split("/")[::-1]
+                current = "/" if text.startswith("/") else posixpath.dirname(current)
+            elif current not in self._folders and (waiting or not self._is_file(current)):
+                return None, False
+        return current, False
+
+
+def place_of(library: Library) -> str:
+    """Return where a library of a `TreeDisk` is, relative to site-packages; any other's identity as it is."""
+    inside = library.identity.removeprefix(f"{SITE}/")
+    return posixpath.relpath(inside, SITE) if inside.startswith("/") else inside
+
+
+def _absolute(path: str) -> str:
+    return posixpath.normpath(posixpath.join(SITE, path))
+
+
+def _parents(path: str) -> list[str]:
+    parents = [posixpath.dirname(path)]
+    while parents[-1] != "/":
+        parents.append(posixpath.dirname(parents[-1]))
+    return parents

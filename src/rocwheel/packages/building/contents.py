@@ -1,0 +1,80 @@
+"""The bytes of planned members: edits applied to mapped files while they are read."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.binary.stubs.exec_stub import make_exec_stub
+from rocwheel.binary.stubs.forwarding_library import make_alias_library
+from rocwheel.device.editing.patch import device_patch
+from rocwheel.distributions.content.content import BytesContent, Content, FileContent
+from rocwheel.distributions.content.patched_content import PatchedContent
+from rocwheel.distributions.content.tar_content import TarFile, TarLink, tar_content
+from rocwheel.foundation.patch import patched_file
+from rocwheel.packages.plan import AliasMember, FileMember, Member, StubMember, TarMember, TextMember
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from rocwheel.foundation.patch import FilePatch
+    from rocwheel.packages.plan import TarEntry
+
+__all__ = ["member_content", "member_mode"]
+
+
+def member_content(member: Member, *, mtime: int, executor: Executor | None = None) -> Content:
+    """Return the bytes of a member; ``mtime`` dates the members of a tar, ``executor`` compresses device code.
+
+    Raises `InputError` for a file that can't be read or edited.
+    """
+    match member:
+        case FileMember():
+            return _file_content(member, executor)
+        case StubMember():
+            return BytesContent(make_exec_stub(member.machine, member.target))
+        case AliasMember():
+            return BytesContent(make_alias_library(member.soname, member.machine, member.tag))
+        case TextMember():
+            return BytesContent(member.text.encode())
+        case TarMember():
+            return tar_content(map(_tar_member, member.entries), mtime=mtime)
+
+
+def member_mode(member: Member) -> int:
+    """Return the permission bits of a member."""
+    if isinstance(member, FileMember):
+        return member.mode
+    return 0o755 if isinstance(member, StubMember | AliasMember) else 0o644
+
+
+def _file_content(member: FileMember, executor: Executor | None = None) -> Content:
+    if member.run_path is None and member.compress_for is None:
+        return FileContent(member.source)
+    with member.source.map() as data:
+        patch = _plan_patch(member, data, executor)
+    return PatchedContent(member.source, patch) if patch else FileContent(member.source)
+
+
+def _plan_patch(member: FileMember, data: memoryview, executor: Executor | None) -> FilePatch | None:
+    """Return all changes of a file as one patch, none when it is as it should be."""
+    name = f"{member.artifact}: {member.origin}"
+    device = None
+    if member.compress_for is not None:
+        storage = Storage(compress=True, rocm=member.compress_for)
+        device = device_patch(data, name=name, storage=storage, trim=member.trim, executor=executor)
+    if member.run_path is None:
+        return device
+    if device is None:
+        run_path = plan_runpath(data, member.run_path.value, member.run_path.tag, name=name)
+        return None if run_path.is_identity else run_path
+    with patched_file(data, device) if member.trim else nullcontext(data) as changed:
+        return device.then(plan_runpath(changed, member.run_path.value, member.run_path.tag, name=name))
+
+
+def _tar_member(entry: TarEntry) -> TarFile | TarLink:
+    if entry.file is not None:
+        return TarFile(entry.path, entry.mode, _file_content(entry.file))
+    return TarLink(entry.path, entry.link or "")

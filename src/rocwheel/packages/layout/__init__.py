@@ -1,0 +1,1 @@
+"""Which files go where: facts, selection and placement."""

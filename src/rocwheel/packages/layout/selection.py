@@ -1,0 +1,94 @@
+"""Which entries of a catalogue a package takes, and which one wins where several artifacts claim one path."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rocwheel.artifacts.catalog import Entry, FileKind
+from rocwheel.artifacts.patterns import PathPatterns
+from rocwheel.foundation.errors import InputError, ProblemsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from rocwheel.packages.layout.facts import Facts
+    from rocwheel.packages.recipe.recipe import Prefer, Take
+
+__all__ = ["PathConflictError", "Tree", "merge_entries", "take_entries"]
+
+Tree = dict[str, Entry]
+"""One install prefix: its files, symlinks and directories by path, sorted."""
+
+
+class PathConflictError(InputError):
+    """Two artifacts hold different things for one path of the prefix."""
+
+    def __init__(self, path: str, first: str, second: str) -> None:
+        self.path = path
+        self.artifacts = first, second
+        remedy = "Remove one, or say in the recipe which wins ([[prefer]] with pattern, artifact and reason)."
+        super().__init__(path, f"differs between the artifacts {first} and {second}", remedy=remedy)
+
+
+def merge_entries(root: str, entries: Iterable[Entry], facts: Facts, prefer: Sequence[Prefer]) -> Tree:
+    """Overlay entries, sorted by path, into one prefix; equal claims on a path are one.
+
+    Raises `ProblemsError` with every path on which artifacts differ and no ``prefer`` row decides.
+    """
+    rules = [(PathPatterns((row.pattern,)), row.artifact) for row in prefer]
+    tree: Tree = {}
+    problems = []
+    for path, group in groupby(entries, key=lambda entry: entry.path):
+        claims = list(group)
+        try:
+            tree[path] = claims[0] if len(claims) == 1 else _winner(claims, facts, rules)
+        except PathConflictError as e:
+            problems.append(e)
+    if problems:
+        raise ProblemsError(root, problems)
+    return tree
+
+
+def _winner(claims: list[Entry], facts: Facts, rules: list[tuple[PathPatterns, str]]) -> Entry:
+    first = claims[0]
+    other = next((claim for claim in claims[1:] if not _is_same(first, claim, facts)), None)
+    if other is None:
+        return first
+    for patterns, artifact in rules:
+        if patterns.matches(first.path):
+            preferred = [claim for claim in claims if artifact in (claim.artifact.name, str(claim.artifact))]
+            if preferred:
+                return preferred[0]
+    raise PathConflictError(first.path, str(first.artifact), str(other.artifact))
+
+
+def _is_same(one: Entry, other: Entry, facts: Facts) -> bool:
+    if one.kind is not other.kind:
+        return False
+    if one.source and other.source:
+        return facts.digests[one.source] == facts.digests[other.source]
+    return one.link == other.link
+
+
+def take_entries(tree: Tree, takes: Sequence[Take]) -> Tree:
+    """Return the part of a prefix that the ``take`` rules of a package select."""
+    selectors = [_selector(take) for take in takes]
+    return {path: entry for path, entry in tree.items() if any(selects(entry) for selects in selectors)}
+
+
+def _selector(take: Take) -> Callable[[Entry], bool]:
+    patterns = PathPatterns(take.include, take.exclude)
+    names, components, excluded = set(take.artifacts), set(take.components), set(take.exclude_artifacts)
+
+    def selects(entry: Entry) -> bool:
+        artifact = entry.artifact
+        named = artifact.name in names or "*" in names
+        return (
+            named
+            and artifact.component in components
+            and artifact.name not in excluded
+            and (entry.kind is FileKind.DIRECTORY or patterns.matches(entry.path))
+        )
+
+    return selects

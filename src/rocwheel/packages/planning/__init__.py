@@ -1,0 +1,1 @@
+"""A plan made from artifacts and a recipe."""

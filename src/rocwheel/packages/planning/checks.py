@@ -1,0 +1,81 @@
+"""Whether everything that a build is expected to make can be made, checked before anything is written."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.targets.catalog.families import is_family, targets_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.packages.planning.members import PlacedPackage
+    from rocwheel.packages.recipe.recipe import Layout, Recipe
+
+__all__ = ["check_complete"]
+
+
+def check_complete(
+    root: str, recipe: Recipe, layout: Layout, placed: Sequence[PlacedPackage], expected_targets: Sequence[str]
+) -> None:
+    """Raise `ProblemsError` with every required package without files and every expected target without packages."""
+    problems = [
+        *_missing_packages(root, recipe, layout, placed),
+        *_missing_targets(root, placed, expected_targets),
+        *_shared_places(placed),
+        *_files_above_files(placed),
+    ]
+    if problems:
+        raise ProblemsError(root, problems)
+
+
+def _missing_packages(
+    root: str, recipe: Recipe, layout: Layout, placed: Sequence[PlacedPackage]
+) -> Iterator[InputError]:
+    present = {package.key for package in placed}
+    for key, package in recipe.packages.items():
+        if package.required and key not in present and package.distribution_in(layout) is not None:
+            names = sorted({name for take in package.take for name in take.artifacts})
+            found = f"has no files for the package {key}"
+            yield InputError(root, found, expected=f"one of the artifacts {', '.join(names)}")
+
+
+def _missing_targets(root: str, placed: Sequence[PlacedPackage], expected: Sequence[str]) -> Iterator[InputError]:
+    variants = {package.variant for package in placed if package.variant}
+    present = {target for variant in variants for target in _members(variant)}
+    for target in expected:
+        if target not in present:
+            found = f"has no artifacts for the expected target {target}"
+            remedy = "Add its artifacts, or take it out of --targets."
+            listed = ", ".join(sorted(variants)) or "none"
+            yield InputError(root, found, expected=f"them beside those for: {listed}", remedy=remedy)
+
+
+def _members(variant: str) -> tuple[str, ...]:
+    return (variant, *targets_of(variant)) if is_family(variant) else (variant,)
+
+
+def _shared_places(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
+    """Give a problem for each place in site-packages that two distributions installed together would own."""
+    owners: dict[str, PlacedPackage] = {}
+    for package in placed:
+        for path in (*package.placement.files, *package.placement.stubs):
+            place = f"{package.platform_module}/{path}"
+            owner = owners.setdefault(place, package)
+            if owner is not package:
+                found = f"would belong to both {owner.distribution} and {package.distribution}"
+                yield InputError(place, found, remedy="Exclude it from one of them in the recipe.")
+
+
+def _files_above_files(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
+    """Give a problem for each file whose place is also a folder, as where a SONAME is the name of a folder."""
+    for package in placed:
+        places = {*package.placement.files, *package.placement.stubs}
+        for path in sorted(places):
+            above = next((str(folder) for folder in PurePosixPath(path).parents if str(folder) in places), None)
+            if above is not None:
+                found = f"is a file, and the folder of {path}"
+                place = f"{package.platform_module}/{above}"
+                yield InputError(place, found, remedy="Rename one of them, or exclude it in the recipe.")

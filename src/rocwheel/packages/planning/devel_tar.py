@@ -1,0 +1,76 @@
+"""The devel tar: everything a build against the SDK needs, as links wherever a runtime package has the file already."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from rocwheel.artifacts.catalog import Entry, FileKind
+from rocwheel.artifacts.links import PrefixIndex, describe_end, resolve_link
+from rocwheel.packages.plan import Dropped, TarEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.packages.layout.selection import Tree
+    from rocwheel.packages.planning.members import MemberMaker, PlacedPackage
+
+__all__ = ["DevelTree"]
+
+
+class DevelTree:
+    """Decides what stands at each path of the devel tree.
+
+    A file that a runtime package ships becomes a symlink to it, relative to its own folder, across site-packages. A
+    shared library's other names become symlinks to its SONAME. Other symlinks stay as they are; everything else is a
+    file.
+    """
+
+    def __init__(self, root: str, selected: Tree, prefix: PrefixIndex, runtime: Sequence[PlacedPackage]) -> None:
+        self.root = root
+        self.dropped: list[Dropped] = []
+        self.linked: set[str] = set()
+        self._selected = selected
+        self._prefix = prefix
+        self._shipped = {path: package for package in runtime for path in package.placement.files}
+        self._aliases = {path: place for package in runtime for path, place in package.placement.aliases.items()}
+
+    def entries(self, maker: MemberMaker) -> list[TarEntry]:
+        """Return the members of the tar, sorted by path; `dropped` and `linked` (keys of packages) tell the rest."""
+        found = {entry.path: entry for entry in self._entries(maker)}
+        return [found[path] for path in sorted(found)]
+
+    def _entries(self, maker: MemberMaker) -> Iterator[TarEntry]:
+        for path, entry in self._selected.items():
+            if path in self._aliases:
+                place = self._aliases[path]
+                yield self._link(path, posixpath.relpath(place, posixpath.dirname(path)))
+                if place in self._shipped:
+                    yield self._shipped_link(place)
+            elif path in self._shipped:
+                yield self._shipped_link(path)
+            elif entry.kind is FileKind.SYMLINK:
+                yield from self._source_link(entry)
+            elif entry.kind is FileKind.FILE:
+                member = maker.file(posixpath.join(self.root, path), entry)
+                yield TarEntry(member.path, member.mode, file=member)
+
+    def _shipped_link(self, path: str) -> TarEntry:
+        package = self._shipped[path]
+        self.linked.add(package.key)
+        target = posixpath.join(package.platform_module, path)
+        return self._link(path, posixpath.relpath(target, posixpath.dirname(posixpath.join(self.root, path))))
+
+    def _source_link(self, entry: Entry) -> Iterator[TarEntry]:
+        resolution = resolve_link(self._prefix, entry.path)
+        leads_to_kept = resolution.entry is None or self._is_kept(resolution.path)
+        if resolution.outcome.value in ("file", "directory") and leads_to_kept and entry.link is not None:
+            yield self._link(entry.path, entry.link)
+        else:
+            self.dropped.append(Dropped(entry.path, str(entry.artifact), f"a symlink {describe_end(resolution)}"))
+
+    def _is_kept(self, path: str) -> bool:
+        return path in self._selected or path in self._shipped
+
+    def _link(self, path: str, text: str) -> TarEntry:
+        return TarEntry(posixpath.join(self.root, path), 0o777, link=text)

@@ -1,0 +1,88 @@
+"""From placements to the members of wheels: paths in site-packages, modes, run path edits."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.model.artifact import ANY_EXECUTE
+from rocwheel.binary.elf.facts import ElfKind
+from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.linking.run_path_choice import LibraryPlaces, library_places, run_path_edit
+from rocwheel.packages.layout.facts import Facts
+from rocwheel.packages.layout.placement import Placement
+from rocwheel.packages.plan import FileMember, StubMember
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocwheel.artifacts.catalog import Entry
+    from rocwheel.linking.run_path_choice import SetRunpath
+
+__all__ = ["MemberMaker", "PlacedPackage", "installed_places", "plain_mode"]
+
+
+class PlacedPackage(msgspec.Struct, frozen=True):
+    """One distribution with its files in place, before its members are made."""
+
+    key: str
+    """The package's name in the recipe."""
+    variant: str
+    """The target or family that it is for; empty when there is one for all."""
+    distribution: str
+    module: str
+    platform_module: str
+    placement: Placement
+
+
+class MemberMaker(msgspec.Struct, frozen=True):
+    """Makes members of placed files; ``search`` are folders relative to site-packages."""
+
+    facts: Facts
+    places: LibraryPlaces
+    search: tuple[str, ...]
+    tag: RunpathTag
+    compress_for: str | None = None
+    """The ROCm release that device code is compressed for, none to keep it as it is."""
+    trim: bool = False
+    """Whether the space that this frees is taken out of shared libraries."""
+
+    def file(self, path: str, entry: Entry) -> FileMember:
+        """Return the member for a file that is installed at ``path``, relative to site-packages."""
+        if entry.source is None:
+            message = f"{entry.path} is no file"
+            raise ValueError(message)
+        edit = self._edit(path, entry)
+        release = self.compress_for if entry.source in self.facts.targets else None
+        mode, trim = plain_mode(entry.mode), self.trim and release is not None
+        return FileMember(path, mode, entry.source, str(entry.artifact), entry.path, edit, release, trim)
+
+    def members(self, package: PlacedPackage) -> list[FileMember | StubMember]:
+        """Return the members for everything that a package ships."""
+        root = package.platform_module
+        files = (self.file(posixpath.join(root, path), file.entry) for path, file in package.placement.files.items())
+        stubs = (
+            StubMember(posixpath.join(root, path), stub.target, stub.machine, str(stub.entry.artifact))
+            for path, stub in package.placement.stubs.items()
+        )
+        return [*files, *stubs]
+
+    def _edit(self, path: str, entry: Entry) -> SetRunpath | None:
+        elf = self.facts.elf(entry)
+        if elf is None or not elf.is_dynamic or elf.kind not in (ElfKind.EXECUTABLE, ElfKind.SHARED_OBJECT):
+            return None
+        return run_path_edit(elf, posixpath.dirname(path), self.search, self.places, self.tag)
+
+
+def installed_places(packages: Iterable[PlacedPackage]) -> LibraryPlaces:
+    """Index where the files of some packages stand once these are installed together."""
+    return library_places(
+        posixpath.join(package.platform_module, path) for package in packages for path in package.placement.files
+    )
+
+
+def plain_mode(mode: int) -> int:
+    """Return 0o755 for anything executable, else 0o644: the build machine's umask must not show."""
+    return 0o755 if mode & ANY_EXECUTE else 0o644

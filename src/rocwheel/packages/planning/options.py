@@ -1,0 +1,93 @@
+"""What a build is asked for beyond its inputs, and the checks of it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+
+from rocwheel.binary.bundles.versions import choose_version
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from rocwheel.artifacts.catalog import Catalog
+
+__all__ = [
+    "DevelCompression",
+    "DeviceCodeForm",
+    "PlanOptions",
+    "SelectorForm",
+    "check_options",
+    "checked_version",
+    "compress_for",
+]
+
+DevelCompression = Literal["none", "xz", "zst"]
+
+DeviceCodeForm = Literal["keep", "compress", "trim"]
+
+SelectorForm = Literal["sdist", "wheel"]
+
+
+class PlanOptions(msgspec.Struct, frozen=True):
+    """What a build is asked for beyond its inputs."""
+
+    version: str | None = None
+    """Version of all distributions; by default the SDK manifest's."""
+    module_suffix: str = ""
+    """Appended to the names of platform modules, so that several builds fit one environment."""
+    targets: tuple[str, ...] = ()
+    """GPU targets or families that must be there, in any spelling; empty for no such check."""
+    default_family: str = ""
+    """What the selector takes on machines without a GPU; empty for a refusal that lists the choices."""
+    selector: SelectorForm = "sdist"
+    devel_compression: DevelCompression = "none"
+    device_code: DeviceCodeForm = "keep"
+    """Whether plain offload bundles stay, or become compressed ones in their places, or are moved together, too."""
+    rocm: str = ""
+    """The oldest ROCm release whose runtime has to read compressed bundles; by default the SDK manifest's."""
+    platform_tag: str | None = None
+    """Platform tag of all wheels; by default each wheel's is computed from its files."""
+
+
+def check_options(options: PlanOptions) -> None:
+    """Raise `InputError` for a suffix or platform tag that fits no name."""
+    if not re.fullmatch(r"[A-Za-z0-9_]*", options.module_suffix):
+        option, found = "--version-suffix", f"is {options.module_suffix!r}"
+        raise InputError(option, found, expected="letters, digits and underscores, as in a module's name")
+    if options.platform_tag is not None and not re.fullmatch(r"\w+(\.\w+)*", options.platform_tag, re.ASCII):
+        option, found = "--platform-tag", f"is {options.platform_tag!r}"
+        raise InputError(option, found, expected="a tag such as manylinux_2_28_x86_64, or several joined by dots")
+
+
+def compress_for(catalog: Catalog, options: PlanOptions) -> str | None:
+    """Return the ROCm release that has to read compressed device code, none when device code is kept as it is.
+
+    Raises `InputError` when that release reads no compressed bundles, or when it is not known.
+    """
+    if options.device_code == "keep":
+        return None
+    release = options.rocm or (catalog.manifest.rocm_version if catalog.manifest else "")
+    option = f"--device-code {options.device_code}"
+    if not release:
+        found = "needs to know which ROCm release will read the result"
+        raise InputError(option, found, expected="rocm_version in the SDK's manifest", remedy="Give --rocm VERSION.")
+    choose_version(0, rocm=release, source=option)
+    return release
+
+
+def checked_version(catalog: Catalog, options: PlanOptions) -> str:
+    """Return the version of all distributions, normalised; raises `InputError` when it is not :pep:`440`."""
+    manifest = catalog.manifest
+    text = options.version or (manifest and (manifest.rocm_package_version or manifest.rocm_version)) or ""
+    source = "--version" if options.version else f"{catalog.root}: the SDK manifest's version"
+    if not text:
+        found, expected = "tells no version", "rocm_package_version in its manifest"
+        raise InputError(catalog.root, found, expected=expected, remedy="Give one with --version.")
+    try:
+        return str(Version(text))
+    except InvalidVersion as e:
+        expected = "a version as PEP 440 defines it, such as 7.2.0 or 7.2.0rc1"
+        raise InputError(source, f"is {text!r}", expected=expected, remedy="Give one with --version.") from e

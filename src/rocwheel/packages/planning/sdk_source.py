@@ -1,0 +1,41 @@
+"""The Python source of the SDK packages as data: the text files of ``rocwheel/sdk`` and their generated sibling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["render_literals", "script_function", "sdk_license", "sdk_module"]
+
+_SDK = Path(__file__).parents[2] / "sdk"
+_SHIPPED = (".py", ".scratch")
+
+
+def sdk_module(name: str) -> dict[str, str]:
+    """Return the files of an SDK module, by path relative to it, such as ``_cli.py`` and ``tests/base_test.py``."""
+    root = _SDK / name
+    paths = (path for path in sorted(root.rglob("*")) if path.suffix in _SHIPPED)
+    return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+def sdk_license() -> str:
+    """Return the licence text of the SDK source itself (MIT)."""
+    return (_SDK / "LICENSE").read_text(encoding="utf-8")
+
+
+def render_literals(values: Mapping[str, object]) -> str:
+    """Return the source of a module that only assigns literals.
+
+    Values are spelled by ``repr``: whatever a name holds, it stays data.
+    """
+    header = '"""Facts about this build of the SDK, written by the packager."""\n\n'
+    return header + "".join(f"{name} = {value!r}\n" for name, value in values.items())
+
+
+def script_function(script: str) -> str:
+    """Return the name of the function that a console script calls: ``+`` is spelled ``p``, other signs ``_``."""
+    text = script.replace("+", "p")
+    return "".join(char if char.isascii() and char.isalnum() else "_" for char in text)

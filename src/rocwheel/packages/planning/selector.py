@@ -1,0 +1,222 @@
+"""The ``rocm`` distribution: what it tells the installer, as an sdist that decides or a wheel that does not."""
+
+from __future__ import annotations
+
+import itertools
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.distributions.formats.metadata import CoreMetadata, render_metadata
+from rocwheel.distributions.formats.wheel import WheelName
+from rocwheel.foundation.errors import InputError
+from rocwheel.packages.plan import PlannedSdist, PlannedWheel, TextMember
+from rocwheel.packages.planning.members import PlacedPackage
+from rocwheel.packages.planning.sdk_source import render_literals, sdk_license, sdk_module
+from rocwheel.packages.recipe.recipe import Layout, Recipe
+from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog.families import is_family, targets_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rocwheel.packages.planning.options import PlanOptions
+    from rocwheel.packages.recipe.recipe import PublicLibrary
+
+__all__ = ["SelectorFacts", "build_info", "make_selector_facts", "plan_selector_sdist", "plan_selector_wheel"]
+
+_PYPROJECT = """\
+# The backend is part of this sdist, so that it builds in isolation and without an index.
+[build-system]
+requires = []
+build-backend = "selector"
+backend-path = ["."]
+"""
+
+# The selector holds the SDK source alone, no file of ROCm.
+_LICENSE = "MIT"
+
+_ENTRY_POINT = {"rocm-sdk": "{module}._cli:main"}
+
+
+class SelectorFacts(msgspec.Struct, frozen=True):
+    """What the selector chooses from."""
+
+    recipe: Recipe
+    version: str
+    layout: Layout
+    packages: tuple[PlacedPackage, ...]
+    """Every package but the selector itself, devel included."""
+    families: dict[str, tuple[str, ...]]
+    """What can be selected, with the GPU targets that each serves; one entry per device package or library family."""
+    default_family: str = ""
+    unavailable: tuple[str, ...] = ()
+    """GPU targets that exist but have no package in this set."""
+    suffix: str = ""
+    """What is appended to the names of platform modules."""
+
+
+def make_selector_facts(
+    recipe: Recipe, version: str, layout: Layout, group: Sequence[PlacedPackage], options: PlanOptions
+) -> SelectorFacts:
+    """Collect what can be selected among packages that are installed together.
+
+    Raises `InputError` when the default that was asked for is not among it.
+    """
+    keys = [key for key, package in recipe.packages.items() if "{" in (package.distribution_in(layout) or "")]
+    variants = dict.fromkeys(package.variant for package in group if package.key in keys)
+    families = {variant: targets_of(variant) if is_family(variant) else (variant,) for variant in variants}
+    default = options.default_family or (next(iter(families)) if len(families) == 1 else "")
+    if default and default not in families:
+        option, found = "--default-family", f"{default!r} has no packages"
+        raise InputError(option, found, expected=f"one of {', '.join(families) or 'none: nothing is selected'}")
+    served = {target for targets in families.values() for target in targets}
+    unavailable = tuple(row.name for row in load_catalog().targets if row.name not in served) if families else ()
+    return SelectorFacts(recipe, version, layout, tuple(group), families, default, unavailable, options.module_suffix)
+
+
+def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
+    """Return the literals of ``_build_info.py`` (see ``sdk/README.md``); ``decides`` for the sdist."""
+    recipe = facts.recipe
+    present = {package.key for package in facts.packages}
+    families = {name: {"targets": list(targets), "platforms": ["linux"]} for name, targets in facts.families.items()}
+    return {
+        "VERSION": facts.version,
+        "LAYOUT": facts.layout,
+        "FAMILIES": families,
+        "DEFAULT_FAMILY": facts.default_family,
+        "PACKAGES": _packages(facts, present),
+        "LIBRARIES": {name: _library(facts, row) for name, row in recipe.libraries.items()},
+        "UNLOADABLE": list(recipe.unloadable),
+        "REQUIRES": [_requirement(facts, key) for key in recipe.selector.requires if key in present],
+        "EXTRAS": _extras(facts, present, decides=decides),
+        "SELECTED": _selected(facts, present) if decides else {},
+    }
+
+
+def _library(facts: SelectorFacts, library: PublicLibrary) -> dict[str, object]:
+    """Describe a public library; one that this SDK was built without is optional."""
+    shipped = (path for package in facts.packages if package.key == library.package for path in package.placement.files)
+    pattern = f"{library.directory}/{library.pattern}"
+    return {
+        "package": library.package,
+        "directory": library.directory,
+        "pattern": library.pattern,
+        "optional": not any(fnmatchcase(path, pattern) for path in shipped),
+    }
+
+
+def _packages(facts: SelectorFacts, present: set[str]) -> dict[str, dict[str, str]]:
+    selector = facts.recipe.selector
+    rows = {"meta": {"dist": selector.distribution, "module": selector.module, "platform_module": ""}}
+    for key, package in facts.recipe.packages.items():
+        if key not in present:
+            continue
+        distribution = (package.distribution_in(facts.layout) or "").replace("{target}", "{family}")
+        platform = package.platform_module or facts.recipe.packages[package.overlay].platform_module
+        suffix = "_{family}" if "{family}" in distribution and package.module else ""
+        rows[key] = {
+            "dist": distribution,
+            "module": package.module + suffix if package.module else "",
+            "platform_module": platform + suffix + facts.suffix,
+        }
+    return rows
+
+
+def _requirement(facts: SelectorFacts, key: str, variant: str = "{family}") -> str:
+    name = facts.recipe.packages[key].distribution_in(facts.layout) or ""
+    return f"{name.replace('{target}', variant).replace('{family}', variant)}=={facts.version}"
+
+
+def _is_selected(facts: SelectorFacts, key: str) -> bool:
+    return "{" in (facts.recipe.packages[key].distribution_in(facts.layout) or "")
+
+
+def _extras(facts: SelectorFacts, present: set[str], *, decides: bool) -> dict[str, list[list[str]]]:
+    extras: dict[str, list[list[str]]] = {}
+    for extra, keys in facts.recipe.selector.extras.items():
+        chosen = [key for key in keys if key in present and _is_selected(facts, key)]
+        fixed = [[_requirement(facts, key), ""] for key in keys if key in present and key not in chosen]
+        if chosen:
+            per_family = [_family_extra(facts, extra, key) for key in chosen]
+            extras.update(itertools.chain.from_iterable(rows.items() for rows in per_family))
+        elif fixed:
+            extras[extra] = fixed
+        elif all(facts.recipe.packages[key].kind == "device" for key in keys):
+            # Frameworks ask for rocm[libraries,device]: without device packages there is nothing to add, yet no error.
+            extras |= {extra: [], f"{extra}-all": []}
+    return extras if decides else {name: rows for name, rows in extras.items() if rows or not facts.families}
+
+
+def _family_extra(facts: SelectorFacts, extra: str, key: str) -> dict[str, list[list[str]]]:
+    rows = {
+        f"{extra}-{canonicalize_name(family)}": [[_requirement(facts, key, family), ""]] for family in facts.families
+    }
+    if facts.layout == "neutral":
+        rows[f"{extra}-all"] = [pair for pairs in list(rows.values()) for pair in pairs]
+        rows |= {f"{extra}-{target}": [[_refusal(facts, target), ""]] for target in facts.unavailable}
+    return rows
+
+
+def _refusal(facts: SelectorFacts, target: str) -> str:
+    """Return a requirement that can't be met and says why: installers merely warn about an extra they don't know."""
+    public_version = facts.version.partition("+")[0]
+    reason = ".".join([target, "is.not.in.this.release.which.has", *facts.families])
+    required = facts.recipe.packages[facts.recipe.selector.requires[0]]
+    return f"{required.distribution_in(facts.layout)}=={public_version}+{reason}"
+
+
+def _selected(facts: SelectorFacts, present: set[str]) -> dict[str, str]:
+    return {
+        extra: _requirement(facts, key)
+        for extra, keys in facts.recipe.selector.extras.items()
+        for key in keys
+        if key in present and _is_selected(facts, key)
+    }
+
+
+def _metadata(facts: SelectorFacts) -> CoreMetadata:
+    recipe = facts.recipe
+    return CoreMetadata(
+        recipe.selector.distribution,
+        facts.version,
+        recipe.selector.summary,
+        requires_python=recipe.requires_python,
+        license_expression=_LICENSE,
+        license_files=("LICENSE",),
+    )
+
+
+def plan_selector_sdist(facts: SelectorFacts, *, folder: str = "") -> PlannedSdist:
+    """Return the sdist that decides at install time, with its build backend inside."""
+    module = facts.recipe.selector.module
+    metadata = msgspec.structs.replace(_metadata(facts), dynamic=("requires-dist", "provides-extra"))
+    files = {f"{module}/{path}": text for path, text in sdk_module("rocm_sdk").items()}
+    files |= {f"selector/{path}": text for path, text in sdk_module("selector").items()}
+    files[f"{module}/_build_info.py"] = render_literals(build_info(facts, decides=True))
+    files["pyproject.toml"] = _PYPROJECT
+    files["LICENSE"] = sdk_license()
+    files["PKG-INFO"] = render_metadata(metadata).decode()
+    return PlannedSdist(metadata.name, facts.version, metadata, files, folder)
+
+
+def plan_selector_wheel(facts: SelectorFacts, *, folder: str = "") -> PlannedWheel:
+    """Return the pure wheel with an explicit extra per target, for lock files."""
+    module = facts.recipe.selector.module
+    info: dict[str, Any] = build_info(facts, decides=False)
+    texts = sdk_module("rocm_sdk") | {"_build_info.py": render_literals(info)}
+    extras: dict[str, list[list[str]]] = info["EXTRAS"]
+    marked = tuple(f"{row[0]}; extra == '{extra}'" for extra, rows in extras.items() for row in rows)
+    metadata = msgspec.structs.replace(_metadata(facts), requires=(*info["REQUIRES"], *marked), extras=tuple(extras))
+    return PlannedWheel(
+        "selector",
+        WheelName(metadata.name, facts.version, "py3-none-any"),
+        metadata,
+        tuple(TextMember(f"{module}/{path}", text) for path, text in sorted(texts.items())),
+        licenses=(TextMember("LICENSE", sdk_license()),),
+        console_scripts={name: target.format(module=module) for name, target in _ENTRY_POINT.items()},
+        is_purelib=True,
+        folder=folder,
+    )

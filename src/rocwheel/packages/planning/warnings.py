@@ -1,0 +1,104 @@
+"""What is probably wrong with planned distributions, told before they are built."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from rocwheel.distributions.formats.tags import lowest_glibc, wheel_platforms
+from rocwheel.linking.system_libraries import allowed_libraries
+from rocwheel.packages.plan import FileMember, PlannedWheel, PlanWarning, TarMember
+from rocwheel.packages.planning.wheels import members_floor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rocwheel.artifacts.catalog import Catalog
+    from rocwheel.packages.layout.facts import Facts
+    from rocwheel.packages.recipe.recipe import Recipe
+
+__all__ = ["review_plan"]
+
+_LINUX = ("linux_", "manylinux_")
+_SHIP_IT = (
+    "Add what is missing to the artifacts of a runtime package (from Debian: from-deb --bundle-sysdeps), or, if every "
+    "target system has it, to system-libraries under [audit] in the recipe."
+)
+
+
+def review_plan(
+    catalog: Catalog, recipe: Recipe, facts: Facts, groups: Sequence[Sequence[PlannedWheel]]
+) -> tuple[PlanWarning, ...]:
+    """Return the warnings about wheels, given in the groups that are installed together."""
+    return (
+        *_unknown_artifacts(catalog, recipe),
+        *_missing_libraries(recipe, facts, groups),
+        *_platform_tags(facts, groups),
+    )
+
+
+def _unknown_artifacts(catalog: Catalog, recipe: Recipe) -> Iterator[PlanWarning]:
+    """Give a warning for each artifact that is to win where several hold one path, and is not there."""
+    known = {text for name in catalog.artifacts for text in (name.name, str(name))}
+    for row in recipe.prefer:
+        if row.artifact not in known:
+            found = f"prefers the artifact {row.artifact}, which is not there"
+            yield PlanWarning("unknown-artifact", f"[[prefer]] {row.pattern}", found, "Correct or remove the row.")
+
+
+def _missing_libraries(recipe: Recipe, facts: Facts, groups: Sequence[Sequence[PlannedWheel]]) -> Iterator[PlanWarning]:
+    """Give a warning for each library that a file names as NEEDED and that nothing brings to the user's machine."""
+    system = allowed_libraries(recipe.audit.system_libraries)
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for wheels in groups:
+        for file, name, holder in _unmet(wheels, facts):
+            if system.find(name, facts.elves[file.source].machine) is None:
+                found.setdefault((name, holder), {})[file.path] = None
+    for (name, holder), files in sorted(found.items()):
+        first, *others = files
+        more = f" and {len(others)} more" if others else ""
+        where = f"only {holder} has it" if holder else "no package has it, nor does every system"
+        text = f"needed by {first}{more}, but {where}"
+        yield PlanWarning("missing-library", name, text, _SHIP_IT, tuple(files))
+
+
+def _unmet(wheels: Sequence[PlannedWheel], facts: Facts) -> Iterator[tuple[FileMember, str, str]]:
+    """Give each file, a library that it needs and no package ships, and the package whose tar alone holds that."""
+    shipped = {posixpath.basename(member.path) for wheel in wheels for member in wheel.members}
+    tars = [(wheel, member) for wheel in wheels for member in wheel.members if isinstance(member, TarMember)]
+    packed = {posixpath.basename(entry.path): wheel.name.distribution for wheel, tar in tars for entry in tar.entries}
+    for file in (member for wheel in wheels for member in wheel.members if isinstance(member, FileMember)):
+        for name in _needed(file, facts):
+            if name not in shipped:
+                yield file, name, packed.get(name, "")
+    for file in (entry.file for _, tar in tars for entry in tar.entries if entry.file):
+        for name in _needed(file, facts):
+            if name not in shipped and name not in packed:
+                yield file, name, ""
+
+
+def _needed(file: FileMember, facts: Facts) -> Sequence[str]:
+    elf = facts.elves.get(file.source)
+    return elf.needed if elf is not None else ()
+
+
+def _platform_tags(facts: Facts, groups: Iterable[Sequence[PlannedWheel]]) -> Iterator[PlanWarning]:
+    """Give a warning for each wheel whose tag was set to promise more systems than its files run on."""
+    told = set()
+    for wheel in (wheel for wheels in groups for wheel in wheels):
+        name = wheel.name.file_name
+        floor = members_floor(wheel.members, facts)
+        if floor is None or name in told:
+            continue
+        told.add(name)
+        platforms = wheel_platforms(name)
+        promised = lowest_glibc(platforms)
+        remedy = f"Build without --platform-tag, or with {floor.tag}."
+        if promised and promised < floor.glibc:
+            asked, given = (".".join(map(str, glibc)) for glibc in (floor.glibc, promised))
+            found = f"promises glibc {given}, but {floor.reason} needs {asked}"
+            yield PlanWarning("platform-tag", name, found, remedy)
+        foreign = [tag for tag in platforms if not tag.startswith(_LINUX) or not tag.endswith(f"_{floor.architecture}")]
+        if foreign:
+            found = f"promises {', '.join(foreign)}, but its machine code is for Linux on {floor.architecture}"
+            yield PlanWarning("platform-tag", name, found, remedy)

@@ -1,0 +1,1 @@
+"""Recipes: which packages exist and what goes into them."""

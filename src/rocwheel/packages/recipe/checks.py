@@ -1,0 +1,114 @@
+"""Whether a recipe makes sense as a whole: names that exist, clash with no other, and fit what they are written to."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from packaging.metadata import ExceptionGroup
+from packaging.utils import InvalidName, canonicalize_name
+
+from rocwheel.distributions.formats.metadata import CoreMetadata, render_metadata
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rocwheel.packages.recipe.recipe import Layout, Package, Recipe
+
+__all__ = ["RecipeError", "recipe_problems"]
+
+
+class RecipeError(InputError):
+    """A recipe that can't be used."""
+
+
+def recipe_problems(source: str, recipe: Recipe, layouts: Iterable[Layout]) -> Iterator[RecipeError]:
+    """Give a problem for everything in a recipe that leads nowhere, clashes, or that no package could be named."""
+    for key, package in recipe.packages.items():
+        yield from _package_problems(source, f"packages.{key}", package, recipe)
+    yield from _unknown(source, "selector.requires", recipe.selector.requires, recipe)
+    for extra, packages in recipe.selector.extras.items():
+        yield from _unknown(source, f"selector.extras.{extra}", packages, recipe)
+    for short, library in recipe.libraries.items():
+        yield from _unknown(source, f"libraries.{short}", (library.package,), recipe)
+    yield from _name_problems(source, "selector", recipe.selector.distribution)
+    yield from _shared_names(source, recipe, layouts)
+    yield from _metadata_problems(source, recipe)
+
+
+def _shared_names(source: str, recipe: Recipe, layouts: Iterable[Layout]) -> Iterator[RecipeError]:
+    """Give a problem for each distribution or module that two packages claim: each would remove the other's files."""
+    told = set()
+    for layout in layouts:
+        owners: dict[tuple[str, str], str] = {}
+        for where, kind, name in _claims(recipe, layout):
+            first = owners.setdefault((kind, name), where)
+            if first != where and (first, where) not in told:
+                told.add((first, where))
+                yield RecipeError(source, f"{where} is {name!r}, as {first} is", expected=f"a {kind} of its own")
+
+
+def _claims(recipe: Recipe, layout: Layout) -> Iterator[tuple[str, str, str]]:
+    """Give each name that a layout uses: the field, what it names, and the name."""
+    yield "selector.distribution", "distribution", canonicalize_name(recipe.selector.distribution)
+    yield "selector.module", "module", recipe.selector.module
+    for key, package in recipe.packages.items():
+        distribution = package.distribution_in(layout)
+        if distribution is not None:
+            suffix = "_{family}" if "{family}" in distribution else ""
+            yield f"packages.{key}.distribution", "distribution", canonicalize_name(distribution)
+            for field, name in (("module", package.module), ("platform-module", package.platform_module)):
+                if name:
+                    yield f"packages.{key}.{field}", "module", name + suffix
+
+
+def _package_problems(source: str, where: str, package: Package, recipe: Recipe) -> Iterator[RecipeError]:
+    named = [*package.requires, *(place.partition(":")[0] for place in package.search)]
+    yield from _unknown(source, where, [*named, package.overlay] if package.overlay else named, recipe)
+    names = package.distribution.values() if isinstance(package.distribution, dict) else [package.distribution]
+    for name in names:
+        yield from _name_problems(source, where, name)
+    for name in filter(None, (package.module, package.platform_module)):
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            yield RecipeError(
+                source, f"{where}: {name!r} is no module name", expected="letters, digits and underscores"
+            )
+    for name in package.console_scripts:
+        if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name):
+            yield RecipeError(source, f"{where}: {name!r} is no name for a console script", expected="a file name")
+    for place in package.search:
+        if set(place.partition(":")[2].split("/")) & {"", ".", ".."}:
+            yield RecipeError(
+                source, f"{where} searches {place!r}", expected="a folder relative to the package's prefix"
+            )
+    if package.kind == "device" and not package.overlay:
+        yield RecipeError(source, f"{where} is a device package without overlay", expected="the package it goes into")
+    if package.kind != "device" and not (package.module and package.platform_module):
+        yield RecipeError(source, f"{where} lacks module or platform-module", expected="both for its kind")
+
+
+def _metadata_problems(source: str, recipe: Recipe) -> Iterator[RecipeError]:
+    """Give a problem for each field that no METADATA file may hold."""
+    summaries = [recipe.selector.summary, *(package.summary for package in recipe.packages.values())]
+    for summary in set(summaries):
+        metadata = CoreMetadata("x", "0", summary, recipe.requires_python, recipe.license)
+        try:
+            render_metadata(metadata)
+        except ExceptionGroup as group:
+            for error in group.exceptions:
+                yield RecipeError(source, f"has an unusable field: {error}")
+
+
+def _unknown(source: str, where: str, names: Iterable[str], recipe: Recipe) -> Iterator[RecipeError]:
+    for name in names:
+        if name not in recipe.packages:
+            yield RecipeError(source, f"{where} names {name!r}", expected=f"one of {', '.join(recipe.packages)}")
+
+
+def _name_problems(source: str, where: str, name: str) -> Iterator[RecipeError]:
+    try:
+        canonicalize_name(re.sub(r"\{(target|family)\}", "x", name), validate=True)
+    except InvalidName:
+        expected = "letters, digits and single -_. between them"
+        yield RecipeError(source, f"{where}: {name!r} is no valid distribution name", expected=expected)

@@ -1,0 +1,1 @@
+"""How finished wheels are mended."""

@@ -1,0 +1,84 @@
+"""``_rocm_init.py``: the module by which a package has its ROCm libraries loaded before its own."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from typing import TYPE_CHECKING
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.linking.sdk_layout import find_sdk_library, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rocwheel.installed.tree import Distribution, InstalledFile
+
+__all__ = ["initializer_member", "preload_names", "render_initializer"]
+
+_NAME = "_rocm_init.py"
+_NO_INIT = "Repair without --init."
+
+_TEMPLATE = '''"""Loads the ROCm libraries that this package's extensions need; written by rocwheel."""
+
+
+def initialize():
+    """Load them, in order, and check the version of ROCm: call this before the first extension is imported."""
+{imports}    import rocm_sdk
+
+    rocm_sdk.initialize_process(
+        preload_shortnames=[
+{names}        ],
+{others}{version}    )
+'''
+
+
+def preload_names(loadable: Iterable[InstalledFile]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the short names of the SDK libraries that files need, in load order, and the SONAMEs that have none.
+
+    The order is that of the files' NEEDED entries: each library finds what it needs itself by its own run path.
+    """
+    needed = dict.fromkeys(name for file in loadable if file.elf for name in file.elf.needed)
+    named = {soname: short_name(soname) for soname in needed}
+    others = (soname for soname, name in named.items() if not name and find_sdk_library(soname))
+    return tuple(name for name in named.values() if name), tuple(others)
+
+
+def initializer_member(owner: Distribution, files: Sequence[InstalledFile], version: str = "") -> dict[str, str]:
+    """Return the module for a wheel by its place in there, and nothing if it is there already.
+
+    Raises `InputError` for a wheel without a Python package to put it in, and for one that has another such module.
+    """
+    loadable = [file for file in files if file.is_loadable]
+    folder = _package_folder(loadable)
+    if loadable and not folder:
+        found = "has its libraries in no Python package"
+        raise InputError(owner.source, found, expected=f"one that {_NAME} can go to", remedy=_NO_INIT)
+    names, others = preload_names(loadable)
+    text = render_initializer(names, version, others)
+    there = next((file for file in files if file.path == f"{folder}/{_NAME}"), None)
+    if there is not None and there.sha256 != hashlib.sha256(text.encode()).digest():
+        remedy = "Leave it out when building, or repair without --init."
+        raise InputError(there.source, "another text than a repair adds", remedy=remedy)
+    return {f"{folder}/{_NAME}": text} if loadable and there is None else {}
+
+
+def _package_folder(loadable: Iterable[InstalledFile]) -> str:
+    """Return the package that the module goes to: the first one with a library, relative to site-packages; or none."""
+    folders = (posixpath.dirname(file.path) for file in loadable)
+    packages = (folder for folder in folders if all(part.isidentifier() for part in folder.split("/")))
+    return min(packages, key=lambda folder: (folder.count("/"), folder), default="")
+
+
+def render_initializer(names: Sequence[str], version: str | re.Pattern[str] = "", others: Sequence[str] = ()) -> str:
+    """Return the module's text; ``version`` is what the SDK's has to match: a pattern, or text with ``*`` for anything.
+
+    ``others`` are libraries that ``rocm_sdk`` has no names for; the module tells of them.
+    """
+    lines = "".join(f'            "{name}",\n' for name in names)
+    left = f"        # Left to run paths, since rocm_sdk has no names for them: {', '.join(others)}\n" if others else ""
+    matched = f're.compile(r"{version.pattern}")' if isinstance(version, re.Pattern) else f'"{version}"'
+    check = f"        check_version={matched},\n        fail_on_version_mismatch=True,\n" if version else ""
+    imports = "    import re\n\n" if isinstance(version, re.Pattern) else ""
+    return _TEMPLATE.format(names=lines, others=left, version=check, imports=imports)

@@ -1,0 +1,34 @@
+"""What a repair of wheels is told."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from rocwheel.audit.settings import Configuration
+from rocwheel.binary.runpath.edit import RunpathTag
+
+__all__ = ["Pin", "RepairOptions"]
+
+Pin = Literal["none", "minor", "exact"]
+"""How requirements that are added name their version: not at all, as ``==1.2.*``, or as ``==1.2.3``."""
+
+
+class RepairOptions(msgspec.Struct, frozen=True):
+    """What a repair is told. ``dlopen`` are libraries that every file of the wheel may open by name."""
+
+    tag: RunpathTag | None = None
+    """The tag of all run paths; none to go by what the wheel has (see `rocwheel.repair.plan.RepairPlanner`)."""
+    pin: Pin = "none"
+    dlopen: tuple[str, ...] = ()
+    init: bool = False
+    """Whether the wheel gets ``_rocm_init.py``."""
+    settings: Configuration = Configuration()
+    """Those of the audit: more system libraries, and what files open by name."""
+
+    @property
+    def audit_settings(self) -> Configuration:
+        """The settings by which the repaired wheel is audited."""
+        everywhere = (*self.settings.dlopen.get("*", ()), *self.dlopen)
+        return msgspec.structs.replace(self.settings, dlopen={**self.settings.dlopen, "*": everywhere})

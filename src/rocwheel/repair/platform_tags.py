@@ -1,0 +1,62 @@
+"""The platform tags of a repaired wheel: for the glibc that its files ask for, never for another system or machine."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rocwheel.distributions.formats.tags import host_machines, lowest_glibc, platform_floor, wheel_platforms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rocwheel.binary.elf.facts import Elf
+    from rocwheel.distributions.formats.tags import PlatformFloor
+    from rocwheel.installed.tree import InstalledFile
+
+__all__ = ["repaired_platforms"]
+
+_GLIBC_LINUX = re.compile(r"(?:linux|manylinux\d*(?:_\d+_\d+)?)_(\w+)")
+# As Alpine's libraries name it, and as musl-gcc's do.
+_MUSL = re.compile(r"libc\.musl-.*|libc\.so")
+
+
+def repaired_platforms(platforms: Sequence[str], files: Iterable[InstalledFile]) -> list[str]:
+    """Return the platform tags of a wheel with ``files``, in place of those of its name.
+
+    ``any`` gives way to the machines of the files, and tags of a machine that promise an older glibc than its files run
+    on, or none, to the one that they run on. Tags for musl, for other systems, and for machines that no file is for
+    stay, and so does every tag of a wheel whose files need musl.
+    """
+    elves = {file.path: file.elf for file in files if file.elf is not None and file.elf.machine in host_machines()}
+    if any(map(_is_for_musl, elves.values())):
+        return list(platforms)
+    floors = _floors(elves)
+    if list(platforms) == ["any"]:
+        return [floor.tag for floor in floors.values()] or ["any"]
+    wrong = {name: floor.tag for name, floor in floors.items() if not _is_kept(platforms, floor)}
+    return list(dict.fromkeys(wrong.get(_machine(platform), platform) for platform in platforms))
+
+
+def _is_for_musl(elf: Elf) -> bool:
+    return any(map(_MUSL.fullmatch, elf.needed))
+
+
+def _floors(elves: dict[str, Elf]) -> dict[str, PlatformFloor]:
+    """Return the floor of each machine, by its name in tags."""
+    machines = sorted({elf.machine for elf in elves.values()})
+    found = (platform_floor(item for item in elves.items() if item[1].machine == machine) for machine in machines)
+    return {floor.architecture: floor for floor in found if floor is not None}
+
+
+def _is_kept(platforms: Sequence[str], floor: PlatformFloor) -> bool:
+    """Tell whether tags promise no older glibc than the files run on: what is promised less may have its reason."""
+    own = ".".join(platform for platform in platforms if _machine(platform) == floor.architecture)
+    promised = lowest_glibc(wheel_platforms(f"-{own}.whl"))
+    return promised is not None and promised >= floor.glibc
+
+
+def _machine(platform: str) -> str:
+    """Return the machine of a tag for Linux with glibc; nothing for any other system."""
+    match = _GLIBC_LINUX.fullmatch(platform)
+    return match[1] if match else ""

@@ -1,0 +1,57 @@
+"""Wheels that no repair makes installable, and so are refused: damaged binaries or metadata, misplaced members."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.installed.conflicts import find_conflicts, outside_reason
+from rocwheel.targets.coherence.declaration import DECLARATION_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.installed.tree import Distribution, InstalledFile
+
+__all__ = ["check_repairable"]
+
+_AGAIN = "Build the wheel again."
+# What a repair writes anew, and what installers do without.
+_MENDED = ("RECORD", "WHEEL has no Tag", "WHEEL has no Root-Is-Purelib")
+
+
+def check_repairable(owner: Distribution, files: Sequence[InstalledFile]) -> None:
+    """Check one wheel and its files.
+
+    Raises `InputError`, or `ProblemsError` for several, for metadata that installers refuse, symlinks, binaries that
+    can't be read, members that are installed outside of the environment, and several files at one path.
+    """
+    problems = [*_metadata_problems(owner), *_problems(files)]
+    if problems:
+        raise problems[0] if len(problems) == 1 else ProblemsError("wheels that no repair mends", problems)
+
+
+def _metadata_problems(owner: Distribution) -> Iterator[InputError]:
+    for problem in owner.problems:
+        text = problem.removeprefix(f"{owner.dist_info} has no ")
+        if not text.startswith((*_MENDED, DECLARATION_NAME)):
+            yield InputError(owner.source, problem, remedy=_AGAIN)
+    folder, name = owner.dist_info.partition("-")[0], owner.label.partition("-")[0]
+    if canonicalize_name(folder) != canonicalize_name(name):
+        expected = "a .dist-info folder of the wheel's own name"
+        yield InputError(owner.source, f"has the metadata folder {owner.dist_info}", expected=expected, remedy=_AGAIN)
+
+
+def _problems(files: Sequence[InstalledFile]) -> Iterator[InputError]:
+    for file in files:
+        if file.link is not None:
+            yield InputError(file.source, "a symlink", expected="files alone", remedy="Build the wheel without.")
+        elif file.problem:
+            yield InputError(file.source, file.problem, remedy=_AGAIN)
+        elif reason := outside_reason(file.member):
+            yield InputError(file.source, reason, expected="a place inside the environment", remedy=_AGAIN)
+    for conflict in find_conflicts(files):
+        expected = "one file at each path"
+        yield InputError(conflict.files[0].source, conflict.found, expected=expected, remedy=_AGAIN)

@@ -1,0 +1,192 @@
+"""Planning and writing repaired wheels: members that stay are copied as they are packed, changed ones stream."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.distributions.content.content import BytesContent
+from rocwheel.distributions.content.digest import Digest
+from rocwheel.distributions.content.patched_content import PatchedContent
+from rocwheel.distributions.formats.wheel import WheelName, WheelWriter
+from rocwheel.distributions.packing.packing import Packer
+from rocwheel.distributions.zip.reader import ZipMember, digest_member, open_unpacked, read_directory, read_member
+from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.files import atomic_file
+from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.installed.read_tree import read_tree
+from rocwheel.installed.read_wheels import find_dist_info
+from rocwheel.repair.edit_metadata import add_requirements, set_wheel_fields
+from rocwheel.repair.plan import RepairPlanner
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Executor
+
+    from rocwheel.distributions.formats.source_date import SourceDate
+    from rocwheel.linking.run_path_choice import SetRunpath
+    from rocwheel.repair.options import RepairOptions
+    from rocwheel.repair.plan import RepairPlan
+
+__all__ = ["check_destination", "plan_repairs", "write_repairs"]
+
+_LEVEL = 6
+_COPY_STEP = 4 << 20
+_MOST_OPEN = 64
+
+
+class _KeptName(WheelName, frozen=True):
+    """A wheel's name whose ``.dist-info`` folder stays as its builder spelled it."""
+
+    folder: str
+
+    @property
+    def dist_info(self) -> str:
+        """The name of the metadata folder inside the wheel."""
+        return self.folder
+
+
+def plan_repairs(wheels: Sequence[Path], beside: Sequence[Path], options: RepairOptions) -> list[RepairPlan]:
+    """Read wheels and the packages ``beside``, and plan the repair of each wheel.
+
+    Raises `InputError` for what is no wheel, and for wheels that no repair makes installable (`RepairPlanner.plan`).
+    """
+    for path in wheels:
+        if path.suffix != ".whl":
+            raise InputError(path, "no wheel", expected="a file whose name ends with .whl")
+        if path.is_dir():
+            raise InputError(path, "a folder", expected="a wheel, which is a file")
+    tree = read_tree(wheels, beside)
+    planner = RepairPlanner(tree, options)
+    return [planner.plan(owner) for owner in tree.audited_distributions]
+
+
+def check_destination(dest_dir: Path) -> None:
+    """Raise `InputError` unless ``dest_dir`` is a folder, or can become one as far as its path tells."""
+    try:
+        nearest = next(path for path in (dest_dir, *dest_dir.parents) if path.exists() or path.is_symlink())
+        is_folder = nearest.is_dir()
+    except OSError as e:
+        raise read_error(dest_dir, e) from e
+    if not is_folder:
+        raise InputError(nearest, "no folder", expected="one for the repaired wheels", remedy="Change --dest-dir.")
+
+
+def write_repairs(
+    plans: Sequence[RepairPlan],
+    dest_dir: Path,
+    executor: Executor,
+    source_date: SourceDate,
+    *,
+    progress: Progress = SILENT,
+) -> list[Path]:
+    """Write the repaired wheels to ``dest_dir`` and return their paths; a wheel that is right is copied as it is.
+
+    The bytes depend on the wheels, the plans and the date alone. Raises `InputError` before anything is written for a
+    folder that one of the wheels is in and for two wheels that get one name; for damaged members while writing, and
+    `WorkError` when the folder can't be written: nothing of that wheel is left there then.
+    """
+    targets = _targets(plans, dest_dir)
+    for plan, target in zip(plans, targets, strict=True):
+        if plan.changes:
+            _Rewriting(plan, target, executor, source_date, progress).run()
+        else:
+            with Path(plan.wheel).open("rb") as file, atomic_file(target) as copy:
+                shutil.copyfileobj(file, copy.file, _COPY_STEP)
+    return targets
+
+
+def _targets(plans: Sequence[RepairPlan], dest_dir: Path) -> list[Path]:
+    sources: dict[Path, Path] = {}
+    for plan in plans:
+        source, target = Path(plan.wheel), dest_dir / plan.file_name
+        if dest_dir.resolve() in {source.parent.resolve(), source.resolve().parent}:
+            found = f"holds {source.name} itself"
+            raise InputError(dest_dir, found, expected="another folder", remedy="Change --dest-dir.")
+        if target in sources:
+            found = f"gets the name {target.name} as {sources[target]} does"
+            raise InputError(source, found, remedy="Repair them into different folders.")
+        sources[target] = source
+    return list(sources)
+
+
+class _Rewriting:
+    def __init__(
+        self, plan: RepairPlan, target: Path, executor: Executor, source_date: SourceDate, progress: Progress
+    ) -> None:
+        self._plan = plan
+        self._members = read_directory(Path(plan.wheel))
+        self._dist_info = find_dist_info(Path(plan.wheel), self._members)
+        stem, _, tag = plan.file_name.removesuffix(".whl").partition("-")
+        name = _KeptName(stem, "", tag, self._dist_info)
+        self._writer = WheelWriter(target, name, source_date.zip_time)
+        self._packer = Packer(executor, _LEVEL, progress=progress)
+        self._progress = progress
+        self._open = 0
+
+    def run(self) -> None:
+        left_out = {f"{self._dist_info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")} | {*self._plan.dropped}
+        self._progress.begin(f"Repairing {Path(self._plan.wheel).name}", sum(m.size for m in self._members))
+        # Unpacked libraries stay open until the packer has taken their last byte.
+        with ExitStack() as stack:
+            try:
+                for member in self._members:
+                    if member.name not in left_out:
+                        self._add(member, stack)
+                for name, text in self._plan.added.items():
+                    self._packer.add(self._writer, name, 0o644, BytesContent(text.encode()))
+                self._packer.drain()
+                self._writer.close(self._metadata())
+            except BaseException:
+                self._packer.cancel()
+                self._writer.abort()
+                raise
+        self._progress.end()
+
+    def _add(self, member: ZipMember, stack: ExitStack) -> None:
+        edit = self._plan.edits.get(member.name)
+        if edit is None:
+            self._packer.call(partial(self._copy, member))
+        else:
+            self._packer.add(self._writer, member.name, _mode(member), self._patched(member, edit, stack))
+
+    def _patched(self, member: ZipMember, edit: SetRunpath, stack: ExitStack) -> PatchedContent:
+        if self._open == _MOST_OPEN:
+            self._packer.drain()
+            stack.pop_all().close()
+            self._open = 0
+        self._open += 1
+        unpacked, _ = stack.enter_context(open_unpacked(member))
+        with unpacked.map() as data:
+            return PatchedContent(unpacked, plan_runpath(data, edit.value, edit.tag, name=member.source))
+
+    def _copy(self, member: ZipMember) -> None:
+        digest = digest_member(member)
+        self._writer.begin(member.name, _mode(member), member.method, member.size)
+        with member.packed.map() as packed:
+            for start in range(0, len(packed), _COPY_STEP):
+                self._writer.write(packed[start : start + _COPY_STEP])
+        self._writer.end(Digest(member.crc32, digest.sha256, member.size))
+        self._progress.advance(member.size)
+
+    def _metadata(self) -> dict[str, bytes]:
+        texts = {
+            name: read_member(member)
+            for name in ("METADATA", "WHEEL")
+            for member in self._members
+            if member.name == f"{self._dist_info}/{name}"
+        }
+        edited = texts | {
+            "METADATA": add_requirements(texts.get("METADATA", b""), self._plan.requires),
+            "WHEEL": set_wheel_fields(texts.get("WHEEL", b""), tags=self._plan.tags, platlib=self._plan.is_platlib),
+        }
+        return {name: edited[name] for name in texts}
+
+
+def _mode(member: ZipMember) -> int:
+    """Return the permission bits; those of installers where the archive tells none."""
+    return member.mode & 0o7777 or 0o644

@@ -1,0 +1,1 @@
+"""Which GPUs, families and releases exist."""

@@ -1,0 +1,1 @@
+"""Whether packages agree on the GPUs that they are for."""

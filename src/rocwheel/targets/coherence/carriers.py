@@ -1,0 +1,144 @@
+"""What wheels say and hold about GPU targets, and which of them complete which."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.markers import UndefinedComparison
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion
+
+from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.distributions.formats.markers import marker_holds
+from rocwheel.foundation.errors import InputError
+from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog.families import families_of
+from rocwheel.targets.coherence.check import Carrier
+from rocwheel.targets.errors import UnknownTargetError, raise_all
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["WheelFacts", "carriers_of", "kpack_target"]
+
+
+class WheelFacts(msgspec.Struct, frozen=True):
+    """What coherence needs of one wheel, or of the sdist that chooses wheels."""
+
+    path: str
+    name: str
+    """The distribution's name, normalised."""
+    requirements: tuple[str, ...]
+    targets: tuple[TargetId, ...]
+    roots: frozenset[str]
+    """Its top-level directories, without ``.dist-info`` and ``.data``."""
+    version: str = ""
+    """Empty when all versions are one, as in a build."""
+    alternatives: frozenset[str] = frozenset()
+    """Names of packages of which it installs those for the machine's GPUs, so that their code counts as one's."""
+
+
+def kpack_target(name: str, *, source: str) -> TargetId:
+    """Return the one target that a kpack file holds the code of, which its name ends with.
+
+    Raises `InputError`, led by ``source``, when that is no target of a GPU; it may be newer than the catalogue.
+    """
+    target = parse_target_id(name.removesuffix(".kpack").rpartition("_")[2], source=source)
+    if not target.processor.startswith("gfx"):
+        raise UnknownTargetError(target.processor, load_catalog().processors, source=source)
+    return target
+
+
+def carriers_of(wheels: Sequence[WheelFacts]) -> list[Carrier]:
+    """Return what `check_coherence` compares: each wheel with all it needs, directly or through others of ``wheels``.
+
+    A wheel that is named for the GPUs of all its code, as ``rocm-sdk-device-gfx906`` is, and whose directories all
+    belong to one that it requires, completes that one; packages may share a directory without being parts of one
+    another. Wheels of one package that carry the same, as those for several versions of Python do, count once, with
+    what any of them needs. Raises `InputError` for wheels of one package that carry different code or are of different
+    versions.
+    """
+    by_name = {wheel.name: wheel for wheel in wheels}
+    raise_all("wheels", [_difference(by_name[wheel.name], wheel) for wheel in wheels if _differ(by_name, wheel)])
+    ordered = sorted(wheels, key=lambda wheel: list(by_name).index(wheel.name))
+    return [_carrier(list(group), by_name) for _, group in groupby(ordered, attrgetter("name"))]
+
+
+def _differ(by_name: dict[str, WheelFacts], wheel: WheelFacts) -> bool:
+    last = by_name[wheel.name]
+    return (last.version, last.targets) != (wheel.version, wheel.targets)
+
+
+def _difference(one: WheelFacts, other: WheelFacts) -> InputError:
+    if one.version != other.version:
+        found = f"is version {other.version} of {other.name}, and {one.path} is version {one.version}"
+        return InputError(other.path, found, expected="one version of each package")
+    carried, others = (", ".join(map(str, wheel.targets)) or "no device code" for wheel in (other, one))
+    found = f"carries {carried}, and {one.path}, of the same package, carries {others}"
+    return InputError(other.path, found, expected="the same targets in all wheels of a package")
+
+
+def _carrier(wheels: list[WheelFacts], by_name: dict[str, WheelFacts]) -> Carrier:
+    first = wheels[0]
+    needed = {name for wheel in wheels for name in _needed(wheel, by_name)}
+    return Carrier(first.name, first.targets, tuple(sorted(needed)), _completed_by(first, by_name))
+
+
+def _needed(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> set[str]:
+    """Follow requirements, with the extras that each asks for, through all given wheels and no further.
+
+    What is needed in another version than is given is named with the version.
+    """
+    reached: set[tuple[str, frozenset[str]]] = set()
+    waiting = [(wheel.name, frozenset[str]())]
+    while waiting:
+        name, extras = waiting.pop()
+        source = wheel if name == wheel.name else by_name[name]
+        for requirement in _requirements(source, extras, wheel.path):
+            step = (_name_of(requirement, by_name), frozenset(requirement.extras))
+            if step not in reached and step[0] in by_name:
+                waiting.append(step)
+            reached.add(step)
+    return {name for name, _ in reached} - {wheel.name}
+
+
+def _name_of(requirement: Requirement, by_name: dict[str, WheelFacts]) -> str:
+    name = canonicalize_name(requirement.name)
+    version = by_name[name].version if name in by_name else ""
+    try:
+        met = not version or requirement.specifier.contains(version, prereleases=True)
+    except InvalidVersion:  # nothing can be told of it
+        met = True
+    return name if met else f"{name}{requirement.specifier}"
+
+
+def _requirements(wheel: WheelFacts, extras: frozenset[str], path: str) -> list[Requirement]:
+    """Return what a wheel needs, with extras, in some environment that the wheel in the file ``path`` is for."""
+    try:
+        requirements = [Requirement(text) for text in wheel.requirements]
+    except InvalidRequirement as e:
+        raise InputError(wheel.path, f"has a malformed Requires-Dist ({e})") from e
+    asked = extras or {""}
+    try:
+        return [r for r in requirements if not r.marker or any(marker_holds(str(r.marker), e, path) for e in asked)]
+    except UndefinedComparison as e:
+        raise InputError(wheel.path, f"has a Requires-Dist with a marker that can't be evaluated ({e})") from e
+
+
+def _completed_by(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> str:
+    chooser = next((other.name for other in by_name.values() if wheel.name in other.alternatives), "")
+    if chooser or not _is_named_for_its_gpus(wheel):
+        return chooser
+    names = {canonicalize_name(requirement.name) for requirement in _requirements(wheel, frozenset(), wheel.path)}
+    owners = [by_name[name] for name in sorted(names) if name in by_name and not _is_named_for_its_gpus(by_name[name])]
+    return next((owner.name for owner in owners if wheel.roots and wheel.roots <= owner.roots), "")
+
+
+def _is_named_for_its_gpus(wheel: WheelFacts) -> bool:
+    """Tell whether a wheel's name holds, between dashes, each target that it carries, or a family of it."""
+    groups = [families_of(target.processor) for target in wheel.targets]
+    return bool(groups) and all(any(f"-{word.lower()}-" in f"-{wheel.name}-" for word in words) for words in groups)

@@ -1,0 +1,160 @@
+"""Whether packages that use one another carry code for the same GPUs.
+
+The rule that Gentoo's rocm.eclass states with ``ROCM_REQUIRED_USE`` and ``ROCM_USEDEP``: at least one target is
+enabled, and whatever target a package carries, each of its dependencies carries it too. A dependency without any
+device code (a compiler, a header package) limits nothing; packages that all have none are coherent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.code_objects.target_id import FEATURES, TargetId
+from rocwheel.foundation.errors import InputError
+from rocwheel.targets.compatibility import covers, settings_of
+from rocwheel.targets.spelling.target_set import TargetSet, id_sort_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["Carrier", "CoherenceReport", "Gap", "check_coherence", "largest_coherent_set"]
+
+_FEATURE_CHOICES = ((), *((feature,) for feature in FEATURES), FEATURES)
+
+
+class Carrier(msgspec.Struct, frozen=True):
+    """A package, the targets its binaries carry, and the names of the packages it needs."""
+
+    name: str
+    targets: tuple[TargetId, ...] = ()
+    requires: tuple[str, ...] = ()
+    part_of: str = ""
+    """The package that this one completes, such as the host libraries of one GPU's kernels; its code counts there."""
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """A target that ``package`` lacks, though ``wanted_by`` (a package, or the list of required ones) has it."""
+
+    package: str
+    target: TargetId
+    wanted_by: str
+    carried: tuple[TargetId, ...]
+
+    def __str__(self) -> str:
+        carried = ", ".join(map(str, self.carried)) or "no device code"
+        return f"{self.package} lacks {self.target}, which {self.wanted_by} asks for; it carries {carried}"
+
+
+class CoherenceReport(msgspec.Struct, frozen=True):
+    """What `check_coherence` found."""
+
+    packages: tuple[str, ...]
+    common: tuple[TargetId, ...]
+    """The targets that every package with device code serves."""
+    gaps: tuple[Gap, ...]
+    has_device_code: bool
+    """Whether any of the packages has some."""
+    absent: tuple[str, ...] = ()
+    """Packages that are needed but were not given, so that nothing is known of their code."""
+
+    @property
+    def divided(self) -> bool:
+        """Whether no target is served by every package with device code, though there are such packages."""
+        return self.has_device_code and not self.common
+
+    @property
+    def coherent(self) -> bool:
+        """Whether every package can rely on its dependencies for its own targets, and some target is served by all."""
+        return not self.gaps and not self.divided
+
+
+def check_coherence(carriers: Sequence[Carrier], required: Iterable[TargetId] = ()) -> CoherenceReport:
+    """Compare each package with its dependencies, and each that has device code with ``required``.
+
+    When none has device code, each of them lacks what is required. A dependency that is not given is named, and nothing
+    more. Raises `InputError` for a package that is given twice.
+    """
+    groups = _Groups(carriers)
+    loaded = any(whole.targets for whole in groups.wholes)
+    wanted = tuple(required)
+    gaps: list[Gap] = []
+    for carrier in (*groups.wholes, *groups.parts):
+        needed = [package for package in groups.dependencies(carrier) if package.targets]
+        gaps += [gap for package in needed for gap in _gaps(package, carrier.targets, carrier.name)]
+    for whole in groups.wholes:
+        gaps += _gaps(whole, wanted, "the list of required targets") if whole.targets or not loaded else []
+    absent = {name for carrier in carriers for name in carrier.requires} - {carrier.name for carrier in carriers}
+    common = largest_coherent_set(carriers).ids
+    names = tuple(whole.name for whole in groups.wholes)
+    return CoherenceReport(names, common, tuple(gaps), loaded, tuple(sorted(absent)))
+
+
+def largest_coherent_set(carriers: Sequence[Carrier]) -> TargetSet:
+    """Return the targets that every package with device code serves: what all could be reduced to.
+
+    A set names the same features in each id of a processor: settings that only some packages tell apart are split.
+    """
+    loaded = [whole.targets for whole in _Groups(carriers).wholes if whole.targets]
+    processors = {target.processor for targets in loaded for target in targets}
+    return TargetSet.of(target for processor in processors for target in _common_settings(TargetId(processor), loaded))
+
+
+def _common_settings(processor: TargetId, loaded: Sequence[Sequence[TargetId]]) -> list[TargetId]:
+    """Return what every one of ``loaded`` serves of a processor, told apart by as few features as say it all."""
+    finest = _served(settings_of(processor, FEATURES), loaded)
+    choices = (_served(settings_of(processor, features), loaded) for features in _FEATURE_CHOICES)
+    return next(choice for choice in choices if all(covers(choice, target) for target in finest))
+
+
+def _served(targets: Iterable[TargetId], loaded: Sequence[Sequence[TargetId]]) -> list[TargetId]:
+    return [target for target in targets if all(covers(carried, target) for carried in loaded)]
+
+
+def _gaps(package: Carrier, wanted: Iterable[TargetId], wanted_by: str) -> list[Gap]:
+    missing = [target for target in wanted if not covers(package.targets, target)]
+    return [Gap(package.name, target, wanted_by, package.targets) for target in missing]
+
+
+class _Groups:
+    """Packages with those that complete them, whose code counts as theirs."""
+
+    def __init__(self, carriers: Sequence[Carrier]) -> None:
+        self._by_name = {carrier.name: carrier for carrier in carriers}
+        if len(self._by_name) < len(carriers):
+            twice = next(c.name for i, c in enumerate(carriers) if c.name in {d.name for d in carriers[:i]})
+            raise InputError(twice, "is given twice, with different contents", expected="each package once")
+        self._roots = {name: self._root(name) for name in self._by_name}
+        self.parts = [carrier for carrier in carriers if self._roots[carrier.name] != carrier.name]
+        self.wholes = [
+            msgspec.structs.replace(carrier, targets=self._code(carrier.name, frozenset()))
+            for carrier in carriers
+            if self._roots[carrier.name] == carrier.name
+        ]
+
+    def dependencies(self, carrier: Carrier) -> list[Carrier]:
+        """Return the other packages that one needs, each with its parts: those that are needed by name, else all."""
+        own = self._roots[carrier.name]
+        needed: dict[str, list[str]] = {}
+        for name in carrier.requires:
+            if self._roots.get(name, own) != own:
+                needed.setdefault(self._roots[name], []).append(name)
+        return [
+            Carrier(names[0] if len(names) == 1 else root, self._code(root, frozenset(names)))
+            for root, names in needed.items()
+        ]
+
+    def _root(self, name: str) -> str:
+        passed = [name]
+        while (whole := self._by_name[passed[-1]].part_of) in self._by_name:
+            if whole in passed:
+                raise InputError(name, f"and {passed[-1]} complete one another", expected="a part of a whole")
+            passed.append(whole)
+        return passed[-1]
+
+    def _code(self, name: str, needed: frozenset[str]) -> tuple[TargetId, ...]:
+        parts = [carrier.name for carrier in self._by_name.values() if carrier.part_of == name]
+        chosen = [part for part in parts if part in needed] or parts
+        targets = {target for part in chosen for target in self._code(part, needed)}
+        return tuple(sorted(targets.union(self._by_name[name].targets), key=id_sort_key))

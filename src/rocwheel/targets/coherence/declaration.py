@@ -1,0 +1,70 @@
+"""The file ``rocm_targets.json`` in a wheel's ``.dist-info``: which GPU targets the package carries code for.
+
+``{"schema": "rocwheel.rocm-targets/1", "rocm_targets": ["gfx906", "gfx90a:xnack+"], "coherence": {...}}``; the optional
+``coherence`` names the packages that were compared when it was built, and the targets that all of them serve.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.foundation.errors import InputError
+from rocwheel.targets.spelling.target_set import id_sort_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.targets.coherence.check import CoherenceReport
+
+__all__ = ["DECLARATION_NAME", "Declaration", "RecordedCoherence", "decode_declaration", "encode_declaration"]
+
+DECLARATION_NAME = "rocm_targets.json"
+_SCHEMA = "rocwheel.rocm-targets/1"
+
+
+class RecordedCoherence(msgspec.Struct, frozen=True):
+    """The outcome of a check of coherence at build time."""
+
+    packages: tuple[str, ...]
+    common: tuple[str, ...]
+    gaps: tuple[str, ...] = ()
+
+
+class Declaration(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The content of the file."""
+
+    schema: str
+    rocm_targets: tuple[str, ...]
+    coherence: RecordedCoherence | None = None
+
+    @property
+    def targets(self) -> tuple[TargetId, ...]:
+        """The declared target ids, of newer compilers too; raises `InputError` for a malformed one."""
+        return tuple(parse_target_id(text, source=DECLARATION_NAME) for text in self.rocm_targets)
+
+
+def encode_declaration(targets: Iterable[TargetId], report: CoherenceReport | None = None) -> bytes:
+    """Return the file for a package that carries ``targets``, in canonical order, each once."""
+    words = tuple(str(target) for target in sorted(set(targets), key=id_sort_key))
+    coherence = _record(report) if report else None
+    document = Declaration(_SCHEMA, words, coherence)
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def decode_declaration(data: bytes, *, source: str) -> Declaration:
+    """Read the file; raises `InputError`, led by ``source``, when it is malformed or of another version."""
+    try:
+        document = msgspec.json.decode(data, type=Declaration)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        raise InputError(source, f"malformed ({e})", expected=_SCHEMA) from e
+    if document.schema != _SCHEMA:
+        raise InputError(source, f"schema {document.schema!r}", expected=_SCHEMA)
+    return document
+
+
+def _record(report: CoherenceReport) -> RecordedCoherence:
+    return RecordedCoherence(report.packages, tuple(map(str, report.common)), tuple(str(gap) for gap in report.gaps))

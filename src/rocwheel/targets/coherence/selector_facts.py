@@ -1,0 +1,99 @@
+"""What the sdist that chooses packages for a machine requires, read from its ``_build_info.py`` without running it."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import tarfile
+import zlib
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files import open_regular
+from rocwheel.targets.coherence.carriers import WheelFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+__all__ = ["find_selectors", "read_selector_facts"]
+
+_LIMIT = 16 << 20
+
+
+class _BuildInfo(msgspec.Struct, frozen=True, rename="upper"):
+    """The literals that tell of requirements; ``src/rocwheel/sdk/README.md`` tells what each is."""
+
+    version: str
+    layout: str
+    families: dict[str, object]
+    packages: dict[str, dict[str, str]]
+    requires: list[str]
+    extras: dict[str, list[tuple[str, str]]]
+    selected: dict[str, str]
+
+
+def find_selectors(folders: Iterable[Path]) -> list[Path]:
+    """Return the sdists below ``folders`` that choose packages; others say nothing about GPUs before they are built."""
+    paths = [path for folder in folders for path in sorted(folder.rglob("*.tar.gz")) if path.is_file()]
+    return [path for path in paths if _read_build_info(path)]
+
+
+def read_selector_facts(path: Path) -> WheelFacts:
+    """Return what the sdist requires for any of the GPUs that its release has packages for.
+
+    Raises `InputError` for another sdist and for a damaged file.
+    """
+    text = _read_build_info(path)
+    if not text:
+        raise InputError(path, "has no rocm_sdk/_build_info.py", expected="a wheel, or the sdist of rocm")
+    try:
+        info = msgspec.convert(_literals(text), _BuildInfo)
+        return _facts(path, info)
+    except (SyntaxError, ValueError, KeyError, InvalidRequirement) as e:
+        raise InputError(path, f"its _build_info.py cannot be read ({e})", remedy="Build or fetch it again.") from e
+
+
+def _facts(path: Path, info: _BuildInfo) -> WheelFacts:
+    chosen = {extra: [text.format(family=family) for family in info.families] for extra, text in info.selected.items()}
+    by_extra = [(extra, text, marker) for extra, pairs in info.extras.items() for text, marker in pairs]
+    by_extra += [(extra, text, "") for extra, texts in chosen.items() for text in texts]
+    alternatives = {Requirement(text).name for texts in chosen.values() for text in texts}
+    return WheelFacts(
+        str(path),
+        canonicalize_name(info.packages["meta"]["dist"]),
+        (*info.requires, *(_conditional(*row) for row in by_extra)),
+        (),
+        frozenset(),
+        info.version,
+        # In the neutral layout, device packages complete the libraries that all GPUs share.
+        frozenset(map(canonicalize_name, alternatives)) if info.layout == "per-family" else frozenset(),
+    )
+
+
+def _conditional(extra: str, requirement: str, marker: str) -> str:
+    condition = f"({marker}) and " if marker else ""
+    return f"{requirement}; {condition}extra == '{extra}'"
+
+
+def _literals(text: bytes) -> dict[str, object]:
+    statements = [node for node in ast.parse(text).body if isinstance(node, ast.Assign)]
+    named = {target.id: node.value for node in statements for target in node.targets if isinstance(target, ast.Name)}
+    return {name: ast.literal_eval(value) for name, value in named.items()}
+
+
+def _read_build_info(path: Path) -> bytes:
+    """Return the module's text, empty for a sdist that has none."""
+    try:
+        with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:gz") as archive:
+            for member in archive:
+                if member.isfile() and member.name.count("/") == 2 and member.name.endswith("/_build_info.py"):
+                    content = archive.extractfile(member)
+                    return content.read(_LIMIT) if content else b""
+    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError) as e:
+        raise InputError(path, f"not a readable .tar.gz archive ({e})", remedy="Build or fetch it again.") from e
+    return b""

@@ -1,0 +1,74 @@
+"""The GPU targets of a finished wheel, read from its binaries and compared with its declaration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.metadata import parse_email
+from packaging.utils import canonicalize_name
+
+from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.bundles.sequence import is_bundle
+from rocwheel.binary.elf.facts import is_elf
+from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory, read_member
+from rocwheel.foundation.errors import InputError
+from rocwheel.targets.coherence.carriers import WheelFacts, kpack_target
+from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
+from rocwheel.targets.spelling.target_set import id_sort_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from rocwheel.binary.code_objects.target_id import TargetId
+
+__all__ = ["read_wheel_facts"]
+
+
+def read_wheel_facts(path: Path) -> WheelFacts:
+    """Read a wheel's requirements and the targets of every binary in it, one member at a time.
+
+    Raises `InputError` for what is no wheel, is damaged or has no name, and for a declaration that differs from what
+    the binaries hold.
+    """
+    members = {member.name: member for member in read_directory(path)}
+    info = next((name for name in members if name.endswith(".dist-info/METADATA") and name.count("/") == 1), None)
+    if info is None:
+        raise InputError(path, "has no .dist-info/METADATA", expected="a wheel")
+    metadata, _ = parse_email(read_member(members[info]))
+    if not metadata.get("name"):
+        raise InputError(path, f"its {info} has no Name, or several", expected="the name of its package, once")
+    targets = {target for member in members.values() for target in _member_targets(member)}
+    declaration = members.get(info.replace("METADATA", DECLARATION_NAME))
+    if declaration:
+        _check_declaration(path, declaration, targets)
+    roots = {name.partition("/")[0] for name in members if "/" in name}
+    return WheelFacts(
+        str(path),
+        canonicalize_name(metadata["name"]),
+        tuple(metadata.get("requires_dist", ())),
+        tuple(sorted(targets, key=id_sort_key)),
+        frozenset(root for root in roots if not root.endswith((".dist-info", ".data"))),
+        metadata.get("version", ""),
+    )
+
+
+def _member_targets(member: ZipMember) -> tuple[TargetId, ...]:
+    if member.name.endswith(".kpack"):
+        return (kpack_target(member.name, source=member.source),)
+    head = memoryview(member_head(member))
+    if not is_elf(head) and not is_bundle(head):
+        return ()
+    with open_unpacked(member) as (unpacked, _), unpacked.map() as data:
+        return device_targets(data, name=member.source)
+
+
+def _check_declaration(path: Path, declaration: ZipMember, targets: set[TargetId]) -> None:
+    declared = set(decode_declaration(read_member(declaration), source=declaration.source).targets)
+    if declared != targets:
+        found = f"declares {_words(declared)}, but its binaries carry {_words(targets)}"
+        raise InputError(path, found, remedy="Build it anew: the declaration has to be read back from the binaries.")
+
+
+def _words(targets: Iterable[TargetId]) -> str:
+    return ", ".join(map(str, sorted(targets, key=id_sort_key))) or "no target"

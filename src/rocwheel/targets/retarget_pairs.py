@@ -1,0 +1,100 @@
+"""Pairs of targets of which code for the one may pass for the other's: what ``extended`` packages offer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.device.editing.retarget import TargetPair
+from rocwheel.foundation.errors import InputError
+from rocwheel.targets.catalog.similar_code import find_relabelling, relabelled_agents, unnamed_features
+from rocwheel.targets.errors import UnknownTargetError
+from rocwheel.targets.spelling.target_set import parse_known_target, parse_target_set
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["extended_pairs", "parse_pairs"]
+
+
+def extended_pairs(code: TargetId) -> tuple[TargetPair, ...]:
+    """Return all pairs that let code for ``code`` pass for another target's.
+
+    Those of a variant are about it alone, and keep its features as far as runtimes name them.
+    """
+    pairs = (_pair(TargetId(code.processor), TargetId(agent)) for agent in relabelled_agents(code.processor))
+    if not code.features:
+        return tuple(pairs)
+    agents = ((agent, pair.unnamed) for pair in pairs if (agent := pair.agent_of(code)))
+    return tuple(TargetPair(code, agent, unnamed) for agent, unnamed in agents)
+
+
+def _pair(code: TargetId, agent: TargetId) -> TargetPair:
+    return TargetPair(code, agent, unnamed_features(agent.processor))
+
+
+def parse_pairs(
+    text: str, *, force: bool = False, source: str = "FROM=TO", native: Callable[[], Sequence[str]] | None = None
+) -> tuple[TargetPair, ...]:
+    """Parse ``gfx1030=gfx1031,gfx1032``, either side in the grammar of `parse_target_set`.
+
+    ``gfx1030=extended`` stands for every target that a rule names; code for GPUs of its own target needs no pair.
+    Raises `InputError`, led by ``source``, for text of another form, for no other target than FROM, for unknown
+    processors, of which nobody knows what to write into ``e_flags``, and for pairs without a rule unless ``force``.
+    """
+    code_text, equals, agents_text = text.partition("=")
+    if not equals or not agents_text:
+        raise InputError(source, f"{text!r}", expected="FROM=TO[,TO...], such as gfx1030=gfx1031,gfx1032")
+    try:
+        code = parse_known_target(code_text, source=source)
+        if agents_text == "extended":
+            return _require_some(extended_pairs(code), code_text, source)
+        agents = parse_target_set(agents_text, source=source, native=native)
+    except UnknownTargetError as e:
+        if force:
+            raise _no_machine_number(e, source) from e
+        raise
+    pairs = tuple(_pair(code, agent) for agent in agents if agent != code)
+    if not pairs:
+        raise InputError(
+            source, f"no other target than {code}, whose GPUs load this code as it is", expected="another one after '='"
+        )
+    for pair in pairs:
+        if not force and not _is_allowed(pair):
+            raise InputError(
+                source,
+                f"no rule says that code for {pair.code} runs on {pair.agent}",
+                expected=_expectation(pair),
+                remedy="Use --force if you know that it does.",
+            )
+    return pairs
+
+
+def _no_machine_number(error: UnknownTargetError, source: str) -> InputError:
+    return InputError(
+        source,
+        f"no machine number is known for {error.name!r}, which the code of a target carries in its header",
+        expected="a processor that `rocwheel targets list` names, also with --force",
+    )
+
+
+def _require_some(pairs: tuple[TargetPair, ...], code: str, source: str) -> tuple[TargetPair, ...]:
+    if not pairs:
+        raise InputError(source, f"no rule says that code for {code} runs on any other GPU")
+    return pairs
+
+
+def _is_allowed(pair: TargetPair) -> bool:
+    """Tell whether a rule is about the processors, and their features agree.
+
+    What the code names, the agent has to name alike, but for what runtimes don't name of it: that has to be off.
+    """
+    has_rule = find_relabelling(pair.code.processor, pair.agent.processor) is not None
+    expected = {name: setting for name, setting in pair.code.features.items() if setting or name not in pair.unnamed}
+    agree = all(pair.agent.features.get(name) == setting for name, setting in expected.items())
+    return has_rule and agree and pair.agent.features.keys().isdisjoint(pair.unnamed)
+
+
+def _expectation(pair: TargetPair) -> str:
+    agents = [str(allowed.agent) for allowed in extended_pairs(pair.code)]
+    return f"one of {', '.join(agents)}" if agents else "code that a rule is about"

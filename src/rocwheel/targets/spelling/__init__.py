@@ -1,0 +1,1 @@
+"""How each tool spells a set of GPU targets."""

@@ -1,0 +1,229 @@
+"""Sets of GPU targets: one grammar for target ids, generic processors, families, policies and this machine's GPUs.
+
+The words of a set are separated by ``;``, ``,`` or white space, may be in quotes and brackets, and may be led by the
+setting that they were given to, ``--offload-arch=`` or ``-DGPU_TARGETS=``:
+
+* a target id, ``gfx90a:xnack+``, a generic processor, ``gfx9-4-generic``, or SPIR-V, ``amdgcnspirv``;
+* a family, ``gfx94X-dcgpu``;
+* ``official@7.1``, ``unofficial@7.1``, ``supported@7.1`` (both): what Gentoo's eclass has for a ROCm version;
+* ``amd@7.1``: what AMD's compatibility matrix lists for it;
+* ``extended@7.1``: the official ones, and those that run their code under another name;
+* ``list@jax``: what a packager builds for;
+* ``all``: every specific processor;
+* ``native``: the GPUs of this machine.
+
+Features after any of these, ``native:xnack+``, are those of all of its targets.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.foundation.errors import InputError
+from rocwheel.targets.catalog.catalog import SPIRV, load_catalog, sort_key
+from rocwheel.targets.catalog.families import is_family, is_target, targets_of
+from rocwheel.targets.catalog.releases import matrix_for, release_for
+from rocwheel.targets.catalog.similar_code import relabelled_agents
+from rocwheel.targets.errors import (
+    ConflictError,
+    EmptySetError,
+    IllegalFeatureError,
+    UnknownTargetError,
+    convert_all,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+__all__ = ["TargetSet", "id_sort_key", "parse_known_target", "parse_target_set", "strip_setting"]
+
+_NATIVE = "native"
+"""The word that stands for the GPUs of this machine."""
+
+_SEPARATORS = re.compile(r"[;,\s\"'\[\]]+")
+_LABELS = frozenset(
+    {
+        *("build", "X-ROCm-GPU-Architecture:", "%rocm_gpu_list_default"),
+        *("rocmPackages.clr.override", "{", "localGpuTargets", "=", "}"),
+    }
+)
+"""What stands around the targets in lines for Bazel, Debian and RPM, and for Nix."""
+
+_FILE_NAME_FEATURE = re.compile(r"-(?=(sramecc|xnack)[+-])")
+"""What the names of kernel files have before a feature, for a colon."""
+
+_SETTING = re.compile(
+    r"(--offload-arch|(--|)amdgpu[-_]target|--rocm_amdgpu_targets|"
+    r"(-D|--(repo|action)_env=|)(CMAKE_HIP_ARCHITECTURES|(AMD)?GPU_TARGETS|TF_ROCM_AMDGPU_TARGETS|PYTORCH_ROCM_ARCH)"
+    r"(:[A-Z]+)?)="
+)
+"""What clang, older compilers and Spack, JAX, and CMake, Bazel or a shell set the targets by."""
+
+
+class TargetSet(msgspec.Struct, frozen=True):
+    """Target ids in canonical order, each once. Use `parse_target_set` or `of`; the constructor checks nothing."""
+
+    ids: tuple[TargetId, ...] = ()
+
+    @classmethod
+    def of(cls, ids: Iterable[TargetId], *, source: str = "GPU targets") -> TargetSet:
+        """Return the canonical set of ``ids``.
+
+        Raises `ConflictError` when the ids of one processor name different features.
+        """
+        ordered = tuple(sorted(set(ids), key=id_sort_key))
+        for one, other in pairwise(ordered):
+            if one.processor == other.processor and one.features.keys() != other.features.keys():
+                raise ConflictError(str(one), str(other), source=source)
+        return cls(ordered)
+
+    def __iter__(self) -> Iterator[TargetId]:
+        return iter(self.ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __str__(self) -> str:
+        return ";".join(map(str, self.ids))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The target ids as text."""
+        return tuple(map(str, self.ids))
+
+    @property
+    def processors(self) -> tuple[str, ...]:
+        """The processors without features, each once."""
+        return tuple(dict.fromkeys(target.processor for target in self.ids))
+
+
+def id_sort_key(target: TargetId) -> tuple[tuple[int, int, int, str], str]:
+    """Return what target ids are ordered by: the processor's number, then the text, so that ``+`` precedes ``-``."""
+    return sort_key(target.processor), str(target)
+
+
+def parse_known_target(text: str, *, source: str = "GPU target") -> TargetId:
+    """Parse a target id whose processor the catalogue knows (or SPIR-V's) and has each named feature.
+
+    Raises `UnknownTargetError`, `IllegalFeatureError`, or the `InputError` of malformed text, led by ``source``.
+    """
+    target = parse_target_id(text, source=source)
+    allowed = () if target.processor == SPIRV else load_catalog().processor(target.processor, source=source).features
+    for feature in target.features:
+        if feature not in allowed:
+            raise IllegalFeatureError(text, feature, allowed, source=source)
+    return target
+
+
+def parse_target_set(
+    words: Iterable[str] | str,
+    *,
+    source: str = "GPU targets",
+    native: Callable[[], Sequence[str]] | None = None,
+    required: bool = True,
+) -> TargetSet:
+    """Parse words of the grammar above into a set; ``native`` is called to expand the word of that name.
+
+    Raises `EmptySetError` for nothing when ``required``, `ConflictError`, and for unknown or illegal words their
+    errors, several together as one `ProblemsError`.
+    """
+    texts = [words] if isinstance(words, str) else words
+    parts = [word for text in texts for word in _split_words(text)]
+    groups = convert_all(source, partial(_expand_word, source=source, native=native), parts)
+    names = dict.fromkeys(name for group in groups for name in group)
+    ids = convert_all(source, partial(parse_known_target, source=source), names)
+    if required and not ids:
+        raise EmptySetError(source=source)
+    return TargetSet.of(ids, source=source)
+
+
+def strip_setting(text: str) -> str:
+    """Return the targets that ``-DGPU_TARGETS=gfx906`` or another tool's setting names; other text as it is."""
+    return text[match.end() :] if (match := _SETTING.match(text)) else text
+
+
+def _split_words(text: str) -> list[str]:
+    """Split text in any spelling into its words, without separators and settings."""
+    words = (strip_setting(word) for word in _SEPARATORS.split(text) if word not in _LABELS)
+    return [_FILE_NAME_FEATURE.sub(":", word) for word in words if word]
+
+
+def _expand_word(word: str, *, source: str, native: Callable[[], Sequence[str]] | None) -> Sequence[str]:
+    name, colon, features = word.partition(":")
+    targets = _targets_of_name(name, source=source, native=native)
+    if targets is not None:
+        return [target + colon + features for target in targets]
+    if not (is_target(name) or name == SPIRV) and re.fullmatch(r"[\w-]+", name):
+        raise UnknownTargetError(name, _known_words(), source=source, what="GPU target, family or policy")
+    return [word]
+
+
+def _targets_of_name(name: str, *, source: str, native: Callable[[], Sequence[str]] | None) -> Sequence[str] | None:
+    """Return what a word without features stands for, None for what can be but a target itself."""
+    if name == _NATIVE:
+        if native is None:
+            found = "'native' means the GPUs of this machine, which nothing looks for here"
+            raise InputError(source, found, expected="the targets by name")
+        return native()
+    if name == "all":
+        return [target.name for target in load_catalog().targets]
+    policy, at, argument = name.partition("@")
+    if at:
+        return _policy_targets(policy, argument, name, source)
+    return targets_of(name) if is_family(name) else None
+
+
+def _policy_targets(policy: str, argument: str, word: str, source: str) -> Sequence[str]:
+    if policy == "list":
+        lists = {packager.name: packager.targets for packager in load_catalog().packagers}
+        if argument not in lists:
+            remedy = f"There are {', '.join(lists)}."
+            raise UnknownTargetError(argument, lists, source=source, what="packager's list", remedy=remedy)
+        return lists[argument]
+    if policy not in _POLICIES:
+        raise UnknownTargetError(word, _known_words(), source=source, what="policy")
+    return _POLICIES[policy](argument, source)
+
+
+def _official(version: str, source: str) -> tuple[str, ...]:
+    return release_for(version, source=source).official
+
+
+def _unofficial(version: str, source: str) -> tuple[str, ...]:
+    return release_for(version, source=source).unofficial
+
+
+def _supported(version: str, source: str) -> tuple[str, ...]:
+    return _official(version, source) + _unofficial(version, source)
+
+
+def _extended(version: str, source: str) -> tuple[str, ...]:
+    official = _official(version, source)
+    return (*official, *(agent for code in official for agent in relabelled_agents(code)))
+
+
+def _amd(version: str, source: str) -> tuple[str, ...]:
+    return matrix_for(version, source=source).targets
+
+
+_POLICIES: dict[str, Callable[[str, str], tuple[str, ...]]] = {
+    "official": _official,
+    "unofficial": _unofficial,
+    "supported": _supported,
+    "extended": _extended,
+    "amd": _amd,
+}
+
+
+def _known_words() -> list[str]:
+    catalog = load_catalog()
+    lists = [f"list@{packager.name}" for packager in catalog.packagers]
+    rows = {policy: catalog.matrices if policy == "amd" else catalog.releases for policy in _POLICIES}
+    policies = [f"{policy}@{row.since}" for policy, table in rows.items() for row in table]
+    return [*catalog.processors, *catalog.family_targets, *lists, *policies, SPIRV, "all"]

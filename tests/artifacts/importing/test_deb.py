@@ -1,0 +1,338 @@
+"""Debian packages are read as dpkg-deb reads them, and bad ones are refused."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import shutil
+import subprocess
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rocwheel.artifacts.importing.deb import DebControl, DebError, DebMember, open_deb
+from rocwheel.foundation.zstd import zstd
+
+from tests.artifacts.conftest import MakeDeb, ar_archive, deb_tar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+HAS_DPKG = pytest.mark.skipif(
+    shutil.which("dpkg-deb") is None, reason="dpkg-deb makes the package, and is not installed"
+)
+
+
+def read_all(path: Path) -> dict[str, bytes]:
+    with open_deb(path) as deb:
+        return {member.path: member.content.read() for member in deb.members() if member.content}
+
+
+def read_members(path: Path) -> list[DebMember]:
+    with open_deb(path) as deb:
+        return list(deb.members())
+
+
+@HAS_DPKG
+@pytest.mark.parametrize("compression", ["none", "gzip", "xz", "zstd"])
+def test_package_of_dpkg_deb_is_read(tmp_path: Path, compression: str) -> None:
+    root = tmp_path / "root"
+    (root / "DEBIAN").mkdir(parents=True)
+    (root / "DEBIAN/control").write_text(
+        "Package: hipcc\nVersion: 1:5.2.3+dfsg-8\nArchitecture: all\nMaintainer: A <a@example.org>\nDescription: text\n"
+    )
+    (root / "usr/bin").mkdir(parents=True)
+    (root / "usr/bin/hipcc").write_bytes(b"#!/usr/bin/perl\n" * 5000)
+    (root / "usr/bin/hipcc").chmod(0o755)
+    (root / "usr/bin/clang").symlink_to("../lib/llvm-15/bin/clang")
+    path = tmp_path / "hipcc.deb"
+    subprocess.run(["dpkg-deb", "--build", f"-Z{compression}", root, path], check=True, stdout=subprocess.PIPE)
+
+    with open_deb(path) as deb:
+        control = deb.control
+        members = sorted((m.path, m.kind.value, oct(m.mode), m.link) for m in deb.members())
+
+    assert control == DebControl("hipcc", "1:5.2.3+dfsg-8", "all")
+    assert members == [
+        ("usr", "directory", "0o755", None),
+        ("usr/bin", "directory", "0o755", None),
+        ("usr/bin/clang", "symlink", "0o777", "../lib/llvm-15/bin/clang"),
+        ("usr/bin/hipcc", "file", "0o755", None),
+    ]
+    assert read_all(path) == {"usr/bin/hipcc": b"#!/usr/bin/perl\n" * 5000}
+
+
+@pytest.mark.parametrize(
+    ("version", "upstream"),
+    [
+        ("5.2.3-8", "5.2.3"),
+        ("1:15.0.6-4+b1", "15.0.6"),
+        ("5.3.3+dfsg-2~deb12u1", "5.3.3"),
+        ("5.2.3+dfsg", "5.2.3"),
+        ("3.1-20221030-2", "3.1-20221030"),
+        ("2.0", "2.0"),
+    ],
+)
+def test_upstream_version_has_no_epoch_revision_or_repack_suffix(version: str, upstream: str) -> None:
+    assert DebControl("p", version, "all").upstream_version == upstream
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstd.compress)],
+    ids=["plain", "gzip", "xz", "zstd"],
+)
+def test_data_of_every_compression_is_read(make_deb: MakeDeb, suffix: str, compress: Callable[[bytes], bytes]) -> None:
+    data = compress(deb_tar({"./usr/share/doc/a": b"text"}))
+    path = make_deb("a", {}, members={"data.tar": None, f"data.tar{suffix}": data})
+
+    assert read_all(path) == {"usr/share/doc/a": b"text"}
+
+
+def test_hard_link_names_the_file_it_shares(make_deb: MakeDeb) -> None:
+    second = tarfile.TarInfo("./usr/bin/b")
+    second.type, second.linkname = tarfile.LNKTYPE, "./usr/bin/a"
+
+    members = read_members(make_deb("a", {"./usr/bin/a": b"x", "./usr/bin/b": second}))
+
+    assert [(m.path, m.same_as, m.content is None) for m in members] == [
+        ("usr/bin/a", None, False),
+        ("usr/bin/b", "usr/bin/a", True),
+    ]
+
+
+def test_progress_counts_the_bytes_of_the_archive_read(make_deb: MakeDeb) -> None:
+    class Counter:
+        total = 0
+
+        def begin(self, label: str, total: int) -> None: ...
+
+        def end(self) -> None: ...
+
+        def advance(self, amount: int) -> None:
+            self.total += amount
+
+    path = make_deb("a", {"./usr/bin/a": b"x" * 100_000})
+    counter = Counter()
+    with open_deb(path, progress=counter) as deb:
+        assert len(list(deb.members())) == 1
+
+    assert 100_000 < counter.total <= path.stat().st_size
+
+
+BAD_ARCHIVES = {
+    "empty": (b"", "not an ar archive; expected a Debian package (.deb)"),
+    "text": (b"hello", "not an ar archive; expected a Debian package (.deb)"),
+    "rubbish header": (b"!<arch>\n" + b"x" * 60, "broken ar header at byte 8. Download the package again."),
+    "short header": (b"!<arch>\nabc", "broken ar header at byte 8. Download the package again."),
+    "cut off": (
+        ar_archive({"debian-binary": b"2.0\n", "data.tar.xz": b"x" * 100})[:-40],
+        "cut off in data.tar.xz (60 bytes left); expected 100 bytes. Download the package again.",
+    ),
+    "no data": (
+        ar_archive({"debian-binary": b"2.0\n", "control.tar": b""}),
+        "holds no data.tar; expected the members debian-binary, control.tar and data.tar",
+    ),
+    "no control": (
+        ar_archive({"debian-binary": b"2.0\n", "data.tar": deb_tar({})}),
+        "holds no control.tar; expected the members debian-binary, control.tar and data.tar",
+    ),
+    "unknown compression": (
+        ar_archive({"debian-binary": b"2.0\n", "data.tar.lz4": b""}),
+        (
+            "data.tar.lz4 has a compression that is not known; "
+            "expected data.tar, data.tar.gz, data.tar.xz, data.tar.bz2, data.tar.zst"
+        ),
+    ),
+    "control without control file": (
+        ar_archive({"control.tar": deb_tar({"./md5sums": b""}), "data.tar": deb_tar({})}),
+        "holds no control file; expected control in control.tar",
+    ),
+    "control without version": (
+        ar_archive({"control.tar": deb_tar({"./control": b"Package: a\n"}), "data.tar": deb_tar({})}),
+        "its control file lacks Version, Architecture",
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "message"), BAD_ARCHIVES.values(), ids=BAD_ARCHIVES)
+def test_bad_archive_is_refused_with_what_is_wrong(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "bad.deb"
+    path.write_bytes(data)
+
+    with pytest.raises(DebError) as error, open_deb(path):
+        pass
+
+    assert str(error.value) == f"{path}: {message}"
+
+
+def test_absent_package_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "absent.deb"
+
+    with pytest.raises(DebError) as error, open_deb(path):
+        pass
+
+    assert str(error.value) == (
+        f"{path}: cannot be read (No such file or directory). Check that it exists and may be read."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("../etc/passwd", "the path '../etc/passwd' climbs with '..'; expected paths inside the package"),
+        ("./usr/../../x", "the path './usr/../../x' climbs with '..'; expected paths inside the package"),
+        ("/etc/passwd", "the path '/etc/passwd' is absolute; expected paths inside the package"),
+        (".//etc", "the path './/etc' is absolute; expected paths inside the package"),
+    ],
+)
+def test_path_out_of_the_package_is_refused(make_deb: MakeDeb, name: str, message: str) -> None:
+    path = make_deb("a", {name: b"x"})
+
+    with pytest.raises(DebError) as error:
+        read_members(path)
+
+    assert str(error.value) == f"{path}: {message}"
+
+
+@pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE], ids=["char", "block", "pipe"])
+def test_device_node_is_refused(make_deb: MakeDeb, kind: bytes) -> None:
+    node = tarfile.TarInfo("./dev/null")
+    node.type = kind
+    path = make_deb("a", {"./dev/null": node})
+
+    with pytest.raises(DebError) as error:
+        read_members(path)
+
+    assert str(error.value) == f"{path}: ./dev/null is a device node or pipe; expected files, links and folders"
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [(".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstd.compress)],
+    ids=["gzip", "xz", "zstd"],
+)
+def test_data_that_ends_early_is_refused_while_reading(
+    make_deb: MakeDeb, suffix: str, compress: Callable[[bytes], bytes]
+) -> None:
+    noise = bytes((i * 7919 >> 3) % 256 for i in range(200_000))
+    data = compress(deb_tar({"./usr/bin/a": noise}))
+    path = make_deb("a", {}, members={"data.tar": None, f"data.tar{suffix}": data[: len(data) // 2]})
+
+    with pytest.raises(DebError, match=rf"a_5\.2\.3-8_amd64\.deb: data\.tar\{suffix} is corrupt or cut off \("):
+        read_all(path)
+
+
+def test_data_that_is_cut_between_two_members_is_refused(make_deb: MakeDeb) -> None:
+    data = deb_tar({"./a": b"x" * 512, "./b": b"y" * 512})[:1024]
+    path = make_deb("a", {}, members={"data.tar": data})
+
+    with pytest.raises(DebError) as error:
+        read_all(path)
+
+    expected = f"{path}: data.tar is corrupt or cut off (it has no end). Download the package again."
+    assert str(error.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        pytest.param(b"\xff" * 512, "a header is damaged: bad checksum", id="no header"),
+        pytest.param(bytes(512), "a block of zeros stands amid its members", id="zeros"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("suffix", "compress"), [("", bytes), (".xz", lzma.compress)], ids=["plain", "packed after the damage"]
+)
+def test_a_damaged_header_is_not_taken_for_the_end(
+    make_deb: MakeDeb, suffix: str, compress: Callable[[bytes], bytes], damage: bytes, why: str
+) -> None:
+    data = deb_tar({"./a": b"x" * 512, "./b": b"y" * 512})
+    data = data[:1024] + damage + data[1536:]
+    path = make_deb("a", {}, members={"data.tar": None, f"data.tar{suffix}": compress(data)})
+
+    with pytest.raises(DebError) as error:
+        read_all(path)
+
+    expected = f"{path}: data.tar{suffix} is corrupt or cut off ({why}). Download the package again."
+    assert str(error.value) == expected
+
+
+def test_a_control_file_that_is_none_is_not_read_into_memory(make_deb: MakeDeb) -> None:
+    control = deb_tar({"./control": bytes((1 << 20) + 1)})
+    path = make_deb("a", {}, members={"control.tar": None, "control.tar.xz": lzma.compress(control)})
+
+    with pytest.raises(DebError) as error:
+        read_all(path)
+
+    assert str(error.value) == f"{path}: its control file has 1048577 bytes; expected at most 1048576"
+
+
+@pytest.mark.parametrize(
+    "kind", [tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME], ids=["pax", "solaris", "long name"]
+)
+def test_a_name_of_gigabytes_is_not_read_into_memory(make_deb: MakeDeb, kind: bytes) -> None:
+    header = tarfile.TarInfo("./name")
+    header.type, header.size = kind, 3 << 30
+    path = make_deb("a", {}, members={"data.tar": header.tobuf() + bytes(1024)})
+
+    with pytest.raises(DebError) as error:
+        read_all(path)
+
+    why = "a name or its like has 3221225472 bytes"
+    assert str(error.value) == f"{path}: data.tar is corrupt or cut off ({why}). Download the package again."
+
+
+def test_a_sparse_member_is_refused(make_deb: MakeDeb) -> None:
+    records = b"22 GNU.sparse.major=0\n22 GNU.sparse.minor=1\n29 GNU.sparse.map=9000000000,0\n"
+    header = tarfile.TarInfo("./pax")
+    header.type, header.size = tarfile.XHDTYPE, len(records)
+    data = header.tobuf() + records.ljust(512, b"\0") + deb_tar({"./a": b""})
+    path = make_deb("a", {}, members={"data.tar": data})
+
+    with pytest.raises(DebError) as error:
+        read_all(path)
+
+    assert str(error.value) == f"{path}: ./a is a sparse member; expected files stored in full"
+
+
+@pytest.mark.parametrize(
+    "record", [b"20 GNU.sparse.map=z\n", b"24 GNU.sparse.map=1,2,z\n"], ids=["number", "last number"]
+)
+def test_malformed_pax_records_are_told(make_deb: MakeDeb, record: bytes) -> None:
+    header = tarfile.TarInfo("./pax")
+    header.type, header.size = tarfile.XHDTYPE, len(record)
+    data = header.tobuf() + record.ljust(512, b"\0") + deb_tar({"./a": b"x"})
+    path = make_deb("a", {}, members={"data.tar": data})
+
+    with pytest.raises(DebError, match=r"_amd64\.deb: data\.tar is corrupt or cut off \("):
+        read_all(path)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(share=st.floats(0, 1, exclude_max=True))
+def test_no_beginning_of_a_package_passes_for_a_package(make_deb: MakeDeb, share: float) -> None:
+    path = make_deb("a", {"./usr/bin/a": b"x" * 3000})
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * share)])
+
+    with pytest.raises(DebError):
+        read_all(path)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(at=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
+def test_damaged_package_gives_nothing_but_its_own_error(make_deb: MakeDeb, at: float, byte: int) -> None:
+    path = make_deb("a", {}, members={"data.tar": None, "data.tar.xz": lzma.compress(deb_tar({"./a": b"y" * 500}))})
+    data = bytearray(path.read_bytes())
+    data[int(len(data) * at)] = byte
+    path.write_bytes(data)
+
+    try:
+        assert read_all(path) == {"a": b"y" * 500}
+    except DebError as e:
+        assert str(path) in str(e)  # noqa: PT017 (either outcome is right)

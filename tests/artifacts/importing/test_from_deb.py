@@ -1,0 +1,325 @@
+"""Debian packages become artifacts that the catalogue reads and that CMake finds its packages in."""
+
+from __future__ import annotations
+
+import lzma
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.artifacts.importing.from_deb import import_debs
+from rocwheel.artifacts.importing.report import Requirement, system_requirements
+from rocwheel.artifacts.importing.table import ImportTable, load_table
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
+
+from tests.artifacts.conftest import deb_tar
+
+if TYPE_CHECKING:
+    from tests.artifacts.conftest import MakeDeb
+
+MULTIARCH = "./usr/lib/x86_64-linux-gnu"
+DEBIAN = load_table("debian.toml")
+
+
+@pytest.fixture
+def dest(tmp_path: Path) -> Path:
+    return tmp_path / "artifacts"
+
+
+def files_below(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink() or path.is_file())
+
+
+def text_of(error: pytest.ExceptionInfo[RocwheelError]) -> str:
+    return str(error.value)
+
+
+def test_packages_become_artifacts_in_therocks_layout(make_deb: MakeDeb, dest: Path) -> None:
+    runtime = make_deb(
+        "libamdhip64-5",
+        {
+            f"{MULTIARCH}/libamdhip64.so.5.2": b"library",
+            f"{MULTIARCH}/libamdhip64.so.5": "libamdhip64.so.5.2",
+            "./usr/share/doc/libamdhip64-5/copyright": b"MIT",
+            "./usr/share/lintian/overrides/libamdhip64-5": b"x",
+        },
+    )
+    devel = make_deb("libamdhip64-dev", {f"{MULTIARCH}/libamdhip64.so": "libamdhip64.so.5"})
+
+    report = import_debs([runtime, devel], dest, DEBIAN)
+
+    stage = "core-hip/stage"
+    assert files_below(dest) == [
+        "base_lib_generic/artifact_manifest.txt",
+        "base_lib_generic/base/aux-overlay/stage/share/therock/dist_info.json",
+        "base_lib_generic/base/aux-overlay/stage/share/therock/therock_manifest.json",
+        "core-hip_doc_generic/artifact_manifest.txt",
+        f"core-hip_doc_generic/{stage}/share/doc/libamdhip64-5/copyright",
+        "core-hip_lib_generic/artifact_manifest.txt",
+        f"core-hip_lib_generic/{stage}/lib/libamdhip64.so",
+        f"core-hip_lib_generic/{stage}/lib/libamdhip64.so.5",
+        f"core-hip_lib_generic/{stage}/lib/libamdhip64.so.5.2",
+    ]
+    assert (dest / "core-hip_lib_generic/artifact_manifest.txt").read_text() == "core-hip/stage\n"
+    assert (dest / "core-hip_lib_generic" / stage / "lib/libamdhip64.so.5").readlink() == Path("libamdhip64.so.5.2")
+    assert report.version == "5.2.3"
+    assert report.skipped == {
+        "not part of an SDK: package checks, shell completion, translations, manual pages": 1,
+    }
+
+
+def test_catalogue_reads_what_was_imported(make_deb: MakeDeb, dest: Path) -> None:
+    import_debs([make_deb("libamdhip64-5", {f"{MULTIARCH}/libamdhip64.so.5": b"library"})], dest, DEBIAN)
+
+    with open_catalog(dest) as catalog:
+        paths = [entry.path for entry in catalog.entries if entry.source]
+        assert catalog.manifest is not None
+        assert (catalog.manifest.rocm_version, catalog.manifest.flags) == ("5.2.3", {})
+    assert paths == ["lib/libamdhip64.so.5", "share/therock/dist_info.json", "share/therock/therock_manifest.json"]
+
+
+def test_programs_stay_executable_and_hard_links_become_files(make_deb: MakeDeb, dest: Path) -> None:
+    second = tarfile.TarInfo("./usr/bin/b")
+    second.type, second.linkname, second.mode = tarfile.LNKTYPE, "./usr/bin/a", 0o755
+    import_debs([make_deb("rocminfo", {"./usr/bin/a": b"program", "./usr/bin/b": second})], dest, DEBIAN)
+
+    folder = dest / "core-runtime_run_generic/core-runtime/stage/bin"
+    assert [(path.name, path.read_bytes(), oct(path.stat().st_mode)) for path in sorted(folder.iterdir())] == [
+        ("a", b"program", "0o100755"),
+        ("b", b"program", "0o100755"),
+    ]
+
+
+def test_links_of_the_table_are_added_when_their_target_is_there(make_deb: MakeDeb, dest: Path) -> None:
+    import_debs([make_deb("clang-15", {"./usr/lib/llvm-15/bin/clang": b"program"})], dest, DEBIAN)
+
+    stage = dest / "base_run_generic/base/stage"
+    assert files_below(stage) == ["bin/amdclang", "llvm"]
+    assert (stage / "bin/amdclang").readlink() == Path("../lib/llvm/bin/clang")
+
+
+def test_same_file_from_two_packages_is_taken_once(make_deb: MakeDeb, dest: Path) -> None:
+    tree = {"./usr/include/hip/a.h": b"same"}
+    report = import_debs([make_deb("libamdhip64-dev", tree), make_deb("hipcc", tree)], dest, DEBIAN)
+
+    assert [(item.name, item.files) for item in report.artifacts] == [("core-hip_dev_generic", 1)]
+
+
+def test_different_files_for_one_place_are_refused_with_both_packages(make_deb: MakeDeb, dest: Path) -> None:
+    one = make_deb("hipcc", {"./usr/include/hip/a.h": b"one"})
+    other = make_deb("libamdhip64-dev", {"./usr/include/hip/a.h": b"other"})
+
+    with pytest.raises(ProblemsError) as error:
+        import_debs([other, one], dest, DEBIAN)
+
+    assert text_of(error) == (
+        "the import: 1 problem\n"
+        f"  usr/include/hip/a.h of {other}: goes to 'include/hip/a.h', where usr/include/hip/a.h of {one} is already, "
+        "with other content. Leave one of them out."
+    )
+    assert list(dest.parent.iterdir()) == [dest.parent / "debs"], "nothing may be left behind"
+
+
+def test_file_below_another_file_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+    one = make_deb("hipcc", {"./usr/bin/a": b"file"})
+    other = make_deb("rocminfo", {"./usr/bin/a/b": b"below"})
+
+    with pytest.raises(ProblemsError) as error:
+        import_debs([one, other], dest, DEBIAN)
+
+    assert text_of(error) == (
+        "the import: 1 problem\n"
+        f"  usr/bin/a/b of {other}: goes below 'bin/a', which is no folder but usr/bin/a of {one}"
+    )
+
+
+def test_link_where_others_have_a_folder_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+    one = make_deb("hipcc", {"./usr/include/hip/a.h": b"a", "./usr/include/other/b.h": b"b"})
+    other = make_deb("libamdhip64-dev", {"./usr/include/hip": "other"})
+
+    with pytest.raises(ProblemsError) as error:
+        import_debs([one, other], dest, DEBIAN)
+
+    assert text_of(error) == (
+        f"the import: 1 problem\n  usr/include/hip of {other}: goes to 'include/hip', which is a folder"
+    )
+
+
+def test_files_and_links_that_no_rule_takes_are_refused_all_at_once(make_deb: MakeDeb, dest: Path) -> None:
+    path = make_deb("hipcc", {"./etc/a": b"a", "./usr/bin/b": b"b", "./usr/bin/c": "../../../etc/passwd"})
+
+    with pytest.raises(ProblemsError) as error:
+        import_debs([path], dest, DEBIAN)
+
+    assert text_of(error) == (
+        "the import: 2 problems\n"
+        f"  etc/a of {path}: no rule of the table takes it. Add a rule, or leave it out with [[skip]].\n"
+        f"  usr/bin/c of {path}: is a symlink that leaves the tree through '../../../etc/passwd'; "
+        "expected links to what is in the same source"
+    )
+
+
+def test_package_that_the_table_does_not_know_is_refused_before_any_work(make_deb: MakeDeb, dest: Path) -> None:
+    path = make_deb("bash", {"./usr/bin/bash": b"x"})
+
+    with pytest.raises(InputError) as error:
+        import_debs([path], dest, DEBIAN)
+
+    assert text_of(error) == (
+        f"{path}: the table has no artifact for the package bash. "
+        "Leave it out, or add it to an [[artifact]] of the table (--table)."
+    )
+
+
+def test_bad_packages_are_told_together(make_deb: MakeDeb, dest: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.deb"
+    bad.write_bytes(b"rubbish")
+    one, two = make_deb("hipcc", {}, version="1-1"), make_deb("hipcc", {}, version="2-1")
+
+    with pytest.raises(ProblemsError) as error:
+        import_debs([two, one, bad], dest, DEBIAN)
+
+    assert text_of(error) == (
+        "the packages: 2 problems\n"
+        f"  {bad}: not an ar archive; expected a Debian package (.deb)\n"
+        f"  {two}: the package hipcc was given already, as {one}"
+    )
+
+
+def test_packages_without_a_file_for_an_artifact_are_refused(make_deb: MakeDeb, dest: Path) -> None:
+    with pytest.raises(ProblemsError, match="the sources: hold no file for any artifact"):
+        import_debs([make_deb("hipcc", {})], dest, DEBIAN)
+
+
+def test_folder_in_use_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+    dest.mkdir()
+    (dest / "something").touch()
+
+    with pytest.raises(InputError) as error:
+        import_debs([make_deb("hipcc", {"./usr/bin/hipcc": b"x"})], dest, DEBIAN)
+
+    assert text_of(error) == f"{dest}: is there already; expected a new or empty folder. Remove it first."
+    assert [path.name for path in dest.iterdir()] == ["something"]
+
+
+def test_empty_folder_is_used(make_deb: MakeDeb, dest: Path) -> None:
+    dest.mkdir()
+    import_debs([make_deb("hipcc", {"./usr/bin/hipcc": b"x"})], dest, DEBIAN)
+
+    assert (dest / "core-hip_run_generic/core-hip/stage/bin/hipcc").read_bytes() == b"x"
+
+
+def test_folder_that_cannot_be_made_is_failed_work(make_deb: MakeDeb, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    dest = tmp_path / "file/folder/artifacts"
+
+    with pytest.raises(WorkError) as error:
+        import_debs([make_deb("hipcc", {"./usr/bin/hipcc": b"x"})], dest, DEBIAN)
+
+    assert text_of(error) == (
+        f"{dest}: cannot be written (Not a directory). Check the free space and the permissions of its folder."
+    )
+
+
+def test_package_that_breaks_off_leaves_nothing_behind(make_deb: MakeDeb, dest: Path) -> None:
+    data = lzma.compress(deb_tar({"./usr/bin/a": bytes(range(256)) * 4000}))
+    path = make_deb("hipcc", {}, members={"data.tar": None, "data.tar.xz": data[:-200]})
+
+    with pytest.raises(InputError, match=r"data\.tar\.xz is corrupt or cut off"):
+        import_debs([path], dest, DEBIAN)
+
+    assert list(dest.parent.iterdir()) == [dest.parent / "debs"]
+
+
+def test_system_libraries_are_left_out_unless_asked_for(make_deb: MakeDeb, dest: Path, tmp_path: Path) -> None:
+    debs = [
+        make_deb("rocminfo", {"./usr/bin/rocminfo": b"x"}),
+        make_deb("libelf1", {f"{MULTIARCH}/libelf-0.188.so": b"y", f"{MULTIARCH}/libelf.so.1": "libelf-0.188.so"}),
+    ]
+
+    without = import_debs(debs, dest, DEBIAN)
+    bundled = import_debs(debs, tmp_path / "bundled", DEBIAN, bundle_system=True)
+
+    assert without.left_out == ("libelf1",)
+    assert [item.name for item in without.artifacts] == ["core-runtime_run_generic"]
+    assert bundled.left_out == ()
+    folder = tmp_path / "bundled/sysdeps_lib_generic/sysdeps/stage/lib/rocm_sysdeps/lib"
+    assert sorted(path.name for path in folder.iterdir()) == ["libelf-0.188.so", "libelf.so.1"]
+
+
+def test_libraries_that_no_package_brings_are_required_from_the_system() -> None:
+    needed = {"lib/liba.so.1": ("libc.so.6", "libelf.so.1", "libb.so.2"), "bin/a": ("libelf.so.1", "liba.so.1")}
+
+    assert system_requirements(needed, ["liba.so.1", "libb.so.2"], ["libc.so.6"]) == (
+        Requirement("libelf.so.1", ("bin/a", "lib/liba.so.1")),
+    )
+
+
+def test_needs_of_a_real_program_and_of_a_script_are_told(make_deb: MakeDeb, dest: Path) -> None:
+    program = Path("/bin/cat").resolve().read_bytes()
+    tree = {
+        "./usr/bin/cat": program,
+        "./usr/bin/hipcc": b"#!/usr/bin/perl -w\n",
+        "./usr/bin/e": b"#!/usr/bin/env python3\n",
+    }
+    table = ImportTable(DEBIAN.artifact, DEBIAN.place, DEBIAN.component, base_libraries=())
+
+    report = import_debs([make_deb("hipcc", tree)], dest, table)
+
+    assert "libc.so.6" in [requirement.name for requirement in report.libraries]
+    assert report.programs == (Requirement("/usr/bin/perl", ("bin/hipcc",)), Requirement("python3", ("bin/e",)))
+
+
+CONFIG = """\
+get_filename_component(PACKAGE_PREFIX_DIR "${CMAKE_CURRENT_LIST_DIR}/../../../../" ABSOLUTE)
+
+# Use original install prefix when loaded through a "/usr move"
+# cross-prefix symbolic link such as /lib -> /usr/lib.
+get_filename_component(_realCurr "${CMAKE_CURRENT_LIST_DIR}" REALPATH)
+get_filename_component(_realOrig "/usr/lib/x86_64-linux-gnu/cmake/rocsparse" REALPATH)
+if(_realCurr STREQUAL _realOrig)
+  set(PACKAGE_PREFIX_DIR "/usr")
+endif()
+unset(_realOrig)
+unset(_realCurr)
+include("${CMAKE_CURRENT_LIST_DIR}/rocsparse-targets.cmake")
+message(STATUS "prefix ${PACKAGE_PREFIX_DIR}")
+"""
+TARGETS = """\
+get_filename_component(_IMPORT_PREFIX "${CMAKE_CURRENT_LIST_FILE}" PATH)
+get_filename_component(_IMPORT_PREFIX "${_IMPORT_PREFIX}" PATH)
+get_filename_component(_IMPORT_PREFIX "${_IMPORT_PREFIX}" PATH)
+get_filename_component(_IMPORT_PREFIX "${_IMPORT_PREFIX}" PATH)
+get_filename_component(_IMPORT_PREFIX "${_IMPORT_PREFIX}" PATH)
+if(_IMPORT_PREFIX STREQUAL "/")
+  set(_IMPORT_PREFIX "")
+endif()
+message(STATUS "library ${_IMPORT_PREFIX}/lib/x86_64-linux-gnu/librocsparse.so.0")
+"""
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake, which reads the package files, is not installed")
+def test_cmake_package_files_work_from_their_new_place(make_deb: MakeDeb, dest: Path, tmp_path: Path) -> None:
+    folder = f"{MULTIARCH}/cmake/rocsparse"
+    files = {"rocsparse-config.cmake": CONFIG, "rocsparse-targets.cmake": TARGETS}
+    import_debs(
+        [make_deb("librocsparse-dev", {f"{folder}/{name}": text.encode() for name, text in files.items()})],
+        dest,
+        DEBIAN,
+    )
+    prefix = tmp_path / "elsewhere"
+    shutil.move(dest / "blas_dev_generic/blas/stage", prefix)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.13)\nproject(x LANGUAGES NONE)\nfind_package(rocsparse REQUIRED CONFIG)\n"
+    )
+
+    command = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build"), f"-DCMAKE_PREFIX_PATH={prefix}"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+    assert f"-- prefix {prefix}" in said
+    assert f"-- library {prefix}/lib/librocsparse.so.0" in said

@@ -1,0 +1,47 @@
+"""The manifest of an SDK."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rocwheel.artifacts.model.sdk_manifest import SdkManifest
+from rocwheel.foundation.errors import InputError
+
+MANIFEST = b"""{
+  "the_rock_commit": "89553ce3746eda74ade42557470d25e37c91b6f0",
+  "github_run_id": "28066115163",
+  "rocm_package_version": "7.14.0a20260624",
+  "rocm_version": "7.14.0",
+  "submodules": [{"submodule_name": "rocm-systems", "submodule_path": "rocm-systems", "patches": []}],
+  "flags": {"KPACK_SPLIT_ARTIFACTS": true, "OTHER": ["of", {"any": "kind"}]}
+}"""
+
+
+def test_the_facts_of_the_sdk_are_read() -> None:
+    manifest = SdkManifest.parse(MANIFEST, "m")
+    assert manifest.rocm_version == "7.14.0"
+    assert manifest.rocm_package_version == "7.14.0a20260624"
+    assert manifest.the_rock_commit == "89553ce3746eda74ade42557470d25e37c91b6f0"
+    assert manifest.kpack_split is True
+
+
+def test_without_flags_device_code_is_not_split() -> None:
+    assert SdkManifest.parse(b"{}", "m").kpack_split is False
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"{", "is not a usable SDK manifest (Input data was truncated)"),
+        (b"[]", "is not a usable SDK manifest (Expected `object`, got `array`)"),
+        (b'{"rocm_version": 7}', "is not a usable SDK manifest (Expected `str`, got `int` - at `$.rocm_version`)"),
+        (b'{"rocm_version": "\xff"}', "is not a usable SDK manifest ("),
+        (b'{"flags": {"KPACK_SPLIT_ARTIFACTS": "ON"}}', "has 'ON' for the flag KPACK_SPLIT_ARTIFACTS"),
+    ],
+    ids=["truncated", "no object", "wrong type", "no text", "flag of another type"],
+)
+def test_a_malformed_manifest_is_refused(data: bytes, found: str) -> None:
+    with pytest.raises(InputError, match=re.escape(f"base_lib_generic: share/m.json: {found}")):
+        SdkManifest.parse(data, "base_lib_generic: share/m.json")

@@ -1,0 +1,97 @@
+"""Tests of bundles that follow each other."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.binary.bundles.compressed import compress_bundle
+from rocwheel.binary.bundles.plain import BundlePart, write_offload_bundle
+from rocwheel.binary.bundles.sequence import iter_bundles, iter_entries, iter_entry
+from rocwheel.binary.code_objects.errors import DeviceCodeError
+
+if TYPE_CHECKING:
+    from tests.support.device_files import Fixture
+
+PLAIN = b"".join(write_offload_bundle([BundlePart("hipv4-amdgcn-amd-amdhsa--gfx906", (memoryview(b"code"),))]))
+COMPRESSED = compress_bundle([memoryview(PLAIN)], version=3, level=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [
+        ("edge/two.plain.fatbin", [(0, 16952), (20480, 16840)]),
+        ("edge/two.ccob.fatbin", [(0, 2106), (4096, 1957)]),
+        ("edge/two.v18.ccob.fatbin", [(0, 1844), (4096, 1612)]),
+    ],
+)
+def test_every_bundle_of_a_linked_section_is_found(fixture: Fixture, name: str, places: list[tuple[int, int]]) -> None:
+    bundles = list(iter_bundles(fixture(name), name=name))
+    assert [(bundle.start, bundle.size) for bundle in bundles] == places
+    assert [bundle.place.bundle for bundle in bundles] == [0, 1]
+
+
+@given(st.lists(st.tuples(st.sampled_from([PLAIN, COMPRESSED]), st.integers(0, 9000)), min_size=1, max_size=4))
+def test_zeros_between_bundles_are_skipped_however_many(pieces: list[tuple[bytes, int]]) -> None:
+    data = b"".join(bundle + bytes(padding) for bundle, padding in pieces)
+    assert [bundle.size for bundle in iter_bundles(memoryview(data), name="x")] == [len(bundle) for bundle, _ in pieces]
+
+
+def test_known_starts_are_used_after_long_padding() -> None:
+    data = memoryview(PLAIN + bytes(20000) + COMPRESSED)
+    bundles = list(iter_bundles(data, name="x", starts=[0, len(PLAIN) + 20000]))
+    assert [bundle.start for bundle in bundles] == [0, len(PLAIN) + 20000]
+
+
+def test_nothing_is_read_between_long_padding_and_the_next_known_start() -> None:
+    start = len(PLAIN) + 30000
+    data = memoryview(PLAIN + bytes(20000) + b"unread".ljust(10000) + COMPRESSED)
+    assert [bundle.start for bundle in iter_bundles(data, name="x", starts=[0, start])] == [0, start]
+
+
+@pytest.mark.parametrize("data", [PLAIN, COMPRESSED], ids=["plain", "compressed"])
+def test_payload_of_an_entry_is_given(data: bytes) -> None:
+    [bundle] = iter_bundles(memoryview(data), name="x")
+    assert b"".join(iter_entry(memoryview(data), bundle, bundle.plain.entries[0])) == b"code"
+
+
+def test_entries_are_given_in_one_pass_over_their_bundle(fixture: Fixture) -> None:
+    data = fixture("edge/two.ccob.fatbin")
+    bundle = next(iter_bundles(data, name="x"))
+    entries = bundle.plain.device_entries
+    pieces = [(entry.spelling, len(piece)) for entry, piece in iter_entries(data, bundle, entries)]
+    assert pieces == [(entry.spelling, entry.size) for entry in entries]
+
+
+def test_bytes_between_bundles_that_are_no_bundle_are_refused_with_their_place() -> None:
+    message = (
+        "libx.so: bundle 1 at offset 0x2004: b'\\x7fELF' where a bundle should start; "
+        "expected b'__CLANG_OFFLOAD_BUNDLE__' or b'CCOB'"
+    )
+    with pytest.raises(DeviceCodeError, match=f"^{re.escape(message)}$"):
+        list(iter_bundles(memoryview(PLAIN + b"\x7fELF"), name="libx.so", base=0x1000))
+
+
+def test_bundle_that_may_be_longer_than_it_declares_is_named_where_its_rest_is_no_bundle() -> None:
+    content = memoryview(hashlib.shake_256(b"code").digest(1 << 19))
+    raw = list(write_offload_bundle([BundlePart("hipv4-amdgcn-amd-amdhsa--gfx906", (content,))]))
+    data = bytearray(compress_bundle(raw, version=3, level=3))
+    data[8:16] = (len(data) - 4).to_bytes(8, "little")
+    message = (
+        f"x: bundle 1 at offset {len(data) - 4:#x}: {bytes(data[-4:])!r} where a bundle should start; "
+        "expected b'__CLANG_OFFLOAD_BUNDLE__' or b'CCOB'. "
+        f"Bundle 0, before it, may be longer than the {len(data) - 4} bytes that its header declares."
+    )
+    with pytest.raises(DeviceCodeError, match=f"^{re.escape(message)}$"):
+        list(iter_bundles(memoryview(data), name="x"))
+
+
+def test_version_that_the_runtime_misreads_is_told(fixture: Fixture) -> None:
+    [bundle] = iter_bundles(fixture("v18/saxpy.ccob.hipfb"), name="x.hipfb")
+    problem = "it is compressed in version 1, which the runtime takes for a later one and refuses"
+    assert bundle.find_problems() == (f"x.hipfb: bundle 0 at offset 0x0: {problem}",)

@@ -1,0 +1,98 @@
+"""Tests of renaming the target in metadata notes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.bundles.device_code import read_device_code
+from rocwheel.binary.code_objects.code_object import read_code_object
+from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
+from rocwheel.binary.code_objects.kernel_metadata import Metadata, read_metadata
+from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects.target_note import rename_target
+from rocwheel.device.editing.bundle import bundle_parts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.device_files import Fixture, Run
+
+PLACE = Place("x.co")
+
+
+def code_of(data: memoryview, target: str) -> memoryview:
+    code = read_device_code(data, name="x")
+    assert code is not None
+    parts = bundle_parts(code.view(data), next(code.iter_bundles(data)))
+    [part] = [part for part in parts if part.spelling.endswith(f"-{target}")]
+    return part.payload[0]
+
+
+def metadata_of(data: bytes) -> tuple[Metadata, ...]:
+    view = memoryview(data)
+    return read_metadata(view, read_code_object(view, place=PLACE), place=PLACE)
+
+
+def rename(data: memoryview, old: str, new: str) -> bytes:
+    edited = bytearray(data)
+    code = read_code_object(data, place=PLACE)
+    for offset, edit in rename_target(data, code, parse_target_id(old), parse_target_id(new), place=PLACE):
+        edited[offset : offset + len(edit)] = edit
+    assert len(edited) == len(data)
+    return bytes(edited)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "isa"),
+    [
+        ("v22/saxpy.hipfb", "gfx1030", "gfx1031", "amdgcn-amd-amdhsa--gfx1031"),
+        ("v22/saxpy.hipfb", "gfx1030", "gfx906", "amdgcn-amd-amdhsa--gfx906"),
+        ("v22/saxpy.hipfb", "gfx90a:xnack+", "gfx90a:xnack-", "amdgcn-amd-amdhsa--gfx90a:xnack-"),
+        ("v22/saxpy.hipfb", "gfx90a:xnack-", "gfx90c", "amdgcn-amd-amdhsa--gfx90c"),
+        ("v23/saxpy.hipfb", "gfx90a:xnack-", "gfx90c", "amdgcn-amd-amdhsa-unknown-gfx90c"),
+        ("v23/saxpy.hipfb", "gfx1030", "gfx1036", "amdgcn-amd-amdhsa-unknown-gfx1036"),
+        ("v22/libtwo.rdc.so", "gfx1030", "gfx1031", "amdgcn-amd-amdhsa--gfx1031"),
+    ],
+)
+def test_target_is_renamed_in_every_note_and_nothing_else(
+    fixture: Fixture, name: str, old: str, new: str, isa: str
+) -> None:
+    data = code_of(fixture(name), old)
+    before, after = metadata_of(bytes(data)), metadata_of(rename(data, old, new))
+    assert {note.target for note in after} == {isa}
+    assert [(note.kernels, note.version) for note in after] == [(note.kernels, note.version) for note in before]
+
+
+@pytest.mark.parametrize("new", ["gfx90a:xnack-", "gfx90c"])
+def test_llvm_reads_the_renamed_note(fixture: Fixture, run_tool: Run, tmp_path: Path, new: str) -> None:
+    path = tmp_path / "x.co"
+    path.write_bytes(rename(code_of(fixture("v22/saxpy.hipfb"), "gfx90a:xnack+"), "gfx90a:xnack+", new))
+    report = run_tool(["llvm-readelf-22", "-n", str(path)])
+    assert re.search(rf"amdhsa.target: +'?amdgcn-amd-amdhsa--{re.escape(new)}'?\n", report)
+    assert re.search(r"\.name: +saxpy\n", report)
+
+
+def test_note_without_a_target_stays(fixture: Fixture) -> None:
+    data = code_of(fixture("v16/vadd.cov3.hipfb"), "gfx906")
+    assert rename(data, "gfx906", "gfx900") == data
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("gfx906", "gfx1030", "a metadata note that has no room for 'gfx1030' where it has 'gfx906'"),
+        ("gfx906", "gfx906:xnack-", "a metadata note that has no room for 'gfx906:xnack-' where it has 'gfx906'"),
+    ],
+)
+def test_name_that_is_longer_is_refused(fixture: Fixture, old: str, new: str, message: str) -> None:
+    with pytest.raises(DeviceCodeError, match=re.escape(f"x.co: offset 0x0: {message}")):
+        rename(code_of(fixture("v22/saxpy.hipfb"), old), old, new)
+
+
+def test_note_of_another_target_is_refused(fixture: Fixture) -> None:
+    message = "x.co: offset 0x0: a metadata note for 'amdgcn-amd-amdhsa--gfx1030'; expected one for 'gfx1100'"
+    with pytest.raises(DeviceCodeError, match=re.escape(message)):
+        rename(code_of(fixture("v22/saxpy.hipfb"), "gfx1030"), "gfx1100", "gfx1101")

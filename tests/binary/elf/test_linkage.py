@@ -1,0 +1,42 @@
+"""Symbols of ELF files with their versions, compared with what readelf tells of real libraries."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rocwheel.binary.elf.linkage import Linkage, SymbolReference
+from rocwheel.binary.elf.traits import read_elf_traits
+
+LIBRARIES = [Path("/lib/x86_64-linux-gnu") / name for name in ("libc.so.6", "libstdc++.so.6", "libz.so.1", "libm.so.6")]
+
+
+@pytest.mark.parametrize("path", LIBRARIES, ids=lambda path: path.name)
+@pytest.mark.skipif(shutil.which("readelf") is None, reason="needs readelf")
+def test_symbols_are_those_that_readelf_lists(path: Path) -> None:
+    if not path.exists():
+        pytest.skip(f"needs {path}")
+    linkage = read_elf_traits(path.read_bytes(), name=str(path)).linkage
+    rows = subprocess.run(["readelf", "--dyn-syms", "--wide", path], capture_output=True, text=True, check=True)
+    fields = [line.split() for line in rows.stdout.splitlines() if line.strip()[:1].isdigit()]
+    strong = {row[7] for row in fields if row[6] == "UND" and row[4] == "GLOBAL"}
+    defined = {row[7].partition("@")[0] for row in fields if row[6] != "UND" and row[4] in {"GLOBAL", "WEAK", "UNIQUE"}}
+    assert set(map(str, linkage.references)) == strong
+    assert {name.decode().partition("@")[0] for name in linkage.definitions} == defined
+
+
+DEFINED = Linkage(frozenset({b"plain", b"new@@V2", b"old@V1"}), (b"V1", b"V2"))
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "found"),
+    [
+        ("plain", "", True), ("plain", "V2", True), ("new", "", True), ("new", "V2", True), ("new", "V1", False),
+        ("old", "V1", True), ("old", "", False), ("other", "", False),
+    ],
+)  # fmt: skip
+def test_a_reference_is_met_by_its_version_by_none_or_by_the_default_one(name: str, version: str, found: bool) -> None:
+    assert DEFINED.defines(SymbolReference(name, version)) is found

@@ -1,0 +1,75 @@
+"""Traits of ELF files, as the linker and readelf know them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.elf.bytes import ElfError
+from rocwheel.binary.elf.traits import ElfTraits, read_elf_traits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+
+SOURCE = """
+int answer(void) { return 42; }
+int number = 7;
+__attribute__((weak)) int weak(void) { return 1; }
+__attribute__((visibility("hidden"))) int hidden(void) { return 1; }
+__attribute__((visibility("protected"))) int shielded(void) { return 1; }
+static int local(void) { return 1; }
+extern int other(void);
+int user(void) { return other() + local(); }
+"""
+
+
+def traits(folder: Path, *options: str, source: str = SOURCE) -> ElfTraits:
+    (folder / "a.c").write_text(source)
+    target = folder / "a.so"
+    command = ["gcc", "-shared", "-fPIC", "-nostdlib", "-o", str(target), str(folder / "a.c"), *options]
+    subprocess.run(command, check=True, capture_output=True)
+    return read_elf_traits(target.read_bytes(), name="a.so")
+
+
+def test_exports_are_the_strong_symbols_that_others_can_bind_to(tmp_path: Path) -> None:
+    assert traits(tmp_path).exports == {b"answer", b"number", b"shielded", b"user"}
+
+
+def test_the_compiler_is_named_by_the_comment(tmp_path: Path) -> None:
+    (compiler,) = traits(tmp_path).compilers
+    assert compiler.startswith("GCC: (")
+
+
+def test_an_ordinary_library_has_none_of_the_bad_traits(tmp_path: Path) -> None:
+    found = traits(tmp_path)
+    assert (found.has_executable_stack, found.has_text_relocations, found.has_writable_code) == (False, False, False)
+
+
+def test_an_executable_stack_is_seen(tmp_path: Path) -> None:
+    assert traits(tmp_path, "-Wl,-z,execstack").has_executable_stack
+
+
+def test_a_segment_that_is_written_and_run_is_seen(tmp_path: Path) -> None:
+    assert traits(tmp_path, "-Wl,-N").has_writable_code
+
+
+def test_text_relocations_are_seen(tmp_path: Path) -> None:
+    source = '__asm__(".text\\n.quad away\\n"); extern int away; int number = 7;\n'
+    assert traits(tmp_path, "-Wl,-z,notext", source=source).has_text_relocations
+
+
+def test_a_stripped_library_tells_the_same_but_for_its_sections(tmp_path: Path) -> None:
+    whole = traits(tmp_path)
+    assert traits(tmp_path, "-s").exports == whole.exports
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    traits(tmp_path)
+    data = (tmp_path / "a.so").read_bytes()
+    with pytest.raises(ElfError, match=r"^a\.so: "):
+        read_elf_traits(data[:200], name="a.so")

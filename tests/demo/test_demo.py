@@ -1,0 +1,131 @@
+"""The main job from end to end on the sample SDK."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.demo.demo import run_command, run_demo
+from rocwheel.foundation.errors import InputError, WorkError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+REQUIREMENT = "rocm[libraries,devel,profiler,device-gfx906]==7.0.0"
+
+
+class Recorder:
+    """Notes commands instead of running them; the one with ``failing`` among its words fails."""
+
+    def __init__(self, failing: str = "") -> None:
+        self.commands: list[list[str]] = []
+        self.environment: dict[str, str] = {}
+        self._failing = failing
+
+    def __call__(self, command: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
+        """Note and answer."""
+        self.commands.append([*command])
+        self.environment = environment
+        return (1, "no such thing\n") if self._failing in command else (0, f"output of {command[-1]}\n")
+
+
+def test_the_sample_is_built_indexed_installed_and_tested(tmp_path: Path) -> None:
+    report = run_demo(tmp_path / "demo")
+    assert re.search(r"^OK\b", report.test_output, re.MULTILINE)
+    assert "gfx906" in run_command([f"{report.environment}/bin/rocm-sdk", "targets"], dict(os.environ))[1]
+
+
+def test_its_steps_are_those_of_a_user(tmp_path: Path) -> None:
+    runner = Recorder()
+    report = run_demo(tmp_path, runner=runner)
+    environment = tmp_path / "env"
+    pip = [f"{environment}/bin/python", "-m", "pip", "install", "--no-cache-dir"]
+    assert runner.commands == [
+        [sys.executable, "-m", "venv", str(environment)],
+        [*pip, REQUIREMENT, "--index-url", f"file://{tmp_path}/simple"],
+        [f"{environment}/bin/rocm-sdk", "test"],
+    ]
+    assert (report.requirement, report.test_output) == (REQUIREMENT, "output of test\n")
+    assert (report.index, report.environment) == (f"file://{tmp_path}/simple", str(environment))
+    assert f"{tmp_path}/dist/rocm-7.0.0.tar.gz" in [built.path for built in report.build.distributions]
+
+
+@pytest.mark.parametrize(
+    "variable", ["PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_INDEX_URL", "LD_LIBRARY_PATH", "ROCM_PATH", "HIP_PATH"]
+)
+def test_what_the_callers_shell_points_at_does_not_reach_the_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "/elsewhere")
+    monkeypatch.setenv("EDITOR", "kept")
+    runner = Recorder()
+    run_demo(tmp_path, runner=runner)
+    assert variable not in runner.environment
+    assert runner.environment["EDITOR"] == "kept"
+
+
+def test_a_step_that_fails_is_told_with_its_output(tmp_path: Path) -> None:
+    expected = f"{tmp_path}/env/bin/rocm-sdk test: failed with exit status 1:\nno such thing\n"
+    with pytest.raises(WorkError, match=f"^{re.escape(expected)}$"):
+        run_demo(tmp_path, runner=Recorder(failing="test"))
+
+
+def test_output_that_is_no_text_is_kept_readable() -> None:
+    program = "import sys; sys.stdout.buffer.write(b'a\\xffb')"
+    assert run_command([sys.executable, "-c", program], {}) == (0, "a\N{REPLACEMENT CHARACTER}b")
+
+
+def test_the_environment_of_an_earlier_demo_is_replaced(tmp_path: Path) -> None:
+    run_demo(tmp_path, runner=Recorder())
+    (tmp_path / "env" / "old").touch()
+    run_demo(tmp_path, runner=Recorder())
+    assert [path.name for path in (tmp_path / "env").iterdir()] == [".rocwheel-demo"]
+
+
+def test_an_environment_that_a_failed_demo_began_is_replaced(tmp_path: Path) -> None:
+    with pytest.raises(WorkError):
+        run_demo(tmp_path, runner=Recorder(failing="venv"))
+    run_demo(tmp_path, runner=Recorder())
+
+
+def make_environment(place: Path) -> None:
+    place.mkdir()
+    (place / "pyvenv.cfg").touch()
+
+
+def make_link(place: Path) -> None:
+    place.with_name("elsewhere").mkdir()
+    place.symlink_to("elsewhere")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(make_environment, id="somebody's environment"),
+        pytest.param(make_link, id="link"),
+        pytest.param(lambda place: place.write_text("A=1"), id="file of settings"),
+        pytest.param(lambda place: place.symlink_to("gone"), id="link to nothing"),
+    ],
+)
+def test_what_is_not_the_demos_own_is_refused_and_kept(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    place = tmp_path / "env"
+    make(place)
+    before = sorted(tmp_path.rglob("*"))
+    expected = (
+        f"{place}: is not the environment of an earlier demo, which could be replaced. "
+        "Give another --dest-dir, or remove it."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        run_demo(tmp_path, runner=Recorder())
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "env").mkdir()
+    run_demo(tmp_path, runner=Recorder())
+    assert (tmp_path / "env" / ".rocwheel-demo").is_file()

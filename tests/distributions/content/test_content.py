@@ -1,0 +1,81 @@
+"""Contents: the same bytes by any range, whatever they are made of."""
+
+from __future__ import annotations
+
+import resource
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.distributions.content.content import BytesContent, FileContent, SequenceContent
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files import FileRange
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rocwheel.distributions.content.content import Content
+
+PARTS = st.lists(st.binary(max_size=9), max_size=8)
+
+
+def read(content: Content, start: int, stop: int) -> bytes:
+    with content.open(start, stop) as buffers:
+        return b"".join(buffers)
+
+
+@given(PARTS, st.integers(0, 80), st.integers(0, 80))
+def test_a_range_of_a_sequence_is_that_range_of_the_joined_bytes(parts: list[bytes], start: int, stop: int) -> None:
+    joined = b"".join(parts)
+    content = SequenceContent(tuple(map(BytesContent, parts)))
+    start, stop = sorted((min(start, len(joined)), min(stop, len(joined))))
+    assert content.size == len(joined)
+    assert read(content, start, stop) == joined[start:stop]
+
+
+@given(PARTS, st.integers(1, 8))
+def test_a_sequence_may_hold_sequences(parts: list[bytes], border: int) -> None:
+    inner = SequenceContent(tuple(map(BytesContent, parts[:border])))
+    content = SequenceContent((BytesContent(b"head"), inner, *map(BytesContent, parts[border:])))
+    assert read(content, 2, content.size) == b"ad" + b"".join(parts)
+
+
+def test_a_range_of_a_file_leaves_the_rest_out(tmp_path: Path) -> None:
+    path = tmp_path / "archive.tar"
+    path.write_bytes(b"..libelf.so..")
+    content = FileContent(FileRange(str(path), 2, 9))
+    assert content.size == 9
+    assert read(content, 3, 6) == b"elf"
+
+
+def test_a_range_inside_one_part_is_not_copied() -> None:
+    data = b"one part"
+    content = SequenceContent((BytesContent(b"head"), BytesContent(data)))
+    with content.open(6, 12) as (buffer,):
+        assert buffer.obj is data
+
+
+def test_a_sequence_opens_more_files_than_a_process_may_have_open(tmp_path: Path) -> None:
+    sources = []
+    for number in range(100):
+        path = tmp_path / f"header-{number}.h"
+        path.write_bytes(b"%3d" % number)
+        sources.append(FileContent(FileRange.whole(path)))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (50, limits[1]))
+    try:
+        data = read(SequenceContent(tuple(sources)), 0, 300)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert data == b"".join(b"%3d" % number for number in range(100))
+
+
+def test_a_part_that_shrank_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "shrunk.h"
+    path.write_bytes(b"0123456789")
+    content = SequenceContent((BytesContent(b"head"), FileContent(FileRange.whole(path))))
+    path.write_bytes(b"012")
+    with pytest.raises(InputError, match=r"shrunk\.h: shorter than when it was listed\. Leave the inputs alone"):
+        read(content, 0, content.size)

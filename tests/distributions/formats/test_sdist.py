@@ -1,0 +1,80 @@
+"""Source distributions: the same bytes from the same members, and what tar, pip and ``packaging`` make of them."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import subprocess
+import sys
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+from packaging.utils import parse_sdist_filename
+
+from rocwheel.distributions.formats.metadata import CoreMetadata, render_metadata
+from rocwheel.distributions.formats.sdist import write_sdist
+from rocwheel.foundation.errors import WorkError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BACKEND = b"""
+import pathlib, zipfile
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    name = "hello-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(pathlib.Path(wheel_directory) / name, "w") as wheel:
+        wheel.writestr("hello.py", "GREETING = 'hello'")
+        wheel.writestr("hello-1.0.dist-info/METADATA", "Metadata-Version: 2.4\\nName: hello\\nVersion: 1.0\\n")
+        wheel.writestr("hello-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr("hello-1.0.dist-info/RECORD", "hello.py,,\\n")
+    return name
+"""
+MEMBERS = {
+    "pyproject.toml": b'[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+    "backend.py": BACKEND,
+    "PKG-INFO": render_metadata(CoreMetadata("hello", "1.0")),
+}
+
+
+@pytest.fixture
+def sdist(tmp_path: Path) -> Path:
+    path = tmp_path / "hello-1.0.tar.gz"
+    write_sdist(path, "hello-1.0", MEMBERS, mtime=315532800)
+    return path
+
+
+def test_members_stand_sorted_below_one_folder(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        assert archive.getnames() == ["hello-1.0/PKG-INFO", "hello-1.0/backend.py", "hello-1.0/pyproject.toml"]
+        assert {(info.uid, info.gid, info.mode, info.mtime) for info in archive} == {(0, 0, 0o644, 315532800)}
+        backend = archive.extractfile("hello-1.0/backend.py")
+        assert backend is not None
+        assert backend.read() == BACKEND
+    assert parse_sdist_filename(sdist.name)[0] == "hello"
+
+
+def test_the_bytes_depend_on_the_members_alone(sdist: Path, tmp_path: Path) -> None:
+    again = tmp_path / "elsewhere" / "another-name.tar.gz"
+    write_sdist(again, "hello-1.0", dict(reversed(MEMBERS.items())), mtime=315532800)
+    assert again.read_bytes() == sdist.read_bytes()
+
+
+def test_the_gzip_header_has_neither_name_nor_date(sdist: Path) -> None:
+    assert sdist.read_bytes()[:10] == b"\x1f\x8b\x08\0\0\0\0\0\x02\xff"
+    assert len(gzip.decompress(sdist.read_bytes())) % tarfile.RECORDSIZE == 0
+
+
+def test_pip_builds_and_installs_it_without_an_index(sdist: Path, tmp_path: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target"]
+    subprocess.run([*pip, str(tmp_path / "site"), str(sdist)], check=True, capture_output=True)
+    assert (tmp_path / "site/hello.py").read_text() == "GREETING = 'hello'"
+
+
+def test_a_folder_that_is_a_file_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "dist").touch()
+    path = tmp_path / "dist" / "hello-1.0.tar.gz"
+    text = f"{path}: cannot be written (File exists). Check the free space and the permissions of its folder."
+    with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
+        write_sdist(path, "hello-1.0", MEMBERS, mtime=0)

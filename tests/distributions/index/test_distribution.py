@@ -1,0 +1,163 @@
+"""Wheels and sdists as an index reads them."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import re
+import tarfile
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rocwheel.distributions.index.distribution import Distribution, read_distribution
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.distributions.index.conftest import MakeSdist, MakeWheel
+
+
+def test_a_wheel_gives_its_names_size_hash_and_metadata(make_wheel: MakeWheel) -> None:
+    path = make_wheel("ROCm-SDK.core", "7.0.0", "Requires-Python: >=3.9", filename="rocm_sdk_core-7.0-py3-none-any.whl")
+    found = read_distribution(path)
+    assert (found.project, found.version, found.filename) == ("rocm-sdk-core", "7.0", path.name)
+    assert found.size == path.stat().st_size
+    assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert found.requires_python == ">=3.9"
+    assert found.metadata == b"Metadata-Version: 2.4\nName: ROCm-SDK.core\nVersion: 7.0.0\nRequires-Python: >=3.9\n"
+
+
+@pytest.mark.parametrize(
+    ("metadata_version", "dynamic", "is_static"),
+    [
+        pytest.param("2.4", (), True, id="nothing-dynamic"),
+        pytest.param("2.4", ("Description",), True, id="dynamic-description"),
+        pytest.param("2.4", ("Requires-Dist",), False, id="dynamic-requirements"),
+        pytest.param("2.2", ("provides-extra",), False, id="dynamic-extras"),
+        pytest.param("2.1", (), False, id="before-static-fields-existed"),
+        pytest.param("two", (), False, id="no-version"),
+    ],
+)
+def test_an_sdist_gives_metadata_only_when_its_build_cannot_change_it(
+    make_sdist: MakeSdist, metadata_version: str, dynamic: tuple[str, ...], is_static: bool
+) -> None:
+    path = make_sdist("rocm", "7.0.0", dynamic=dynamic, metadata_version=metadata_version)
+    assert (read_distribution(path).metadata is not None) == is_static
+
+
+def fail(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        read_distribution(path)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("thing.whl", id="one-part"),
+        pytest.param("a-1.0-py3-none-any-gfx942.whl", id="variant-label"),
+        pytest.param("a-one-py3-none-any.whl", id="wheel-version"),
+        pytest.param("thing.tar.gz", id="no-version"),
+        pytest.param("a-one.tar.gz", id="sdist-version"),
+        pytest.param("a-1.0-py3-none-any (1).whl", id="wheel downloaded twice"),
+        pytest.param("a-1.0 (1).tar.gz", id="sdist downloaded twice"),
+        pytest.param("a-1.0-py3-none-Kopie von any.whl", id="blanks in a tag"),
+    ],
+)
+def test_a_name_that_is_no_distribution_name_is_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"")
+    expected = "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz"
+    assert (
+        fail(tmp_path / name)
+        == f"{tmp_path / name}: not the name of a distribution; {expected}. Rename it, or remove it."
+    )
+
+
+def test_a_file_that_is_no_zip_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a-1.0-py3-none-any.whl"
+    path.write_bytes(b"not a zip archive")
+    assert fail(path) == f"{path}: not a readable zip archive (File is not a zip file). Build or fetch it again."
+
+
+def test_a_zip_without_metadata_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.py", "")
+    found = "not a wheel: 0 *.dist-info/METADATA inside; expected one *.dist-info/METADATA of a 1.0"
+    assert fail(path) == f"{path}: {found}"
+
+
+def test_metadata_of_another_project_is_told(make_wheel: MakeWheel) -> None:
+    path = make_wheel("a", name_inside="b")
+    assert fail(path) == f"{path}: its metadata names the project 'b'; expected 'a' as in the file name"
+
+
+@pytest.mark.parametrize("version", ["1.1", "", "one"])
+def test_metadata_of_another_version_is_told(make_wheel: MakeWheel, version: str) -> None:
+    path = make_wheel("a", "1.0", version_inside=version)
+    assert fail(path) == f"{path}: its metadata gives the version {version!r}; expected '1.0' as in the file name"
+
+
+def test_a_bad_requires_python_is_told(make_wheel: MakeWheel) -> None:
+    path = make_wheel("a", "1.0", "Requires-Python: three")
+    expected = "expected a version specifier such as '>=3.10'"
+    assert fail(path) == f"{path}: its metadata has Requires-Python 'three'; {expected}"
+
+
+def test_a_link_to_nothing_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a-1.0-py3-none-any.whl"
+    path.symlink_to("gone")
+    assert fail(path) == f"{path}: cannot be read (No such file or directory). Check its permissions."
+
+
+@pytest.mark.parametrize("name", ["a-1.0-py3-none-any.whl", "a-1.0.tar.gz"])
+def test_a_pipe_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    os.mkfifo(path)
+    assert fail(path) == f"{path}: cannot be read (it is no regular file). Check its permissions."
+
+
+def test_metadata_of_unreasonable_size_is_told_and_not_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "a-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a-1.0.dist-info/METADATA", b"\n" * (16 << 20) + b"\n")
+    assert fail(path) == f"{path}: a-1.0.dist-info/METADATA is 16777217 bytes long; expected at most 16 MiB"
+
+
+def test_an_sdist_without_pkg_info_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a-1.0.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("a-1.0/setup.py"))
+        archive.addfile(tarfile.TarInfo("a-1.0/a.egg-info/PKG-INFO"))
+    assert fail(path) == f"{path}: not an sdist: no NAME-VERSION/PKG-INFO inside"
+
+
+@pytest.mark.parametrize("data", [b"", b"plain", gzip.compress(b"plain")], ids=["empty", "no-gzip", "no-tar"])
+def test_a_file_that_is_no_tar_archive_is_told(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "a-1.0.tar.gz"
+    path.write_bytes(data)
+    assert re.search(r"not a readable \.tar\.gz archive \(.+\)\. Build or fetch it again\.$", fail(path))
+
+
+@given(data=st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_a_damaged_file_is_read_or_told_and_nothing_else(
+    make_wheel: MakeWheel, make_sdist: MakeSdist, kind: str, data: st.DataObject
+) -> None:
+    path = make_wheel("a") if kind == "wheel" else make_sdist("a")
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 8))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    try:
+        result = read_distribution(path)
+    except InputError:
+        return
+    assert isinstance(result, Distribution)

@@ -1,0 +1,316 @@
+"""An index as a tree of files."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.distributions.index.site import FilePlacement, write_index
+from rocwheel.foundation.errors import InputError, ProblemsError, WorkError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.distributions.index.conftest import MakeSdist, MakeWheel
+
+
+def list_files(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in list_files(folder)}
+
+
+@pytest.fixture
+def output(dist_dir: Path) -> Path:
+    return dist_dir.parent / "simple"
+
+
+def test_pages_are_written_beside_the_folder_and_metadata_into_it(
+    make_wheel: MakeWheel, make_sdist: MakeSdist, dist_dir: Path, output: Path
+) -> None:
+    wheel, sdist = make_wheel("ROCm_SDK.core"), make_sdist("rocm", dynamic=("Requires-Dist",))
+    report = write_index(dist_dir, output)
+    assert list_files(output) == [
+        "index.html",
+        "index.json",
+        "rocm-sdk-core/index.html",
+        "rocm-sdk-core/index.json",
+        "rocm/index.html",
+        "rocm/index.json",
+    ]
+    assert list_files(dist_dir) == sorted([wheel.name, f"{wheel.name}.metadata", sdist.name])
+    assert report.projects == {"rocm": [sdist.name], "rocm-sdk-core": [wheel.name]}
+
+
+def test_metadata_beside_a_wheel_is_that_of_the_wheel(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
+    wheel = make_wheel("a", "1.0", "Requires-Dist: b")
+    write_index(dist_dir, output)
+    metadata = dist_dir / f"{wheel.name}.metadata"
+    assert metadata.read_text() == "Metadata-Version: 2.4\nName: a\nVersion: 1.0\nRequires-Dist: b\n"
+
+
+def test_an_index_of_the_same_files_is_the_same_anywhere(
+    make_wheel: MakeWheel, dist_dir: Path, output: Path, tmp_path: Path
+) -> None:
+    wheels = [make_wheel("b"), make_wheel("a"), make_wheel("a", "2.0")]
+    write_index(dist_dir, output)
+    other = tmp_path / "other" / "dist"
+    other.mkdir(parents=True)
+    for wheel in reversed(wheels):
+        (other / wheel.name).write_bytes(wheel.read_bytes())
+    write_index(other, other.parent / "simple")
+    assert read_files(other.parent / "simple") == read_files(output)
+
+
+def test_a_second_run_leaves_unchanged_files_alone(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
+    make_wheel("a")
+    write_index(dist_dir, output)
+    before = {path: path.stat().st_ino for path in [*dist_dir.iterdir(), *output.rglob("*")]}
+    write_index(dist_dir, output)
+    assert {path: path.stat().st_ino for path in [*dist_dir.iterdir(), *output.rglob("*")]} == before
+
+
+@pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
+def test_pages_of_projects_that_are_gone_are_removed(
+    make_wheel: MakeWheel, dist_dir: Path, output: Path, placement: FilePlacement
+) -> None:
+    make_wheel("a")
+    gone = make_wheel("b")
+    write_index(dist_dir, output, placement=placement)
+    gone.unlink()
+    write_index(dist_dir, output, placement=placement)
+    assert not (output / "b").exists()
+    assert b"b/" not in (output / "index.html").read_bytes()
+
+
+def test_a_file_that_is_gone_is_removed_from_an_index_that_held_it(
+    make_wheel: MakeWheel, dist_dir: Path, output: Path
+) -> None:
+    gone, kept = make_wheel("a", "1.0"), make_wheel("a", "2.0")
+    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    gone.unlink()
+    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    assert list_files(output / "a") == [kept.name, f"{kept.name}.metadata", "index.html", "index.json"]
+
+
+def test_files_of_others_in_the_output_are_kept(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
+    gone = make_wheel("b")
+    make_wheel("a")
+    write_index(dist_dir, output)
+    (output / "notes.txt").write_text("kept")
+    (output / "b" / "notes.txt").write_text("kept")
+    (output / "site").mkdir()
+    (output / "site" / "index.html").write_text("a page of somebody else")
+    gone.unlink()
+    write_index(dist_dir, output)
+    names = list_files(output)
+    assert [name for name in names if not name.startswith("a/")] == [
+        "b/notes.txt",
+        "index.html",
+        "index.json",
+        "notes.txt",
+        "site/index.html",
+    ]
+
+
+def test_a_folder_of_distributions_named_like_a_project_keeps_its_files(make_wheel: MakeWheel, dist_dir: Path) -> None:
+    wheel = make_wheel("dist")
+    for placement in FilePlacement:
+        write_index(dist_dir, dist_dir.parent, placement=placement)
+    assert list_files(dist_dir) == [wheel.name, f"{wheel.name}.metadata", "index.html", "index.json"]
+
+
+def test_hard_links_stand_in_the_index(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
+    wheel = make_wheel("a")
+    write_index(dist_dir, output, placement=FilePlacement.HARDLINK)
+    assert (output / "a" / wheel.name).samefile(wheel)
+    assert list_files(output / "a") == [wheel.name, f"{wheel.name}.metadata", "index.html", "index.json"]
+    assert list_files(dist_dir) == [wheel.name]
+
+
+def test_hard_links_follow_a_file_that_was_replaced(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
+    make_wheel("a").unlink()
+    for fields in ((), ("Requires-Dist: b",)):
+        wheel = make_wheel("a", "1.0", *fields)
+        write_index(dist_dir, output, placement=FilePlacement.HARDLINK)
+        assert (output / "a" / wheel.name).samefile(wheel)
+        wheel.unlink()
+
+
+def test_copies_stand_in_the_index(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
+    wheel = make_wheel("a")
+    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    assert (output / "a" / wheel.name).read_bytes() == wheel.read_bytes()
+    assert not (output / "a" / wheel.name).samefile(wheel)
+
+
+def test_everything_wrong_is_told_at_once_and_nothing_written(
+    make_wheel: MakeWheel, dist_dir: Path, output: Path
+) -> None:
+    make_wheel("good")
+    make_wheel("mismatch", name_inside="other")
+    make_wheel("twice", "1.0")
+    make_wheel("twice", "1.0", filename="Twice-1.0.0-py3-none-any.whl")
+    (dist_dir / "broken-1.0-py3-none-any.whl").write_bytes(b"PK")
+    (dist_dir / "thing.whl").write_bytes(b"")
+    (dist_dir / "dangling-1.0-py3-none-any.whl").symlink_to("gone")
+    with pytest.raises(ProblemsError) as caught:
+        write_index(dist_dir, output)
+    assert str(caught.value) == (
+        f"{dist_dir}: 5 problems\n"
+        f"  {dist_dir}/broken-1.0-py3-none-any.whl: not a readable zip archive (File is not a zip file). "
+        "Build or fetch it again.\n"
+        f"  {dist_dir}/dangling-1.0-py3-none-any.whl: cannot be read (No such file or directory). "
+        "Check its permissions.\n"
+        f"  {dist_dir}/mismatch-1.0-py3-none-any.whl: its metadata names the project 'other'; "
+        "expected 'mismatch' as in the file name\n"
+        f"  {dist_dir}/thing.whl: not the name of a distribution; "
+        "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz. Rename it, or remove it.\n"
+        f"  {dist_dir}/twice-1.0-py3-none-any.whl: the same distribution as Twice-1.0.0-py3-none-any.whl under "
+        "another name. Remove one of the two."
+    )
+    assert not output.exists()
+    assert not list(dist_dir.glob("*.metadata"))
+
+
+def test_other_files_are_reported_not_listed(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
+    make_wheel("a")
+    (dist_dir / "SHA256SUMS").write_text("")
+    (dist_dir / ".wheel.partial").write_text("")
+    (dist_dir / "subfolder").mkdir()
+    assert write_index(dist_dir, output).ignored == (".wheel.partial", "SHA256SUMS")
+    assert write_index(dist_dir, output).ignored == (".wheel.partial", "SHA256SUMS")
+
+
+def test_a_folder_without_distributions_is_told(dist_dir: Path, output: Path) -> None:
+    expected = f"{dist_dir}: holds no distributions; expected *.whl or *.tar.gz files"
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        write_index(dist_dir, output)
+
+
+def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+    expected = (
+        f"{tmp_path}/gone: cannot be listed (No such file or directory). "
+        "Give the folder that holds the wheels and sdists."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        write_index(tmp_path / "gone", tmp_path / "simple")
+
+
+def test_a_folder_that_a_web_server_would_not_reach_is_told(
+    make_wheel: MakeWheel, dist_dir: Path, tmp_path: Path
+) -> None:
+    make_wheel("a")
+    output = tmp_path / "www" / "simple"
+    expected = (
+        f"{output}: a web server for it would not serve {dist_dir}. "
+        "Write the index beside or around the folder, or put the files into it with --files hardlink or copy."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        write_index(dist_dir, output)
+    write_index(dist_dir, output, placement=FilePlacement.HARDLINK)
+
+
+def test_a_page_of_somebody_else_is_not_overwritten(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
+    make_wheel("a")
+    output.mkdir()
+    (output / "index.html").write_text("<title>My site</title>")
+    expected = (
+        f"{output}/index.html: a page that this command has not written for this place. "
+        "Give another --output, or remove the page."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        write_index(dist_dir, output)
+
+
+@pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
+def test_an_index_around_the_folders_of_others_leaves_their_indexes_alone(
+    make_wheel: MakeWheel, dist_dir: Path, placement: FilePlacement
+) -> None:
+    folders = {name: dist_dir / name for name in ("gfx90x", "gfx94x")}
+    for name, folder in folders.items():
+        folder.mkdir()
+        made = make_wheel(f"rocm_{name}")
+        made.rename(folder / made.name)
+    write_index(folders["gfx90x"], folders["gfx90x"], placement=placement)
+    before = read_files(folders["gfx90x"])
+    for _ in range(2):
+        write_index(folders["gfx94x"], dist_dir, placement=placement)
+    assert read_files(folders["gfx90x"]) == before
+
+
+def test_a_project_folder_that_no_run_has_listed_is_kept(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
+    make_wheel("a")
+    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    (output / "b").mkdir()
+    for path in sorted((output / "a").iterdir()):
+        (output / "b" / path.name).write_bytes(path.read_bytes())
+    before = read_files(output / "b")
+    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    assert read_files(output / "b") == before
+
+
+def test_a_distribution_that_others_put_beside_a_page_is_kept(
+    make_wheel: MakeWheel, dist_dir: Path, output: Path
+) -> None:
+    make_wheel("a")
+    write_index(dist_dir, output)
+    (output / "a" / "a-2.0-py3-none-any.whl").write_text("kept")
+    write_index(dist_dir, output)
+    assert (output / "a" / "a-2.0-py3-none-any.whl").read_text() == "kept"
+
+
+@pytest.mark.parametrize("damaged", ["index.json", "a/index.json"])
+def test_a_damaged_page_is_written_anew(make_wheel: MakeWheel, dist_dir: Path, output: Path, damaged: str) -> None:
+    make_wheel("a")
+    write_index(dist_dir, output)
+    before = read_files(output)
+    (output / damaged).write_text("{")
+    write_index(dist_dir, output)
+    assert read_files(output) == before
+
+
+def test_names_in_a_page_that_lead_elsewhere_remove_nothing(
+    make_wheel: MakeWheel, dist_dir: Path, output: Path
+) -> None:
+    make_wheel("a")
+    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    (output.parent / "b.whl").write_text("kept")
+    page = output / "a" / "index.json"
+    page.write_text('{"files": [{"filename": "../../b.whl", "url": "../../b.whl"}]}')
+    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    assert (output.parent / "b.whl").read_text() == "kept"
+
+
+def test_a_page_of_somebody_else_in_a_project_folder_is_not_overwritten(
+    make_wheel: MakeWheel, dist_dir: Path, output: Path
+) -> None:
+    make_wheel("a")
+    write_index(dist_dir, output / "a", placement=FilePlacement.COPY)
+    expected = (
+        f"{output}/a/index.html: a page that this command has not written for this place. "
+        "Give another --output, or remove the page."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        write_index(dist_dir, output, placement=FilePlacement.COPY)
+    assert not (output / "index.html").exists()
+
+
+def test_a_temporary_name_of_another_run_is_left_alone(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
+    wheel = make_wheel("a")
+    other = output / "a" / f".{wheel.name}.new"
+    other.parent.mkdir(parents=True)
+    other.write_text("of another run")
+    write_index(dist_dir, output, placement=FilePlacement.HARDLINK)
+    assert other.read_text() == "of another run"
+
+
+def test_an_output_that_is_a_file_is_told(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
+    make_wheel("a")
+    output.write_text("")
+    with pytest.raises(WorkError, match=r"index\.json: cannot be written \(Not a directory\)"):
+        write_index(dist_dir, output)

@@ -1,0 +1,40 @@
+"""Doing the same to many artifacts at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.foundation.collecting import map_collecting
+from rocwheel.foundation.errors import InputError, ProblemsError, WorkError
+
+
+def _fail(item: str) -> str:
+    if item == "several":
+        raise ProblemsError(item, [InputError("one", "is bad"), InputError("two", "is bad")])
+    if item == "full":
+        raise WorkError(item, "cannot be written")
+    if item == "accident":
+        raise ZeroDivisionError
+    if item == "bad":
+        raise InputError(item, "is bad")
+    return item.upper()
+
+
+def test_results_come_in_the_order_of_the_items() -> None:
+    assert map_collecting(_fail, [chr(code) for code in range(97, 117)], "letters") == tuple("ABCDEFGHIJKLMNOPQRST")
+
+
+def test_all_problems_are_raised_together_after_those_known_before() -> None:
+    with pytest.raises(ProblemsError) as caught:
+        map_collecting(_fail, ["bad", "fine", "several"], "the folder", [InputError("zero", "is bad")])
+    assert str(caught.value) == ("the folder: 4 problems\n  zero: is bad\n  bad: is bad\n  one: is bad\n  two: is bad")
+
+
+def test_work_that_failed_is_told_before_bad_input() -> None:
+    with pytest.raises(WorkError, match=r"^full: cannot be written$"):
+        map_collecting(_fail, ["bad", "full"], "the folder")
+
+
+def test_an_accident_is_not_taken_for_a_problem() -> None:
+    with pytest.raises(ZeroDivisionError):
+        map_collecting(_fail, ["accident", "bad"], "the folder")

@@ -1,0 +1,110 @@
+"""Errors: the text that people read, made of the facts that programs read."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pickle
+import pkgutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rocwheel
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        pytest.param(InputError("a.so", "no ELF file"), "a.so: no ELF file", id="found"),
+        pytest.param(
+            InputError(Path("a.so"), "4 bytes", expected="at least 64"),
+            "a.so: 4 bytes; expected at least 64",
+            id="expected",
+        ),
+        pytest.param(
+            InputError("a.so", "cut short", remedy="Download it again."),
+            "a.so: cut short. Download it again.",
+            id="remedy",
+        ),
+        pytest.param(
+            WorkError("dist", "full", expected="2 GB", remedy="Make room."),
+            "dist: full; expected 2 GB. Make room.",
+            id="all",
+        ),
+    ],
+)
+def test_the_text_says_what_was_found_expected_and_to_do(error: InputError, text: str) -> None:
+    assert str(error) == text
+
+
+def test_the_facts_are_fields() -> None:
+    error = InputError("a.so", "4 bytes", expected="at least 64", remedy="Check it.")
+    assert (error.source, error.found, error.expected, error.remedy) == ("a.so", "4 bytes", "at least 64", "Check it.")
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        pytest.param(InputError("a", "b"), 2, id="unusable input"),
+        pytest.param(WorkError("a", "b"), 1, id="failed work"),
+        pytest.param(ProblemsError("a", []), 2, id="several problems"),
+    ],
+)
+def test_the_exit_status_tells_bad_input_from_failed_work(error: RocwheelError, status: int) -> None:
+    assert error.exit_status == status
+
+
+def test_several_problems_are_told_together() -> None:
+    error = ProblemsError("artifacts", [InputError("a", "no manifest"), InputError("b", "no files")])
+    assert str(error) == "artifacts: 2 problems\n  a: no manifest\n  b: no files"
+    assert [str(problem) for problem in error.problems] == ["a: no manifest", "b: no files"]
+
+
+def test_one_problem_is_not_many() -> None:
+    assert str(ProblemsError("artifacts", [InputError("a", "no manifest")])) == "artifacts: 1 problem\n  a: no manifest"
+
+
+MADE_OTHERWISE: dict[str, Callable[[type[Any]], RocwheelError]] = {
+    "ProblemsError": lambda kind: kind("dist", [InputError("a", "no files")]),
+    "HandEditedFilesError": lambda kind: kind("folder", [InputError("a", "no files")]),
+    "FaultyWheelError": lambda kind: kind("a.whl", []),
+    "RocwheelError": lambda kind: kind(),
+    "WrongHashError": lambda kind: kind("a.so", b"\1", b"\2"),
+}
+"""How to make those whose arguments are not all text, by name."""
+
+
+def find_kinds(base: type[RocwheelError] = RocwheelError) -> set[type[RocwheelError]]:
+    """Return the classes of all errors of all modules."""
+    for module in pkgutil.walk_packages(rocwheel.__path__, "rocwheel."):
+        if not module.name.startswith("rocwheel.sdk") and not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    found = {base}
+    while more := {kind for known in found for kind in known.__subclasses__()} - found:
+        found |= more
+    return found
+
+
+def make_error(kind: type[Any]) -> RocwheelError:
+    """Return an error of a class, with a letter for every fact that it has to be told."""
+    if kind.__name__ in MADE_OTHERWISE:
+        return MADE_OTHERWISE[kind.__name__](kind)
+    asked = [fact for fact in inspect.signature(kind).parameters.values() if fact.default is fact.empty]
+    plain = [fact for fact in asked if fact.kind is fact.POSITIONAL_OR_KEYWORD]
+    named = {fact.name: "b" for fact in asked if fact.kind is fact.KEYWORD_ONLY}
+    error: RocwheelError = kind(*("a" for _ in plain), **named)
+    return error
+
+
+@pytest.mark.parametrize("kind", sorted(find_kinds(), key=str), ids=lambda kind: kind.__name__)
+def test_an_error_comes_out_of_another_process_as_it_was(kind: type[RocwheelError]) -> None:
+    error = make_error(kind)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.exit_status) == (kind, str(error), error.exit_status)
+    assert vars(again).keys() == vars(error).keys()

@@ -1,0 +1,228 @@
+"""The .bazelrc fragment; that Bazel reads its words as they are is test_bazel.py's to prove."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from rocwheel.foundation.errors import ProblemsError
+from rocwheel.frameworks.jax.bazelrc import python_config, render_bazelrc, spell_rc_word
+from rocwheel.frameworks.jax.settings import BazelSettings, SettingsError, read_settings
+from rocwheel.targets.spelling.target_set import parse_target_set
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTINGS = BazelSettings(1, "/usr/bin/clang-18", ("3.12",), ("gfx90a",), rocm_path="/opt/rocm", cpu_features="native")
+
+SEARCH = (
+    "search names '{}'; expected $SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder, ASCII without "
+    "blanks and quotes"
+)
+
+
+def render(**changes: Any) -> list[str]:
+    settings = msgspec.structs.replace(SETTINGS, **changes)
+    return render_bazelrc(settings, parse_target_set(settings.targets)).splitlines()
+
+
+def test_the_fragment_is_what_bazel_needs() -> None:
+    folders = ("libraries/lib", "core/lib", "core/lib/rocm_sysdeps/lib", "core/lib/host-math/lib", "core/lib/llvm/lib")
+    run_path = ":".join(f"$SITE_PACKAGES/_rocm_sdk_{folder}" for folder in folders)
+    assert render() == [
+        "# The compiler, ROCm, the GPU targets and the run paths.",
+        "build:rocm_build --repo_env=CC=/usr/bin/clang-18",
+        "build:rocm_build --repo_env=BAZEL_COMPILER=/usr/bin/clang-18",
+        "build:rocm_build --action_env=CLANG_COMPILER_PATH=/usr/bin/clang-18",
+        "build:rocm_build --repo_env=TF_ROCM_CLANG=1",
+        "build:rocm_build --action_env=TF_HIPCC_CLANG=1",
+        "build:rocm_build --action_env=HIPCC_COMPILE_FLAGS_APPEND=--offload-compress",
+        "build:rocm_build --define=xnn_enable_avxvnniint8=false",
+        "build:rocm_build --define=using_rocm=true",
+        "build:rocm_build --define=using_rocm_hipcc=true",
+        "build:rocm_build --repo_env=TF_NEED_ROCM=1",
+        "build:rocm_build --repo_env=ROCM_PATH=/opt/rocm",
+        "build:rocm_build --repo_env=TF_ROCM_AMDGPU_TARGETS=gfx90a",
+        "build:rocm_build --action_env=ROCM_PATH=/opt/rocm",
+        "build:rocm_build --action_env=TF_ROCM_AMDGPU_TARGETS=gfx90a",
+        f"build:rocm_build --repo_env=ROCM_WHEEL_RPATH={run_path}",
+        "build:rocm_build --repo_env=ROCM_WHEEL_RPATH_TAG=runpath",
+        "build:rocm_build --config=native_arch_posix",
+        "",
+        "# One Python each.",
+        "build:python312 --repo_env=HERMETIC_PYTHON_VERSION=3.12",
+        "",
+        "# CPU features.",
+        "build:avx_posix --copt=-mavx",
+        "build:avx_posix --host_copt=-mavx",
+        "build:native_arch_posix --copt=-march=native",
+        "build:native_arch_posix --host_copt=-march=native",
+        "",
+        "# What only this machine or user wants; last, so that it wins.",
+        "try-import %workspace%/.bazelrc.user",
+    ]
+
+
+def test_a_free_threaded_python_says_so_to_the_rules() -> None:
+    assert [line for line in render(python_versions=("3.13-ft",)) if "python313ft" in line] == [
+        "build:python313ft --repo_env=HERMETIC_PYTHON_VERSION=3.13-ft",
+        "build:python313ft --@rules_python//python/config_settings:py_freethreaded=yes",
+    ]
+
+
+def test_remote_execution_hooks_in_where_its_file_is_named() -> None:
+    lines = render(remote_execution="rbe.bazelrc")
+    start = lines.index("# Remote execution.")
+    assert lines[start + 1 : start + 4] == [
+        "try-import %workspace%/rbe.bazelrc",
+        "build:rocm_build_remote --config=rocm_build",
+        "build:rocm_build_remote --config=rocm_rbe",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("compiler", "version", "expected"),
+    [
+        ("/usr/lib/llvm-18/bin/clang", 0, True),
+        ("/usr/lib/llvm-19/bin/clang", 0, False),
+        ("/usr/bin/gcc-12", 0, True),
+        ("/usr/bin/gcc-13", 0, False),
+        ("/usr/bin/clang", 0, False),
+        ("/usr/bin/clang", 17, True),
+        ("/usr/bin/clang-16", 20, False),
+    ],
+)
+def test_instructions_that_an_old_compiler_lacks_are_switched_off(compiler: str, version: int, expected: bool) -> None:
+    lines = render(compiler=compiler, compiler_version=version)
+    assert ("build:rocm_build --define=xnn_enable_avxvnniint8=false" in lines) is expected
+
+
+def test_a_target_family_has_folders_of_its_own() -> None:
+    settings = msgspec.structs.replace(SETTINGS, target_family="gfx94X-dcgpu")
+    assert settings.run_path.startswith("$SITE_PACKAGES/_rocm_sdk_libraries_gfx94X_dcgpu/lib:")
+
+
+@pytest.mark.parametrize(
+    ("word", "spelled"),
+    [
+        ("--copt=-O2", "--copt=-O2"),
+        ("--repo_env=V=$ORIGIN/../lib:/opt", "--repo_env=V=$ORIGIN/../lib:/opt"),
+        ("a b", '"a b"'),
+        ("#x", '"#x"'),
+        ('a"b', '"a\\"b"'),
+        ("a\\b", '"a\\\\b"'),
+        ("", '""'),
+    ],
+)
+def test_words_are_quoted_where_bazel_would_part_them(word: str, spelled: str) -> None:
+    assert spell_rc_word(word) == spelled
+
+
+def test_configs_are_named_by_python_versions() -> None:
+    assert [python_config(version) for version in ("3.9", "3.12", "3.13-ft")] == [
+        "python39",
+        "python312",
+        "python313ft",
+    ]
+
+
+def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "rocm.toml"
+    path.write_text(
+        'schema = 1\ncompiler = ""\ntargets = []\npython-versions = ["312", "3.12-ft"]\n'
+        'search = ["lib", "/../x", "$ORIGIN/a b", "$ORIGIN/ok", "$SDK"]\n'
+        'pjrt-targets = ["plugin"]\noptions = ["--copt=a\\nb"]\ncommits = { jax = "main" }\n'
+    )
+    with pytest.raises(ProblemsError) as caught:
+        read_settings(path)
+    assert [str(problem) for problem in caught.value.problems] == [
+        f"{path}: compiler is empty; expected the path of clang or gcc",
+        f"{path}: python-versions names '312'; expected such as '3.12' or '3.13-ft'",
+        f"{path}: python-versions names '3.12-ft'; expected such as '3.12' or '3.13-ft'",
+        *(
+            f"{path}: search names {entry!r}; expected $SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute "
+            "folder, ASCII without blanks and quotes"
+            for entry in ("lib", "/../x", "$ORIGIN/a b")
+        ),
+        f"{path}: 'plugin' is no Bazel label; expected such as //pjrt:plugin.so",
+        (
+            f"{path}: commits names 'jax' = 'main'; expected a repository, and 7 to 64 hexadecimal digits or "
+            "FILE:CONSTANT"
+        ),
+        f"{path}: options has a line break or control character; expected one line of text",
+    ]
+
+
+def test_the_sdk_may_be_searched_among_other_folders() -> None:
+    settings = BazelSettings(1, "gcc", (), (), search=("/site/rocm/lib", "$SDK", "/opt/rocm/lib"))
+    assert settings.run_path == (
+        "/site/rocm/lib:$SITE_PACKAGES/_rocm_sdk_libraries/lib:$SITE_PACKAGES/_rocm_sdk_core/lib:"
+        "$SITE_PACKAGES/_rocm_sdk_core/lib/rocm_sysdeps/lib:$SITE_PACKAGES/_rocm_sdk_core/lib/host-math/lib:"
+        "$SITE_PACKAGES/_rocm_sdk_core/lib/llvm/lib:/opt/rocm/lib"
+    )
+
+
+def test_a_misspelled_setting_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rocm.toml"
+    path.write_text('schema = 1\ncompiler = "gcc"\ntarget = []\npython-versions = ["3.12"]\n')
+    with pytest.raises(SettingsError, match="holds no settings: Object contains unknown field `target`"):
+        read_settings(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('search = ["$SDK", "$SDK"]', "search names a folder twice; expected each once"),
+        ('target-family = "gfx 94"', "target-family is 'gfx 94'; expected one word"),
+        ('target-family = "gfxé"', "target-family is 'gfxé'; expected one word"),
+        ('search = ["/opt/rocm/lib", "/opt/rocm/lib/"]', "search names a folder twice; expected each once"),
+        *((f"search = ['{entry}']", SEARCH.format(entry)) for entry in ("$ORIGIN/`id`", "/_rocm_sdk_core/lib", "/ä")),
+        ('options = ["has blank"]', "options names 'has blank'; expected an option, with its value behind ="),
+        *(
+            (f'options = ["{word}"]', f"options names '{word}'; expected an option, with its value behind =")
+            for word in ("-", "--", "-O2", "--copt", "-c", "--=x", "a")
+        ),
+        ('configs = ["rocm_build"]', "configs names 'rocm_build', which includes them; expected another config"),
+        (
+            'configs = ["rocm_build_remote"]',
+            "configs names 'rocm_build_remote', which includes them; expected another config",
+        ),
+        ('configs = [""]', "configs names ''; expected a config's name"),
+        ('configs = ["a b"]', "configs names 'a b'; expected a config's name"),
+        ("compiler-version = -3", "compiler-version is -3; expected a major version"),
+        ('rocm-path = "opt/rocm"', "rocm-path is 'opt/rocm'; expected an absolute path"),
+        ('rocm-version = "7.2.0"', "rocm-version is '7.2.0'; expected a major version, '7'"),
+        ('rocm-version = ""', "rocm-version is ''; expected a major version, '7'"),
+        ("pjrt-targets = []", "pjrt-targets is empty; expected at least one"),
+        ("plugin-targets = []", "plugin-targets is empty; expected at least one"),
+        ('remote-execution = "/abs"', "remote-execution is '/abs'; expected a file's path below the workspace"),
+        ('remote-execution = "."', "remote-execution is '.'; expected a file's path below the workspace"),
+        ('remote-execution = "a/"', "remote-execution is 'a/'; expected a file's path below the workspace"),
+        ('wheel-sources = ["a\\nb"]', "wheel-sources has a line break or control character; expected one line of text"),
+        ('pjrt-spec = "a\\nb"', "pjrt-spec has a line break or control character; expected one line of text"),
+        ('plugin-spec = "a\\nb"', "plugin-spec has a line break or control character; expected one line of text"),
+    ],
+)
+def test_what_bazel_or_the_fetch_would_refuse_is_refused(line: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "rocm.toml"
+    path.write_text(f'schema = 1\ncompiler = "gcc"\ntargets = []\npython-versions = ["3.12"]\n{line}\n')
+    with pytest.raises(ProblemsError) as caught:
+        read_settings(path)
+    assert [str(found) for found in caught.value.problems] == [f"{path}: {problem}"]
+
+
+def test_a_python_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rocm.toml"
+    path.write_text('schema = 1\ncompiler = "gcc"\ntargets = []\npython-versions = ["3.12", "3.12"]\n')
+    with pytest.raises(ProblemsError, match="python-versions names a version twice; expected each once"):
+        read_settings(path)
+
+
+def test_options_of_bazel_are_taken(tmp_path: Path) -> None:
+    options = ["-k", "--copt=-O2", "--keep_going", "--nostamp", "--@rules_python//python:x=yes", "--define=a=b c"]
+    path = tmp_path / "rocm.toml"
+    settings = 'schema = 1\ncompiler = "gcc"\ntargets = []\npython-versions = ["3.12"]\n'
+    path.write_text(f"{settings}options = {options}\n")
+    assert read_settings(path).options == tuple(options)

@@ -1,0 +1,82 @@
+"""Faults in the metadata of kernels, in code objects that LLVM assembled around hand-made notes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from rocwheel.installed.device_code import DeviceReport, read_device_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLANG = shutil.which("clang-15")
+pytestmark = pytest.mark.skipif(CLANG is None or not shutil.which("ld.lld-15"), reason="needs clang-15 and lld-15")
+
+TARGET = "amdgcn-amd-amdhsa--gfx906"
+
+
+def assembled(folder: Path, note: dict[str, Any] | bytes) -> DeviceReport:
+    """Return the report on a code object of version 4 with this metadata note."""
+    data = note if isinstance(note, bytes) else msgspec.msgpack.encode(note)
+    lines = [
+        f'.amdgcn_target "{TARGET}"',
+        ".text",
+        "s_endpgm",
+        '.section .note,"a",@note',
+        f".long 7, {len(data)}, 32",
+        '.asciz "AMDGPU"',
+        ".byte 0",
+        f".byte {', '.join(map(str, data))}",
+        ".p2align 2",
+    ]
+    (folder / "k.s").write_text("\n".join(lines) + "\n")
+    command = [str(CLANG), "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx906", "-mcode-object-version=4", "-fuse-ld=lld-15"]
+    subprocess.run([*command, "-nogpulib", "k.s", "-o", "k.co"], cwd=folder, check=True, capture_output=True)
+    report = read_device_report(memoryview((folder / "k.co").read_bytes()), name="k.co")
+    assert report is not None
+    return report
+
+
+def note(argument: object, **more: object) -> dict[str, Any]:
+    arguments = [{".name": argument, ".offset": 0, ".size": 4, ".value_kind": "by_value"}]
+    kernel = {".name": "scale", ".symbol": "scale.kd", ".args": arguments}
+    return {"amdhsa.version": [1, 1], "amdhsa.kernels": [kernel], **more}
+
+
+def test_sound_metadata_has_no_faults(tmp_path: Path) -> None:
+    report = assembled(tmp_path, note("y", **{"amdhsa.target": TARGET}))
+    assert report == DeviceReport((), ("gfx906",), (4,), (), is_code_object=True)
+
+
+def test_a_name_that_yaml_took_for_a_boolean_is_a_fault(tmp_path: Path) -> None:
+    report = assembled(tmp_path, note(True, **{"amdhsa.target": TARGET}))
+    assert report.faults == ("kernel 'scale': .name of argument 0 is a boolean, not a string",)
+
+
+def test_metadata_without_a_target_is_a_fault(tmp_path: Path) -> None:
+    assert assembled(tmp_path, note("x")).faults == ("a metadata note without amdhsa.target",)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "fault"),
+    [
+        (5, "a metadata note whose amdhsa.kernels is no list of maps"),
+        ([1], "a metadata note whose amdhsa.kernels is no list of maps"),
+        ([{".name": "k", ".args": 3}], "kernel 'k': .args is no list of maps"),
+        ([{".name": "k", ".args": [None]}], "kernel 'k': .args is no list of maps"),
+    ],
+    ids=["number", "list of numbers", "arguments are a number", "an argument is none"],
+)
+def test_metadata_of_another_shape_is_a_fault(tmp_path: Path, kernels: object, fault: str) -> None:
+    report = assembled(tmp_path, {"amdhsa.target": TARGET, "amdhsa.kernels": kernels})
+    assert report.faults == (fault,)
+
+
+def test_metadata_that_is_nested_without_end_is_a_fault(tmp_path: Path) -> None:
+    [fault] = assembled(tmp_path, b"\x81\xa1x" + b"\x91" * 100_000 + b"\xc0").faults
+    assert fault.startswith("a metadata note that is no MessagePack (maximum recursion depth exceeded")

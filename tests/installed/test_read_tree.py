@@ -1,0 +1,333 @@
+"""Reading packages as they lie once installed: wheels, environments, artifacts, folders."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rocwheel.audit.audit import audit
+from rocwheel.audit.settings import Configuration
+from rocwheel.binary.elf.facts import read_elf
+from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.foundation.errors import InputError
+from rocwheel.installed.device_code import read_device_report
+from rocwheel.installed.read_tree import read_tree
+from rocwheel.installed.read_wheels import installed_path
+from rocwheel.linking.system_libraries import allowed_libraries
+from rocwheel.linking.tree_disk import SITE, TreeDisk
+from rocwheel.targets.coherence.declaration import DECLARATION_NAME
+from tests.support.libraries import Lib, build_tree, needs_compiler
+from tests.support.places import ELF_FIXTURES, FIXTURES
+from tests.support.wheels import make_wheel
+
+
+@pytest.mark.parametrize(
+    ("member", "path"),
+    [
+        ("demo/a.so", "demo/a.so"),
+        ("demo-1.0.data/purelib/demo/a.py", "demo/a.py"),
+        ("demo-1.0.data/platlib/demo/a.so", "demo/a.so"),
+        ("demo-1.0.data/scripts/tool", "../../../bin/tool"),
+        ("demo-1.0.data/data/share/x", "../../../share/x"),
+        ("demo.database/x", "demo.database/x"),
+    ],
+)
+def test_members_go_where_installers_put_them(member: str, path: str) -> None:
+    assert installed_path(member) == path
+
+
+@needs_compiler
+def test_a_wheel_and_the_same_wheel_installed_read_alike(tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libb.so",), "$ORIGIN"), Lib("libb.so"))
+    files = {f"demo/{name}": tree / name for name in ("a.so", "libb.so")}
+    wheel = make_wheel(tmp_path / "dist", "demo", files, requires=("rocm-sdk-core",))
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    packed, installed = read_tree([wheel]), read_tree([tmp_path / "site"])
+    facts = [(file.path, file.size, file.sha256, file.elf, file.traits) for file in packed.files]
+    assert sorted(facts, key=str) == sorted(
+        [(file.path, file.size, file.sha256, file.elf, file.traits) for file in installed.files], key=str
+    )
+    (one,), (other,) = packed.distributions, installed.distributions
+    same = {"source": "", "is_wheel": False}
+    assert msgspec.structs.replace(one, **same) == msgspec.structs.replace(other, **same)
+    assert one.requires == ("rocm-sdk-core",)
+
+
+@needs_compiler
+def test_a_virtual_environment_is_read_by_its_site_packages(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""})
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "env/lib/python3.11/site-packages")
+    assert "demo/__init__.py" in {file.path for file in read_tree([tmp_path / "env"]).files}
+
+
+def test_a_folder_of_wheels_is_all_of_them(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        make_wheel(tmp_path, name, {f"{name}/__init__.py": b""})
+    assert [owner.name for owner in read_tree([tmp_path]).distributions] == ["one", "two"]
+
+
+@pytest.mark.parametrize("spelling", ["dist", "./dist", "absolute", "link"])
+def test_a_wheel_that_also_lies_beside_itself_is_read_once_and_audited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelling: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        make_wheel(tmp_path / "dist", name, {f"{name}/__init__.py": b""})
+    (tmp_path / "link").symlink_to("dist")
+    beside = tmp_path / "dist" if spelling == "absolute" else Path(spelling)
+    tree = read_tree([Path("dist/one-1.0-py3-none-linux_x86_64.whl")], [beside])
+    assert [(owner.name, owner.is_context) for owner in tree.distributions] == [("one", False), ("two", True)]
+    assert [file.path for file in tree.files].count("one/__init__.py") == 1
+    assert [owner.name for owner in read_tree([Path("dist"), beside], [Path("dist")]).audited_distributions] == [
+        "one",
+        "two",
+    ]
+
+
+def test_an_environment_beside_itself_is_audited(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""})
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    (owner,) = read_tree([tmp_path / "site"], [tmp_path / "site"]).distributions
+    assert not owner.is_context
+
+
+def test_nothing_of_an_environment_or_of_artifacts_beside_is_audited(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""})
+    with zipfile.ZipFile(make_wheel(tmp_path / "other", "other", {"other/__init__.py": b""})) as archive:
+        archive.extractall(tmp_path / "site")
+    (tmp_path / "site/nobodys.py").write_text("")
+    (tmp_path / "folder").mkdir()
+    shutil.copy(ELF_FIXTURES / "libplain.so", tmp_path / "folder")
+    for beside in (tmp_path / "site", tmp_path / "folder", SAMPLE_SDK):
+        tree = read_tree([wheel], [beside])
+        assert len(tree.files) > len(tree.audited)
+        assert {file.distribution for file in tree.audited} == {str(wheel)}
+
+
+@pytest.mark.parametrize("name", ["x.whl", "demo-1.0.whl", "demo-1.0-1-2-py3-none-any.whl"])
+def test_a_wheel_has_to_be_named_as_one(tmp_path: Path, name: str) -> None:
+    path = make_wheel(tmp_path, "demo", {"demo/__init__.py": b""}).rename(tmp_path / name)
+    with pytest.raises(InputError) as error:
+        read_tree([path])
+    assert str(error.value) == (
+        f"{path}: is not named as wheels are; expected NAME-VERSION-PYTHON-ABI-PLATFORM.whl. Give it its name again."
+    )
+
+
+def test_a_link_that_leads_in_a_circle_is_no_library(tmp_path: Path) -> None:
+    (tmp_path / "a.so").symlink_to("b.so")
+    (tmp_path / "b.so").symlink_to(tmp_path / "a.so")
+    assert [(file.path, file.elf) for file in read_tree([tmp_path]).files] == [("a.so", None), ("b.so", None)]
+
+
+def test_artifacts_are_one_prefix_with_its_links() -> None:
+    tree = read_tree([SAMPLE_SDK])
+    assert tree.is_prefix
+    assert any(file.link is not None for file in tree.files)
+    assert any(file.elf is not None and file.elf.soname == "libamdhip64.so.7" for file in tree.files)
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["a.py"], "no .dist-info folder; expected a wheel, which has one"),
+        (["a.dist-info/WHEEL", "b.dist-info/WHEEL"], "several .dist-info folders: a.dist-info, b.dist-info; expected"),
+    ],
+    ids=["none", "several"],
+)
+def test_a_wheel_has_one_metadata_folder(tmp_path: Path, names: list[str], found: str) -> None:
+    path = tmp_path / "a-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            archive.writestr(name, b"")
+    with pytest.raises(InputError) as error:
+        read_tree([path])
+    assert str(error.value).startswith(f"{path}: {found}")
+
+
+def test_a_damaged_library_is_a_finding_and_no_end(tmp_path: Path) -> None:
+    whole = (FIXTURES / "elf/libplain.so").read_bytes()
+    wheel = make_wheel(tmp_path, "demo", {"demo/a.so": whole[:300]}, tag="py3-none-manylinux_2_5_x86_64")
+    (finding,) = audit(read_tree([wheel]), Configuration()).findings
+    assert finding.rule == "unreadable-binary"
+    assert "but the file ends at 0x12c" in finding.found
+
+
+def test_a_library_with_damaged_device_code_still_serves_others(tmp_path: Path) -> None:
+    whole = (FIXTURES / "v22/libtwo.ccob.so").read_bytes()
+    damaged = whole.replace(b"CCOB\x03", b"CCOB\x63")
+    assert damaged != whole
+    (tmp_path / "libtwo.so").write_bytes(damaged)
+    (file,) = read_tree([tmp_path]).files
+    assert file.problem
+    assert file.elf is not None
+    assert file.traits is not None
+    assert file.device is None
+
+
+def test_an_environment_that_pip_installed_keeps_its_record(tmp_path: Path) -> None:
+    files = {"demo/__init__.py": b"", "demo-1.0.data/scripts/tool": b"#!python\n"}
+    wheel = make_wheel(tmp_path / "dist", "demo", files, tag="py3-none-any")
+    command = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "site")]
+    subprocess.run([sys.executable, *command, str(wheel)], check=True)
+    select = Configuration(select=("record-wrong",))
+    assert audit(read_tree([tmp_path / "site"]), select).findings == ()
+    (tmp_path / "site/demo/__init__.py").write_text("changed")
+    (finding,) = audit(read_tree([tmp_path / "site"]), select).findings
+    assert (finding.file, finding.found) == ("demo", "RECORD has another hash for demo/__init__.py")
+
+
+def test_metadata_that_is_absent_is_a_finding(tmp_path: Path) -> None:
+    path = tmp_path / "demo-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("demo-1.0.dist-info/LICENSE", b"")
+    found = [finding.found for finding in audit(read_tree([path]), Configuration()).findings]
+    assert found == [f"demo-1.0.dist-info has no {name}" for name in ("METADATA", "RECORD", "WHEEL")]
+
+
+def write_wheel(path: Path, **texts: bytes) -> Path:
+    info = "demo-1.0.dist-info"
+    members = {"METADATA": METADATA, "WHEEL": WHEEL, "RECORD": b"demo-1.0.dist-info/RECORD,,\n"} | texts
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(f"{info}/{name}", text)
+        archive.writestr(f"{info}/LICENSE", b"")
+    return path
+
+
+METADATA = b"Metadata-Version: 2.4\nName: demo\nVersion: 1.0\n"
+WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        ({}, []),
+        (
+            {"METADATA": b"\x00\xffgarbage\n"},
+            ["METADATA has no Metadata-Version", "METADATA has no Name", "METADATA has no Version"],
+        ),
+        ({"METADATA": METADATA.replace(b"demo", b"-demo-")}, ["METADATA: the name '-demo-' is none"]),
+        ({"METADATA": METADATA.replace(b"1.0", b"one")}, ["METADATA: 'one' is no version (PEP 440)"]),
+        (
+            {"METADATA": METADATA.replace(b"1.0", b"1.1")},
+            ["METADATA is of demo 1.1, which demo-1.0-py3-none-any.whl is not named by"],
+        ),
+        ({"WHEEL": b"garbage"}, ["WHEEL has no Root-Is-Purelib", "WHEEL has no Tag", "WHEEL has no Wheel-Version"]),
+        ({"RECORD": b""}, ["RECORD lists nothing"]),
+    ],
+    ids=["whole", "garbage", "name", "version", "another version", "WHEEL", "RECORD"],
+)
+def test_metadata_that_says_too_little_is_a_finding(tmp_path: Path, texts: dict[str, bytes], found: list[str]) -> None:
+    path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", **texts)
+    report = audit(read_tree([path]), Configuration(select=("metadata-malformed",)))
+    assert [finding.found for finding in report.findings] == found
+
+
+def test_declared_targets_that_are_nested_without_end_are_a_finding(tmp_path: Path) -> None:
+    path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", **{DECLARATION_NAME: b'{"x":' + b"[" * 100_000})
+    (finding,) = audit(read_tree([path]), Configuration(select=("metadata-malformed",))).findings
+    assert finding.found.startswith(f"{DECLARATION_NAME}: malformed (maximum recursion depth exceeded")
+
+
+@pytest.mark.parametrize(
+    ("file_name", "version"),
+    [("demo-1.0+rocm7-py3-none-any.whl", b"1.0+rocm7"), ("demo-1.0_rocm7-py3-none-any.whl", b"1.0+rocm7"),
+     ("demo-1.0.post1-py3-none-any.whl", b"1.0-1")],
+)  # fmt: skip
+def test_a_version_may_be_spelled_in_several_ways(tmp_path: Path, file_name: str, version: bytes) -> None:
+    path = write_wheel(tmp_path / file_name, METADATA=METADATA.replace(b"1.0", version))
+    assert audit(read_tree([path]), Configuration(select=("metadata-malformed",))).findings == ()
+
+
+def test_a_record_that_is_no_table_is_a_finding(tmp_path: Path) -> None:
+    path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", RECORD=b'demo/a.py,"' + b"x" * 200_000)
+    report = audit(read_tree([path]), Configuration(select=("metadata-malformed",)))
+    assert [finding.found for finding in report.findings] == [
+        "RECORD can't be read (field larger than field limit (131072))"
+    ]
+
+
+def test_bundles_are_told_apart_with_their_targets() -> None:
+    data = (FIXTURES / "edge/two.plain.fatbin").read_bytes()
+    report = read_device_report(memoryview(data), name="two")
+    assert report is not None
+    assert len(report.bundles) == 2
+    assert not any(bundle.is_compressed for bundle in report.bundles)
+    packed = read_device_report(memoryview((FIXTURES / "edge/two.ccob.fatbin").read_bytes()), name="two")
+    assert packed is not None
+    assert [bundle.is_compressed for bundle in packed.bundles] == [True, True]
+    assert packed.targets == report.targets
+
+
+@pytest.mark.parametrize(
+    ("file", "compiler"),
+    [
+        ("v19/libtwo.plain.so", "Debian clang version 19.1.7 (3~deb12u1)"),
+        ("v22/libtwo.plain.so", "Debian clang version 22.1.8 (1~deb12u1)"),
+        ("v22/libtwo.ccob.so", "Debian clang version 22.1.8 (1~deb12u1)"),
+    ],
+)
+def test_code_objects_tell_their_compiler(file: str, compiler: str) -> None:
+    report = read_device_report(memoryview((FIXTURES / file).read_bytes()), name=file)
+    assert report is not None
+    assert report.compilers == ((compiler,),)
+
+
+@pytest.mark.parametrize(
+    ("versions", "found"),
+    [(("v22", "v22"), []), (("v19", "v22"), ["device-compilers"])],
+    ids=["one compiler", "two compilers"],
+)
+def test_real_files_of_two_compilers_are_told(tmp_path: Path, versions: tuple[str, str], found: list[str]) -> None:
+    files = {f"demo/{i}.so": FIXTURES / version / "libtwo.plain.so" for i, version in enumerate(versions)}
+    wheel = make_wheel(tmp_path, "demo", files)
+    report = audit(read_tree([wheel]), Configuration(select=("device-compilers", "host-compiler")))
+    assert [finding.rule for finding in report.findings] == found
+
+
+def test_a_file_without_device_code_has_no_report() -> None:
+    assert read_device_report(memoryview((FIXTURES / "elf/libplain.so").read_bytes()), name="x") is None
+
+
+@pytest.mark.parametrize("count", [40, 41])
+def test_as_many_links_are_followed_as_a_kernel_follows(tmp_path: Path, count: int) -> None:
+    links = {f"x{number}": f"x{number - 1}" for number in range(1, count + 1)}
+    (tmp_path / "x0").touch()
+    for name, target in links.items():
+        (tmp_path / name).symlink_to(target)
+    try:
+        is_there = (tmp_path / f"x{count}").exists()
+    except OSError:
+        is_there = False
+    disk = TreeDisk({}, links, assumed=["x0"])
+    assert (disk.resolve(f"{SITE}/x{count}") is not None) == is_there == (count == 40)
+
+
+def test_links_and_parents_are_followed_as_a_kernel_does() -> None:
+    elf = read_elf((FIXTURES / "elf/libplain.so").read_bytes(), name="x")
+    disk = TreeDisk({"a/lib/x.so": elf}, {"a/link": "lib", "a/y.so": "lib/x.so", "a/loop": "loop"})
+    for path in ("a/lib/x.so", "a/link/x.so", "a/y.so", "a/lib/../lib/x.so", "a//./lib/x.so"):
+        assert disk.resolve(f"{SITE}/{path}") == f"{SITE}/a/lib/x.so"
+    for path in ("a/absent/../lib/x.so", "a/loop/x.so", "a/lib/x.so/more", "b/x.so"):
+        assert disk.resolve(f"{SITE}/{path}") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("libc.so.6", True), ("libstdc++.so.6", True), ("libpython3.12.so.1.0", True), ("libnss_dns.so.2", True),
+        ("libnuma.so.1", False), ("libamdhip64.so.7", False), ("libcrypt.so.1", False),
+    ],
+)  # fmt: skip
+def test_the_policy_allows_what_every_system_has(name: str, allowed: bool) -> None:
+    assert (allowed_libraries().find(name, 62) is not None) is allowed

@@ -1,0 +1,58 @@
+"""Edits of METADATA and WHEEL that leave the rest as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.repair.edit_metadata import add_requirements, set_wheel_fields
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            b"Name: a\nRequires-Dist: b\nProvides-Extra: x\n\nText\n",
+            b"Name: a\nRequires-Dist: b\nRequires-Dist: c==1.*\nProvides-Extra: x\n\nText\n",
+        ),
+        (
+            b"Name: a\n\nRequires-Dist: not a header\n",
+            b"Name: a\nRequires-Dist: c==1.*\n\nRequires-Dist: not a header\n",
+        ),
+        (b"Name: a\n", b"Name: a\nRequires-Dist: c==1.*\n"),
+        (b"Name: a", b"Name: a\nRequires-Dist: c==1.*\n"),
+        (b"Name: a\r\n\r\nText\r\n", b"Name: a\r\nRequires-Dist: c==1.*\r\n\r\nText\r\n"),
+        (
+            b"Requires-Dist: b;\n  python_version > '3'\nName: a\n\n",
+            b"Requires-Dist: b;\n  python_version > '3'\nRequires-Dist: c==1.*\nName: a\n\n",
+        ),
+    ],
+    ids=["behind the last", "description like a header", "no description", "no end", "line ends", "folded"],
+)
+def test_requirements_are_added_where_they_belong(before: bytes, after: bytes) -> None:
+    assert add_requirements(before, ["c==1.*"]) == after
+
+
+def test_nothing_changes_without_requirements() -> None:
+    assert add_requirements(b"Name: a\n\nText", []) == b"Name: a\n\nText"
+    assert add_requirements(b"Name: a", []) == b"Name: a"
+
+
+WHEEL = b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py2-none-any\nTag: py3-none-any\nBuild: 1\n"
+
+
+def test_tags_are_replaced_where_the_first_stood() -> None:
+    assert set_wheel_fields(WHEEL, tags=["py3-none-linux_x86_64"]) == (
+        b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-linux_x86_64\nBuild: 1\n"
+    )
+
+
+def test_a_wheel_can_be_made_no_pure_one() -> None:
+    assert b"Root-Is-Purelib: false\nTag: py2-none-any\n" in set_wheel_fields(WHEEL, platlib=True)
+
+
+def test_a_wheel_without_tags_gets_them_at_the_end() -> None:
+    assert set_wheel_fields(b"Wheel-Version: 1.0\n", tags=["a-b-c"]) == b"Wheel-Version: 1.0\nTag: a-b-c\n"
+
+
+def test_a_tag_on_a_last_line_without_an_end_is_replaced_too() -> None:
+    assert set_wheel_fields(b"Tag: a-b-c\nTag: d-e-f", tags=["x-y-z"]) == b"Tag: x-y-z\n"

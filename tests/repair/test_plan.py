@@ -1,0 +1,115 @@
+"""The plan of a repair: each wheel by itself and what is installed beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rocwheel.audit.audit import audit
+from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.repair import outcome
+from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.plan import Change, RepairPlan, RepairPlanner
+from tests.support.trees import data, library, package, tree
+
+if TYPE_CHECKING:
+    from rocwheel.audit.audit import AuditReport
+    from rocwheel.audit.settings import Configuration
+    from rocwheel.installed.tree import Distribution, Tree
+
+
+def plans(made: Tree) -> list[RepairPlan]:
+    planner = RepairPlanner(made, RepairOptions())
+    return [planner.plan(owner) for owner in made.audited_distributions]
+
+
+def plugin(tag: str, version: str = "1.0") -> Distribution:
+    return package("demo", tag=f"{tag}-manylinux_2_17_x86_64", version=version)
+
+
+OLD = [library("demo/_e.so", "libq.so"), library("demo/lib/libq.so")]
+NEW = [library("demo/_e.so", "libq.so", runpath="$ORIGIN/lib:$ORIGIN/new"), library("demo/new/libq.so")]
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [
+        [plugin("cp311-cp311"), plugin("cp312-cp312")],
+        [plugin("py3-none"), plugin("py2.py3-none", "2.0")],
+    ],
+    ids=["Pythons", "versions"],
+)
+def test_wheels_of_one_project_lend_each_other_no_folders(owners: list[Distribution]) -> None:
+    made = tree((owners[0], OLD), (owners[1], NEW))
+    assert [plan.edits["demo/_e.so"].value for plan in plans(made)] == ["$ORIGIN/lib", "$ORIGIN/new"]
+    assert [plan.unmended for plan in plans(made)] == [(), ()]
+
+
+def test_each_wheel_is_told_what_it_lacks_in_its_own_environment() -> None:
+    owners = [plugin("cp311-cp311"), plugin("cp312-cp312")]
+    made = tree((owners[0], [library("demo/_e.so", "libq.so")]), (owners[1], NEW))
+    first, second = plans(made)
+    assert (len(first.unmended), second.unmended) == (1, ())
+
+
+def test_wheels_of_one_environment_are_audited_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    audited: list[int] = []
+
+    def counted(made: Tree, settings: Configuration) -> AuditReport:
+        audited.append(len(made.distributions))
+        return audit(made, settings)
+
+    monkeypatch.setattr(outcome, "audit", counted)
+    plans(tree(*((package(f"demo{number}"), [library(f"demo{number}/a.so")]) for number in range(5))))
+    assert audited == [5]
+
+
+def test_run_paths_lead_to_libraries_for_the_machine_of_their_file() -> None:
+    files = [library("demo/_e.so", "liba.so"), library("demo/_arm.so", "liba.so", machine=183)]
+    files += [library("demo/arm/liba.so", machine=183), library("demo/z/liba.so")]
+    (plan,) = plans(tree((package(tag="py3-none-any"), files)))
+    assert {name: edit.value for name, edit in plan.edits.items()} == {
+        "demo/_e.so": "$ORIGIN/z",
+        "demo/_arm.so": "$ORIGIN/arm",
+    }
+    assert plan.unmended == ()
+
+
+@pytest.mark.parametrize(
+    ("run_paths", "what", "before"),
+    [
+        ({"rpath": "$ORIGIN/lib"}, "RPATH -> RUNPATH", "$ORIGIN/lib"),
+        ({"runpath": "/opt"}, "RUNPATH", "/opt"),
+        (
+            {"rpath": "/opt", "runpath": "$ORIGIN/lib"},
+            "RPATH and RUNPATH -> RUNPATH",
+            "RPATH /opt and RUNPATH $ORIGIN/lib",
+        ),
+        ({}, "RUNPATH", ""),
+    ],
+    ids=["another tag", "another list", "both", "none"],
+)
+def test_a_change_of_run_paths_tells_all_that_was_there(run_paths: dict[str, Any], what: str, before: str) -> None:
+    made = tree((package(), [library("demo/_e.so", "libq.so", **run_paths), library("demo/lib/libq.so")]))
+    plan = RepairPlanner(made, RepairOptions(tag=RunpathTag.RUNPATH)).plan(made.distributions[0])
+    assert plan.changes == (Change("demo/_e.so", what, before, "$ORIGIN/lib"),)
+
+
+def test_a_wheel_without_machine_code_stays_a_pure_one() -> None:
+    (plan,) = plans(tree((package(tag="py3-none-any", is_purelib=True), [data("demo/__init__.py")])))
+    assert (plan.is_platlib, plan.changes) == (False, ())
+
+
+def test_versions_are_noted_to_be_open_for_packages_that_are_not_given() -> None:
+    needs = [library("demo/_e.so", "libq.so", "libamdhip64.so.7")]
+    other = (package("other", is_context=True), [library("other/libq.so")])
+    (plan,) = plans(tree((package(), needs), other))
+    assert plan.requires == ("other", "rocm-sdk-core")
+    assert [note.partition(" is of")[0] for note in plan.notes] == ["Requires-Dist: rocm-sdk-core"]
+
+
+def test_a_library_that_is_opened_by_name_and_nowhere_is_not_mended() -> None:
+    made = tree((package(), [library("demo/_e.so", imports_dlopen=True)]))
+    plan = RepairPlanner(made, RepairOptions(dlopen=("libnowhere.so",))).plan(made.distributions[0])
+    assert [text.partition(", ")[0] for text in plan.unmended] == ["demo/_e.so opens libnowhere.so at run time"]

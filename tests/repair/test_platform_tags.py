@@ -1,0 +1,81 @@
+"""The platform tags of repaired wheels: right for the files, and of no other system or machine than before."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.plan import RepairPlanner
+from rocwheel.repair.platform_tags import repaired_platforms
+from tests.support.trees import data, library, package, tree
+
+X86 = library("demo/a.so", "libc.so.6", versions=("GLIBC_2.28",))
+ARM = library("demo/z.so", machine=183, versions=("GLIBC_2.34",))
+
+
+@pytest.mark.parametrize(
+    ("platforms", "expected"),
+    [
+        ("manylinux_2_17_x86_64", "manylinux_2_28_x86_64"),
+        ("manylinux2014_x86_64.manylinux_2_17_x86_64", "manylinux_2_28_x86_64"),
+        ("manylinux2014_x86_64.musllinux_1_2_x86_64", "manylinux_2_28_x86_64.musllinux_1_2_x86_64"),
+        ("linux_x86_64", "manylinux_2_28_x86_64"),
+        ("linux_x86_64.manylinux_2_30_x86_64", "linux_x86_64.manylinux_2_30_x86_64"),
+        ("any", "manylinux_2_28_x86_64"),
+        ("manylinux_2_30_x86_64", "manylinux_2_30_x86_64"),
+        ("musllinux_1_2_x86_64", "musllinux_1_2_x86_64"),
+        ("win_amd64", "win_amd64"),
+        ("macosx_11_0_x86_64", "macosx_11_0_x86_64"),
+        ("manylinux_2_17_aarch64", "manylinux_2_17_aarch64"),
+        ("linux_armv7l", "linux_armv7l"),
+    ],
+)
+def test_the_glibc_changes_and_system_and_machine_stay(platforms: str, expected: str) -> None:
+    assert ".".join(repaired_platforms(platforms.split("."), [X86])) == expected
+
+
+@pytest.mark.parametrize(
+    ("platforms", "expected"),
+    [
+        ("manylinux_2_17_x86_64", "manylinux_2_28_x86_64"),
+        ("linux_aarch64", "manylinux_2_34_aarch64"),
+        ("any", "manylinux_2_28_x86_64.manylinux_2_34_aarch64"),
+    ],
+)
+def test_each_machine_is_tagged_by_its_own_files(platforms: str, expected: str) -> None:
+    assert ".".join(repaired_platforms([platforms], [X86, ARM])) == expected
+
+
+@pytest.mark.parametrize("name", ["libc.musl-x86_64.so.1", "libc.so"])
+@pytest.mark.parametrize("platform", ["any", "linux_x86_64"])
+def test_files_that_need_musl_are_not_tagged_for_glibc(platform: str, name: str) -> None:
+    assert repaired_platforms([platform], [library("demo/a.so", name)]) == [platform]
+
+
+def test_a_wheel_without_machine_code_stays_for_any_platform() -> None:
+    assert repaired_platforms(["any"], [data("demo/a.py")]) == ["any"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "told"),
+    [
+        ("win_amd64", "demo/a.so is for Linux, and demo-1.0-py3-none-win_amd64.whl for win_amd64"),
+        ("musllinux_1_2_x86_64", "demo/a.so needs libc.so.6 of glibc, which systems with musl lack"),
+        (
+            "manylinux_2_30_aarch64",
+            "demo/a.so is for machine 62, which demo-1.0-py3-none-manylinux_2_30_aarch64.whl doesn't name",
+        ),
+        ("linux_armv7l", "demo/a.so is for machine 62, which demo-1.0-py3-none-linux_armv7l.whl doesn't name"),
+    ],
+)
+def test_files_that_do_not_fit_the_tag_are_not_mended(platform: str, told: str) -> None:
+    made = tree((package(tag=f"py3-none-{platform}"), [X86]))
+    plan = RepairPlanner(made, RepairOptions()).plan(made.distributions[0])
+    assert (plan.file_name, plan.tags, plan.unmended) == (made.distributions[0].label, (), (told,))
+
+
+def test_tags_of_wheel_in_another_order_are_no_change() -> None:
+    tags = ("py3-none-manylinux_2_28_x86_64", "py2-none-manylinux_2_28_x86_64")
+    owner = package(tag="py2.py3-none-manylinux_2_28_x86_64", tags=tags)
+    made = tree((owner, [X86]))
+    assert RepairPlanner(made, RepairOptions()).plan(made.distributions[0]).changes == ()

@@ -1,0 +1,110 @@
+"""Trees of packages that exist only as values."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rocwheel.audit.audit import audit
+from rocwheel.audit.settings import Configuration
+from rocwheel.binary.elf.facts import Elf, ElfKind, Segment, VersionNeed
+from rocwheel.binary.elf.linkage import Linkage
+from rocwheel.binary.elf.traits import ElfTraits
+from rocwheel.distributions.formats.record import RecordRow, render_record
+from rocwheel.installed.device_code import AuditedBundle, DeviceReport
+from rocwheel.installed.dist_info import parse_record
+from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+
+if TYPE_CHECKING:
+    from rocwheel.audit.finding import Finding
+
+__all__ = ["code", "data", "find", "library", "package", "program", "tree"]
+
+CODE = Segment(1, 5, 0, 0, 0, 4096, 4096, 4096)
+
+
+def package(name: str = "demo", *, tag: str = "py3-none-manylinux_2_17_x86_64", **fields: Any) -> Distribution:
+    """Return a wheel's distribution."""
+    module = name.replace("-", "_")
+    source = f"dist/{module}-1.0-{tag}.whl"
+    found: dict[str, Any] = {"version": "1.0", "tags": (tag,), "is_wheel": True, "license": "MIT"} | fields
+    return Distribution(name=name, source=source, dist_info=f"{module}-1.0.dist-info", **found)
+
+
+def library(
+    path: str, *needed: str, runpath: str | None = None, rpath: str | None = None, machine: int = 62, **fields: Any
+) -> InstalledFile:
+    """Return a shared library whose SONAME is its file name, unless given."""
+    soname = fields.pop("soname", path.rpartition("/")[2])
+    elf = Elf(
+        machine=machine,
+        kind=fields.pop("kind", ElfKind.SHARED_OBJECT),
+        type=3,
+        osabi=0,
+        segments=(CODE,),
+        is_dynamic=True,
+        soname=soname,
+        needed=needed,
+        rpath=rpath,
+        runpath=runpath,
+        version_needs=tuple(VersionNeed("libc.so.6", version) for version in fields.pop("versions", ("GLIBC_2.17",))),
+        version_definitions=fields.pop("definitions", ()),
+        imports_dlopen=fields.pop("imports_dlopen", False),
+        build_id=fields.pop("build_id", "00"),
+    )
+    traits = ElfTraits(
+        exports=frozenset(name.encode() for name in fields.pop("exports", ())),
+        linkage=Linkage(
+            frozenset(name.encode() for name in fields.pop("defines", ())), references=fields.pop("references", ())
+        ),
+        compilers=fields.pop("compilers", ()),
+        has_text_relocations=fields.pop("text_relocations", False),
+        has_executable_stack=fields.pop("executable_stack", False),
+        has_writable_code=fields.pop("writable_code", False),
+    )
+    return data(path, elf=elf, traits=traits, mode=fields.pop("mode", 0o100755), **fields)
+
+
+def program(path: str, *needed: str, **fields: Any) -> InstalledFile:
+    """Return a dynamically linked program."""
+    return library(path, *needed, kind=ElfKind.EXECUTABLE, soname=None, **fields)
+
+
+def data(path: str, **fields: Any) -> InstalledFile:
+    """Return any file; its content differs from that of all others unless a digest is given."""
+    found: dict[str, Any] = {"mode": 0o100644, "sha256": hashlib.sha256(path.encode()).digest(), "size": 1} | fields
+    return InstalledFile(path=path, distribution="", source=path, **found)
+
+
+def code(*bundles: tuple[str, ...], size: int = 1000, compressed: bool = True, **fields: Any) -> DeviceReport:
+    """Return device code in bundles of the given targets."""
+    found = tuple(AuditedBundle(targets, size, compressed) for targets in bundles)
+    targets = tuple(dict.fromkeys(target for targets in bundles for target in targets))
+    return DeviceReport(found, targets, **fields)
+
+
+def tree(*parts: tuple[Distribution, list[InstalledFile]]) -> Tree:
+    """Return packages with their files; each gets a licence, and a RECORD of its files unless it has one."""
+    owners, files = [], []
+    for owner, members in parts:
+        own = [
+            msgspec.structs.replace(file, distribution=owner.source, source=f"{owner.source}!{file.path}")
+            for file in (*members, *_dist_info(owner))
+        ]
+        rows = [RecordRow(file.path, file.sha256 or b"", file.size) for file in own if not file.path.endswith("RECORD")]
+        record = owner.record or parse_record(render_record(rows, f"{owner.dist_info}/RECORD"))
+        owners.append(msgspec.structs.replace(owner, record=record))
+        files += own
+    return Tree(tuple(owners), tuple(files))
+
+
+def _dist_info(owner: Distribution) -> list[InstalledFile]:
+    names = ["METADATA", "WHEEL", "RECORD"] + ([f"licenses/{name}" for name in ("LICENSE",)] if owner.license else [])
+    return [data(f"{owner.dist_info}/{name}") for name in names]
+
+
+def find(audited: Tree, **settings: Any) -> list[Finding]:
+    """Return the findings of an audit."""
+    return list(audit(audited, Configuration(**settings)).findings)

@@ -1,0 +1,216 @@
+"""Parsing and printing sets of GPU targets."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.errors import ConflictError, EmptySetError, IllegalFeatureError, UnknownTargetError
+from rocwheel.targets.spelling.spellings import spell_cmake, spell_commas, spell_offload_arch, spell_spaces
+from rocwheel.targets.spelling.target_set import TargetSet, parse_known_target, parse_target_set
+
+
+def _known_ids() -> st.SearchStrategy[TargetId]:
+    def settings(name: str) -> st.SearchStrategy[TargetId]:
+        features = load_catalog().processor(name).features
+        values = st.sampled_from([None, True, False])
+        return st.builds(TargetId, st.just(name), **dict.fromkeys(features, values))
+
+    return st.sampled_from(sorted(load_catalog().processors)).flatmap(settings)
+
+
+@given(_known_ids())
+def test_a_printed_target_id_parses_to_itself(target: TargetId) -> None:
+    assert parse_known_target(str(target)) == target
+
+
+@given(st.lists(_known_ids(), min_size=1, max_size=8, unique_by=lambda target: target.processor))
+def test_a_set_reads_back_from_every_spelling(ids: list[TargetId]) -> None:
+    targets = TargetSet.of(ids)
+    for text in (
+        spell_cmake(targets),
+        spell_commas(targets),
+        spell_spaces(targets),
+        " ".join(spell_offload_arch(targets)),
+    ):
+        assert parse_target_set(text) == targets
+
+
+@given(st.permutations(["gfx90a:xnack+", "gfx1100", "gfx11-generic", "gfx906", "gfx90a:xnack-", "gfx906"]))
+def test_order_and_repetition_do_not_matter(words: list[str]) -> None:
+    assert str(parse_target_set(words)) == "gfx906;gfx90a:xnack+;gfx90a:xnack-;gfx11-generic;gfx1100"
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_parsed_or_refused_with_an_error_of_ours(text: str) -> None:
+    with suppress(RocwheelError):
+        assert parse_target_set(text).ids
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("gfx906;gfx1030;", "gfx906;gfx1030", id="CMake list with a trailing separator"),
+        pytest.param("gfx906, gfx1030", "gfx906;gfx1030", id="commas and spaces"),
+        pytest.param("--offload-arch=gfx906 --offload-arch=gfx1030", "gfx906;gfx1030", id="arguments of hipcc"),
+        pytest.param("-DGPU_TARGETS=gfx906;gfx1030", "gfx906;gfx1030", id="CMake setting"),
+        pytest.param("-DCMAKE_HIP_ARCHITECTURES:STRING=gfx906;gfx1030", "gfx906;gfx1030", id="with its type"),
+        pytest.param("--repo_env=TF_ROCM_AMDGPU_TARGETS=gfx906,gfx1030", "gfx906;gfx1030", id="Bazel setting"),
+        pytest.param("--amdgpu-target=gfx906", "gfx906", id="argument of old compilers"),
+        pytest.param("AMDGPU_TARGETS=gfx906 gfx1030", "gfx906;gfx1030", id="variable"),
+        pytest.param("gfx906:xnack-:sramecc+", "gfx906:sramecc+:xnack-", id="features in canonical order"),
+        pytest.param("gfx94X-dcgpu gfx120X-all", "gfx942;gfx1200;gfx1201", id="families"),
+        pytest.param("gfx90X-dcgpu:xnack+", "gfx906:xnack+;gfx908:xnack+;gfx90a:xnack+", id="family with a feature"),
+        pytest.param("official@6.4", "gfx908;gfx90a;gfx942;gfx1030;gfx1100", id="official targets of a version"),
+        pytest.param("amd@6.4.2", "gfx908;gfx90a;gfx942;gfx1030;gfx1100;gfx1101;gfx1200;gfx1201", id="AMD's targets"),
+        pytest.param("gpu-generic", "amdgcnspirv", id="family of SPIR-V"),
+        pytest.param("unofficial@5.3", "gfx803;gfx900;gfx1010;gfx1011;gfx1012;gfx1031", id="unofficial targets"),
+        pytest.param(
+            "list@rocm-jax",
+            "gfx908;gfx90a;gfx9-4-generic;gfx10-3-generic;gfx11-generic;gfx12-generic",
+            id="list of a packager",
+        ),
+    ],
+)
+def test_words_expand_to_a_canonical_set(text: str, expected: str) -> None:
+    assert str(parse_target_set(text)) == expected
+
+
+def test_supported_means_official_and_unofficial() -> None:
+    both = {*parse_target_set("official@7.1"), *parse_target_set("unofficial@7.1")}
+    assert set(parse_target_set("supported@7.1")) == both
+
+
+@pytest.mark.parametrize(
+    ("version", "added"),
+    [
+        pytest.param("5.1", "gfx1031;gfx1032;gfx1033;gfx1034;gfx1035;gfx1036", id="siblings of gfx1030"),
+        pytest.param("10.0", "", id="all siblings are official"),
+    ],
+)
+def test_extended_adds_what_runs_official_code_under_another_name(version: str, added: str) -> None:
+    extended = set(parse_target_set(f"extended@{version}"))
+    assert str(TargetSet.of(extended - set(parse_target_set(f"official@{version}")))) == added
+    assert extended >= set(parse_target_set(f"official@{version}"))
+
+
+def test_all_means_every_specific_processor() -> None:
+    assert len(parse_target_set("all")) == len(load_catalog().targets)
+
+
+def test_native_means_what_detection_finds() -> None:
+    assert str(parse_target_set("native gfx906", native=lambda: ["gfx1100", "gfx1036"])) == "gfx906;gfx1036;gfx1100"
+
+
+def test_features_after_a_word_are_those_of_all_of_its_targets() -> None:
+    assert str(parse_target_set("native:xnack-", native=lambda: ["gfx90a"])) == "gfx90a:xnack-"
+    message = "--targets: 'gfx1030:xnack+' sets xnack, which its processor does not have; expected no feature"
+    with pytest.raises(IllegalFeatureError, match=f"^{re.escape(message)}$"):
+        parse_target_set("official@5.0:xnack+", source="--targets")
+
+
+def test_a_setting_is_one_only_at_the_start_of_a_word() -> None:
+    with pytest.raises(InputError, match=re.escape("'x-DGPU_TARGETS=gfx906' is no target id")):
+        parse_target_set("x-DGPU_TARGETS=gfx906")
+
+
+def test_native_is_refused_where_nothing_detects() -> None:
+    with pytest.raises(InputError, match="'native' means the GPUs of this machine, which nothing looks for here"):
+        parse_target_set("native")
+
+
+def test_no_target_is_fine_where_none_is_needed() -> None:
+    assert parse_target_set(" ; ", required=False) == TargetSet()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        pytest.param(
+            "gfx1109",
+            UnknownTargetError,
+            "--targets: 'gfx1109' is no known GPU target, family or policy. Nearest: gfx1103, gfx1102, gfx1101.",
+            id="unknown target",
+        ),
+        pytest.param(
+            "gfx1030:xnack+",
+            IllegalFeatureError,
+            "--targets: 'gfx1030:xnack+' sets xnack, which its processor does not have; expected no feature",
+            id="feature that the processor lacks",
+        ),
+        pytest.param(
+            "gfx900:sramecc+",
+            IllegalFeatureError,
+            "--targets: 'gfx900:sramecc+' sets sramecc, which its processor does not have; "
+            "expected no feature but xnack",
+            id="other feature than the processor has",
+        ),
+        pytest.param(
+            "gfx90a:xnack+:xnack-",
+            InputError,
+            "--targets: 'gfx90a:xnack+:xnack-' is no target id because of xnack, which is given twice; "
+            "expected a processor and at most one each of sramecc and xnack, such as gfx90a:sramecc+:xnack-",
+            id="feature given twice",
+        ),
+        pytest.param(
+            "gfx90a;gfx90a:xnack+",
+            ConflictError,
+            "--targets: 'gfx90a' and 'gfx90a:xnack+' name different features of one processor; "
+            "expected the same features in every target id of a processor. "
+            "Give 'gfx90a' alone (it serves every setting), or each setting that you want.",
+            id="any and specific mixed",
+        ),
+        pytest.param(
+            "gfx90a:sramecc+;gfx90a:xnack+",
+            ConflictError,
+            "--targets: 'gfx90a:sramecc+' and 'gfx90a:xnack+' name different features of one processor; "
+            "expected the same features in every target id of a processor. "
+            "Give 'gfx90a' alone (it serves every setting), or each setting that you want.",
+            id="different features",
+        ),
+        pytest.param(
+            "", EmptySetError, "--targets: names no GPU target; expected at least one, such as gfx1100", id="nothing"
+        ),
+        pytest.param(
+            "list@jaxx",
+            UnknownTargetError,
+            "--targets: 'jaxx' is no known packager's list. Nearest: jax.",
+            id="unknown list",
+        ),
+        pytest.param(
+            "list@",
+            UnknownTargetError,
+            "--targets: '' is no known packager's list. There are debian-12, debian-13, debian-sid, "
+            "debian-experimental, ubuntu-26.04, fedora-gfx9, fedora-generic, nix, conda-forge, rocm-jax, jax, spack.",
+            id="no list",
+        ),
+        pytest.param(
+            "GFX94x-dcgpu",
+            UnknownTargetError,
+            "--targets: 'GFX94x-dcgpu' is no known GPU target, family or policy. "
+            "Nearest: gfx94X-dcgpu, gfx90X-dcgpu, gfx90X-dgpu.",
+            id="other case",
+        ),
+        pytest.param(
+            "offical@7.1",
+            UnknownTargetError,
+            "--targets: 'offical@7.1' is no known policy. Nearest: official@7.0, official@6.4, official@6.0.",
+            id="unknown policy",
+        ),
+    ],
+)
+def test_bad_words_are_refused_with_the_reason(text: str, kind: type[InputError], message: str) -> None:
+    with pytest.raises(kind, match=f"^{re.escape(message)}$"):
+        parse_target_set(text, source="--targets")
+
+
+def test_several_bad_words_are_reported_together() -> None:
+    with pytest.raises(ProblemsError, match="2 problems"):
+        parse_target_set("gfx1030:xnack+ gfx906 gfx1100:sramecc-")
