@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.subject import Subject
 
-__all__ = ["Use", "undeclared_uses"]
+__all__ = ["UndeclaredUse", "undeclared_uses"]
 
 
-class Use(msgspec.Struct, frozen=True):
+class UndeclaredUse(msgspec.Struct, frozen=True):
     """A file of a distribution that loads a library, by the name that it asks for, from another distribution."""
 
     owner: Distribution
@@ -25,8 +25,8 @@ class Use(msgspec.Struct, frozen=True):
     provider: str
 
 
-def undeclared_uses(subject: Subject) -> Iterator[Use]:
-    """Give for each distribution the first use of each other one that it doesn't require, directly or not."""
+def undeclared_uses(subject: Subject) -> Iterator[UndeclaredUse]:
+    """Yield the first use that each distribution makes of each other one that it doesn't require, directly or not."""
     seen = set()
     for process in subject.processes:
         owner = subject.tree.owners.get(process.file.distribution)
@@ -39,4 +39,4 @@ def undeclared_uses(subject: Subject) -> Iterator[Use]:
             known = {"", owner.name, *subject.required[owner.name]}
             if provider not in known and (owner.source, provider) not in seen:
                 seen.add((owner.source, provider))
-                yield Use(owner, process.file, search.name, provider)
+                yield UndeclaredUse(owner, process.file, search.name, provider)

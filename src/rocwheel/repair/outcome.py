@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.finding import Finding
     from rocwheel.audit.settings import Configuration
-    from rocwheel.audit.undeclared_uses import Use
+    from rocwheel.audit.undeclared_uses import UndeclaredUse
     from rocwheel.installed.tree import Distribution, InstalledFile
     from rocwheel.linking.run_path_choice import SetRunpath
 
@@ -60,7 +60,7 @@ class RepairedTree:
         return (*(f"{finding.path} {finding.found}" for finding in found), *self._warning(owner))
 
     @cached_property
-    def _uses(self) -> tuple[Use, ...]:
+    def _uses(self) -> tuple[UndeclaredUse, ...]:
         return tuple(undeclared_uses(self._subject))
 
     @cached_property

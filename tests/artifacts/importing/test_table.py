@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.artifacts.importing.rules import ImportRules
-from rocwheel.artifacts.importing.table import ImportTable, Place, load_table
+from rocwheel.artifacts.importing.table import FolderMove, ImportTable, load_table
 from rocwheel.foundation.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
@@ -28,17 +28,17 @@ def test_own_tables_are_good(name: str) -> None:
 @pytest.mark.parametrize(
     ("place", "path", "destination"),
     [
-        (Place("usr/lib/*-linux-gnu", "lib"), "usr/lib/x86_64-linux-gnu/cmake/hip/a", "lib/cmake/hip/a"),
-        (Place("usr/lib/*-linux-gnu", "lib"), "usr/lib/libx.so", None),
-        (Place("usr/lib/*-linux-gnu", "lib"), "usr/lib/x86_64-linux-gnu", None),
-        (Place("usr/lib/llvm-*", "lib/llvm"), "usr/lib/llvm-15/bin/clang", "lib/llvm/bin/clang"),
-        (Place("usr", ""), "usr/bin/hipcc", "bin/hipcc"),
-        (Place("usr", ""), "usrlocal/bin", None),
-        (Place("", ""), "bin/hipcc", "bin/hipcc"),
-        (Place("", "sub"), "bin/hipcc", "sub/bin/hipcc"),
+        (FolderMove("usr/lib/*-linux-gnu", "lib"), "usr/lib/x86_64-linux-gnu/cmake/hip/a", "lib/cmake/hip/a"),
+        (FolderMove("usr/lib/*-linux-gnu", "lib"), "usr/lib/libx.so", None),
+        (FolderMove("usr/lib/*-linux-gnu", "lib"), "usr/lib/x86_64-linux-gnu", None),
+        (FolderMove("usr/lib/llvm-*", "lib/llvm"), "usr/lib/llvm-15/bin/clang", "lib/llvm/bin/clang"),
+        (FolderMove("usr", ""), "usr/bin/hipcc", "bin/hipcc"),
+        (FolderMove("usr", ""), "usrlocal/bin", None),
+        (FolderMove("", ""), "bin/hipcc", "bin/hipcc"),
+        (FolderMove("", "sub"), "bin/hipcc", "sub/bin/hipcc"),
     ],
 )
-def test_place_moves_what_is_in_its_folder(place: Place, path: str, destination: str | None) -> None:
+def test_a_folder_move_moves_what_is_in_its_folder(place: FolderMove, path: str, destination: str | None) -> None:
     assert place.move(path) == destination
 
 

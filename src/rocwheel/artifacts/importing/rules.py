@@ -14,7 +14,7 @@ from rocwheel.foundation.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.artifacts.importing.table import ArtifactRule, ComponentRule, Edit, ImportTable, Place
+    from rocwheel.artifacts.importing.table import ArtifactRule, ComponentRule, Edit, FolderMove, ImportTable
 
 __all__ = ["EditCount", "ImportRules", "Origin", "Placement", "TextEdit"]
 
@@ -162,7 +162,7 @@ class ImportRules:
         return Placement(artifact, _Components(self.table.component).of(destination), destination)
 
 
-def _move(places: Iterable[Place], path: str) -> str | None:
+def _move(places: Iterable[FolderMove], path: str) -> str | None:
     return next((moved for place in places if (moved := place.move(path)) is not None), None)
 
 

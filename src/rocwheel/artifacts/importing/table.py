@@ -21,15 +21,15 @@ __all__ = [
     "ArtifactRule",
     "ComponentRule",
     "Edit",
+    "FolderMove",
     "ImportTable",
     "Link",
-    "Place",
     "Skip",
     "load_table",
 ]
 
 
-class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FolderMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Moves what is in one folder of the source to a folder of the prefix."""
 
     source: str = msgspec.field(name="from")
@@ -63,7 +63,7 @@ class ArtifactRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Shell patterns of package names, for sources that come in packages."""
     files: tuple[str, ...] = ()
     """Patterns of destinations, for sources that don't."""
-    place: tuple[Place, ...] = ()
+    place: tuple[FolderMove, ...] = ()
     """Tried before the places of the table."""
     component: tuple[ComponentRule, ...] = ()
     """Tried before the components of the table."""
@@ -110,7 +110,7 @@ class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All rules of an importer, each list in order: the first that fits wins."""
 
     artifact: tuple[ArtifactRule, ...]
-    place: tuple[Place, ...]
+    place: tuple[FolderMove, ...]
     component: tuple[ComponentRule, ...]
     base_libraries: tuple[str, ...]
     """SONAMEs that every machine has: glibc's, libstdc++'s and libgcc's."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.bytes import ElfBytes
     from rocwheel.binary.runpath.image import Image
 
-__all__ = ["Place", "Room", "find_growing_segment", "grow_segment", "make_room"]
+__all__ = ["Position", "Room", "find_growing_segment", "grow_segment", "make_room"]
 
 _SMALLEST_PAGE, _LARGEST_PAGE = 1 << 12, 1 << 16
 _TABLE_ALIGNMENT = 16
@@ -25,21 +25,21 @@ _MOST_SEGMENTS = 0xFFFE
 _ADDRESS_LIMIT = 1 << 63
 
 
-class Place(msgspec.Struct, frozen=True):
-    """A place in the file and in memory."""
+class Position(msgspec.Struct, frozen=True):
+    """A position in the file and in memory."""
 
     offset: int
     address: int
 
-    def after(self, size: int) -> Place:
-        """Return the place ``size`` bytes further."""
-        return Place(self.offset + size, self.address + size)
+    def after(self, size: int) -> Position:
+        """Return the position ``size`` bytes further."""
+        return Position(self.offset + size, self.address + size)
 
 
 class Room(msgspec.Struct, frozen=True):
     """Where tables may be put, and the program headers that load them from there."""
 
-    place: Place
+    place: Position
     """The first free byte."""
     segments: tuple[Segment, ...]
     segments_offset: int
@@ -61,7 +61,7 @@ def make_room(source: ElfBytes, image: Image, size: int, *, writable: bool) -> R
     last = find_growing_segment(source, image)
     if last is not None and (last.flags & PF_W or not writable):
         padding = -source.size % _TABLE_ALIGNMENT
-        place = Place(last.end, last.address + last.file_size).after(padding)
+        place = Position(last.end, last.address + last.file_size).after(padding)
         return Room(place, grow_segment(image.segments, last, padding + size), image.header.segments_offset)
     return _add_segment(source, image, size, PF_R | PF_W if writable else PF_R)
 
@@ -87,7 +87,7 @@ def _add_segment(source: ElfBytes, image: Image, size: int, flags: int) -> Room:
     return Room(start.after(table_size), _inserted(image.segments, added, start), start.offset)
 
 
-def _inserted(segments: tuple[Segment, ...], added: Segment, table: Place) -> tuple[Segment, ...]:
+def _inserted(segments: tuple[Segment, ...], added: Segment, table: Position) -> tuple[Segment, ...]:
     """Put the new segment behind the last loaded one, as they must ascend, and lead ``PT_PHDR`` to the moved table."""
     size = (len(segments) + 1) * SEGMENT_LAYOUT.size
     moved = [
@@ -97,7 +97,7 @@ def _inserted(segments: tuple[Segment, ...], added: Segment, table: Place) -> tu
     return (*moved[:position], added, *moved[position:])
 
 
-def _choose_place(source: ElfBytes, image: Image, page: int) -> Place:
+def _choose_place(source: ElfBytes, image: Image, page: int) -> Position:
     """Return the place of the new segment, and of the program headers at its start, on a page boundary.
 
     On pages of its own in the file too: the dynamic loader takes the first segment of whose pages ``e_phoff`` is on
@@ -116,7 +116,7 @@ def _choose_place(source: ElfBytes, image: Image, page: int) -> Place:
     offset = max(free_offset, free_address - bias)
     most_padding = _MOST_PADDING_OF_PROGRAM if image.starts_as_program else _MOST_PADDING_OF_LIBRARY
     if bias % page == 0 and offset - free_offset <= most_padding:
-        return Place(offset, offset + bias)
+        return Position(offset, offset + bias)
     if image.starts_as_program:
         raise ElfError(
             source.name,
@@ -124,7 +124,7 @@ def _choose_place(source: ElfBytes, image: Image, page: int) -> Place:
             expected=f"at most {most_padding:#x} bytes and segments on page boundaries",
             remedy="Link it with the run path that it needs.",
         )
-    return Place(free_offset, free_address)
+    return Position(free_offset, free_address)
 
 
 def _find_free_address(source: ElfBytes, image: Image) -> int:

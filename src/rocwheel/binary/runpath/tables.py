@@ -10,7 +10,7 @@ import msgspec
 from rocwheel.binary.elf.dynamic import DT_NULL, DT_STRSZ, DT_STRTAB, ENTRY_LAYOUT
 from rocwheel.binary.elf.header import E_PHNUM, E_PHOFF, PT_DYNAMIC, SEGMENT_LAYOUT, Segment
 from rocwheel.binary.elf.sections import SECTION_LAYOUT, SHT_DYNAMIC
-from rocwheel.binary.runpath.room import Place, find_growing_segment, grow_segment, make_room
+from rocwheel.binary.runpath.room import Position, find_growing_segment, grow_segment, make_room
 from rocwheel.binary.runpath.symbols import find_section_symbol_values
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ _ENTRY_SLACK = 4
 class Tables(msgspec.Struct, frozen=True):
     """Where the tables stand after the change."""
 
-    strings: Place
+    strings: Position
     strings_size: int
-    dynamic: Place
+    dynamic: Position
     dynamic_size: int
     segments: tuple[Segment, ...]
     segments_offset: int
@@ -62,9 +62,9 @@ def choose_tables(source: ElfBytes, image: Image, strings_size: int, entry_count
 
 def _present_tables(image: Image) -> Tables:
     return Tables(
-        strings=Place(image.strings.offset, image.strings.address),
+        strings=Position(image.strings.offset, image.strings.address),
         strings_size=image.strings.size,
-        dynamic=Place(image.dynamic.offset, image.dynamic.address),
+        dynamic=Position(image.dynamic.offset, image.dynamic.address),
         dynamic_size=image.dynamic.capacity * ENTRY_LAYOUT.size,
         segments=image.segments,
         segments_offset=image.header.segments_offset,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rocwheel.packages.layout.facts import Facts
-    from rocwheel.packages.layout.selection import Tree
+    from rocwheel.packages.layout.selection import PrefixEntries
 
 __all__ = ["PlacedFile", "PlacedStub", "Placement", "place_runtime"]
 
@@ -54,7 +54,7 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 def place_runtime(
-    selected: Tree, prefix: PrefixIndex, facts: Facts, elsewhere: Mapping[str, str], machine: int
+    selected: PrefixEntries, prefix: PrefixIndex, facts: Facts, elsewhere: Mapping[str, str], machine: int
 ) -> Placement:
     """Place the selected entries of a package.
 
@@ -74,7 +74,7 @@ def place_runtime(
 
 class _Placer:
     def __init__(
-        self, selected: Tree, prefix: PrefixIndex, facts: Facts, elsewhere: Mapping[str, str], machine: int
+        self, selected: PrefixEntries, prefix: PrefixIndex, facts: Facts, elsewhere: Mapping[str, str], machine: int
     ) -> None:
         self._selected = selected
         self._prefix = prefix

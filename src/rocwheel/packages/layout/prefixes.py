@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.packages.layout.selection import Tree, merge_entries
+from rocwheel.packages.layout.selection import PrefixEntries, merge_entries
 from rocwheel.packages.recipe.recipe import Layout
 from rocwheel.targets.catalog.families import expand_families, is_family, is_target
 
@@ -31,7 +31,7 @@ class Prefixes(msgspec.Struct, frozen=True):
     """
 
     layout: Layout
-    trees: dict[str, Tree]
+    trees: dict[str, PrefixEntries]
 
     @property
     def variants(self) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from rocwheel.packages.layout.facts import Facts
     from rocwheel.packages.recipe.recipe import Prefer, Take
 
-__all__ = ["PathConflictError", "Tree", "merge_entries", "take_entries"]
+__all__ = ["PathConflictError", "PrefixEntries", "merge_entries", "take_entries"]
 
-Tree = dict[str, Entry]
+PrefixEntries = dict[str, Entry]
 """One install prefix: its files, symlinks and directories by path, sorted."""
 
 
@@ -31,13 +31,13 @@ class PathConflictError(InputError):
         super().__init__(path, f"differs between the artifacts {first} and {second}", remedy=remedy)
 
 
-def merge_entries(root: str, entries: Iterable[Entry], facts: Facts, prefer: Sequence[Prefer]) -> Tree:
+def merge_entries(root: str, entries: Iterable[Entry], facts: Facts, prefer: Sequence[Prefer]) -> PrefixEntries:
     """Overlay entries, sorted by path, into one prefix; equal claims on a path are one.
 
     Raises `ProblemsError` with every path on which artifacts differ and no ``prefer`` row decides.
     """
     rules = [(PathPatterns((row.pattern,)), row.artifact) for row in prefer]
-    tree: Tree = {}
+    tree: PrefixEntries = {}
     problems = []
     for path, group in groupby(entries, key=lambda entry: entry.path):
         claims = list(group)
@@ -71,7 +71,7 @@ def _is_same(one: Entry, other: Entry, facts: Facts) -> bool:
     return one.link == other.link
 
 
-def take_entries(tree: Tree, takes: Sequence[Take]) -> Tree:
+def take_entries(tree: PrefixEntries, takes: Sequence[Take]) -> PrefixEntries:
     """Return the part of a prefix that the ``take`` rules of a package select."""
     selectors = [_selector(take) for take in takes]
     return {path: entry for path, entry in tree.items() if any(selects(entry) for selects in selectors)}

@@ -12,7 +12,7 @@ from rocwheel.packages.plan import Dropped, TarEntry
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.packages.layout.selection import Tree
+    from rocwheel.packages.layout.selection import PrefixEntries
     from rocwheel.packages.planning.members import MemberMaker, PlacedPackage
 
 __all__ = ["DevelTree"]
@@ -26,7 +26,9 @@ class DevelTree:
     file.
     """
 
-    def __init__(self, root: str, selected: Tree, prefix: PrefixIndex, runtime: Sequence[PlacedPackage]) -> None:
+    def __init__(
+        self, root: str, selected: PrefixEntries, prefix: PrefixIndex, runtime: Sequence[PlacedPackage]
+    ) -> None:
         self.root = root
         self.dropped: list[Dropped] = []
         self.linked: set[str] = set()

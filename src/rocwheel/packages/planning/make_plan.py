@@ -12,7 +12,7 @@ from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.packages.layout.placement import Placement, place_runtime
 from rocwheel.packages.layout.prefixes import Prefixes, canonical_order, merge_prefixes
-from rocwheel.packages.layout.selection import Tree, take_entries
+from rocwheel.packages.layout.selection import PrefixEntries, take_entries
 from rocwheel.packages.plan import Dropped, Plan, PlannedWheel
 from rocwheel.packages.planning.checks import check_complete
 from rocwheel.packages.planning.declarations import declare_targets
@@ -98,7 +98,9 @@ class _Placing:
             self._placement(package, variant, selected, placed),
         )
 
-    def _placement(self, package: Package, variant: str, selected: Tree, placed: Sequence[PlacedPackage]) -> Placement:
+    def _placement(
+        self, package: Package, variant: str, selected: PrefixEntries, placed: Sequence[PlacedPackage]
+    ) -> Placement:
         if package.kind == "devel":
             return Placement({}, {}, {}, ())
         trees = self._prefixes.trees
@@ -185,7 +187,7 @@ class _Planning:
         self._dropped.update(dropped)
         return wheel
 
-    def _licenses(self, package: PlacedPackage) -> Tree:
+    def _licenses(self, package: PlacedPackage) -> PrefixEntries:
         """Return the licence texts of the artifacts in a package; all of the SDK's where those bring none."""
         if not self._recipe.license_patterns:
             return {}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.links import PrefixIndex
     from rocwheel.packages.layout.facts import Facts
-    from rocwheel.packages.layout.selection import Tree
+    from rocwheel.packages.layout.selection import PrefixEntries
     from rocwheel.packages.planning.options import PlanOptions
     from rocwheel.packages.recipe.recipe import ConsoleScript, Package, Recipe
 
@@ -56,7 +56,7 @@ class WheelPlanner:
         self._compress_for = compress_for
         self._machine = machine
 
-    def runtime_wheel(self, package: PlacedPackage, licenses: Tree, targets: Sequence[str]) -> PlannedWheel:
+    def runtime_wheel(self, package: PlacedPackage, licenses: PrefixEntries, targets: Sequence[str]) -> PlannedWheel:
         """Plan the wheel of a runtime package; ``targets`` are those that the whole SDK has code for."""
         spec = self._recipe.packages[package.key]
         scripts = {name: script for name, script in spec.console_scripts.items() if package.placement.has(script.path)}
@@ -75,7 +75,7 @@ class WheelPlanner:
         wheel = self._wheel(package, members, licenses, requires)
         return msgspec.structs.replace(wheel, console_scripts=entry_points)
 
-    def device_wheel(self, package: PlacedPackage, licenses: Tree) -> PlannedWheel:
+    def device_wheel(self, package: PlacedPackage, licenses: PrefixEntries) -> PlannedWheel:
         """Plan the wheel of one GPU target's files, which go into another package's platform module."""
         spec = self._recipe.packages[package.key]
         members: list[Member] = [*self._maker(spec, package).members(package)]
@@ -93,7 +93,7 @@ class WheelPlanner:
         return self._wheel(package, members, licenses, requires)
 
     def devel_wheel(
-        self, package: PlacedPackage, selected: Tree, prefix: PrefixIndex, licenses: Tree
+        self, package: PlacedPackage, selected: PrefixEntries, prefix: PrefixIndex, licenses: PrefixEntries
     ) -> tuple[PlannedWheel, list[Dropped]]:
         """Plan the wheel that carries the devel tar, and tell what has no place in it."""
         compression = self._options.devel_compression
@@ -155,7 +155,7 @@ class WheelPlanner:
         return row
 
     def _wheel(
-        self, package: PlacedPackage, members: Sequence[Member], licenses: Tree, requires: Iterable[str]
+        self, package: PlacedPackage, members: Sequence[Member], licenses: PrefixEntries, requires: Iterable[str]
     ) -> PlannedWheel:
         spec = self._recipe.packages[package.key]
         floor = members_floor(members, self._facts)
@@ -215,7 +215,7 @@ def _files(member: Member) -> Iterator[FileMember]:
         yield from (entry.file for entry in member.entries if entry.file is not None)
 
 
-def _license_members(licenses: Tree) -> Iterator[FileMember]:
+def _license_members(licenses: PrefixEntries) -> Iterator[FileMember]:
     for path, entry in licenses.items():
         if entry.source is not None:
             yield FileMember(path, 0o644, entry.source, str(entry.artifact), path)
