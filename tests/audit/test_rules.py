@@ -11,13 +11,13 @@ from rocwheel.audit.finding import Finding, Rule, Severity
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.binary.elf.linkage import SymbolReference
-from rocwheel.installed.conflicts import outside_reason
+from rocwheel.installed.member_paths import outside_reason
 from rocwheel.installed.tree import Distribution, InstalledFile, RecordEntry, Tree
 from tests.support.places import ROOT
 from tests.support.trees import code, data, find, library, package, program, tree
 
 if TYPE_CHECKING:
-    from rocwheel.installed.device_code import DeviceReport
+    from rocwheel.installed.device_report import DeviceReport
 
 CORE = package("rocm-sdk-core")
 HIP = library("_rocm_sdk_core/lib/libamdhip64.so.7", "libc.so.6")
@@ -692,7 +692,10 @@ def test_libraries_for_glibc_fit_no_other_systems(platform: str, found: str) -> 
 @pytest.mark.parametrize(
     ("row", "found"),
     [
-        (RecordEntry("demo/a.so", "md5=00", "1"), "RECORD has a md5 hash for demo/a.so, where sha256 is the least"),
+        (
+            RecordEntry("demo/a.so", "md5=00", "1"),
+            "RECORD has an md5 hash for demo/a.so; the weakest allowed is sha256",
+        ),
         (RecordEntry("demo/a.so", "", "2"), "RECORD has the size 2 for demo/a.so, which has 1 bytes"),
         (RecordEntry("demo/a.so", "", ""), None),
     ],
@@ -821,7 +824,7 @@ def test_modes_that_installers_should_not_see_are_found(mode: int, found: str) -
     ("paths", "found"),
     [
         (["demo/a.py", "demo/a.py"], "2 files are installed at demo/a.py, with the same content"),
-        (["demo/a", "demo/a/b.py"], "demo/a is a file, and the folder of demo/a/b.py"),
+        (["demo/a", "demo/a/b.py"], "demo/a is a file, and also the folder of demo/a/b.py"),
     ],
     ids=["twice", "file and folder"],
 )
@@ -837,8 +840,8 @@ def test_one_wheel_may_clash_with_itself(paths: list[str], found: str) -> None:
         ("/etc/evil.so", "an absolute path"),
         ("C:/evil.dll", "an absolute path"),
         ("demo\\evil.dll", "a name with a backslash, which some systems take for a folder's end"),
-        ("demo/./a.so", "a path that is not spelled plainly"),
-        ("demo//a.so", "a path that is not spelled plainly"),
+        ("demo/./a.so", "a path that is not in its plain form"),
+        ("demo//a.so", "a path that is not in its plain form"),
         ("demo/..a/b..so", ""),
     ],
 )  # fmt: skip

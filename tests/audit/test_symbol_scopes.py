@@ -1,17 +1,26 @@
-"""The scopes of large trees: neither every file is asked for every symbol nor is anything loaded again and again."""
+"""Symbols in large trees are looked up without waste; versions that a library has lost stop the loader."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
+
+from rocwheel.audit.audit import audit
 from rocwheel.audit.settings import Configuration
 from rocwheel.audit.subject import Process, Subject
 from rocwheel.audit.symbol_scopes import Definitions, Scopes
 from rocwheel.binary.elf.linkage import Linkage, SymbolReference
+from rocwheel.installed.read_tree import read_tree
+from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import data, find, library, package, tree
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rocwheel.installed.tree import InstalledFile
 
 
@@ -62,3 +71,46 @@ def test_each_of_two_files_at_one_path_has_its_references_looked_up() -> None:
     user = library("demo/a.so", "libf.so", references=(SymbolReference("f"),), runpath="$ORIGIN")
     own = [library("demo/libf.so", defines=["f"]), data("demo/a.so"), user]
     assert [finding.rule for finding in find(tree((package(), own)), select=("undefined-symbol",))] == []
+
+
+F_SOURCE = "int f(void) { return 1; }"
+# The reference is bound when the library is loaded, since its address is in the data.
+USER = "extern int f(void); int (*pointer)(void) = f;"
+BY_Y = "int y(void); int f(void) { return y(); }"
+Y = Lib("y.so", source="int y(void) { return 1; }", script="Y1 { y; };")
+
+# What stands in place of the library of version V1 at run time, and whether the loader aborts.
+VERSION_CASES = {
+    "the version": ([Lib("x.so", source=F_SOURCE, script="V1 { f; };")], False),
+    "no versions": ([Lib("x.so", source=F_SOURCE)], True),
+    "versions of another library alone": ([Lib("x.so", ("y.so",), "$ORIGIN", source=BY_Y), Y], False),
+    "another library before it": ([Lib("w.so", source=F_SOURCE), Lib("x.so", source=F_SOURCE)], False),
+    "another library after it": ([Lib("x.so", source=F_SOURCE), Lib("z.so", source=F_SOURCE)], True),
+}
+
+
+def build_versions(tmp_path: Path, parts: list[Lib]) -> Path:
+    """Return a tree whose a.so was linked with version V1 of x.so, and with others that had no symbols then."""
+    linked = build_tree(
+        tmp_path / "linked", Lib("x.so", source=F_SOURCE, script="V1 { f; };"), Lib("w.so"), Lib("z.so"), Y
+    )
+    root = tmp_path / "tree"
+    for part in parts:
+        options = [str(linked / name) for name in part.needed]
+        build_tree(root, part._replace(needed=(), options=tuple(options)))
+    names = [part.path for part in parts if part is not Y]
+    options = [str(linked / name) for name in names]
+    return build_tree(root, Lib("a.so", run_path="$ORIGIN", source=USER, options=tuple(options)))
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", VERSION_CASES)
+def test_the_loader_aborts_where_the_audit_says_so(tmp_path: Path, name: str) -> None:
+    libraries, aborts = VERSION_CASES[name]
+    root = build_versions(tmp_path, libraries)
+    command = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(root / 'a.so')!r})"]
+    done = subprocess.run(command, env={}, capture_output=True, text=True, check=False)
+    assert (done.returncode, "check_match" in done.stderr) == ((127, True) if aborts else (0, False))
+    found = [f.found for f in audit(read_tree([root]), Configuration(select=("undefined-symbol",))).findings]
+    text = "asks x.so for f@V1, which has no versions at all: the loader aborts"
+    assert found == ([text] if aborts else [])

@@ -13,8 +13,8 @@ from rocwheel.binary.elf.facts import Elf, ElfKind, Segment, VersionNeed
 from rocwheel.binary.elf.linkage import Linkage
 from rocwheel.binary.elf.traits import ElfTraits
 from rocwheel.distributions.formats.record import RecordRow, render_record
-from rocwheel.installed.device_code import AuditedBundle, DeviceReport
-from rocwheel.installed.dist_info import parse_record
+from rocwheel.installed.device_report import BundleReport, DeviceReport
+from rocwheel.installed.read_dist_info import parse_record
 from rocwheel.installed.tree import Distribution, InstalledFile, Tree
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def data(path: str, **fields: Any) -> InstalledFile:
 
 def code(*bundles: tuple[str, ...], size: int = 1000, compressed: bool = True, **fields: Any) -> DeviceReport:
     """Return device code in bundles of the given targets."""
-    found = tuple(AuditedBundle(targets, size, compressed) for targets in bundles)
+    found = tuple(BundleReport(targets, size, compressed) for targets in bundles)
     targets = tuple(dict.fromkeys(target for targets in bundles for target in targets))
     return DeviceReport(found, targets, **fields)
 

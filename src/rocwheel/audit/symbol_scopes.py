@@ -1,4 +1,7 @@
-"""The symbols that a file finds once it is loaded: its own, those of all that it needs, and of what is there before."""
+"""The symbols that a file finds once it is loaded, and those that it can't bind.
+
+They are its own, those of all that it needs, and those of what is loaded before it.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,25 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.elf.linkage import SymbolReference
+from rocwheel.installed.tree import InstalledFile
 from rocwheel.linking.system_libraries import interpreter_symbols, unversioned_symbols
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from rocwheel.audit.subject import Process, Subject
-    from rocwheel.binary.elf.linkage import Linkage, SymbolReference
-    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.binary.elf.linkage import Linkage
 
-__all__ = ["Definitions", "Scope", "Scopes", "is_extension_module", "unmet_references"]
+__all__ = [
+    "Definitions",
+    "Scope",
+    "Scopes",
+    "VersionGap",
+    "is_extension_module",
+    "unmet_references",
+    "version_gaps",
+]
 
 
 class Definitions:
@@ -158,3 +170,29 @@ def _interpreter_files(processes: Iterable[Process], subject: Subject) -> frozen
             found |= {process.file.path, *(file.path for file in files if file)}
     same = {(file.size, file.elf) for file in map(subject.tree.by_path.__getitem__, found)}
     return frozenset(found | {file.path for file in subject.tree.loadable if (file.size, file.elf) in same})
+
+
+class VersionGap(msgspec.Struct, frozen=True):
+    """A reference to a version, and the library without any versions in which the loader finds the symbol."""
+
+    reference: SymbolReference
+    library: InstalledFile
+
+
+def version_gaps(subject: Subject, process: Process) -> Iterator[VersionGap]:
+    """Yield the references of a process's file at which the loader aborts (glibc, ``check_match`` in dl-lookup.c).
+
+    A library without a version table satisfies any reference by the symbol's name, unless the reference asks for a
+    version of that very library. The loader then takes the library for one that has lost its versions.
+    """
+    traits = process.file.traits
+    names = {search.name: search.found for search in process.loader.searches if search.found is not None}
+    members = [subject.file_of(member.library) for member in process.loader.objects[: process.linked]]
+    suspects = {i for i, file in enumerate(members) if file and file.traits and not file.traits.linkage.has_versions}
+    for reference in traits.linkage.references if traits else ():
+        named = names.get(reference.library)
+        for index, file in enumerate(members) if named in suspects else ():
+            if file is not None and file.traits is not None and file.traits.linkage.defines(reference):
+                if index == named:
+                    yield VersionGap(reference, file)
+                break

@@ -1,9 +1,8 @@
-"""Places that members of wheels can't take: outside of the environment, or where another file is (:pep:`427`)."""
+"""Paths at which several files are installed, or a file where others have a folder."""
 
 from __future__ import annotations
 
 import posixpath
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -14,32 +13,22 @@ from rocwheel.installed.tree import InstalledFile
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Conflict", "find_conflicts", "outside_reason"]
-
-_DRIVE = re.compile(r"[A-Za-z]:")
+__all__ = ["Conflict", "find_conflicts"]
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """Files that are installed at one path, or one of which is where others have a folder; in the order given."""
+    """Files that can't be installed together: all are for one path, or one is where another has a folder.
+
+    ``files`` are in the order given; of the others in the folder the first stands for all. ``found`` is a sentence.
+    """
 
     path: str
     files: tuple[InstalledFile, ...]
     found: str
 
 
-def outside_reason(member: str) -> str:
-    """Return why installers refuse the name of a wheel's member, or write outside of the environment; else nothing."""
-    if member.startswith("/") or _DRIVE.match(member):
-        return "an absolute path"
-    if "\\" in member:
-        return "a name with a backslash, which some systems take for a folder's end"
-    if ".." in member.split("/"):
-        return "a path that leads out of the wheel"
-    return "" if posixpath.normpath(member) == member else "a path that is not spelled plainly"
-
-
 def find_conflicts(files: Iterable[InstalledFile]) -> Iterator[Conflict]:
-    """Give each path that several files take, of one package or of several, and each file in a folder's place."""
+    """Yield each path that several files take, of one package or of several, and each file in a folder's place."""
     by_path: dict[str, list[InstalledFile]] = defaultdict(list)
     for file in files:
         by_path[file.path].append(file)
@@ -50,7 +39,7 @@ def find_conflicts(files: Iterable[InstalledFile]) -> Iterator[Conflict]:
     below = {folder: path for path in by_path for folder in _parents(path)}
     for path in sorted(below.keys() & by_path.keys()):
         inner = by_path[below[path]][0]
-        yield Conflict(path, (by_path[path][0], inner), f"{path} is a file, and the folder of {inner.path}")
+        yield Conflict(path, (by_path[path][0], inner), f"{path} is a file, and also the folder of {inner.path}")
 
 
 def _parents(path: str) -> Iterator[str]:

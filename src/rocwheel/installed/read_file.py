@@ -10,7 +10,7 @@ from rocwheel.binary.bundles.sequence import is_bundle
 from rocwheel.binary.elf.facts import Elf, ElfKind, is_elf, read_elf
 from rocwheel.binary.elf.traits import ElfTraits, read_elf_traits
 from rocwheel.foundation.errors import InputError
-from rocwheel.installed.device_code import read_device_report
+from rocwheel.installed.device_report import read_device_report
 from rocwheel.linking.obstacles import find_obstacle
 
 if TYPE_CHECKING:

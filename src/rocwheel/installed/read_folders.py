@@ -13,7 +13,7 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.reading.discovery import find_artifacts
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files import FileRange
-from rocwheel.installed.dist_info import INFO_FILES, read_distribution
+from rocwheel.installed.read_dist_info import INFO_FILES, read_distribution
 from rocwheel.installed.read_file import HEAD, is_binary, with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-__all__ = ["audited_places", "read_tree"]
+__all__ = ["read_tree", "real_paths"]
 
 _Part = tuple[list[Distribution], list[InstalledFile]]
 
@@ -26,8 +26,8 @@ def read_tree(paths: Sequence[Path], beside: Sequence[Path] = ()) -> Tree:
     What several paths lead to is read once, and audited if any of ``paths`` leads there.
     Raises `InputError` for a path that is none of these, and for a folder ``beside`` with no package or library.
     """
-    audited = audited_places(paths)
-    context = {real: path for real, path in audited_places(beside).items() if real not in audited}
+    audited = real_paths(paths)
+    context = {real: path for real, path in real_paths(beside).items() if real not in audited}
     parts = [_read(path, context=False) for path in audited.values()]
     parts += [_read(path, context=True) for path in context.values()]
     distributions = tuple(distribution for found, _ in parts for distribution in found)
@@ -36,7 +36,7 @@ def read_tree(paths: Sequence[Path], beside: Sequence[Path] = ()) -> Tree:
     return Tree(distributions, files, is_prefix)
 
 
-def audited_places(paths: Iterable[Path]) -> dict[str, Path]:
+def real_paths(paths: Iterable[Path]) -> dict[str, Path]:
     """Return wheels, and folders of anything else, by their real path: as they were spelled first.
 
     Raises `InputError` for a path that the system takes for none.

@@ -17,7 +17,8 @@ from rocwheel.distributions.zip.reader import (
     read_member,
 )
 from rocwheel.foundation.errors import InputError
-from rocwheel.installed.dist_info import INFO_FILES, read_distribution
+from rocwheel.installed.member_paths import installed_path
+from rocwheel.installed.read_dist_info import INFO_FILES, read_distribution
 from rocwheel.installed.read_file import HEAD, is_binary, with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
 
@@ -25,16 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["find_dist_info", "installed_path", "read_wheels"]
+__all__ = ["find_dist_info", "read_wheels"]
 
 _NAME_PARTS = (5, 6)
-_SCHEMES = {
-    "purelib": "",
-    "platlib": "",
-    "scripts": "../../../bin/",
-    "data": "../../../",
-    "headers": "../../../include/",
-}
 
 
 def read_wheels(paths: Sequence[Path], *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
@@ -76,15 +70,6 @@ def find_dist_info(path: Path, members: Sequence[ZipMember]) -> str:
         what = "no .dist-info folder" if not found else f"several .dist-info folders: {', '.join(sorted(found))}"
         raise InputError(path, what, expected="a wheel, which has one")
     return found.pop()
-
-
-def installed_path(name: str) -> str:
-    """Return where a member goes, relative to site-packages (:pep:`427`, ".data")."""
-    top, _, rest = name.partition("/")
-    scheme, _, below = rest.partition("/")
-    if top.endswith(".data") and scheme in _SCHEMES and below:
-        return _SCHEMES[scheme] + below
-    return name
 
 
 def _read_file(wheel: str, member: ZipMember) -> InstalledFile:

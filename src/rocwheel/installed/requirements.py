@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
     from rocwheel.installed.tree import Distribution, Tree
 
-__all__ = ["applies", "packages_elsewhere", "parse_requirement", "parse_requirements", "required_distributions"]
+__all__ = [
+    "applies",
+    "packages_elsewhere",
+    "parse_requirement",
+    "parse_requirements",
+    "release_folders",
+    "required_distributions",
+]
 
 
 def parse_requirements(owner: Distribution) -> list[Requirement]:
@@ -76,6 +83,22 @@ def packages_elsewhere(tree: Tree, owner: Distribution) -> frozenset[str]:
     """Return the names of what a distribution requires and that is neither at hand nor the SDK's."""
     known = {other.name for other in tree.distributions} | {folder.distribution for folder in sdk_folders()}
     return required_distributions(tree, owner) - known - {sdk_selector().distribution}
+
+
+def release_folders(tree: Tree, owner: Distribution) -> frozenset[str]:
+    """Return the top-level folders of a release: a distribution, and those that it requires in one exact version."""
+    pinned = {
+        canonicalize_name(requirement.name) for requirement in parse_requirements(owner) if _is_exact(requirement)
+    }
+    release = {other.source for other in tree.distributions if other is owner or other.name in pinned}
+    given = {file.path.partition("/")[0] for file in tree.files if file.distribution in release}
+    return frozenset(given | {f.folder.partition("/")[0] for f in sdk_folders() if f.distribution in pinned})
+
+
+def _is_exact(requirement: Requirement) -> bool:
+    return any(
+        s.operator == "===" or (s.operator == "==" and not s.version.endswith(".*")) for s in requirement.specifier
+    )
 
 
 def _named(owner: Distribution, extra: str, wheel: str) -> set[tuple[str, str]]:

@@ -9,7 +9,7 @@ import msgspec
 from rocwheel.binary.elf.facts import Elf, ElfKind
 from rocwheel.binary.elf.traits import ElfTraits
 from rocwheel.binary.runpath.edit import RunpathTag
-from rocwheel.installed.device_code import DeviceReport
+from rocwheel.installed.device_report import DeviceReport
 from rocwheel.linking.obstacles import Obstacle
 from rocwheel.linking.tree_disk import SITE, TreeDisk
 

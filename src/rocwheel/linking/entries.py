@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 __all__ = [
     "expand_entry",
+    "folders_beyond",
     "goes_back",
     "is_build_folder",
     "is_eaten",
@@ -75,3 +80,13 @@ def resolve_entry(entry: str, folder: str) -> str | None:
         return None
     place = posixpath.normpath(posixpath.join(folder, entry[match.end() :].lstrip("/")))
     return "" if place == "." else place
+
+
+def folders_beyond(release: Collection[str], run_path: str | None, folder: str) -> list[str]:
+    """Return the folders outside of a release that the run path of a file in ``folder`` leads to, each once.
+
+    ``release`` are top-level folders of site-packages. RPATH may lead to none outside of them: ``LD_LIBRARY_PATH``
+    can't override it, and what is loaded from there inherits it.
+    """
+    found = (resolve_entry(entry, folder) for entry in split_run_path(run_path))
+    return list(dict.fromkeys(place for place in found if place and place.partition("/")[0] not in release))

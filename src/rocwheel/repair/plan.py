@@ -9,9 +9,9 @@ import msgspec
 
 from rocwheel.distributions.formats.tags import expand_tags
 from rocwheel.foundation.errors import InputError
-from rocwheel.installed.dist_info import SIGNATURES
+from rocwheel.installed.check_record import wheel_record_problems
 from rocwheel.installed.environments import environments_by_leader
-from rocwheel.installed.record import record_problems
+from rocwheel.installed.read_dist_info import SIGNATURES
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.initializer import initializer_member, preload_names
 from rocwheel.repair.kept_entries import kept_entries_note
@@ -212,7 +212,9 @@ class _WheelPlan:
         name = f"{self._owner.dist_info}/RECORD"
         if not self._owner.record:
             return [Change(name, "written anew", "none that can be read", "")]
-        return [Change(name, "written anew", problem, "") for problem in record_problems(self._owner, self._files)]
+        return [
+            Change(name, "written anew", problem, "") for problem in wheel_record_problems(self._owner, self._files)
+        ]
 
 
 def _tag_words(file: InstalledFile, edit: SetRunpath) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.installed.conflicts import find_conflicts, outside_reason
+from rocwheel.installed.conflicts import find_conflicts
+from rocwheel.installed.member_paths import outside_reason
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.runpath.edit import RunpathTag
-from rocwheel.installed.release import folders_beyond, release_folders
-from rocwheel.installed.requirements import packages_elsewhere
+from rocwheel.installed.requirements import packages_elsewhere, release_folders
+from rocwheel.linking.entries import folders_beyond
 from rocwheel.linking.run_path_choice import Keeping, LibraryPlaces, SetRunpath, run_path_edit
 from rocwheel.linking.sdk_layout import sdk_folders
 from rocwheel.linking.system_libraries import allowed_libraries

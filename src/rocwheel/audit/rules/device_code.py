@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.subject import Subject
     from rocwheel.binary.code_objects.target_id import TargetId
-    from rocwheel.installed.device_code import DeviceReport
+    from rocwheel.installed.device_report import DeviceReport
     from rocwheel.installed.tree import Distribution, InstalledFile
 
 __all__ = ["RULES"]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.elf.facts import ElfKind
-from rocwheel.installed.conflicts import find_conflicts, outside_reason
+from rocwheel.installed.conflicts import find_conflicts
+from rocwheel.installed.member_paths import outside_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.installed.record import has_hash, record_problems
+from rocwheel.installed.check_record import installed_record_problems, wheel_record_problems
 from rocwheel.installed.requirements import applies, parse_requirement, parse_requirements
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+    from rocwheel.installed.tree import Distribution, InstalledFile
 
 __all__ = ["RULES"]
 
@@ -116,20 +115,9 @@ def _unavailable(subject: Subject) -> Iterator[Evidence]:
 def _record(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _with_metadata(subject):
         if owner.record:
-            found = record_problems(owner, files) if owner.is_wheel else _installed_record(subject.tree, owner)
+            is_wheel, tree = owner.is_wheel, subject.tree
+            found = wheel_record_problems(owner, files) if is_wheel else installed_record_problems(tree, owner)
             yield from (Evidence(owner.label, text) for text in found)
-
-
-def _installed_record(tree: Tree, owner: Distribution) -> Iterator[str]:
-    """Compare what lies in site-packages; bytecode is the interpreter's, and nobody tells whose unlisted files are."""
-    for path, text in sorted({entry.path: entry.hash for entry in owner.record}.items()):
-        if path.startswith(("/", "../")) or path.endswith(".pyc"):
-            continue
-        file = tree.by_source.get(posixpath.join(posixpath.dirname(owner.source), path))
-        if file is not None and not has_hash(file, text):
-            yield f"RECORD has another hash for {path}"
-        elif file is None and not any(path.startswith(f"{link}/") for link in tree.links):
-            yield f"RECORD lists {path}, which is absent"
 
 
 class _Names(msgspec.Struct, frozen=True):

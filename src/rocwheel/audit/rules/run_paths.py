@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.finding import Evidence, Rule, Severity, first_of
 from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.binary.runpath.edit import RunpathTag
-from rocwheel.installed.release import folders_beyond, release_folders
-from rocwheel.installed.requirements import packages_elsewhere
+from rocwheel.installed.requirements import packages_elsewhere, release_folders
 from rocwheel.linking.entries import (
     expand_entry,
+    folders_beyond,
     goes_back,
     is_build_folder,
     is_eaten,

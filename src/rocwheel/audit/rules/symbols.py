@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity, first_of
-from rocwheel.audit.symbol_scopes import Scopes, unmet_references
-from rocwheel.audit.version_gaps import version_gaps
+from rocwheel.audit.symbol_scopes import Scopes, unmet_references, version_gaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

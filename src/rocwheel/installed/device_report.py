@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects.code_object import CodeObject
 
-__all__ = ["AuditedBundle", "DeviceReport", "read_device_report"]
+__all__ = ["BundleReport", "DeviceReport", "read_device_report"]
 
 _DEEP_LIMIT = 64 << 20
 _FIRST_VERSION_WITH_TARGET = 4
 
 
-class AuditedBundle(msgspec.Struct, frozen=True):
+class BundleReport(msgspec.Struct, frozen=True):
     """The targets that one bundle has code for, in order; sizes in bytes."""
 
     targets: tuple[str, ...]
@@ -38,7 +38,7 @@ class AuditedBundle(msgspec.Struct, frozen=True):
 class DeviceReport(msgspec.Struct, frozen=True):
     """The device code of one file. ``faults`` are about the metadata of kernels."""
 
-    bundles: tuple[AuditedBundle, ...] = ()
+    bundles: tuple[BundleReport, ...] = ()
     targets: tuple[str, ...] = ()
     """Every target, each once."""
     versions: tuple[int, ...] = ()
@@ -62,7 +62,7 @@ def read_device_report(data: memoryview, *, name: str) -> DeviceReport | None:
     view = code.view(data)
     bundles, versions, faults_found, compilers = [], set(), [], list[tuple[str, ...]]()
     for bundle in code.iter_bundles(data):
-        bundles.append(AuditedBundle(tuple(map(str, bundle.targets)), bundle.size, bundle.compressed is not None))
+        bundles.append(BundleReport(tuple(map(str, bundle.targets)), bundle.size, bundle.compressed is not None))
         for payload in _payloads(view, bundle):
             found = read_code_object(payload, place=bundle.place)
             versions.add(found.version)

@@ -1,0 +1,73 @@
+"""RECORD compared with the files that it lists, in a wheel and in an environment (:pep:`376`, :pep:`427`)."""
+
+from __future__ import annotations
+
+import base64
+import posixpath
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rocwheel.installed.read_dist_info import SIGNATURES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rocwheel.installed.tree import Distribution, InstalledFile, RecordEntry, Tree
+
+__all__ = ["installed_record_problems", "wheel_record_problems"]
+
+_UNHASHED = ("RECORD", *SIGNATURES)
+_WEAK = ("md5", "sha1")
+
+
+def wheel_record_problems(owner: Distribution, files: Iterable[InstalledFile]) -> Iterator[str]:
+    """Yield what is wrong with the RECORD of a wheel, whose members are ``files``."""
+    rows = {entry.path: entry for entry in owner.record}
+    members = {file.member: file for file in files}
+    for path, count in Counter(entry.path for entry in owner.record).items():
+        if count > 1:
+            yield f"RECORD lists {path} {count} times"
+    for path in sorted(rows.keys() - members.keys()):
+        yield f"RECORD lists {path}, which is absent"
+    for path, file in members.items():
+        if path.rpartition("/")[2] in _UNHASHED and path.startswith(owner.dist_info):
+            continue
+        if path not in rows:
+            yield f"RECORD doesn't list {path}"
+        elif problem := _row_problem(rows[path], file):
+            yield problem
+
+
+def _row_problem(row: RecordEntry, file: InstalledFile) -> str:
+    if not _has_hash(file, row.hash):
+        return f"RECORD has another hash for {row.path}"
+    if (algorithm := row.hash.partition("=")[0]) in _WEAK:
+        return f"RECORD has an {algorithm} hash for {row.path}; the weakest allowed is sha256"
+    if row.size not in {"", str(file.size)}:
+        return f"RECORD has the size {row.size} for {row.path}, which has {file.size} bytes"
+    return ""
+
+
+def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[str]:
+    """Yield what is wrong with the RECORD of an installed distribution.
+
+    Bytecode is not compared, since interpreters write it. Files that no RECORD lists are not reported: nothing says
+    whose they are.
+    """
+    for path, text in sorted({entry.path: entry.hash for entry in owner.record}.items()):
+        if path.startswith(("/", "../")) or path.endswith(".pyc"):
+            continue
+        file = tree.by_source.get(posixpath.join(posixpath.dirname(owner.source), path))
+        if file is not None and not _has_hash(file, text):
+            yield f"RECORD has another hash for {path}"
+        elif file is None and not any(path.startswith(f"{link}/") for link in tree.links):
+            yield f"RECORD lists {path}, which is absent"
+
+
+def _has_hash(file: InstalledFile, text: str) -> bool:
+    """Return whether a file has the hash that RECORD has for it, as ``algorithm=digest``."""
+    algorithm, _, value = text.partition("=")
+    # A hash by another algorithm is not compared: both pip and uv write and read this one.
+    if file.sha256 is None or algorithm != "sha256":
+        return True
+    return value == base64.urlsafe_b64encode(file.sha256).rstrip(b"=").decode()
