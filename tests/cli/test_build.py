@@ -149,7 +149,7 @@ def test_several_builds_into_one_folder_leave_the_same_files(tmp_path: Path) -> 
 def test_the_demo_ends_with_a_tested_environment(tmp_path: Path) -> None:
     done = rocwheel("demo", "--json", "--quiet", "--dest-dir", str(tmp_path))
     report = json.loads(done.stdout)
-    assert report["schema"] == "rocwheel.demo.demo/1"
+    assert report["schema"] == "rocwheel.demo/1"
     assert "OK (skipped=" in report["test_output"]
     tool = tmp_path / "env/bin/rocm-sdk"
     assert subprocess.run([tool, "version"], capture_output=True, text=True, check=True).stdout == "7.0.0\n"

@@ -60,7 +60,7 @@ def test_json_tells_what_was_written(dist_dir: Path, tmp_path: Path) -> None:
     (dist_dir / "notes.txt").write_text("")
     finished = run(dist_dir, "--output", tmp_path / "pages", "--files", "copy", "--json", "--quiet")
     assert json.loads(finished.stdout) == {
-        "schema": "rocwheel.distributions.index/1",
+        "schema": "rocwheel.index/1",
         "output": str(tmp_path / "pages"),
         "projects": {"a": ["a-1.0-py3-none-any.whl"]},
         "ignored": ["notes.txt"],

@@ -8,7 +8,7 @@ from tests.support.places import ROOT
 
 TESTS = ROOT / "tests"
 PAGE = TESTS.parent / "docs/compatibility.md"
-TEST_ID = re.compile(r"`(\w+/test_\w+)::(test_\w+)`")
+TEST_ID = re.compile(r"`([\w/]+/test_\w+)::(test_\w+)`")
 
 
 def test_every_test_that_the_page_names_exists() -> None:

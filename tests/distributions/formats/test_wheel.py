@@ -173,7 +173,7 @@ from pathlib import Path
 from rocwheel.distributions.formats.wheel import WheelName, WheelWriter
 from rocwheel.distributions.zip.writer import ZipTime
 from rocwheel.foundation.errors import WorkError
-from tests.distributions import test_wheel
+from tests.distributions.formats import test_wheel
 path, limit = Path(sys.argv[1]), int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 writer = WheelWriter(path, test_wheel.NAME, ZipTime())
