@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from rocwheel.artifacts.importing.deb import DebControl, DebError, DebMember, open_deb
 from rocwheel.foundation.zstd import zstd
-
 from tests.artifacts.conftest import MakeDeb, ar_archive, deb_tar
 
 if TYPE_CHECKING:

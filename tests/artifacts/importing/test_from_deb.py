@@ -16,7 +16,6 @@ from rocwheel.artifacts.importing.from_deb import import_debs
 from rocwheel.artifacts.importing.report import Requirement, system_requirements
 from rocwheel.artifacts.importing.table import ImportTable, load_table
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
-
 from tests.artifacts.conftest import deb_tar
 
 if TYPE_CHECKING:
