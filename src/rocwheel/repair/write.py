@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.runpath.edit import plan_runpath
-from rocwheel.distributions.content.content import BytesContent
+from rocwheel.distributions.content.content import BytesContent, PatchedContent
 from rocwheel.distributions.content.digest import Digest
-from rocwheel.distributions.content.patched_content import PatchedContent
 from rocwheel.distributions.formats.wheel import WheelName, WheelWriter
 from rocwheel.distributions.packing.packing import Packer
 from rocwheel.distributions.zip.reader import ZipMember, digest_member, open_unpacked, read_directory, read_member

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.artifacts.importing.links import LinkTree
-from rocwheel.artifacts.importing.rules import Origin, Placement
+from rocwheel.artifacts.importing.rules import Destination, Origin
 
 if TYPE_CHECKING:
     from rocwheel.foundation.errors import RocwheelError
 
 
-def at(path: str) -> Placement:
-    return Placement("a", "lib", path)
+def at(path: str) -> Destination:
+    return Destination("a", "lib", path)
 
 
 def tree(files: dict[str, str], links: dict[str, tuple[str, str]]) -> LinkTree:

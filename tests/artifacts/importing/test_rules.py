@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.artifacts.importing.rules import ImportRules, Placement, TextEdit
+from rocwheel.artifacts.importing.rules import Destination, ImportRules, TextEdit
 from rocwheel.artifacts.importing.table import Edit, load_table
 
 
@@ -24,42 +24,42 @@ MULTIARCH = "usr/lib/x86_64-linux-gnu"
 @pytest.mark.parametrize(
     ("package", "path", "placement"),
     [
-        ("libamdhip64-5", f"{MULTIARCH}/libamdhip64.so.5", Placement("core-hip", "lib", "lib/libamdhip64.so.5")),
+        ("libamdhip64-5", f"{MULTIARCH}/libamdhip64.so.5", Destination("core-hip", "lib", "lib/libamdhip64.so.5")),
         (
             "libamdhip64-dev",
             f"{MULTIARCH}/cmake/hip/hip-config.cmake",
-            Placement("core-hip", "dev", "lib/cmake/hip/hip-config.cmake"),
+            Destination("core-hip", "dev", "lib/cmake/hip/hip-config.cmake"),
         ),
-        ("libamdhip64-dev", "usr/include/hip/hip_vector.h", Placement("core-hip", "dev", "include/hip/hip_vector.h")),
-        ("hipcc", "usr/bin/hipcc", Placement("core-hip", "run", "bin/hipcc")),
-        ("libamd-comgr2", f"{MULTIARCH}/libamd_comgr.so.2", Placement("amd-llvm", "lib", "lib/libamd_comgr.so.2")),
-        ("libllvm15", f"{MULTIARCH}/libLLVM-15.so.1", Placement("amd-llvm", "lib", "lib/llvm/lib/libLLVM-15.so.1")),
-        ("clang-15", "usr/lib/llvm-15/bin/clang", Placement("amd-llvm", "run", "lib/llvm/bin/clang")),
+        ("libamdhip64-dev", "usr/include/hip/hip_vector.h", Destination("core-hip", "dev", "include/hip/hip_vector.h")),
+        ("hipcc", "usr/bin/hipcc", Destination("core-hip", "run", "bin/hipcc")),
+        ("libamd-comgr2", f"{MULTIARCH}/libamd_comgr.so.2", Destination("amd-llvm", "lib", "lib/libamd_comgr.so.2")),
+        ("libllvm15", f"{MULTIARCH}/libLLVM-15.so.1", Destination("amd-llvm", "lib", "lib/llvm/lib/libLLVM-15.so.1")),
+        ("clang-15", "usr/lib/llvm-15/bin/clang", Destination("amd-llvm", "run", "lib/llvm/bin/clang")),
         (
             "libclang-common-15-dev",
             "usr/lib/llvm-15/lib/clang/15.0.6/include/stddef.h",
-            Placement("amd-llvm", "run", "lib/llvm/lib/clang/15.0.6/include/stddef.h"),
+            Destination("amd-llvm", "run", "lib/llvm/lib/clang/15.0.6/include/stddef.h"),
         ),
         (
             "rocm-device-libs",
             f"{MULTIARCH}/amdgcn/bitcode/ocml.bc",
-            Placement("amd-llvm", "run", "lib/llvm/amdgcn/bitcode/ocml.bc"),
+            Destination("amd-llvm", "run", "lib/llvm/amdgcn/bitcode/ocml.bc"),
         ),
-        ("librocsparse0", f"{MULTIARCH}/librocsparse.so.0", Placement("blas", "lib", "lib/librocsparse.so.0")),
-        ("zlib1g", "lib/x86_64-linux-gnu/libz.so.1", Placement("sysdeps", "lib", "lib/rocm_sysdeps/lib/libz.so.1")),
-        ("libelf1", f"{MULTIARCH}/libelf.so.1", Placement("sysdeps", "lib", "lib/rocm_sysdeps/lib/libelf.so.1")),
-        ("libelf1", "usr/share/doc/libelf1/copyright", Placement("sysdeps", "doc", "share/doc/libelf1/copyright")),
+        ("librocsparse0", f"{MULTIARCH}/librocsparse.so.0", Destination("blas", "lib", "lib/librocsparse.so.0")),
+        ("zlib1g", "lib/x86_64-linux-gnu/libz.so.1", Destination("sysdeps", "lib", "lib/rocm_sysdeps/lib/libz.so.1")),
+        ("libelf1", f"{MULTIARCH}/libelf.so.1", Destination("sysdeps", "lib", "lib/rocm_sysdeps/lib/libelf.so.1")),
+        ("libelf1", "usr/share/doc/libelf1/copyright", Destination("sysdeps", "doc", "share/doc/libelf1/copyright")),
         (
             "librocblas0",
             "usr/lib/aarch64-linux-gnu/librocblas.so.0",
-            Placement("blas", "lib", "lib/librocblas.so.0"),
+            Destination("blas", "lib", "lib/librocblas.so.0"),
         ),
         ("hipcc", "etc/hipcc.conf", None),
         ("bash", "usr/bin/bash", None),
     ],
 )
 def test_debian_file_goes_to_the_artifact_of_its_package(
-    debian: ImportRules, package: str, path: str, placement: Placement | None
+    debian: ImportRules, package: str, path: str, placement: Destination | None
 ) -> None:
     assert debian.place(path, package) == placement
 
@@ -96,7 +96,7 @@ def test_debian_file_goes_to_the_artifact_of_its_package(
 def test_file_of_a_prefix_goes_to_the_artifact_that_therock_has_it_in(
     prefix: ImportRules, path: str, artifact: str, component: str
 ) -> None:
-    assert (prefix.place(path, "") or prefix.place_rest(path)) == Placement(artifact, component, path)
+    assert (prefix.place(path, "") or prefix.place_rest(path)) == Destination(artifact, component, path)
 
 
 def test_skipped_file_tells_why(debian: ImportRules) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from rocwheel.distributions.index.distribution import Distribution
+from rocwheel.distributions.index.entry import IndexEntry
 from rocwheel.distributions.index.simple import group_by_project, make_project_page, make_root_page
 
 METADATA = b"Metadata-Version: 2.4\n"
@@ -18,8 +18,8 @@ def make_distribution(
     version: str = "7.0+x",
     requires_python: str | None = ">=3.9,<4",
     metadata: bytes | None = METADATA,
-) -> Distribution:
-    return Distribution(
+) -> IndexEntry:
+    return IndexEntry(
         filename=filename,
         project=project,
         version=version,

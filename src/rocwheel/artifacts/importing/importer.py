@@ -13,7 +13,7 @@ import msgspec
 
 from rocwheel.artifacts.importing.links import LinkTree
 from rocwheel.artifacts.importing.report import ImportReport, describe
-from rocwheel.artifacts.importing.rules import ImportRules, Origin, Placement
+from rocwheel.artifacts.importing.rules import Destination, ImportRules, Origin
 from rocwheel.artifacts.importing.tree import ImportConflictError, ImportTree, Readable
 from rocwheel.artifacts.model.artifact import FileKind
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, read_error, write_error
@@ -93,7 +93,7 @@ class Importer:
             **describe(self._tree, self.rules.table.base_libraries),
         )
 
-    def _place(self, origin: Origin) -> Placement | None:
+    def _place(self, origin: Origin) -> Destination | None:
         if reason := self.rules.skip_reason(origin.path, origin.package):
             self._skipped[reason] += 1
             return None
@@ -106,7 +106,7 @@ class Importer:
             self._problems.append(InputError(str(origin), "no rule of the table takes it", remedy=remedy))
         return placement
 
-    def _add_file(self, member: SourceMember, placement: Placement) -> None:
+    def _add_file(self, member: SourceMember, placement: Destination) -> None:
         with self._collecting():
             if member.content is not None:
                 self._tree.add_file(placement, member.origin, member.content, member.mode)

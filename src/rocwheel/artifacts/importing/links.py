@@ -6,7 +6,7 @@ import posixpath
 
 import msgspec
 
-from rocwheel.artifacts.importing.rules import Origin, Placement
+from rocwheel.artifacts.importing.rules import Destination, Origin
 from rocwheel.artifacts.links import MAX_LINKS
 from rocwheel.artifacts.model.paths import ancestors
 from rocwheel.foundation.errors import InputError, RocwheelError
@@ -26,14 +26,14 @@ class MovedLink(msgspec.Struct, frozen=True):
     """A symlink at its new place."""
 
     origin: Origin
-    placement: Placement
+    placement: Destination
     text: str
     """Relative to the folder of the link."""
 
 
 class _Link(msgspec.Struct, frozen=True):
     origin: Origin
-    placement: Placement
+    placement: Destination
     raw: str
     is_outside: bool
 
@@ -43,14 +43,14 @@ class LinkTree:
 
     def __init__(self) -> None:
         self._links: dict[str, _Link] = {}
-        self._placed: dict[str, Placement] = {}
+        self._placed: dict[str, Destination] = {}
         self._left_out: set[str] = set()
 
-    def add_file(self, source: str, placement: Placement) -> None:
+    def add_file(self, source: str, placement: Destination) -> None:
         """Tell where a file went."""
         self._placed[source] = placement
 
-    def add_link(self, origin: Origin, placement: Placement, raw: str, *, is_outside: bool = False) -> None:
+    def add_link(self, origin: Origin, placement: Destination, raw: str, *, is_outside: bool = False) -> None:
         """Take a symlink; an absolute one starts at the root of the source, unless it ``is_outside``: it dangles."""
         self._links[origin.path] = _Link(origin, placement, raw, is_outside)
 
@@ -58,7 +58,7 @@ class LinkTree:
         """Tell that a file of the source is not imported."""
         self._left_out.add(source)
 
-    def placed(self, source: str) -> Placement | None:
+    def placed(self, source: str) -> Destination | None:
         """Return where a file went, if it was imported."""
         return self._placed.get(source)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.importing.table import ArtifactRule, ComponentRule, Edit, FolderMove, ImportTable
 
-__all__ = ["EditCount", "ImportRules", "Origin", "Placement", "TextEdit"]
+__all__ = ["Destination", "EditCount", "ImportRules", "Origin", "TextEdit"]
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class Origin(msgspec.Struct, frozen=True):
         return f"{self.path} of {self.source}"
 
 
-class Placement(msgspec.Struct, frozen=True):
+class Destination(msgspec.Struct, frozen=True):
     """Where a file goes."""
 
     artifact: str
@@ -62,12 +62,12 @@ class _Artifact:
     def takes(self, destination: str) -> bool:
         return self._files is not None and self._files.matches(destination)
 
-    def place(self, path: str) -> Placement | None:
+    def place(self, path: str) -> Destination | None:
         destination = _move(self._places, path)
         return None if destination is None else self.at(destination)
 
-    def at(self, destination: str) -> Placement:
-        return Placement(self.rule.name, self._components.of(destination), destination)
+    def at(self, destination: str) -> Destination:
+        return Destination(self.rule.name, self._components.of(destination), destination)
 
 
 class EditCount(msgspec.Struct):
@@ -138,7 +138,7 @@ class ImportRules:
                 return skip.reason
         return None
 
-    def place(self, path: str, package: str) -> Placement | None:
+    def place(self, path: str, package: str) -> Destination | None:
         """Return where a source path goes: by its package's rule when it has a package, else by its own."""
         if package:
             return next((a.place(path) for a in self._artifacts if _is_one_of(package, a.rule.packages)), None)
@@ -147,19 +147,19 @@ class ImportRules:
             return None
         return next((a.at(destination) for a in self._artifacts if a.takes(destination)), None)
 
-    def place_rest(self, path: str) -> Placement | None:
+    def place_rest(self, path: str) -> Destination | None:
         """Return where a source path goes that no rule takes: into the catch-all artifact, if the table has one."""
         if not self.table.catch_all:
             return None
         destination = _move(self.table.place, path) or path
         return self.added(self.table.catch_all, destination)
 
-    def added(self, artifact: str, destination: str) -> Placement:
+    def added(self, artifact: str, destination: str) -> Destination:
         """Return the placement of a file that the importer itself adds to an artifact."""
         known = next((a for a in self._artifacts if a.rule.name == artifact), None)
         if known:
             return known.at(destination)
-        return Placement(artifact, _Components(self.table.component).of(destination), destination)
+        return Destination(artifact, _Components(self.table.component).of(destination), destination)
 
 
 def _move(places: Iterable[FolderMove], path: str) -> str | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from rocwheel.artifacts.importing.rules import Origin, Placement
+from rocwheel.artifacts.importing.rules import Destination, Origin
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME, format_manifest
 from rocwheel.artifacts.model.paths import ancestors
 from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH
@@ -44,14 +44,14 @@ class ImportTree:
 
     def __init__(self, root: Path, rules: ImportRules) -> None:
         self.root = root
-        self.files: dict[str, Placement] = {}
-        self.links: dict[str, Placement] = {}
+        self.files: dict[str, Destination] = {}
+        self.links: dict[str, Destination] = {}
         self._origins: dict[str, Origin] = {}
         self._folders: set[str] = set()
         self._stages: dict[str, set[str]] = {}
         self._rules = rules
 
-    def add_file(self, placement: Placement, origin: Origin, content: Readable, mode: int) -> None:
+    def add_file(self, placement: Destination, origin: Origin, content: Readable, mode: int) -> None:
         """Write a file, with the edits that the table makes to it.
 
         Raises `ImportConflictError` when something else has that place already; the same bytes again are fine.
@@ -74,14 +74,14 @@ class ImportTree:
         else:
             self._record(placement, origin, self.files)
 
-    def add_copy(self, placement: Placement, origin: Origin, original: Placement | None, mode: int) -> None:
+    def add_copy(self, placement: Destination, origin: Origin, original: Destination | None, mode: int) -> None:
         """Write a file that has the bytes of another one, already written."""
         if original is None:
             raise InputError(str(origin), "is a hard link to a file that is not imported")
         with self.path_of(original).open("rb") as content:
             self.add_file(placement, origin, content, mode)
 
-    def add_link(self, placement: Placement, origin: Origin, text: str) -> None:
+    def add_link(self, placement: Destination, origin: Origin, text: str) -> None:
         """Write a symlink; raises `ImportConflictError` when something else has its place."""
         path = self._writable(placement, origin)
         if placement.path in self.links and str(self.path_of(self.links[placement.path]).readlink()) == text:
@@ -112,7 +112,7 @@ class ImportTree:
         for folder, stages in self._stages.items():
             (self.root / folder / MANIFEST_NAME).write_bytes(format_manifest(tuple(sorted(stages))))
 
-    def path_of(self, placement: Placement) -> Path:
+    def path_of(self, placement: Destination) -> Path:
         """Return the path on disk of something placed."""
         folder, stage = _place_of(placement)
         return self.root / folder / stage / placement.path
@@ -127,7 +127,7 @@ class ImportTree:
         else:
             place.write_bytes(msgspec.json.format(msgspec.json.encode(value)) + b"\n")
 
-    def _writable(self, placement: Placement, origin: Origin) -> Path:
+    def _writable(self, placement: Destination, origin: Origin) -> Path:
         if placement.path in self._folders:
             raise ImportConflictError(str(origin), f"goes to {placement.path!r}, which is a folder")
         for folder in ancestors(placement.path):
@@ -139,21 +139,21 @@ class ImportTree:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def _drop_second(self, placement: Placement, origin: Origin, second: Path) -> None:
+    def _drop_second(self, placement: Destination, origin: Origin, second: Path) -> None:
         first = self.files.get(placement.path)
         same = first is not None and filecmp.cmp(self.path_of(first), second, shallow=False)
         second.unlink()
         if not same:
             raise self._conflict(placement, origin)
 
-    def _conflict(self, placement: Placement, origin: Origin) -> ImportConflictError:
+    def _conflict(self, placement: Destination, origin: Origin) -> ImportConflictError:
         return ImportConflictError(
             str(origin),
             f"goes to {placement.path!r}, where {self._origins[placement.path]} is already, with other content",
             remedy="Leave one of them out.",
         )
 
-    def _record(self, placement: Placement, origin: Origin, kind: dict[str, Placement]) -> None:
+    def _record(self, placement: Destination, origin: Origin, kind: dict[str, Destination]) -> None:
         kind.setdefault(placement.path, placement)
         self._origins.setdefault(placement.path, origin)
         self._folders.update(ancestors(placement.path))
@@ -161,5 +161,5 @@ class ImportTree:
         self._stages.setdefault(folder, set()).add(stage)
 
 
-def _place_of(placement: Placement) -> tuple[str, str]:
+def _place_of(placement: Destination) -> tuple[str, str]:
     return f"{placement.artifact}_{placement.component}_generic", f"{placement.artifact}/stage"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.bytes import ElfBytes
     from rocwheel.binary.runpath.image import Image
 
-__all__ = ["Placement", "place_string"]
+__all__ = ["StringPlace", "place_string"]
 
 # DT_SUNW_AUXILIARY, DT_SUNW_FILTER, DT_CONFIG, DT_DEPAUDIT, DT_AUDIT, DT_AUXILIARY, DT_USED, DT_FILTER
 _RARE_STRINGS = {0x6000000D, 0x6000000F, 0x6FFFFEFA, 0x6FFFFEFB, 0x6FFFFEFC, 0x7FFFFFFD, 0x7FFFFFFE, 0x7FFFFFFF}
@@ -27,7 +27,7 @@ _STRING_TAGS = {DT_NEEDED, DT_SONAME} | _RARE_STRINGS
 _KNOWN_USERS = {SHT_DYNSYM, SHT_DYNAMIC, SHT_GNU_VERDEF, SHT_GNU_VERNEED}
 
 
-class Placement(msgspec.Struct, frozen=True):
+class StringPlace(msgspec.Struct, frozen=True):
     """The place of a run path in the string table, and the bytes to write for it (none where it stands already)."""
 
     offset: int
@@ -36,7 +36,7 @@ class Placement(msgspec.Struct, frozen=True):
     """What the table's size has to be, at the least; more than it is when the text doesn't fit."""
 
 
-def place_string(source: ElfBytes, image: Image, text: bytes) -> Placement:
+def place_string(source: ElfBytes, image: Image, text: bytes) -> StringPlace:
     """Choose a place for ``text`` that changes no other string.
 
     1. Where it stands already, alone or as the end of another string.
@@ -52,14 +52,14 @@ def place_string(source: ElfBytes, image: Image, text: bytes) -> Placement:
     wanted = text + b"\0"
     present = image.run_path_offset
     if present is not None and table.startswith(wanted, present):
-        return Placement(present, b"", strings.size)
+        return StringPlace(present, b"", strings.size)
     found = table.find(wanted)
     if found >= 0:
-        return Placement(found, b"", strings.size)
+        return StringPlace(found, b"", strings.size)
     return _place_new(source, image, table, wanted)
 
 
-def _place_new(source: ElfBytes, image: Image, table: bytes, wanted: bytes) -> Placement:
+def _place_new(source: ElfBytes, image: Image, table: bytes, wanted: bytes) -> StringPlace:
     present = image.run_path_offset
     free = len(table.rstrip(b"\0")) + 1
     if present is not None:
@@ -68,9 +68,9 @@ def _place_new(source: ElfBytes, image: Image, table: bytes, wanted: bytes) -> P
         fits = present + len(wanted) <= room_end or room_end == len(table)
         if fits and not _is_shared(source, image, table, present, room_end):
             padded = wanted.ljust(old_end - present, b"\0")
-            return Placement(present, padded, max(len(table), present + len(wanted)))
+            return StringPlace(present, padded, max(len(table), present + len(wanted)))
     start = len(table) if _is_shared(source, image, table, free, len(table)) else free
-    return Placement(start, wanted, max(len(table), start + len(wanted)))
+    return StringPlace(start, wanted, max(len(table), start + len(wanted)))
 
 
 def _is_shared(source: ElfBytes, image: Image, table: bytes, start: int, end: int) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.bytes import ElfBytes
     from rocwheel.binary.runpath.image import Image
     from rocwheel.binary.runpath.patch import PatchWriter
-    from rocwheel.binary.runpath.strings import Placement
+    from rocwheel.binary.runpath.strings import StringPlace
 
 __all__ = ["Tables", "choose_tables", "write_string", "write_tables"]
 
@@ -123,7 +123,7 @@ def write_tables(
     _write_sections(writer, source, image, tables)
 
 
-def write_string(writer: PatchWriter, source: ElfBytes, image: Image, tables: Tables, placement: Placement) -> None:
+def write_string(writer: PatchWriter, source: ElfBytes, image: Image, tables: Tables, placement: StringPlace) -> None:
     """Write the run path, and the whole string table if it has moved."""
     if tables.strings.offset == image.strings.offset:
         text = placement.text

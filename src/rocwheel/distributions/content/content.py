@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.patch import FilePatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-__all__ = ["BytesContent", "Content", "FileContent", "SequenceContent"]
+__all__ = ["BytesContent", "Content", "FileContent", "PatchedContent", "SequenceContent"]
 
 
 class Content(Protocol):
@@ -60,6 +61,24 @@ class FileContent(msgspec.Struct, frozen=True):
         """Map the range of the file."""
         with self.source.part(start, stop).map() as view:
             yield [view]
+
+
+class PatchedContent(msgspec.Struct, frozen=True):
+    """A file with a patch that is applied while it is read."""
+
+    source: FileRange
+    patch: FilePatch
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self.patch.size
+
+    @contextmanager
+    def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
+        """Map the file and yield the patched range."""
+        with self.source.map(touched=stop - start) as data:
+            yield self.patch.apply(data, start, stop)
 
 
 class SequenceContent:

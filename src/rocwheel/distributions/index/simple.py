@@ -14,7 +14,7 @@ from packaging.version import Version
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.distributions.index.distribution import Distribution
+    from rocwheel.distributions.index.entry import IndexEntry
 
 __all__ = [
     "API_VERSION",
@@ -39,7 +39,7 @@ class Page(msgspec.Struct, frozen=True):
     json: bytes
 
 
-def group_by_project(distributions: Iterable[Distribution]) -> dict[str, list[Distribution]]:
+def group_by_project(distributions: Iterable[IndexEntry]) -> dict[str, list[IndexEntry]]:
     """Return the distributions of each project, by version and file name; projects by name."""
     ordered = sorted(distributions, key=lambda found: (found.project, Version(found.version), found.filename))
     return {project: list(group) for project, group in groupby(ordered, key=lambda found: found.project)}
@@ -53,7 +53,7 @@ def make_root_page(projects: Iterable[str]) -> Page:
     return Page(_render_html(_ROOT_TITLE, anchors), _render_json(document))
 
 
-def make_project_page(project: str, distributions: list[Distribution], base: str) -> Page:
+def make_project_page(project: str, distributions: list[IndexEntry], base: str) -> Page:
     """Return the page of one project; ``base`` leads from its folder to the files: empty, or ending in a slash."""
     versions = sorted({found.version for found in distributions}, key=Version)
     document = {
@@ -80,7 +80,7 @@ def _is_own(html: bytes, title: str) -> bool:
     return f"{_GENERATOR}\n{title}".encode() in html
 
 
-def _make_anchor(found: Distribution, base: str) -> str:
+def _make_anchor(found: IndexEntry, base: str) -> str:
     attributes = {"href": f"{quote(base + found.filename)}#sha256={found.sha256}"}
     if found.requires_python:
         attributes["data-requires-python"] = found.requires_python
@@ -92,7 +92,7 @@ def _make_anchor(found: Distribution, base: str) -> str:
     return f"<a {text}>{escape(found.filename)}</a><br>"
 
 
-def _describe(found: Distribution, base: str) -> dict[str, Any]:
+def _describe(found: IndexEntry, base: str) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "filename": found.filename,
         "url": quote(base + found.filename),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.distribution import SUFFIXES, Distribution, read_distribution
+from rocwheel.distributions.index.entry import SUFFIXES, IndexEntry, read_entry
 from rocwheel.distributions.index.previous import PAGES, check_pages, read_previous, remove_stale
 from rocwheel.distributions.index.simple import Page, group_by_project, make_project_page, make_root_page
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
@@ -78,7 +78,7 @@ def write_index(
     return IndexReport(str(output), files, tuple(ignored))
 
 
-def _name_wanted(projects: dict[str, list[Distribution]], placement: FilePlacement) -> dict[str, set[str]]:
+def _name_wanted(projects: dict[str, list[IndexEntry]], placement: FilePlacement) -> dict[str, set[str]]:
     """Return the names that belong into each project folder."""
     wanted = {project: {*PAGES} for project in projects}
     if placement is not FilePlacement.RELATIVE:
@@ -107,13 +107,13 @@ def _check_places(dist_dir: Path, output: Path, placement: FilePlacement) -> Non
         raise InputError(output, f"a web server for it would not serve {dist_dir.resolve()}", remedy=remedy)
 
 
-def _read_all(dist_dir: Path, names: list[str], progress: Progress) -> list[Distribution]:
+def _read_all(dist_dir: Path, names: list[str], progress: Progress) -> list[IndexEntry]:
     progress.begin("hashing", sum(_find_size(dist_dir / name) for name in names))
-    distributions: list[Distribution] = []
+    distributions: list[IndexEntry] = []
     problems: list[RocwheelError] = []
     with ThreadPoolExecutor() as executor:
         for result in executor.map(_try_reading, (dist_dir / name for name in names)):
-            if isinstance(result, Distribution):
+            if isinstance(result, IndexEntry):
                 distributions.append(result)
                 progress.advance(result.size)
             else:
@@ -125,9 +125,9 @@ def _read_all(dist_dir: Path, names: list[str], progress: Progress) -> list[Dist
     return distributions
 
 
-def _try_reading(path: Path) -> Distribution | RocwheelError:
+def _try_reading(path: Path) -> IndexEntry | RocwheelError:
     try:
-        return read_distribution(path)
+        return read_entry(path)
     except RocwheelError as e:
         return e
 
@@ -137,7 +137,7 @@ def _find_size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _find_doubles(dist_dir: Path, distributions: list[Distribution]) -> list[RocwheelError]:
+def _find_doubles(dist_dir: Path, distributions: list[IndexEntry]) -> list[RocwheelError]:
     problems: list[RocwheelError] = []
     seen: dict[tuple[str, str], str] = {}
     for found in distributions:
@@ -153,7 +153,7 @@ def _find_base(dist_dir: Path, output: Path) -> str:
     return f"{relative}/"
 
 
-def _place_files(dist_dir: Path, found: list[Distribution], folder: Path, placement: FilePlacement) -> None:
+def _place_files(dist_dir: Path, found: list[IndexEntry], folder: Path, placement: FilePlacement) -> None:
     target = dist_dir if placement is FilePlacement.RELATIVE else folder
     for distribution in found:
         if placement is not FilePlacement.RELATIVE:

@@ -10,8 +10,7 @@ import msgspec
 
 from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.binary.runpath.edit import RunpathTag, plan_runpath
-from rocwheel.distributions.content.content import FileContent
-from rocwheel.distributions.content.patched_content import PatchedContent
+from rocwheel.distributions.content.content import FileContent, PatchedContent
 from rocwheel.linking.entries import resolve_entry, split_run_path
 from rocwheel.linking.run_path_choice import LibraryPlaces, SetRunpath, library_places, run_path_edit
 

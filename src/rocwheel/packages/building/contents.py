@@ -10,8 +10,7 @@ from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.binary.stubs.exec_stub import make_exec_stub
 from rocwheel.binary.stubs.forwarding_library import make_alias_library
 from rocwheel.device.editing.patch import device_patch
-from rocwheel.distributions.content.content import BytesContent, Content, FileContent
-from rocwheel.distributions.content.patched_content import PatchedContent
+from rocwheel.distributions.content.content import BytesContent, Content, FileContent, PatchedContent
 from rocwheel.distributions.content.tar_content import TarFile, TarLink, tar_content
 from rocwheel.foundation.patch import patched_file
 from rocwheel.packages.plan import AliasMember, FileMember, Member, StubMember, TarMember, TextMember

@@ -14,10 +14,9 @@ from rocwheel.packages.layout.placement import Placement, place_runtime
 from rocwheel.packages.layout.prefixes import Prefixes, canonical_order, merge_prefixes
 from rocwheel.packages.layout.selection import PrefixEntries, take_entries
 from rocwheel.packages.plan import Dropped, Plan, PlannedWheel
-from rocwheel.packages.planning.checks import check_complete
+from rocwheel.packages.planning.checks import check_complete, check_names
 from rocwheel.packages.planning.declarations import declare_targets
 from rocwheel.packages.planning.members import PlacedPackage
-from rocwheel.packages.planning.names import check_names
 from rocwheel.packages.planning.options import PlanOptions, check_options, checked_version, compress_for
 from rocwheel.packages.planning.selector import make_selector_facts, plan_selector_sdist, plan_selector_wheel
 from rocwheel.packages.planning.warnings import review_plan

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.distributions.index.distribution import Distribution, read_distribution
+from rocwheel.distributions.index.entry import IndexEntry, read_entry
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def test_a_wheel_gives_its_names_size_hash_and_metadata(make_wheel: MakeWheel) -> None:
     path = make_wheel("ROCm-SDK.core", "7.0.0", "Requires-Python: >=3.9", filename="rocm_sdk_core-7.0-py3-none-any.whl")
-    found = read_distribution(path)
+    found = read_entry(path)
     assert (found.project, found.version, found.filename) == ("rocm-sdk-core", "7.0", path.name)
     assert found.size == path.stat().st_size
     assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
@@ -48,12 +48,12 @@ def test_an_sdist_gives_metadata_only_when_its_build_cannot_change_it(
     make_sdist: MakeSdist, metadata_version: str, dynamic: tuple[str, ...], is_static: bool
 ) -> None:
     path = make_sdist("rocm", "7.0.0", dynamic=dynamic, metadata_version=metadata_version)
-    assert (read_distribution(path).metadata is not None) == is_static
+    assert (read_entry(path).metadata is not None) == is_static
 
 
 def fail(path: Path) -> str:
     with pytest.raises(InputError) as caught:
-        read_distribution(path)
+        read_entry(path)
     return str(caught.value)
 
 
@@ -157,7 +157,7 @@ def test_a_damaged_file_is_read_or_told_and_nothing_else(
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
     try:
-        result = read_distribution(path)
+        result = read_entry(path)
     except InputError:
         return
-    assert isinstance(result, Distribution)
+    assert isinstance(result, IndexEntry)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from packaging.metadata import RawMetadata
 
-__all__ = ["SUFFIXES", "Distribution", "read_distribution"]
+__all__ = ["SUFFIXES", "IndexEntry", "read_entry"]
 
 SUFFIXES = (".whl", ".tar.gz")
 """How the names of the files that an index lists end."""
@@ -45,7 +45,7 @@ _TAG = re.compile(r"\w+-\w+-\w+", re.ASCII)
 _DEPENDENCY_FIELDS = {"requires-dist", "requires-python", "provides-extra"}
 
 
-class Distribution(msgspec.Struct, frozen=True):
+class IndexEntry(msgspec.Struct, frozen=True):
     """A wheel or sdist."""
 
     filename: str
@@ -68,7 +68,7 @@ class _FileName(msgspec.Struct, frozen=True):
     identity: str
 
 
-def read_distribution(path: Path) -> Distribution:
+def read_entry(path: Path) -> IndexEntry:
     """Read a wheel or sdist, hashing all of it.
 
     Raises `InputError` when the name isn't one, when the file can't be read as one, or when the two disagree.
@@ -82,7 +82,7 @@ def read_distribution(path: Path) -> Distribution:
         raise InputError(path, f"cannot be read ({e.strerror or e})", remedy="Check its permissions.") from e
     metadata = parse_email(data)[0]
     _check(path, name, metadata)
-    return Distribution(
+    return IndexEntry(
         filename=path.name,
         project=name.project,
         version=str(name.version),
