@@ -13,7 +13,7 @@ from rocwheel.audit.settings import Configuration
 from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf.facts import Filtee, read_elf
 from rocwheel.binary.runpath.edit import RunpathTag
-from rocwheel.installed.read_tree import read_tree
+from rocwheel.installed.read_tree import read_environments, read_tree
 from rocwheel.linking.run_path_choice import SetRunpath, library_places, run_path_edit
 from rocwheel.repair.advising import advise
 from tests.support.host import FileSystem, HostLibraries
@@ -90,7 +90,7 @@ def test_a_filtee_that_is_absent_keeps_the_library_from_being_loaded(tmp_path: P
     command = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(root / 'a.so')!r})"]
     done = subprocess.run(command, env={}, capture_output=True, text=True, check=False)
     assert "absent.so: cannot open shared object file" in done.stderr
-    found = [finding.found for finding in audit(read_tree([root]), Configuration(select=("un*",))).findings]
+    found = [finding.found for finding in audit(read_environments([root]), Configuration(select=("un*",))).findings]
     assert found == ["needs absent.so, which none of the packages, the SDK and the allowed system libraries has"]
 
 
@@ -107,7 +107,7 @@ def test_symbols_of_filtees_are_found(tmp_path: Path) -> None:
     root = build_tree(tmp_path / "tree", *libraries)
     command = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(root / 'a.so')!r}, 2)"]
     assert subprocess.run(command, env={}, check=False).returncode == 0
-    assert not audit(read_tree([root]), Configuration(select=("undefined-symbol",))).findings
+    assert not audit(read_environments([root]), Configuration(select=("undefined-symbol",))).findings
     assert len(Subject(read_tree([root]), Configuration()).processes) == 3
 
 

@@ -15,7 +15,7 @@ import pytest
 from rocwheel.audit.audit import audit
 from rocwheel.audit.finding import Finding, Severity
 from rocwheel.audit.settings import Configuration
-from rocwheel.installed.read_tree import read_tree
+from rocwheel.installed.read_tree import read_environments
 from tests.support.libraries import needs_compiler
 from tests.support.places import CACHE
 from tests.support.stub_sdk import make_stub_sdk
@@ -35,7 +35,7 @@ def wheel(stem: str) -> Path:
 
 
 def findings(path: Path, *beside: Path) -> list[Finding]:
-    return list(audit(read_tree([path], beside), Configuration()).findings)
+    return list(audit(read_environments([path], beside), Configuration()).findings)
 
 
 def counted(found: list[Finding]) -> dict[str, int]:

@@ -22,6 +22,7 @@ from rocwheel.binary.elf.facts import read_elf
 from rocwheel.cli import main
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.distributions.zip.reader import read_directory
+from rocwheel.installed.environments import split_environments
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.repair.options import Pin, RepairOptions
 from rocwheel.repair.plan import RepairPlanner
@@ -752,7 +753,9 @@ def test_pins_are_requirements_that_the_version_at_hand_meets(version: str, pin:
         (package(), [library("demo/a.so", "libamdhip64.so.7")]),
         (core, [library("_rocm_sdk_core/lib/libamdhip64.so.7")]),
     )
-    assert RepairPlanner(made, RepairOptions(pin=pin)).plan(made.distributions[0]).requires == (requirement,)
+    assert RepairPlanner(split_environments(made), RepairOptions(pin=pin)).plan(made.distributions[0]).requires == (
+        requirement,
+    )
     # As installers do, without --pre, where an older release is there as well.
     assert version in list(Requirement(requirement).specifier.filter(["6.0", version])) or pin == "none"
 
@@ -761,15 +764,18 @@ def test_a_package_that_ships_a_library_itself_requires_no_other_for_it() -> Non
     own = [library("demo/a.so", "libz.so.1", runpath="$ORIGIN"), library("demo/libz.so.1")]
     other = package("other", is_context=True)
     made = installed((other, [library("other/libz.so.1")]), (package(), own))
-    assert RepairPlanner(made, RepairOptions()).plan(made.distributions[1]).requires == ()
+    assert RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[1]).requires == ()
 
 
 def test_a_library_for_newer_processors_alone_is_led_to_when_the_settings_name_one() -> None:
     files = [library("demo/b/u.so", "libb.so"), library("demo/a/glibc-hwcaps/x86-64-v2/libb.so")]
     made = installed((package(), files))
     options = RepairOptions(settings=Configuration(cpu_level="x86-64-v2"))
-    assert RepairPlanner(made, options).plan(made.distributions[0]).edits["demo/b/u.so"].value == "$ORIGIN/../a"
-    assert RepairPlanner(made, RepairOptions()).plan(made.distributions[0]).edits == {}
+    assert (
+        RepairPlanner(split_environments(made), options).plan(made.distributions[0]).edits["demo/b/u.so"].value
+        == "$ORIGIN/../a"
+    )
+    assert RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0]).edits == {}
 
 
 def test_a_folder_that_is_named_like_a_wheel_is_refused(run: Run, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from rocwheel.audit.audit import audit
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.sarif import to_sarif
 from rocwheel.audit.settings import Configuration
+from rocwheel.installed.environments import split_environments
 from rocwheel.installed.tree import Tree
 from tests.audit.test_rules import BREACHES
 from tests.support.places import CACHE
@@ -22,7 +23,9 @@ SCHEMA = CACHE / "sarif-2.1.0.json"
 
 
 def sarif(audited: Tree, **settings: Any) -> dict[str, Any]:
-    return dict(json.loads(msgspec.json.encode(to_sarif(audit(audited, Configuration(**settings))))))
+    return dict(
+        json.loads(msgspec.json.encode(to_sarif(audit(split_environments(audited), Configuration(**settings)))))
+    )
 
 
 @pytest.mark.skipif(not SCHEMA.exists(), reason="needs the schema: run scripts/fetch_sarif_schema.sh")

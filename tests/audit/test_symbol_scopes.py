@@ -14,7 +14,7 @@ from rocwheel.audit.settings import Configuration
 from rocwheel.audit.subject import Process, Subject
 from rocwheel.audit.symbol_scopes import Definitions, Scopes
 from rocwheel.binary.elf.linkage import Linkage, SymbolReference
-from rocwheel.installed.read_tree import read_tree
+from rocwheel.installed.read_tree import read_environments
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import data, find, library, package, tree
 
@@ -111,6 +111,6 @@ def test_the_loader_aborts_where_the_audit_says_so(tmp_path: Path, name: str) ->
     command = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(root / 'a.so')!r})"]
     done = subprocess.run(command, env={}, capture_output=True, text=True, check=False)
     assert (done.returncode, "check_match" in done.stderr) == ((127, True) if aborts else (0, False))
-    found = [f.found for f in audit(read_tree([root]), Configuration(select=("undefined-symbol",))).findings]
+    found = [f.found for f in audit(read_environments([root]), Configuration(select=("undefined-symbol",))).findings]
     text = "asks x.so for f@V1, which has no versions at all: the loader aborts"
     assert found == ([text] if aborts else [])

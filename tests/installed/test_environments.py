@@ -25,7 +25,7 @@ def of_version(owner: Distribution, version: str) -> Distribution:
 
 def environments(*owners: Distribution) -> list[list[str]]:
     """Return the names of each environment's wheels, without their folder, suffix and glibc."""
-    parts = split_environments(Tree(owners, ()))
+    parts = split_environments(Tree(owners, ())).each
     return [
         [owner.label.removesuffix(".whl").replace("manylinux_2_17_", "") for owner in p.distributions] for p in parts
     ]

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from rocwheel.installed.environments import split_environments
 from rocwheel.installed.requirements import required_distributions
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
@@ -86,5 +87,5 @@ def test_the_selector_brings_the_libraries_of_the_family_at_hand() -> None:
 def test_audit_and_repair_agree_on_what_is_required(requirement: str, missing: tuple[str, ...]) -> None:
     loading = library("demo/a.so", "libamdhip64.so.7", runpath="$ORIGIN/../_rocm_sdk_core/lib")
     made = tree((package("demo", requires=(requirement,)), [loading]))
-    assert RepairPlanner(made, RepairOptions()).plan(made.distributions[0]).requires == missing
+    assert RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0]).requires == missing
     assert bool([f for f in find(made) if f.rule == "undeclared-requirement"]) is bool(missing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rocwheel.installed.environments import split_environments
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from tests.support.trees import data, library, package, tree
@@ -18,7 +19,7 @@ def notes(*others: str, requires: tuple[str, ...] = ("jaxlib", "rocm-sdk-core==7
         library("demo/b.so", "libamdhip64.so.7", runpath=CORE),
     ]
     made = tree((package(requires=requires), files), *((package(name), [data(f"{name}/lib/x")]) for name in others))
-    return " ".join(RepairPlanner(made, RepairOptions()).plan(made.distributions[0]).notes)
+    return " ".join(RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0]).notes)
 
 
 def test_entries_that_stay_for_packages_not_at_hand_are_told() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from rocwheel.audit.audit import audit
 from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.installed.environments import split_environments
 from rocwheel.repair import outcome
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import Change, RepairPlan, RepairPlanner
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def plans(made: Tree) -> list[RepairPlan]:
-    planner = RepairPlanner(made, RepairOptions())
+    planner = RepairPlanner(split_environments(made), RepairOptions())
     return [planner.plan(owner) for owner in made.audited_distributions]
 
 
@@ -58,7 +59,7 @@ def test_wheels_of_one_environment_are_audited_once(monkeypatch: pytest.MonkeyPa
 
     def counted(made: Tree, settings: Configuration) -> AuditReport:
         audited.append(len(made.distributions))
-        return audit(made, settings)
+        return audit(split_environments(made), settings)
 
     monkeypatch.setattr(outcome, "audit", counted)
     plans(tree(*((package(f"demo{number}"), [library(f"demo{number}/a.so")]) for number in range(5))))
@@ -92,7 +93,7 @@ def test_run_paths_lead_to_libraries_for_the_machine_of_their_file() -> None:
 )
 def test_a_change_of_run_paths_tells_all_that_was_there(run_paths: dict[str, Any], what: str, before: str) -> None:
     made = tree((package(), [library("demo/_e.so", "libq.so", **run_paths), library("demo/lib/libq.so")]))
-    plan = RepairPlanner(made, RepairOptions(tag=RunpathTag.RUNPATH)).plan(made.distributions[0])
+    plan = RepairPlanner(split_environments(made), RepairOptions(tag=RunpathTag.RUNPATH)).plan(made.distributions[0])
     assert plan.changes == (Change("demo/_e.so", what, before, "$ORIGIN/lib"),)
 
 
@@ -111,5 +112,5 @@ def test_versions_are_noted_to_be_open_for_packages_that_are_not_given() -> None
 
 def test_a_library_that_is_opened_by_name_and_nowhere_is_not_mended() -> None:
     made = tree((package(), [library("demo/_e.so", imports_dlopen=True)]))
-    plan = RepairPlanner(made, RepairOptions(dlopen=("libnowhere.so",))).plan(made.distributions[0])
+    plan = RepairPlanner(split_environments(made), RepairOptions(dlopen=("libnowhere.so",))).plan(made.distributions[0])
     assert [text.partition(", ")[0] for text in plan.unmended] == ["demo/_e.so opens libnowhere.so at run time"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rocwheel.installed.environments import split_environments
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from rocwheel.repair.platform_tags import repaired_platforms
@@ -70,7 +71,7 @@ def test_a_wheel_without_machine_code_stays_for_any_platform() -> None:
 )
 def test_files_that_do_not_fit_the_tag_are_not_mended(platform: str, told: str) -> None:
     made = tree((package(tag=f"py3-none-{platform}"), [X86]))
-    plan = RepairPlanner(made, RepairOptions()).plan(made.distributions[0])
+    plan = RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0])
     assert (plan.file_name, plan.tags, plan.unmended) == (made.distributions[0].label, (), (told,))
 
 
@@ -78,4 +79,4 @@ def test_tags_of_wheel_in_another_order_are_no_change() -> None:
     tags = ("py3-none-manylinux_2_28_x86_64", "py2-none-manylinux_2_28_x86_64")
     owner = package(tag="py2.py3-none-manylinux_2_28_x86_64", tags=tags)
     made = tree((owner, [X86]))
-    assert RepairPlanner(made, RepairOptions()).plan(made.distributions[0]).changes == ()
+    assert RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0]).changes == ()

@@ -14,6 +14,7 @@ from rocwheel.binary.elf.linkage import Linkage
 from rocwheel.binary.elf.traits import ElfTraits
 from rocwheel.distributions.formats.record import RecordRow, render_record
 from rocwheel.installed.device_report import BundleReport, DeviceReport
+from rocwheel.installed.environments import split_environments
 from rocwheel.installed.read_dist_info import parse_record
 from rocwheel.installed.tree import Distribution, InstalledFile, Tree
 
@@ -107,4 +108,4 @@ def _dist_info(owner: Distribution) -> list[InstalledFile]:
 
 def find(audited: Tree, **settings: Any) -> list[Finding]:
     """Return the findings of an audit."""
-    return list(audit(audited, Configuration(**settings)).findings)
+    return list(audit(split_environments(audited), Configuration(**settings)).findings)

@@ -10,16 +10,16 @@ from rocwheel.audit.finding import Finding, Severity, fingerprint
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.subject import Subject
 from rocwheel.foundation.errors import InputError
-from rocwheel.installed.environments import split_environments
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from rocwheel.audit.finding import Evidence, Rule
     from rocwheel.audit.settings import Configuration
+    from rocwheel.installed.environments import Environments
     from rocwheel.installed.tree import Distribution, Tree
 
-__all__ = ["AuditReport", "audit"]
+__all__ = ["AuditReport", "audit", "check"]
 
 _ORDER = {severity: index for index, severity in enumerate(Severity)}
 
@@ -44,30 +44,43 @@ class AuditReport(msgspec.Struct, frozen=True):
         return sum(finding.severity is Severity.ERROR for finding in self.findings)
 
 
-def audit(tree: Tree, configuration: Configuration, baseline: Collection[str] = ()) -> AuditReport:
-    """Check ``tree``; findings whose fingerprint is in ``baseline`` are counted as known.
+def audit(environments: Environments, configuration: Configuration, baseline: Collection[str] = ()) -> AuditReport:
+    """Check each environment; findings whose fingerprint is in ``baseline`` are counted as known.
 
-    Wheels of one distribution for several Pythons are checked in environments of their own.
     Raises `InputError` for patterns in ``select``, ``ignore`` and ``per-file-ignore`` that fit no rule.
     """
-    _check_patterns(configuration)
-    rules = [rule for rule in ALL_RULES if configuration.is_checked(rule.name)]
-    subjects = (Subject(environment, configuration) for environment in split_environments(tree))
-    found = dict.fromkeys(finding for subject in subjects for finding in _breaches(rules, subject))
-    fresh = sorted(
-        (finding for finding in found if finding.fingerprint not in baseline),
-        key=lambda finding: (_ORDER[finding.severity], finding.rule, finding.file, finding.found),
-    )
+    subjects = (Subject(environment, configuration) for environment in environments.each)
+    found = dict.fromkeys(finding for subject in subjects for finding in check(subject))
+    fresh = [finding for finding in found if finding.fingerprint not in baseline]
+    tree = environments.everything
     labels = tuple(owner.label for owner in tree.audited_distributions if owner.label)
     return AuditReport(
         len(tree.audited),
         len(tree.loadable),
         labels,
-        tuple(rule.name for rule in rules),
-        tuple(fresh),
+        tuple(rule.name for rule in _checked_rules(configuration)),
+        tuple(sorted(fresh, key=_rank)),
         len(found) - len(fresh),
         configuration.idle_patterns({*(file.path for file in tree.files), *labels}),
     )
+
+
+def check(subject: Subject) -> tuple[Finding, ...]:
+    """Return the findings of one environment, each once, errors first.
+
+    Raises `InputError` for patterns in ``select``, ``ignore`` and ``per-file-ignore`` that fit no rule.
+    """
+    _check_patterns(subject.configuration)
+    rules = _checked_rules(subject.configuration)
+    return tuple(sorted(dict.fromkeys(_breaches(rules, subject)), key=_rank))
+
+
+def _checked_rules(configuration: Configuration) -> list[Rule]:
+    return [rule for rule in ALL_RULES if configuration.is_checked(rule.name)]
+
+
+def _rank(finding: Finding) -> tuple[int, str, str, str]:
+    return _ORDER[finding.severity], finding.rule, finding.file, finding.found
 
 
 def _breaches(rules: Iterable[Rule], subject: Subject) -> Iterator[Finding]:
@@ -89,7 +102,7 @@ def _finding(rule: Rule, evidence: Evidence, path: str, owner: Distribution | No
 
 
 def _unversioned(text: str, tree: Tree) -> str:
-    """Return a text that names wheels and metadata folders by their distributions alone."""
+    """Return a text that names wheels and metadata folders by their distributions' names, without versions."""
     for owner in tree.distributions:
         if owner.dist_info:
             text = text.replace(owner.label, owner.name).replace(owner.dist_info, f"{owner.name}.dist-info")

@@ -33,7 +33,7 @@ from rocwheel.cli.output import (
 )
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files import atomic_file
-from rocwheel.installed.read_tree import read_tree, real_paths
+from rocwheel.installed.read_tree import read_environments, real_paths
 from rocwheel.linking.hwcaps import CpuLevel
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def audit_(
     new_baseline = known_file if update_baseline else None
     _check_targets((sarif, new_baseline), real_paths((*paths, *(beside or ()))))
     known = read_baseline(known_file) if known_file and not new_baseline else frozenset()
-    report = audit(read_tree(paths, beside or ()), configuration, known)
+    report = audit(read_environments(paths, beside or ()), configuration, known)
     for pattern in report.idle_patterns:
         report_warning(f"the setting {pattern} fits no file")
     _write_files(report, new_baseline, sarif)

@@ -1,36 +1,55 @@
-"""Which distributions are installed together: not several versions of one, or its wheels for several Pythons."""
+"""Which distributions are installed together.
+
+Several versions of one distribution never are, nor its wheels for several Pythons or machines.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.installed.tree import Tree
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.installed.tree import Distribution, Tree
+    from rocwheel.installed.tree import Distribution
 
-__all__ = ["environments_by_leader", "split_environments"]
+__all__ = ["Environments", "split_environments"]
 
 _GLIBC = re.compile(r"^(?:manylinux[0-9_]*|linux)_")
 _GENERIC = ("py2", "py3", "none", "abi3")
 
 
-def split_environments(tree: Tree) -> tuple[Tree, ...]:
+class Environments(msgspec.Struct, frozen=True, dict=True):
+    """The environments that wheels are for, of everything that was given together."""
+
+    everything: Tree
+    """All distributions and files, also those that are never installed together."""
+    by_leader: dict[str, Tree]
+    """Source of each audited distribution to the environment that is made for it."""
+
+    @cached_property
+    def each(self) -> tuple[Tree, ...]:
+        """The environments, each once; with no audited distribution everything is one."""
+        return tuple({id(tree): tree for tree in self.by_leader.values()}.values()) or (self.everything,)
+
+
+def split_environments(tree: Tree) -> Environments:
     """Split a tree into the environments that its wheels are for; each has every distribution at most once.
 
-    Of several wheels of a distribution an environment has the one that is most like the wheel that it is made for; of
-    an audited and a mere context one the audited. Wheels for other machines have no place in it. Every audited
-    distribution is in one at least, and a tree without such conflicts is one.
+    Of several wheels of one distribution an environment has the one that is most like its leader, the wheel that it
+    is made for. An audited wheel comes before one that is mere context. Wheels for other machines are left out. Every
+    audited distribution is in at least one environment. A tree without such conflicts is one environment.
     """
-    return tuple({id(part): part for part in environments_by_leader(tree).values()}.values()) or (tree,)
+    return Environments(tree, _by_leader(tree))
 
 
-def environments_by_leader(tree: Tree) -> dict[str, Tree]:
-    """Return the source of each audited distribution to the environment that is made for it (`split_environments`)."""
+def _by_leader(tree: Tree) -> dict[str, Tree]:
     groups = _by_name(tree)
     candidates = [_installable(owners) for owners in groups]
     possible = [owner for owners in candidates for owner in owners]
@@ -53,12 +72,12 @@ def _by_name(tree: Tree) -> list[list[Distribution]]:
 
 
 def _installable(owners: list[Distribution]) -> list[Distribution]:
-    """Return those of one name that may be installed: mere context only where none is audited."""
+    """Return the distributions of one name that may be installed: mere context only where none is audited."""
     return [owner for owner in owners if not owner.is_context] or owners
 
 
 def _beside(leader: Distribution, groups: Iterable[list[Distribution]]) -> list[str]:
-    """Return the sources of a distribution and of what is installed beside it, one of each name, for one machine."""
+    """Return the sources of a distribution and of what is installed with it, one of each name, for one machine."""
     kept, machines = [], _machines(leader)
     for owners in groups:
         fitting = [owner for owner in owners if not machines or not _machines(owner) or machines & _machines(owner)]
@@ -71,7 +90,7 @@ def _beside(leader: Distribution, groups: Iterable[list[Distribution]]) -> list[
 
 
 def _machines(owner: Distribution) -> frozenset[str]:
-    """Return what a wheel's platform tags end in, of other systems than glibc's all of it; nothing for any machine."""
+    """Return the machines of a wheel's platform tags; of systems without glibc the whole tag. Empty for any machine."""
     platforms = owner.name_tags[2].split(".") if owner.is_wheel else ["any"]
     return frozenset(_GLIBC.sub("", tag) for tag in platforms if tag != "any")
 

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.installed.environments import Environments, split_environments
 from rocwheel.installed.read_folders import find_site_packages, is_artifact_folder, read_artifact_folder, read_folder
 from rocwheel.installed.read_wheels import read_wheels
 from rocwheel.installed.tree import Distribution, InstalledFile, Tree
@@ -14,9 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-__all__ = ["read_tree", "real_paths"]
+__all__ = ["read_environments", "read_tree", "real_paths"]
 
 _Part = tuple[list[Distribution], list[InstalledFile]]
+
+
+def read_environments(paths: Sequence[Path], beside: Sequence[Path] = ()) -> Environments:
+    """Read everything at ``paths`` and ``beside`` as `read_tree` does, split into environments."""
+    return split_environments(read_tree(paths, beside))
 
 
 def read_tree(paths: Sequence[Path], beside: Sequence[Path] = ()) -> Tree:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.audit.audit import audit
+from rocwheel.audit.audit import check
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.subject import Subject
 from rocwheel.audit.undeclared_uses import undeclared_uses
@@ -40,9 +40,9 @@ class RepairedTree:
     """Packages that are installed together, with their files as ``edits``, by the files' source, make them."""
 
     def __init__(self, tree: Tree, edits: Mapping[str, SetRunpath], settings: Configuration) -> None:
-        self._tree = Tree(tree.distributions, tuple(_edited(file, edits) for file in tree.files), tree.is_prefix)
-        self._settings = settings
-        self._subject = Subject(self._tree, settings)
+        files = tuple(_edited(file, edits) for file in tree.files)
+        rules = msgspec.structs.replace(settings, select=_RULES)
+        self._subject = Subject(Tree(tree.distributions, files, tree.is_prefix), rules)
         self._given = {other.name for other in tree.distributions}
 
     def undeclared(self, owner: Distribution) -> tuple[str, ...]:
@@ -65,8 +65,7 @@ class RepairedTree:
 
     @cached_property
     def _findings(self) -> tuple[Finding, ...]:
-        report = audit(self._tree, msgspec.structs.replace(self._settings, select=_RULES))
-        return tuple(finding for finding in report.findings if finding.severity is not Severity.NOTE)
+        return tuple(finding for finding in check(self._subject) if finding.severity is not Severity.NOTE)
 
     def _warning(self, owner: Distribution) -> list[str]:
         others = self._other_versions(owner)

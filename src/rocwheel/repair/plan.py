@@ -10,7 +10,6 @@ import msgspec
 from rocwheel.distributions.formats.tags import expand_tags
 from rocwheel.foundation.errors import InputError
 from rocwheel.installed.check_record import wheel_record_problems
-from rocwheel.installed.environments import environments_by_leader
 from rocwheel.installed.read_dist_info import SIGNATURES
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.initializer import initializer_member, preload_names
@@ -24,6 +23,7 @@ from rocwheel.repair.run_paths import run_path_edits
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rocwheel.installed.environments import Environments
     from rocwheel.installed.tree import Distribution, InstalledFile, Tree
     from rocwheel.repair.options import RepairOptions
 
@@ -72,8 +72,8 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
 class RepairPlanner:
     """Plans the repair of wheels that are there together, each in the environment that is made for it."""
 
-    def __init__(self, tree: Tree, options: RepairOptions) -> None:
-        self._environments = environments_by_leader(tree)
+    def __init__(self, environments: Environments, options: RepairOptions) -> None:
+        self._environments = environments.by_leader
         self._options = options
         self._edits: dict[str, dict[str, SetRunpath]] = {}
         self._repaired: dict[int, RepairedTree] = {}

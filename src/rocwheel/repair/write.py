@@ -17,7 +17,7 @@ from rocwheel.distributions.zip.reader import ZipMember, digest_member, open_unp
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files import atomic_file
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.installed.read_tree import read_tree
+from rocwheel.installed.read_tree import read_environments
 from rocwheel.installed.read_wheels import find_dist_info
 from rocwheel.repair.edit_metadata import add_requirements, set_wheel_fields
 from rocwheel.repair.plan import RepairPlanner
@@ -59,9 +59,9 @@ def plan_repairs(wheels: Sequence[Path], beside: Sequence[Path], options: Repair
             raise InputError(path, "no wheel", expected="a file whose name ends with .whl")
         if path.is_dir():
             raise InputError(path, "a folder", expected="a wheel, which is a file")
-    tree = read_tree(wheels, beside)
-    planner = RepairPlanner(tree, options)
-    return [planner.plan(owner) for owner in tree.audited_distributions]
+    environments = read_environments(wheels, beside)
+    planner = RepairPlanner(environments, options)
+    return [planner.plan(owner) for owner in environments.everything.audited_distributions]
 
 
 def check_destination(dest_dir: Path) -> None:

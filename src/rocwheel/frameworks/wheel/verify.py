@@ -11,6 +11,7 @@ from rocwheel.audit.audit import audit
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.settings import Configuration
 from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.installed.environments import split_environments
 from rocwheel.installed.read_tree import read_tree
 from rocwheel.linking.entries import resolve_entry, split_run_path
 
@@ -58,12 +59,16 @@ def verify_wheel(
     name = canonicalize_name(wheel.name.partition("-")[0])
     tree = without_distribution(read_tree([wheel], companions), name)
     findings = [
-        *audit(tree, Configuration(ignore=_MEANT_RULES)).findings,
-        *audit(_without_entries(tree, {*system_run_paths, *search}), Configuration(select=_MEANT_RULES)).findings,
+        *_findings(tree, Configuration(ignore=_MEANT_RULES)),
+        *_findings(_without_entries(tree, {*system_run_paths, *search}), Configuration(select=_MEANT_RULES)),
     ]
     faults = [finding for finding in findings if _is_fault(finding)]
     if faults:
         raise FaultyWheelError(wheel.name, faults)
+
+
+def _findings(tree: Tree, settings: Configuration) -> tuple[Finding, ...]:
+    return audit(split_environments(tree), settings).findings
 
 
 def without_distribution(tree: Tree, name: str) -> Tree:
