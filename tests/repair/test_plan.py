@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rocwheel.audit.audit import audit
+from rocwheel.audit.audit import check
+from rocwheel.audit.subject import Subject
 from rocwheel.binary.runpath.edit import RunpathTag
 from rocwheel.installed.environments import split_environments
 from rocwheel.repair import outcome
@@ -15,7 +16,7 @@ from rocwheel.repair.plan import Change, RepairPlan, RepairPlanner
 from tests.support.trees import data, library, package, tree
 
 if TYPE_CHECKING:
-    from rocwheel.audit.audit import AuditReport
+    from rocwheel.audit.finding import Finding
     from rocwheel.audit.settings import Configuration
     from rocwheel.installed.tree import Distribution, Tree
 
@@ -55,15 +56,21 @@ def test_each_wheel_is_told_what_it_lacks_in_its_own_environment() -> None:
 
 
 def test_wheels_of_one_environment_are_audited_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    audited: list[int] = []
+    built: list[int] = []
+    checked: list[Subject] = []
 
-    def counted(made: Tree, settings: Configuration) -> AuditReport:
-        audited.append(len(made.distributions))
-        return audit(split_environments(made), settings)
+    def build(made: Tree, settings: Configuration) -> Subject:
+        built.append(len(made.distributions))
+        return Subject(made, settings)
 
-    monkeypatch.setattr(outcome, "audit", counted)
+    def check_counted(subject: Subject) -> tuple[Finding, ...]:
+        checked.append(subject)
+        return check(subject)
+
+    monkeypatch.setattr(outcome, "Subject", build)
+    monkeypatch.setattr(outcome, "check", check_counted)
     plans(tree(*((package(f"demo{number}"), [library(f"demo{number}/a.so")]) for number in range(5))))
-    assert audited == [5]
+    assert (built, len(checked)) == ([5], 1)
 
 
 def test_run_paths_lead_to_libraries_for_the_machine_of_their_file() -> None:
