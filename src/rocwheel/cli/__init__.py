@@ -6,7 +6,8 @@ import os
 import signal
 import sys
 
-from rocwheel.cli import artifacts as artifacts  # importing a group registers its commands
+from rocwheel.cli import about as about  # importing a group registers its commands
+from rocwheel.cli import artifacts as artifacts
 from rocwheel.cli import artifacts_import as artifacts_import
 from rocwheel.cli import audit as audit
 from rocwheel.cli import build as build

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -20,16 +21,24 @@ app = typer.Typer(
 )
 
 
-def _print_version(value: bool) -> None:
-    if value:
-        typer.echo(f"rocwheel {rocwheel.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    context: typer.Context,
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="With --version: print what a bug report needs, as `about` does.")
     ] = False,
 ) -> None:
     """Hold the options that come before any command."""
+    if version and verbose:
+        import_module("rocwheel.cli.about").about()
+        raise typer.Exit
+    if version:
+        typer.echo(f"rocwheel {rocwheel.__version__}")
+        raise typer.Exit
+    if verbose:
+        message = "'--verbose' goes with '--version' here; give it to a command behind the command's name."
+        raise typer.BadParameter(message)
+    if context.invoked_subcommand is None:
+        context.fail("Missing command.")

@@ -1,0 +1,87 @@
+"""``rocwheel about``: the facts of a bug report, for people and as JSON."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import rocwheel
+from rocwheel.cli.about import Prefix, read_about, text_lines
+from tests.cli.commands import run, run_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_json_has_the_versions_of_rocwheel_python_and_codecs(tmp_path: Path) -> None:
+    document = run_json("about", cwd=tmp_path)
+    assert document["schema"] == "rocwheel.about/1"
+    assert document["rocwheel"] == rocwheel.__version__
+    assert document["python"] == f"CPython {platform.python_version()}"
+    assert document["executable"] == sys.executable
+    assert document["cpus"] == len(os.sched_getaffinity(0))
+    assert list(document["codecs"]) == ["deflate", "zlib-ng", "zlib", "zstd"]
+    assert "not installed" not in document["codecs"].values()
+    assert list(document["packages"]) == ["msgspec", "packaging", "rich", "typer"]
+
+
+@pytest.mark.parametrize("arguments", [["about"], ["--version", "--verbose"], ["-v", "--version"]], ids=" ".join)
+def test_text_begins_with_versions_and_platform(tmp_path: Path, arguments: list[str]) -> None:
+    done = run(*arguments, cwd=tmp_path)
+    labels = [line.split("  ")[0] for line in done.stdout.splitlines()]
+    assert (done.returncode, done.stderr) == (0, "")
+    assert labels[:5] == ["rocwheel", "Python", "platform", "codecs", "packages"]
+
+
+def test_the_version_alone_is_one_line(tmp_path: Path) -> None:
+    assert run("--version", cwd=tmp_path).stdout == f"rocwheel {rocwheel.__version__}\n"
+
+
+def test_verbose_without_the_version_or_a_command_is_refused(tmp_path: Path) -> None:
+    done = run("--verbose", cwd=tmp_path)
+    assert (done.returncode, "'--verbose' goes with '--version' here" in done.stderr) == (2, True)
+
+
+def test_prefixes_are_those_of_variables_and_the_default(tmp_path: Path) -> None:
+    # Given ROCM_PATH with a version, HIP_PATH to nowhere, and no /opt/rocm
+    (tmp_path / "rocm/.info").mkdir(parents=True)
+    (tmp_path / "rocm/.info/version").write_text("7.1.0-42\n")
+    environ = {"ROCM_PATH": str(tmp_path / "rocm"), "HIP_PATH": str(tmp_path / "none"), "HOME": "/root"}
+    found = read_about(environ, root=tmp_path)
+    # Then each is named with what is there
+    assert found.prefixes == (
+        Prefix("ROCM_PATH", str(tmp_path / "rocm"), True, "7.1.0-42"),
+        Prefix("HIP_PATH", str(tmp_path / "none"), False, ""),
+        Prefix("default", str(tmp_path / "opt/rocm"), False, ""),
+    )
+    assert found.environment == {"HIP_PATH": str(tmp_path / "none"), "ROCM_PATH": str(tmp_path / "rocm")}
+
+
+def test_a_prefix_without_a_version_is_shown_as_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "opt/rocm").mkdir(parents=True)
+    lines = list(text_lines(read_about({}, root=tmp_path)))
+    assert f"ROCm         default: {tmp_path}/opt/rocm: a folder without .info/version" in lines
+    assert "GPUs         none found" in lines
+
+
+def test_installed_rocm_packages_are_listed_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, version in (("rocm", "7.0.0"), ("rocm_sdk_core", "7.0.0"), ("rocmlike", "1")):
+        folder = tmp_path / f"{name}-{version}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert read_about({}, root=tmp_path).rocm_packages == {"rocm": "7.0.0", "rocm_sdk_core": "7.0.0"}
+
+
+def test_the_gpus_of_the_machine_are_listed(tmp_path: Path) -> None:
+    node = tmp_path / "sys/class/kfd/kfd/topology/nodes/1"
+    node.mkdir(parents=True)
+    (node / "gpu_id").write_text("4660\n")
+    (node / "properties").write_text("gfx_target_version 90006\nsimd_count 240\ndrm_render_minor 128\n")
+    found = read_about({}, root=tmp_path)
+    assert (found.gpus, found.problems) == (("gfx906",), ())
+    assert "GPUs         gfx906" in list(text_lines(found))
