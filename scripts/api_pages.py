@@ -11,7 +11,20 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
 
 SOURCE = Path(__file__).parent.parent / "src" / "rocwheel"
-FLOORS = ("frameworks", "packages", "repair", "audit", "installed", "device", "targets", "artifacts", "linking", "distributions", "binary", "foundation")
+FLOORS = (
+    "frameworks",
+    "packages",
+    "repair",
+    "audit",
+    "installed",
+    "device",
+    "targets",
+    "artifacts",
+    "linking",
+    "distributions",
+    "binary",
+    "foundation",
+)
 FOUNDATION = ("errors", "progress", "files", "tables", "demo")
 
 

@@ -11,8 +11,8 @@ import pytest
 from rocwheel.audit.audit import audit
 from rocwheel.audit.settings import Configuration
 from rocwheel.audit.subject import Subject
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import Filtee, read_elf
-from rocwheel.binary.runpath.edit import RunpathTag
 from rocwheel.installed.read_tree import read_environments, read_tree
 from rocwheel.linking.run_path_choice import SetRunpath, library_places, run_path_edit
 from rocwheel.repair.advising import advise

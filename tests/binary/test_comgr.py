@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundles.compressed import COMPRESSED_MAGIC, compress_bundle
+from rocwheel.binary.bundles.compressed import compress_bundle
 from rocwheel.binary.bundles.sequence import Bundle, iter_bundles
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.code_object import read_code_object
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.kernel_metadata import count_kernels
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.kind import COMPRESSED_MAGIC
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.editing.prune import Prune
-from rocwheel.device.editing.retarget import Retarget, TargetPair
+from rocwheel.device.editing.retarget import Retarget
+from rocwheel.targets.retarget_pairs import TargetPair
 from tests.support.comgr import LaterComgr, load_comgr, load_later_comgr
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.prune import Prune
-from rocwheel.device.editing.retarget import Retarget, TargetPair
+from rocwheel.device.editing.retarget import Retarget
 from rocwheel.device.editing.rewrite import rewrite_device_code
+from rocwheel.targets.retarget_pairs import TargetPair
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,8 +18,10 @@ import msgspec
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from rocwheel.binary.elf.facts import Elf, ElfError, ElfKind, is_elf, read_elf
-from rocwheel.binary.runpath.edit import RunpathTag, plan_runpath
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.elf.facts import Elf, ElfError, ElfKind, read_elf
+from rocwheel.binary.kind import is_elf
+from rocwheel.binary.runpath.edit import plan_runpath
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.binary.runpath.edit import RunpathTag
 from rocwheel.foundation.errors import InputError
 from rocwheel.linking.spelling import TOOLS, spell_run_path
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.audit.settings import Configuration
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.linkage import SymbolReference
-from rocwheel.binary.runpath.edit import RunpathTag
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.outcome import RepairedTree
 from tests.support.trees import library, package, tree

@@ -8,7 +8,7 @@ import pytest
 
 from rocwheel.audit.audit import check
 from rocwheel.audit.subject import Subject
-from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.environments import split_environments
 from rocwheel.repair import outcome
 from rocwheel.repair.options import RepairOptions

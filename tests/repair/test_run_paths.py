@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.settings import Configuration
-from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.run_paths import run_path_edits

@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from rocwheel.binary.elf.facts import Elf, is_elf, read_elf
+from rocwheel.binary.elf.facts import Elf, read_elf
+from rocwheel.binary.kind import is_elf
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files import FileRange
 from rocwheel.linking.loader import Library, Refusal

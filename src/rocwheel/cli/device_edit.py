@@ -26,10 +26,9 @@ from rocwheel.cli.output import (
 )
 from rocwheel.cli.targets import read_targets
 from rocwheel.device.editing.bundle import BundleEdit
-from rocwheel.device.editing.offers import find_gaps
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.prune_tree import TreePruning, prune_tree
-from rocwheel.device.editing.retarget import Retarget
+from rocwheel.device.editing.retarget import Retarget, find_gaps
 from rocwheel.device.editing.rewrite import RewriteReport, rewrite_device_code
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.machine import native_targets

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from rocwheel.audit.settings import find_configuration
-from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli._app import app
 from rocwheel.cli.output import (
     JsonOption,

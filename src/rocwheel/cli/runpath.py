@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.runpath.files import FileRunPath, read_run_paths, write_run_paths
 from rocwheel.cli._app import app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, print_table, setup_logging

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, print_table, setup_logging
 from rocwheel.cli.runpath import runpath_app
 from rocwheel.linking.hwcaps import CpuLevel

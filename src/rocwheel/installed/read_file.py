@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.sequence import is_bundle
-from rocwheel.binary.elf.facts import Elf, ElfKind, is_elf, read_elf
+from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.elf.traits import ElfTraits, read_elf_traits
+from rocwheel.binary.kind import is_elf
 from rocwheel.foundation.errors import InputError
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.linking.obstacles import find_obstacle
@@ -16,19 +16,10 @@ from rocwheel.linking.obstacles import find_obstacle
 if TYPE_CHECKING:
     from rocwheel.installed.tree import InstalledFile
 
-__all__ = ["HEAD", "is_binary", "with_binary_facts", "with_obstacle"]
+__all__ = ["HEAD", "with_binary_facts", "with_obstacle"]
 
 HEAD = 64
 """How many of a file's first bytes tell what kind it is of."""
-
-# Other classes occur as data, such as a compiler's 32-bit run-time libraries.
-_ELF64_LITTLE_ENDIAN = b"\2\1"
-
-
-def is_binary(head: bytes | memoryview) -> bool:
-    """Tell from a file's first 24 bytes or more whether there are facts to read: an ELF file of 64 bits, or bundles."""
-    view = memoryview(head)
-    return (is_elf(view) and bytes(view[4:6]) == _ELF64_LITTLE_ENDIAN) or is_bundle(view)
 
 
 def with_obstacle(file: InstalledFile, head: bytes) -> InstalledFile:
@@ -51,5 +42,4 @@ def _read_host_facts(data: memoryview, name: str) -> tuple[Elf | None, ElfTraits
     if not is_elf(data):
         return None, None
     elf = read_elf(data, name=name)
-    is_host = elf.kind in (ElfKind.SHARED_OBJECT, ElfKind.EXECUTABLE)
-    return elf, read_elf_traits(data, name=name) if is_host else None
+    return elf, read_elf_traits(data, name=name) if elf.is_host_code else None

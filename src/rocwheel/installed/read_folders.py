@@ -11,10 +11,11 @@ import msgspec
 
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.reading.discovery import find_artifacts
+from rocwheel.binary.kind import has_facts
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files import FileRange
 from rocwheel.installed.read_dist_info import INFO_FILES, read_distribution
-from rocwheel.installed.read_file import HEAD, is_binary, with_binary_facts, with_obstacle
+from rocwheel.installed.read_file import HEAD, with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _with_facts(file: InstalledFile, source: FileRange, *, hashed: bool) -> Inst
         if hashed:
             file = msgspec.structs.replace(file, sha256=hashlib.sha256(data).digest())
         file = with_obstacle(file, bytes(data[:HEAD]))
-        if is_binary(data[:HEAD]):
+        if has_facts(data[:HEAD]):
             return with_binary_facts(file, data)
         return file
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.kind import has_facts
 from rocwheel.distributions.zip.reader import (
     ZipMember,
     digest_member,
@@ -19,7 +20,7 @@ from rocwheel.distributions.zip.reader import (
 from rocwheel.foundation.errors import InputError
 from rocwheel.installed.member_paths import installed_path
 from rocwheel.installed.read_dist_info import INFO_FILES, read_distribution
-from rocwheel.installed.read_file import HEAD, is_binary, with_binary_facts, with_obstacle
+from rocwheel.installed.read_file import HEAD, with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _read_file(wheel: str, member: ZipMember) -> InstalledFile:
     file = with_obstacle(file, head)
     if file.mode & 0o170000 == 0o120000:
         return msgspec.structs.replace(file, link=read_member(member).decode(errors="replace"))
-    if not is_binary(head):
+    if not has_facts(head):
         return msgspec.structs.replace(file, sha256=digest_member(member).sha256)
     with open_unpacked(member) as (unpacked, digest), unpacked.map() as data:
         return with_binary_facts(msgspec.structs.replace(file, sha256=digest.sha256), data)

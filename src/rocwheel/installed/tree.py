@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.elf.facts import Elf, ElfKind
+from rocwheel.binary.elf.facts import Elf
 from rocwheel.binary.elf.traits import ElfTraits
-from rocwheel.binary.runpath.edit import RunpathTag
 from rocwheel.installed.device_report import DeviceReport
 from rocwheel.linking.obstacles import Obstacle
 from rocwheel.linking.tree_disk import SITE, TreeDisk
+
+if TYPE_CHECKING:
+    from rocwheel.binary.elf.dynamic import RunpathTag
 
 __all__ = ["Distribution", "InstalledFile", "RecordEntry", "Tree"]
 
@@ -104,23 +107,18 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def run_path(self) -> str | None:
-        """The run path that counts: RUNPATH, else RPATH."""
-        if self.elf is None:
-            return None
-        return self.elf.runpath if self.elf.runpath is not None else self.elf.rpath
+        """The run path that counts; none for a file without."""
+        return self.elf.run_path if self.elf else None
 
     @property
     def tag(self) -> RunpathTag | None:
         """The kind of the run path that counts; none for a file without."""
-        if self.elf is None or self.run_path is None:
-            return None
-        return RunpathTag.RPATH if self.elf.runpath is None else RunpathTag.RUNPATH
+        return self.elf.run_path_tag if self.elf else None
 
     @property
     def is_loadable(self) -> bool:
         """Whether the dynamic loader loads it: a shared library or a dynamically linked program."""
-        kinds = (ElfKind.SHARED_OBJECT, ElfKind.EXECUTABLE)
-        return self.elf is not None and self.elf.is_dynamic and self.elf.kind in kinds
+        return self.elf is not None and self.elf.is_loadable
 
 
 class Tree(msgspec.Struct, frozen=True, dict=True):
@@ -182,7 +180,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
         disk = TreeDisk({file.path: file.elf for file in self.files if file.elf is not None}, self.links)
         opened = ((path, disk.open(f"{SITE}/{path}")) for path in self.by_path)
         elves = ((path, library.elf) for path, library in opened if library is not None and library.elf is not None)
-        return {path: elf.machine for path, elf in elves if elf.kind is ElfKind.SHARED_OBJECT}
+        return {path: elf.machine for path, elf in elves if elf.is_shared_library}
 
     @cached_property
     def libraries(self) -> dict[str, tuple[InstalledFile, ...]]:

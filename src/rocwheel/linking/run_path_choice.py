@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.linking.entries import (
     goes_back,
     is_build_folder,
@@ -134,8 +134,7 @@ def _serves(
 
 
 def _entries(elf: Elf) -> tuple[str, ...]:
-    # The loader ignores DT_RPATH where DT_RUNPATH stands.
-    return split_run_path(elf.runpath if elf.runpath is not None else elf.rpath)
+    return split_run_path(elf.run_path)
 
 
 def library_places(installed: Iterable[str]) -> LibraryPlaces:

@@ -7,7 +7,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:

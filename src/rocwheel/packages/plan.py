@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.distributions.formats.metadata import CoreMetadata
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.foundation.files import FileRange

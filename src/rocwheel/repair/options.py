@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from rocwheel.audit.settings import Configuration
-from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.binary.elf.dynamic import RunpathTag
 
 __all__ = ["Pin", "RepairOptions"]
 

@@ -11,7 +11,7 @@ from rocwheel.audit.audit import check
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.subject import Subject
 from rocwheel.audit.undeclared_uses import undeclared_uses
-from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.tree import Tree
 from rocwheel.linking.sdk_layout import find_sdk_library, other_versions
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.requirements import packages_elsewhere, release_folders
 from rocwheel.linking.entries import folders_beyond
 from rocwheel.linking.run_path_choice import Keeping, LibraryPlaces, SetRunpath, run_path_edit
@@ -66,7 +66,7 @@ class _RunPaths:
         return release_folders(self._tree, self._owner)
 
     def _needed_edit(self, file: InstalledFile) -> SetRunpath | None:
-        is_old = self._options.tag is None and file.elf is not None and file.elf.runpath is None
+        is_old = self._options.tag is None and file.elf is not None and file.tag is not RunpathTag.RUNPATH
         if is_old and not folders_beyond(self._release, file.run_path, file.folder):
             edit = self._edit(file, RunpathTag.RPATH)
             return edit and self._edit(file, self._tag)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.device.editing.retarget import TargetPair
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.catalog.similar_code import find_relabelling, relabelled_agents, unnamed_features
 from rocwheel.targets.errors import UnknownTargetError
@@ -14,7 +15,33 @@ from rocwheel.targets.spelling.target_set import parse_known_target, parse_targe
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["extended_pairs", "parse_pairs"]
+__all__ = ["TargetPair", "extended_pairs", "parse_pairs"]
+
+
+class TargetPair(msgspec.Struct, frozen=True):
+    """Code for ``code`` is offered to GPUs of the target ``agent``, too.
+
+    ``unnamed`` are features that runtimes don't name of ``agent``, which has them switched off.
+    """
+
+    code: TargetId
+    agent: TargetId
+    unnamed: tuple[str, ...] = ()
+
+    def agent_of(self, target: TargetId) -> TargetId | None:
+        """Return the target that a copy of code for ``target`` gets; none when the pair isn't about it.
+
+        A pair without features is about all variants of the processor, and keeps their features, but for unnamed ones;
+        code that needs one of these gets none.
+        """
+        if target == self.code:
+            return self.agent
+        if self.code.features or self.agent.features or target.processor != self.code.processor:
+            return None
+        if any(target.features.get(name) for name in self.unnamed):
+            return None
+        named = {name: setting for name, setting in target.features.items() if name not in self.unnamed}
+        return TargetId(self.agent.processor, **named)
 
 
 def extended_pairs(code: TargetId) -> tuple[TargetPair, ...]:

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.bundles.plain import (
-    BUNDLE_MAGIC,
     BundlePart,
     OffloadBundle,
     read_offload_bundle,
     write_offload_bundle,
 )
 from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.kind import BUNDLE_MAGIC
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundles.ar_archive import is_ar_archive, iter_ar_members
+from rocwheel.binary.bundles.ar_archive import iter_ar_members
 from rocwheel.binary.bundles.unlinked import read_offload_images
 from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.binary.elf.facts import read_sections
+from rocwheel.binary.kind import is_ar_archive
 from rocwheel.device.editing.places import list_places
 from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.foundation.errors import InputError

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.dynamic import DynamicTable, StringTable
-from rocwheel.binary.elf.facts import Elf, ElfError, ElfKind, Segment, VersionNeed, is_elf, read_elf, read_sections
+from rocwheel.binary.elf.facts import Elf, ElfError, ElfKind, Segment, VersionNeed, read_elf, read_sections
 from rocwheel.binary.elf.versions import VersionReader
+from rocwheel.binary.kind import is_elf
 from tests.support.places import ELF_FIXTURES as FIXTURES
 
 ANSWER = (FIXTURES / "libanswer.so.1").read_bytes()

@@ -18,8 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import ElfError, Segment, read_elf, read_sections
-from rocwheel.binary.runpath.edit import RunpathTag, plan_runpath
+from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.foundation.patch import FilePatch, Replacement
 from tests.support.places import ELF_FIXTURES as FIXTURES
 from tests.support.places import ROOT

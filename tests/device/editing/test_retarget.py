@@ -16,8 +16,9 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.device.editing.bundle import bundle_parts, edit_bundle
 from rocwheel.device.editing.patch import device_patch
-from rocwheel.device.editing.retarget import Retarget, TargetPair, retarget_code_object, same_code
+from rocwheel.device.editing.retarget import Retarget, retarget_code_object, same_code
 from rocwheel.foundation.errors import InputError
+from rocwheel.targets.retarget_pairs import TargetPair
 from tests.support.comgr import load_comgr
 from tests.support.damage import damaged
 from tests.support.places import FIXTURES

@@ -17,9 +17,10 @@ from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.places import list_places
 from rocwheel.device.editing.prune import Prune
-from rocwheel.device.editing.retarget import Retarget, TargetPair
+from rocwheel.device.editing.retarget import Retarget
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.foundation.errors import InputError
+from rocwheel.targets.retarget_pairs import TargetPair
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.errors import DeviceCodeError, NotTrimmableError
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf, read_sections
 from rocwheel.binary.elf.header import PF_W, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR
-from rocwheel.binary.runpath.edit import RunpathTag
 from rocwheel.binary.runpath.files import write_run_paths
 from rocwheel.device.editing.bundle import list_slots
 from rocwheel.device.editing.patch import device_patch, iter_changes

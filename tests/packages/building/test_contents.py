@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.binary.runpath.edit import RunpathTag
 from rocwheel.foundation.files import FileRange
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.packages.building.contents import member_content

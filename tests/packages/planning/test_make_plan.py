@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.linking.run_path_choice import SetRunpath

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
 
-from rocwheel.binary.elf.facts import ElfKind, is_elf, read_elf
+from rocwheel.binary.elf.facts import ElfKind, read_elf
+from rocwheel.binary.kind import is_elf64
 from rocwheel.foundation.files import FileRange
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["ImportReport", "ImportedArtifact", "Requirement", "describe", "system_requirements"]
 
 _INTERPRETER = re.compile(rb"#! *(?:/usr/bin/env +)?([^ \n]+)")
-_CLASS_AT, _CLASS_64 = 4, 2
-"""``EI_CLASS`` and ``ELFCLASS64`` of the ELF header."""
 
 
 class ImportedArtifact(msgspec.Struct, frozen=True, order=True):
@@ -83,7 +82,7 @@ def describe(tree: ImportTree, base_libraries: Iterable[str]) -> Description:
         source = FileRange.whole(tree.path_of(placement))
         sizes[f"{placement.artifact}_{placement.component}_generic"] += source.size
         with source.map() as data:
-            if is_elf(data):
+            if is_elf64(data):
                 needed[path], soname = _elf_facts(data, path)
                 sonames.add(soname)
             elif match := _INTERPRETER.match(data[:128]):
@@ -109,9 +108,7 @@ def system_requirements(
 
 
 def _elf_facts(data: memoryview, path: str) -> tuple[tuple[str, ...], str]:
-    """Return what a file needs and its SONAME; nothing for code objects and for 32-bit files."""
-    if data[_CLASS_AT] != _CLASS_64:
-        return (), ""
+    """Return what a file needs and its SONAME; nothing for code objects."""
     elf = read_elf(data, name=path)
     return ((), "") if elf.kind is ElfKind.CODE_OBJECT else (elf.needed, elf.soname or "")
 

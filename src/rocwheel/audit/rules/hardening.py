@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.binary.elf.header import PF_X, PT_LOAD
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def _writable(subject: Subject) -> Iterator[Evidence]:
 def _build_id(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.loadable:
         elf = file.elf
-        if elf is None or elf.kind is not ElfKind.SHARED_OBJECT or elf.build_id is not None:
+        if elf is None or not elf.is_shared_library or elf.build_id is not None:
             continue
         # A library without code of its own has nothing to debug.
         if any(segment.type == PT_LOAD and segment.flags & PF_X for segment in elf.segments):

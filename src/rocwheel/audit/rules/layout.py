@@ -46,7 +46,7 @@ def _modes(subject: Subject) -> Iterator[Evidence]:
 def _libraries(subject: Subject) -> dict[str, list[InstalledFile]]:
     found = defaultdict(list)
     for file in subject.tree.audited:
-        if file.elf is not None and file.elf.kind is ElfKind.SHARED_OBJECT and file.elf.soname and file.link is None:
+        if file.elf is not None and file.elf.is_shared_library and file.elf.soname and file.link is None:
             found[file.elf.soname].append(file)
     return found
 

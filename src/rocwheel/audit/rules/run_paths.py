@@ -6,8 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity, first_of
-from rocwheel.binary.elf.facts import ElfKind
-from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.requirements import packages_elsewhere, release_folders
 from rocwheel.linking.entries import (
     expand_entry,
@@ -180,7 +179,7 @@ def _expected(subject: Subject) -> Iterator[Evidence]:
 
 
 def _is_library(file: InstalledFile) -> bool:
-    return file.elf is not None and file.elf.kind is ElfKind.SHARED_OBJECT
+    return file.elf is not None and file.elf.is_shared_library
 
 
 def _searches(subject: Subject, file: InstalledFile) -> bool:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
+from rocwheel.binary.kind import AR_MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ArMember", "is_ar_archive", "is_thin_archive", "iter_ar_members"]
+__all__ = ["ArMember", "iter_ar_members"]
 
-_MAGIC = b"!<arch>\n"
-_THIN_MAGIC = b"!<thin>\n"
 _HEADER_SIZE = 60
 _HEADER_END = b"`\n"
 
@@ -30,23 +29,13 @@ class ArMember(msgspec.Struct, frozen=True):
     size: int
 
 
-def is_ar_archive(data: memoryview) -> bool:
-    """Tell whether ``data`` starts as an archive does; thin archives, which hold no members, don't."""
-    return bytes(data[: len(_MAGIC)]) == _MAGIC
-
-
-def is_thin_archive(data: memoryview) -> bool:
-    """Tell whether ``data`` starts as an archive does that only names its members, which are files elsewhere."""
-    return bytes(data[: len(_THIN_MAGIC)]) == _THIN_MAGIC
-
-
 def iter_ar_members(data: memoryview, *, name: str) -> Iterator[ArMember]:
     """Give the members of the archive ``data``, without its symbol and name tables.
 
     Raises `DeviceCodeError` for headers that are none and members past the end.
     """
     names = b""
-    position = len(_MAGIC)
+    position = len(AR_MAGIC)
     while position + _HEADER_SIZE <= len(data):
         header = bytes(data[position : position + _HEADER_SIZE])
         text, size_text = header[:16].rstrip(), header[48:58].strip()

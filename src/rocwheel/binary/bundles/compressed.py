@@ -31,12 +31,12 @@ from rocwheel.binary.bundles.payload import (
 )
 from rocwheel.binary.bundles.plain import OffloadBundle, read_offload_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
+from rocwheel.binary.kind import COMPRESSED_MAGIC, is_compressed_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = [
-    "COMPRESSED_MAGIC",
     "RAW_SIZE_LIMIT",
     "CompressedBundle",
     "Method",
@@ -50,7 +50,6 @@ __all__ = [
     "read_compressed_head",
 ]
 
-COMPRESSED_MAGIC = b"CCOB"
 RAW_SIZE_LIMIT = 1 << 32
 """The largest raw bundle that is held in memory unless the caller says otherwise, in bytes."""
 
@@ -91,7 +90,7 @@ class CompressedBundle(msgspec.Struct, frozen=True):
 
 def header_version(data: bytes) -> int | None:
     """Return the version of the compressed bundle at the start of ``data``; none when there is none."""
-    return int.from_bytes(data[4:6], "little") if data[:4] == COMPRESSED_MAGIC else None
+    return int.from_bytes(data[4:6], "little") if is_compressed_bundle(data) else None
 
 
 def read_compressed_bundle(data: memoryview, *, place: Place) -> CompressedBundle:

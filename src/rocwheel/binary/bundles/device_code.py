@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.ar_archive import is_ar_archive, iter_ar_members
+from rocwheel.binary.bundles.ar_archive import iter_ar_members
 from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.bundles.plain import BundleEntry, OffloadBundle
-from rocwheel.binary.bundles.sequence import Bundle, is_bundle, iter_bundles
+from rocwheel.binary.bundles.sequence import Bundle, iter_bundles
 from rocwheel.binary.bundles.unlinked import read_offload_images
 from rocwheel.binary.code_objects.code_object import CodeObject, is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.target_id import BundleEntryId
+from rocwheel.binary.kind import is_ar_archive, is_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

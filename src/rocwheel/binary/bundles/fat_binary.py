@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.sequence import is_bundle, iter_bundles
+from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import read_header
 from rocwheel.binary.elf.relocations import Pointer, resolve_pointers
 from rocwheel.binary.elf.sections import SHT_NOBITS, Section, read_section_table
+from rocwheel.binary.kind import is_bundle, is_elf64
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,7 +35,6 @@ _WRAPPER = struct.Struct("<II")
 _WRAPPER_SIZE = 24
 _POINTER_OFFSET = 8
 """Where in a wrapper the pointer to its bundle is."""
-_ELF64 = b"\x7fELF\x02\x01"
 _HIPF = 0x48495046
 _HIPK = 0x4B504948
 
@@ -128,7 +128,7 @@ def read_fat_binary(data: memoryview, *, name: str) -> FatBinary | None:
 
     Raises `ElfError` for damaged files, and `DeviceCodeError` for wrappers of an unknown kind.
     """
-    if bytes(data[: len(_ELF64)]) != _ELF64:
+    if not is_elf64(data):
         return None
     source = ElfBytes(data, name)
     header = read_header(source)

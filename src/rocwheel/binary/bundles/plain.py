@@ -23,13 +23,13 @@ import msgspec
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.machine import find_illegal
 from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId
+from rocwheel.binary.kind import BUNDLE_MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 __all__ = [
     "BUNDLE_ALIGNMENT",
-    "BUNDLE_MAGIC",
     "RUNTIME_HEADER_LIMIT",
     "BundleEntry",
     "BundlePart",
@@ -39,7 +39,6 @@ __all__ = [
     "write_offload_bundle",
 ]
 
-BUNDLE_MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 BUNDLE_ALIGNMENT = 4096
 """Alignment of payloads in a bundle; the runtime maps code objects in place, so they start on a page."""
 RUNTIME_HEADER_LIMIT = 4096

@@ -8,21 +8,27 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.compressed import (
-    COMPRESSED_MAGIC,
     CompressedBundle,
     iter_decompressed,
     read_compressed_bundle,
     read_compressed_head,
 )
-from rocwheel.binary.bundles.plain import BUNDLE_MAGIC, BundleEntry, OffloadBundle, read_offload_bundle
+from rocwheel.binary.bundles.plain import BundleEntry, OffloadBundle, read_offload_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
+from rocwheel.binary.kind import (
+    BUNDLE_MAGIC,
+    COMPRESSED_MAGIC,
+    is_bundle,
+    is_compressed_bundle,
+    is_plain_bundle,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.code_objects.target_id import TargetId
 
-__all__ = ["Bundle", "is_bundle", "iter_bundles", "iter_entries", "iter_entry", "read_bundle", "require_size"]
+__all__ = ["Bundle", "iter_bundles", "iter_entries", "iter_entry", "read_bundle", "require_size"]
 
 _BLOCK = 1 << 20
 _ZEROS = bytes(_BLOCK)
@@ -68,18 +74,13 @@ class Bundle(msgspec.Struct, frozen=True):
         return tuple(f"{self.place}: {problem}" for problem in problems)
 
 
-def is_bundle(data: memoryview) -> bool:
-    """Tell whether ``data`` starts with a plain or compressed bundle."""
-    return bytes(data[:4]) == COMPRESSED_MAGIC or bytes(data[: len(BUNDLE_MAGIC)]) == BUNDLE_MAGIC
-
-
 def read_bundle(data: memoryview, start: int, *, place: Place) -> Bundle:
     """Read the bundle at ``start``; raises `DeviceCodeError` when there is none, or a damaged one."""
     rest = data[start:]
-    if bytes(rest[:4]) == COMPRESSED_MAGIC:
+    if is_compressed_bundle(rest):
         compressed = read_compressed_bundle(rest, place=place)
         return Bundle(place, start, compressed.size, read_compressed_head(rest, compressed, place=place), compressed)
-    if bytes(rest[: len(BUNDLE_MAGIC)]) != BUNDLE_MAGIC:
+    if not is_plain_bundle(rest):
         raise _no_bundle(rest, place)
     plain = read_offload_bundle(rest, place=place)
     return Bundle(place, start, plain.size, plain)

@@ -27,6 +27,7 @@ import msgspec
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.target_id import DEVICE_KINDS, BundleEntryId, TargetId, parse_target_id
 from rocwheel.binary.elf.sections import Section, read_sections
+from rocwheel.binary.kind import is_elf64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +42,6 @@ _ENTRY = struct.Struct("<HHIQQQQ")
 _STRING_SIZES = {1: 16, 2: 24}
 _KINDS = {1: "openmp", 2: "cuda", 4: "hip", 8: "sycl"}
 _STRING_LIMIT = 64
-_ELF64 = b"\x7fELF\x02\x01"
 _AMD = frozenset({"", "amdgcn", "spirv64"})
 
 
@@ -63,7 +63,7 @@ def read_offload_images(data: memoryview, *, name: str) -> tuple[OffloadImage, .
     Raises `ElfError` for damaged files and `DeviceCodeError` for damaged offload binaries.
     """
     images: list[OffloadImage] = []
-    if bytes(data[: len(_ELF64)]) != _ELF64:
+    if not is_elf64(data):
         return ()
     for section in read_sections(data, name=name):
         if section.name == _SECTION:

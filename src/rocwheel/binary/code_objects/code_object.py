@@ -21,15 +21,16 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.machine import machine_of, machine_of_number
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.binary.elf.bytes import ElfBytes
-from rocwheel.binary.elf.header import E_MACHINE, EM_AMDGPU, HEADER_SIZE, MAGIC, PT_NOTE, read_header, read_segments
+from rocwheel.binary.elf.header import E_MACHINE, EM_AMDGPU, HEADER_SIZE, PT_NOTE, read_header, read_segments
 from rocwheel.binary.elf.sections import SHT_NOTE, read_section_table
+from rocwheel.binary.kind import ELF_MAGIC
 
 if TYPE_CHECKING:
     from rocwheel.binary.elf.header import Header
 
 __all__ = ["CodeObject", "encode_flags", "is_code_object", "read_code_object"]
 
-_IDENTIFICATION = MAGIC + b"\x02"
+_IDENTIFICATION = ELF_MAGIC + b"\x02"
 _ABI_AT, _ABI_HSA = 7, 64
 _MACHINE = EM_AMDGPU.to_bytes(2, "little")
 _MACH = 0xFF

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.bytes import ElfBytes
     from rocwheel.binary.elf.header import Segment
 
-__all__ = ["DynamicTable", "StringTable", "read_dynamic", "read_string_table"]
+__all__ = ["DynamicTable", "RunpathTag", "StringTable", "counting_tag", "read_dynamic", "read_string_table"]
 
 DT_NULL, DT_NEEDED, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SONAME, DT_RPATH, DT_RUNPATH = 0, 1, 5, 6, 10, 14, 15, 29
 DT_HASH, DT_GNU_HASH, DT_VERSYM = 4, 0x6FFFFEF5, 0x6FFFFFF0
@@ -27,6 +28,22 @@ DT_AUXILIARY, DT_FILTER = 0x7FFFFFFD, 0x7FFFFFFF
 
 ENTRY_LAYOUT: Final = Struct("<QQ")
 _MOST_ENTRIES = 1 << 13
+
+
+class RunpathTag(enum.Enum):
+    """The two kinds of run path. ``LD_LIBRARY_PATH`` comes after the one and before the other."""
+
+    RPATH = "rpath"
+    """Searched first, also for the libraries that a needed library needs in turn; ignored next to a RUNPATH."""
+    RUNPATH = "runpath"
+    """Searched after ``LD_LIBRARY_PATH``, for the file's own needs only."""
+
+
+def counting_tag(rpath: object, runpath: object) -> RunpathTag | None:
+    """Return the tag that counts in a file with these two values: RUNPATH hides RPATH; none where both are none."""
+    if runpath is not None:
+        return RunpathTag.RUNPATH
+    return None if rpath is None else RunpathTag.RPATH
 
 
 class DynamicTable(msgspec.Struct, frozen=True):

@@ -18,6 +18,8 @@ from rocwheel.binary.elf.dynamic import (
     DT_RUNPATH,
     DT_SONAME,
     DynamicTable,
+    RunpathTag,
+    counting_tag,
     read_dynamic,
     read_string_table,
 )
@@ -26,7 +28,6 @@ from rocwheel.binary.elf.header import (
     ET_DYN,
     ET_EXEC,
     ET_REL,
-    MAGIC,
     PT_INTERP,
     Segment,
     read_header,
@@ -50,7 +51,6 @@ __all__ = [
     "Section",
     "Segment",
     "VersionNeed",
-    "is_elf",
     "read_elf",
     "read_sections",
 ]
@@ -105,14 +105,34 @@ class Elf(msgspec.Struct, frozen=True):
     """In hexadecimal."""
 
     @property
+    def run_path(self) -> str | None:
+        """The run path that counts; none for a file without."""
+        return self.rpath if self.run_path_tag is RunpathTag.RPATH else self.runpath
+
+    @property
+    def run_path_tag(self) -> RunpathTag | None:
+        """The tag of the run path that counts: a RUNPATH makes loaders ignore an RPATH next to it."""
+        return counting_tag(self.rpath, self.runpath)
+
+    @property
+    def is_shared_library(self) -> bool:
+        """Whether it is a shared library for the host."""
+        return self.kind is ElfKind.SHARED_OBJECT
+
+    @property
+    def is_host_code(self) -> bool:
+        """Whether it is linked code for the host: a shared library or a program."""
+        return self.kind in {ElfKind.SHARED_OBJECT, ElfKind.EXECUTABLE}
+
+    @property
+    def is_loadable(self) -> bool:
+        """Whether the dynamic loader loads it: a shared library or a dynamically linked program."""
+        return self.is_dynamic and self.is_host_code
+
+    @property
     def wanted(self) -> tuple[str, ...]:
         """The libraries that it loads, or tries to: those that it names as needed, and its filtees."""
         return (*self.needed, *(filtee.name for filtee in self.filtees))
-
-
-def is_elf(data: Buffer) -> bool:
-    """Tell whether the bytes begin like an ELF file of any class and machine."""
-    return bytes(data[: len(MAGIC)]) == MAGIC
 
 
 def read_elf(data: Buffer, *, name: str) -> Elf:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from rocwheel.binary.elf.bytes import ElfError
+from rocwheel.binary.kind import ELF_MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Header", "Segment", "load_segments", "read_header", "read_segments"]
 
-MAGIC: Final = b"\x7fELF"
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
 EM_MIPS, EM_X86_64, EM_AARCH64, EM_AMDGPU = 8, 62, 183, 224
 PT_NULL, PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_PHDR = 0, 1, 2, 3, 4, 6
@@ -116,11 +116,11 @@ def read_header(source: ElfBytes) -> Header:
 
 def _check_identification(source: ElfBytes) -> None:
     start = source.read(0, min(source.size, 16), "the start")
-    if not start.startswith(MAGIC):
+    if not start.startswith(ELF_MAGIC):
         raise ElfError(
             source.name,
             f"no ELF file (it begins with {start[:4]!r})" if start else "empty",
-            expected=f"an ELF file, which begins with {MAGIC!r}",
+            expected=f"an ELF file, which begins with {ELF_MAGIC!r}",
         )
     source.require(0, _HEADER_LAYOUT.size, "the ELF header")
     expected = "a 64-bit little-endian ELF file"

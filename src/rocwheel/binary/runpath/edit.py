@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import enum
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError
-from rocwheel.binary.elf.dynamic import DT_RPATH, DT_RUNPATH
+from rocwheel.binary.elf.dynamic import DT_RPATH, DT_RUNPATH, RunpathTag
 from rocwheel.binary.runpath.image import Image, read_image
 from rocwheel.binary.runpath.patch import PatchWriter
 from rocwheel.binary.runpath.strings import place_string
@@ -16,16 +15,7 @@ from rocwheel.foundation.patch import FilePatch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["RunpathTag", "plan_runpath"]
-
-
-class RunpathTag(enum.Enum):
-    """The two kinds of run path. ``LD_LIBRARY_PATH`` comes after the one and before the other."""
-
-    RPATH = "rpath"
-    """Searched first, also for the libraries that a needed library needs in turn; ignored beside a RUNPATH."""
-    RUNPATH = "runpath"
-    """Searched after ``LD_LIBRARY_PATH``, for the file's own needs only."""
+__all__ = ["plan_runpath"]
 
 
 _TAGS = {RunpathTag.RPATH: DT_RPATH, RunpathTag.RUNPATH: DT_RUNPATH}

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import ElfKind, read_elf
-from rocwheel.binary.runpath.edit import RunpathTag, plan_runpath
+from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.foundation.files import FileRange, atomic_file
 
@@ -29,7 +30,7 @@ class FileRunPath(msgspec.Struct, frozen=True):
     kind: ElfKind
     soname: str | None
     tag: RunpathTag | None
-    """The tag that counts: a RUNPATH makes loaders ignore an RPATH beside it."""
+    """The tag of the run path that counts."""
     run_path: str | None
     needed: tuple[str, ...]
 
@@ -99,9 +100,7 @@ def _check_targets(paths: Sequence[Path], dest_dir: Path) -> None:
 def _read(path: Path) -> FileRunPath:
     with FileRange.whole(path).map() as data:
         elf = read_elf(data, name=str(path))
-    tag = RunpathTag.RUNPATH if elf.runpath is not None else RunpathTag.RPATH if elf.rpath is not None else None
-    run_path = elf.rpath if elf.runpath is None else elf.runpath
-    return FileRunPath(str(path), elf.kind, elf.soname, tag, run_path, elf.needed)
+    return FileRunPath(str(path), elf.kind, elf.soname, elf.run_path_tag, elf.run_path, elf.needed)
 
 
 def _plan(path: Path, value: str, tag: RunpathTag) -> FilePatch:

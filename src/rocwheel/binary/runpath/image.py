@@ -17,7 +17,9 @@ from rocwheel.binary.elf.dynamic import (
     DT_SONAME,
     ENTRY_LAYOUT,
     DynamicTable,
+    RunpathTag,
     StringTable,
+    counting_tag,
     read_dynamic,
     read_string_table,
 )
@@ -70,8 +72,8 @@ class Image(msgspec.Struct, frozen=True):
     @property
     def run_path_offset(self) -> int | None:
         """Where in the string table the present run path begins; none when there is none or an empty one."""
-        offset = self.dynamic.value(DT_RUNPATH)
-        return (self.dynamic.value(DT_RPATH) if offset is None else offset) or None
+        rpath, runpath = self.dynamic.value(DT_RPATH), self.dynamic.value(DT_RUNPATH)
+        return (rpath if counting_tag(rpath, runpath) is RunpathTag.RPATH else runpath) or None
 
     @property
     def starts_as_program(self) -> bool:

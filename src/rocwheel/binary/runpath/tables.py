@@ -9,12 +9,12 @@ import msgspec
 
 from rocwheel.binary.elf.dynamic import DT_NULL, DT_STRSZ, DT_STRTAB, ENTRY_LAYOUT
 from rocwheel.binary.elf.header import E_PHNUM, E_PHOFF, PT_DYNAMIC, SEGMENT_LAYOUT, Segment
-from rocwheel.binary.elf.sections import SECTION_LAYOUT, SHT_DYNAMIC
+from rocwheel.binary.elf.sections import SECTION_LAYOUT, SHT_DYNAMIC, SHT_DYNSYM, SHT_SYMTAB
+from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
 from rocwheel.binary.runpath.room import Position, find_growing_segment, grow_segment, make_room
-from rocwheel.binary.runpath.symbols import find_section_symbol_values
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.elf.bytes import ElfBytes
     from rocwheel.binary.runpath.image import Image
@@ -25,6 +25,7 @@ __all__ = ["Tables", "choose_tables", "write_string", "write_tables"]
 
 _OFFSET: Final = Struct("<Q")
 _COUNT: Final = Struct("<H")
+_SYMBOL_VALUE_AT = 8
 _STRING_SLACK = 256
 _ENTRY_SLACK = 4
 
@@ -169,5 +170,16 @@ def _write_sections(writer: PatchWriter, source: ElfBytes, image: Image, tables:
         changed = msgspec.structs.replace(section, offset=place.offset, address=place.address, size=size)
         writer.write(image.header.sections_offset + index * SECTION_LAYOUT.size, changed.pack())
         if place.address != section.address:
-            for offset in find_section_symbol_values(source, image, index):
+            for offset in _section_symbol_values(source, image, index):
                 writer.write(offset, _OFFSET.pack(place.address))
+
+
+def _section_symbol_values(source: ElfBytes, image: Image, index: int) -> Iterator[int]:
+    """Give the file offset of the value of each symbol that is the address of the section ``index``."""
+    address = _OFFSET.pack(image.sections[index].address)
+    for table in image.sections:
+        if table.type in {SHT_SYMTAB, SHT_DYNSYM}:
+            for position in source.find(address, table.offset, table.size, "the symbols"):
+                is_value = (position - table.offset) % SYMBOL_LAYOUT.size == _SYMBOL_VALUE_AT
+                if is_value and source.unpack(SYMBOL_LAYOUT, position - _SYMBOL_VALUE_AT, "a symbol")[3] == index:
+                    yield position

@@ -1,9 +1,9 @@
-"""Shared libraries without code that stand for another one, in place of the symlinks that wheels can't hold.
+"""Forwarding libraries: shared libraries without code that load another one, where a wheel can't hold a symlink.
 
-``dlopen("libx.so")`` of a library that ships as ``libx.so.1`` alone finds nothing. A second copy under the plain name
-would be loaded beside the first one. The alias is a few hundred bytes that name ``libx.so.1`` as NEEDED, with a run
-path of ``$ORIGIN``: opening it loads the one real library, and ``dlsym`` looks through it into its dependencies (gABI,
-chapter 5).
+``dlopen("libx.so")`` finds nothing where a library ships as ``libx.so.1`` alone. A second copy under the plain name
+would be loaded next to the first. A forwarding library is a few hundred bytes that name ``libx.so.1`` as NEEDED, with
+the run path ``$ORIGIN``: opening it loads the one real library, and ``dlsym`` finds the symbols of its dependencies
+(gABI, chapter 5).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 import struct
 
-from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.binary.elf.dynamic import RunpathTag
 
-__all__ = ["alias_name", "make_alias_library"]
+__all__ = ["forwarding_name", "make_forwarding_library"]
 
 _EHDR = struct.Struct("<16sHHIQQQIHHHHHH")
 _PHDR = struct.Struct("<IIQQQQQQ")
@@ -38,12 +38,12 @@ _DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SYMENT, _DT_SONAME,
 _HASH = struct.pack("<4I", 1, 1, 0, 0)
 
 
-def alias_name(soname: str) -> str:
+def forwarding_name(soname: str) -> str:
     """Return the name of a SONAME without its version: ``libx.so`` for ``libx.so.1``."""
     return re.sub(r"\.so\.[0-9.]+$", ".so", soname)
 
 
-def make_alias_library(soname: str, machine: int, tag: RunpathTag) -> bytes:
+def make_forwarding_library(soname: str, machine: int, tag: RunpathTag) -> bytes:
     """Return an ELF shared library for ``machine`` whose only content is that it needs ``soname``.
 
     Its run path, under ``tag``, is its own folder.
@@ -51,9 +51,9 @@ def make_alias_library(soname: str, machine: int, tag: RunpathTag) -> bytes:
     Layout: ELF header, three program headers (a readable and writable segment over the whole file, the dynamic section,
     a stack that is not executable), hash table, symbol table, strings, dynamic section. No section headers.
     """
-    strings = b"\0" + b"\0".join(text.encode() for text in (soname, alias_name(soname), "$ORIGIN")) + b"\0"
+    strings = b"\0" + b"\0".join(text.encode() for text in (soname, forwarding_name(soname), "$ORIGIN")) + b"\0"
     needed, own = 1, 2 + len(soname.encode())
-    run_path = own + len(alias_name(soname).encode()) + 1
+    run_path = own + len(forwarding_name(soname).encode()) + 1
     hash_at = _EHDR.size + 3 * _PHDR.size
     symbols_at = hash_at + len(_HASH)
     strings_at = symbols_at + _SYM_SIZE

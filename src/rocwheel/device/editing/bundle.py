@@ -22,9 +22,12 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError
 
 if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import DeviceCode
+    from rocwheel.binary.code_objects.code_object import CodeObject
     from rocwheel.binary.code_objects.errors import Place
 
-__all__ = ["BundleEdit", "bundle_parts", "edit_bundle", "list_slots"]
+__all__ = ["BundleEdit", "bundle_parts", "edit_bundle", "edit_code_object", "list_slots"]
+
+_ID = "hipv4-amdgcn-amd-amdhsa--"
 
 logger = logging.getLogger(__name__)
 
@@ -135,3 +138,29 @@ def _refuse_ambiguous(bundle: Bundle) -> None:
             expected="each once",
             remedy="Readers differ in which of them they take; build the file again.",
         )
+
+
+def edit_code_object(
+    data: memoryview, code: CodeObject, edit: BundleEdit, *, place: Place
+) -> tuple[memoryview, ...] | None:
+    """Return, as buffers, the code object that ``edit`` adds, which takes the place of ``data``; none if it adds none.
+
+    Raises `DeviceCodeError` when it takes ``data`` away or adds more than one, and for code of an unknown processor.
+    """
+    if code.target is None:
+        found = f"a code object whose flags {code.flags:#x} name no processor"
+        raise DeviceCodeError(place, found, expected="one for a processor that compilers know")
+    old = BundlePart(f"{_ID}{code.target}", (data,))
+    edited = edit((old,), place=place)
+    new = [part for part in edited if part is not old]
+    if not edited:
+        raise DeviceCodeError(place, "a code object that is all for other targets", remedy="Leave the file out.")
+    if len(new) > 1:
+        targets = ", ".join(part.spelling.removeprefix(_ID) for part in new)
+        raise DeviceCodeError(
+            place,
+            f"a code object, which is for one target, to be for {targets}",
+            expected="one target",
+            remedy="Make a file for each.",
+        )
+    return new[0].payload if new else None

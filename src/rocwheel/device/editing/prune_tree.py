@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.bundles.sequence import is_bundle
 from rocwheel.binary.code_objects.code_object import is_code_object
+from rocwheel.binary.kind import is_bundle
 from rocwheel.device.editing.places import UnlinkedCodeError, list_places
 from rocwheel.device.editing.prune import Prune, serves
 from rocwheel.device.editing.rewrite import RewriteReport, rewrite_device_code

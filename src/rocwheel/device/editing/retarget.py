@@ -10,45 +10,26 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.bundles.device_code import iter_code_sources
 from rocwheel.binary.bundles.plain import BundlePart
 from rocwheel.binary.code_objects.code_object import encode_flags, read_code_object
 from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId
 from rocwheel.binary.code_objects.target_note import rename_target
 from rocwheel.binary.elf.header import E_FLAGS
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files import FileRange
+from rocwheel.targets.retarget_pairs import TargetPair
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from rocwheel.binary.code_objects.errors import Place
 
-__all__ = ["Retarget", "TargetPair", "retarget_code_object", "same_code"]
+__all__ = ["Retarget", "find_gaps", "retarget_code_object", "same_code"]
 
 _OLDEST_VERSION = 4
-
-
-class TargetPair(msgspec.Struct, frozen=True):
-    """Code for ``code`` is offered to GPUs of the target ``agent``, too.
-
-    ``unnamed`` are features that runtimes don't name of ``agent``, which has them switched off.
-    """
-
-    code: TargetId
-    agent: TargetId
-    unnamed: tuple[str, ...] = ()
-
-    def agent_of(self, target: TargetId) -> TargetId | None:
-        """Return the target that a copy of code for ``target`` gets; none when the pair isn't about it.
-
-        A pair without features is about all variants of the processor, and keeps their features, but for unnamed ones;
-        code that needs one of these gets none.
-        """
-        if target == self.code:
-            return self.agent
-        if self.code.features or self.agent.features or target.processor != self.code.processor:
-            return None
-        if any(target.features.get(name) for name in self.unnamed):
-            return None
-        named = {name: setting for name, setting in target.features.items() if name not in self.unnamed}
-        return TargetId(self.agent.processor, **named)
 
 
 def retarget_code_object(data: memoryview, old: TargetId, new: TargetId, *, place: Place) -> tuple[memoryview, ...]:
@@ -141,3 +122,43 @@ def _insert(parts: list[BundlePart], new: BundlePart, place: Place) -> list[Bund
         return [*parts, new]
     index = next((i for i, p in enumerate(parts) if p.target and p.spelling > new.spelling), len(parts))
     return [*parts[:index], new, *parts[index:]]
+
+
+def find_gaps(path: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
+    """Tell for which targets that ``pairs`` offer code to some bundles of the file will have none, and how many.
+
+    Raises `InputError` when the file has device code, but none that a pair is about, and as `iter_code_sources` does.
+    """
+    with FileRange.whole(path).map() as data:
+        bundles = tuple(source.bundle.targets for source in iter_code_sources(data, name=str(path)))
+    if bundles and not any(_offers(targets, pair) for targets in bundles for pair in pairs):
+        targets = dict.fromkeys(target for bundle in bundles for target in bundle)
+        wanted = ", ".join(dict.fromkeys(str(pair.code) for pair in pairs))
+        raise InputError(
+            path, f"no code for {wanted} to offer to other GPUs", expected=_expected(tuple(targets), pairs)
+        )
+    return tuple(gap for pair in pairs if (gap := _gap(path, bundles, pair)))
+
+
+def _expected(targets: Sequence[TargetId], pairs: Sequence[TargetPair]) -> str:
+    needed = {
+        f"code without {name}, which is off on {pair.agent.processor}": None
+        for pair in pairs
+        for name in pair.unnamed
+        if any(target.processor == pair.code.processor and target.features.get(name) for target in targets)
+    }
+    return " and ".join(needed) or (f"one of its targets {', '.join(map(str, targets))}" if targets else "")
+
+
+def _offers(targets: Sequence[TargetId], pair: TargetPair) -> bool:
+    return any(pair.agent_of(target) for target in targets)
+
+
+def _gap(path: Path, bundles: Sequence[Sequence[TargetId]], pair: TargetPair) -> str:
+    processor = pair.agent.processor
+    lacking = sum(
+        not _offers(targets, pair) and all(target.processor != processor for target in targets) for targets in bundles
+    )
+    if not lacking:
+        return ""
+    return f"{path}: {lacking} of {len(bundles)} bundles have no code for {pair.code}, and so none for {pair.agent}"

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.ar_archive import is_ar_archive, is_thin_archive
 from rocwheel.binary.bundles.versions import find_runtime
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.elf.facts import is_elf, read_elf
-from rocwheel.device.editing.code_object_edit import edit_code_object
+from rocwheel.binary.elf.facts import read_elf
+from rocwheel.binary.kind import is_ar_archive, is_elf, is_thin_archive
+from rocwheel.device.editing.bundle import edit_code_object
 from rocwheel.device.editing.patch import iter_changes
 from rocwheel.device.editing.places import BundlePlaces, list_places
 from rocwheel.device.trimming.library import require_trimmable

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.ar_archive import is_thin_archive
 from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT, WrongHashError
 from rocwheel.binary.bundles.device_code import iter_code_sources
 from rocwheel.binary.bundles.sequence import Bundle, iter_entries, require_size
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
+from rocwheel.binary.kind import is_thin_archive
 from rocwheel.foundation.errors import InputError, ProblemsError, WorkError, write_error
 from rocwheel.foundation.files import FileRange, atomic_file
 from rocwheel.targets.compatibility import Runtime, choose

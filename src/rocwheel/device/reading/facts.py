@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.ar_archive import is_ar_archive, is_thin_archive, iter_ar_members
+from rocwheel.binary.bundles.ar_archive import iter_ar_members
 from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT
 from rocwheel.binary.bundles.device_code import DeviceCode, read_device_code
 from rocwheel.binary.bundles.unlinked import read_offload_images
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.kernel_metadata import count_kernels
 from rocwheel.binary.code_objects.machine import find_illegal
+from rocwheel.binary.kind import is_ar_archive, is_thin_archive
 from rocwheel.device.reading.payload_facts import Look, read_payload_facts
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files import FileRange, release_pages

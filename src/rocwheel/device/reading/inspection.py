@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocwheel.binary.bundles.ar_archive import is_ar_archive, is_thin_archive
 from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT
-from rocwheel.binary.bundles.sequence import is_bundle
-from rocwheel.binary.elf.facts import ElfKind, is_elf, read_elf
+from rocwheel.binary.elf.facts import ElfKind, read_elf
+from rocwheel.binary.kind import HEAD_SIZE, is_binary, is_elf, is_thin_archive
 from rocwheel.device.reading.facts import DeviceFacts, read_device_facts
 from rocwheel.device.reading.target_facts import summarize_targets
 from rocwheel.distributions.zip.reader import member_head, open_unpacked, read_directory
@@ -29,8 +28,6 @@ __all__ = ["ElfFacts", "FileFacts", "file_document", "inspect_paths"]
 
 
 _ZIP_MAGIC = b"PK\3\4"
-_HEAD_SIZE = 32
-"""More than the longest magic, that of offload bundles."""
 
 
 class ElfFacts(msgspec.Struct, frozen=True):
@@ -106,7 +103,7 @@ def _inspect_named(path: Path, mode: int, look: _Look) -> Iterator[FileFacts]:
     if not stat.S_ISREG(mode):
         # A pipe would be waited for, a device read without end.
         yield _refused(path, "is no regular file", expected="a binary, a folder or a wheel")
-    elif not _is_binary(memoryview(head)) and zipfile.is_zipfile(path):
+    elif not is_binary(head) and zipfile.is_zipfile(path):
         yield from _inspect_wheel(path, look)
     elif head[: len(_ZIP_MAGIC)] == _ZIP_MAGIC:
         yield _refused(path, "a truncated or damaged archive", expected="a whole wheel, with its directory at the end")
@@ -119,7 +116,7 @@ def _inspect_named(path: Path, mode: int, look: _Look) -> Iterator[FileFacts]:
 def _head(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            return file.read(_HEAD_SIZE)
+            return file.read(HEAD_SIZE)
     except OSError:
         return b""  # reading it whole tells why
 
@@ -164,13 +161,9 @@ def _inspect_found(path: Path, look: _Look) -> Iterator[FileFacts]:
 def _inspect_file(path: Path, look: _Look) -> FileFacts | None:
     try:
         with FileRange.whole(path).map() as data:
-            return _read_facts(data, str(path), look) if _is_binary(data) else None
+            return _read_facts(data, str(path), look) if is_binary(data) else None
     except InputError as e:
         return FileFacts(str(path), 0, error=e)
-
-
-def _is_binary(head: memoryview) -> bool:
-    return is_elf(head) or is_bundle(head) or is_ar_archive(head)
 
 
 def _read_facts(data: memoryview, name: str, look: _Look) -> FileFacts:
@@ -202,7 +195,7 @@ def _inspect_wheel(path: Path, look: _Look) -> Iterator[FileFacts]:
 
 def _inspect_member(member: ZipMember, look: _Look) -> FileFacts | None:
     try:
-        if not _is_binary(memoryview(member_head(member))):
+        if not is_binary(member_head(member)):
             return None
         with open_unpacked(member, limit=look.limit) as (unpacked, _), unpacked.map() as data:
             return _read_facts(data, member.source, look)

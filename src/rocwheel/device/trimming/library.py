@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.ar_archive import is_ar_archive, is_thin_archive
 from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
-from rocwheel.binary.bundles.sequence import is_bundle
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.dynamic import DF_1_PIE, DT_FLAGS_1, read_dynamic
@@ -25,6 +23,7 @@ from rocwheel.binary.elf.header import (
 )
 from rocwheel.binary.elf.relocations import Pointer, iter_addresses
 from rocwheel.binary.elf.sections import SECTION_LAYOUT, SHT_NOBITS, SHT_NULL, Section, read_section_table
+from rocwheel.binary.kind import is_ar_archive, is_bundle, is_thin_archive
 from rocwheel.device.trimming.segment_cut import cut_segment
 from rocwheel.foundation.errors import InputError
 

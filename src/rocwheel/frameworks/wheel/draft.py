@@ -12,7 +12,8 @@ import msgspec
 from packaging.metadata import ExceptionGroup, InvalidMetadata
 
 import rocwheel
-from rocwheel.binary.elf.facts import Elf, ElfKind, is_elf, read_elf
+from rocwheel.binary.elf.facts import Elf, read_elf
+from rocwheel.binary.kind import is_elf
 from rocwheel.distributions.content.content import BytesContent, Content, FileContent
 from rocwheel.distributions.formats.metadata import (
     CoreMetadata,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 __all__ = ["DraftMember", "WheelDraft", "draft_wheel", "write_draft"]
 
 _LEVEL = 6
-_HOST_KINDS = (ElfKind.SHARED_OBJECT, ElfKind.EXECUTABLE)
 _EXECUTABLE = 0o755
 _PLAIN = 0o644
 _LIBRARY_NAME = re.compile(r"\.so(\.[0-9]+)*$")
@@ -134,7 +134,7 @@ def _file_member(place: str, path: Path) -> DraftMember:
     source = FileRange.whole(path)
     with source.map() as data:
         elf = read_elf(data, name=str(path)) if is_elf(data) else None
-    is_host = elf is not None and elf.kind in _HOST_KINDS
+    is_host = elf is not None and elf.is_host_code
     return DraftMember(place, FileContent(source), _EXECUTABLE if is_host else _PLAIN, elf, str(path))
 
 
@@ -149,7 +149,7 @@ def _texts(spec: WheelSpec, commits: Mapping[str, str]) -> Iterator[DraftMember]
 
 
 def _is_extension(member: DraftMember) -> bool:
-    is_library = member.elf is not None and member.elf.kind is ElfKind.SHARED_OBJECT
+    is_library = member.elf is not None and member.elf.is_shared_library
     return (
         is_library
         and isinstance(member.content, FileContent)
@@ -176,7 +176,7 @@ def _problems(spec: WheelSpec, members: Sequence[DraftMember]) -> Iterator[SpecE
 def _damaged(members: Sequence[DraftMember]) -> Iterator[InputError]:
     """Tell of files that are named like shared libraries, and are none."""
     for member in members:
-        if _LIBRARY_NAME.search(member.place) and (member.elf is None or member.elf.kind is not ElfKind.SHARED_OBJECT):
+        if _LIBRARY_NAME.search(member.place) and (member.elf is None or not member.elf.is_shared_library):
             found = (
                 "is no ELF file" if member.elf is None else f"is an ELF file of another kind ({member.elf.kind.value})"
             )
@@ -200,7 +200,7 @@ def _check_machines(members: Iterable[DraftMember]) -> None:
     """Raise `InputError` for a program or library whose machine decides the platform tag, in a way that is unknown."""
     for member in members:
         elf = member.elf
-        if elf and elf.kind in _HOST_KINDS and elf.machine not in host_machines():
+        if elf and elf.is_host_code and elf.machine not in host_machines():
             found = f"is for another machine than platform tags are known for (ELF machine {elf.machine})"
             raise InputError(member.origin, found, remedy="Give --platform-tag.")
 

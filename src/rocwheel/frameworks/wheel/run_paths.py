@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.elf.facts import ElfKind
-from rocwheel.binary.runpath.edit import RunpathTag, plan_runpath
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.distributions.content.content import FileContent, PatchedContent
 from rocwheel.linking.entries import resolve_entry, split_run_path
 from rocwheel.linking.run_path_choice import LibraryPlaces, SetRunpath, library_places, run_path_edit
@@ -52,7 +52,7 @@ def repair_run_paths(
 
 def _mended(member: DraftMember, places: _Places) -> DraftMember:
     elf = member.elf
-    if elf is None or not elf.is_dynamic or elf.kind is not ElfKind.SHARED_OBJECT:
+    if elf is None or not (elf.is_loadable and elf.is_shared_library):
         return member
     edit = _edit(elf, posixpath.dirname(member.place), places)
     if edit is None or not isinstance(member.content, FileContent):
@@ -61,8 +61,8 @@ def _mended(member: DraftMember, places: _Places) -> DraftMember:
 
 
 def _edit(elf: Elf, folder: str, places: _Places) -> SetRunpath | None:
-    tag = RunpathTag.RPATH if elf.rpath is not None and elf.runpath is None else RunpathTag.RUNPATH
-    entries = split_run_path(elf.rpath if tag is RunpathTag.RPATH else elf.runpath)
+    tag = elf.run_path_tag or RunpathTag.RUNPATH
+    entries = split_run_path(elf.run_path)
     meant = [entry for entry in entries if places.is_meant(entry, folder)]
     rest = [entry for entry in entries if entry not in meant]
     edit = run_path_edit(_with_run_path(elf, ":".join(rest), tag), folder, places.search, places.libraries, tag)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.binary.stubs.exec_stub import make_exec_stub
-from rocwheel.binary.stubs.forwarding_library import make_alias_library
+from rocwheel.binary.stubs.forwarding_library import make_forwarding_library
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.distributions.content.content import BytesContent, Content, FileContent, PatchedContent
 from rocwheel.distributions.content.tar_content import TarFile, TarLink, tar_content
@@ -35,7 +35,7 @@ def member_content(member: Member, *, mtime: int, executor: Executor | None = No
         case StubMember():
             return BytesContent(make_exec_stub(member.machine, member.target))
         case AliasMember():
-            return BytesContent(make_alias_library(member.soname, member.machine, member.tag))
+            return BytesContent(make_forwarding_library(member.soname, member.machine, member.tag))
         case TextMember():
             return BytesContent(member.text.encode())
         case TarMember():

@@ -11,8 +11,8 @@ import msgspec
 
 from rocwheel.artifacts.model.artifact import ANY_EXECUTE
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.bundles.sequence import is_bundle
-from rocwheel.binary.elf.facts import Elf, ElfKind, is_elf, read_elf
+from rocwheel.binary.elf.facts import Elf, ElfKind, read_elf
+from rocwheel.binary.kind import HEAD_SIZE, is_bundle, is_elf, is_elf64
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.content.digest import digest_content
 from rocwheel.foundation.errors import InputError, ProblemsError
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Facts", "read_facts"]
 
 logger = logging.getLogger(__name__)
-
-_HEADER_SIZE = 64
-# Other classes occur as data, such as a compiler's 32-bit run-time libraries, and are shipped as they are.
-_ELF64_LITTLE_ENDIAN = b"\2\1"
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -85,7 +81,7 @@ class _FileFacts(msgspec.Struct, frozen=True):
 
 
 def _read_file_facts(entry: Entry) -> _FileFacts | InputError:
-    if entry.source is None or not (entry.source.size >= _HEADER_SIZE or entry.mode & ANY_EXECUTE):
+    if entry.source is None or not (entry.source.size >= HEAD_SIZE or entry.mode & ANY_EXECUTE):
         return _FileFacts()
     name = f"{entry.artifact}: {entry.path}"
     if entry.path.endswith(".kpack"):
@@ -98,7 +94,7 @@ def _read_file_facts(entry: Entry) -> _FileFacts | InputError:
 
 
 def _facts_of(entry: Entry, data: memoryview, name: str) -> _FileFacts:
-    if len(data) >= _HEADER_SIZE and is_elf(data) and bytes(data[4:6]) == _ELF64_LITTLE_ENDIAN:
+    if len(data) >= HEAD_SIZE and is_elf64(data):
         return _FileFacts(read_elf(data, name=name), _targets(data, name))
     is_script = bool(entry.mode & ANY_EXECUTE) and _can_run(entry, data)
     return _FileFacts(targets=_targets(data, name) if is_bundle(data) else (), is_script=is_script)

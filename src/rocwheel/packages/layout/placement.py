@@ -9,7 +9,6 @@ import msgspec
 
 from rocwheel.artifacts.catalog import Entry, FileKind
 from rocwheel.artifacts.links import PrefixIndex, describe_end, resolve_link
-from rocwheel.binary.elf.facts import Elf, ElfKind
 from rocwheel.foundation.errors import ProblemsError
 from rocwheel.packages.layout.selection import PathConflictError
 from rocwheel.packages.plan import Dropped
@@ -17,6 +16,7 @@ from rocwheel.packages.plan import Dropped
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rocwheel.binary.elf.facts import Elf
     from rocwheel.packages.layout.facts import Facts
     from rocwheel.packages.layout.selection import PrefixEntries
 
@@ -108,7 +108,7 @@ class _Placer:
     def _library_place(self, entry: Entry) -> str | None:
         """Return where a shared library goes: its SONAME, unless another file of its folder has the better claim."""
         elf = self._facts.elf(entry)
-        if elf is None or elf.kind is not ElfKind.SHARED_OBJECT or not elf.soname:
+        if elf is None or not elf.is_shared_library or not elf.soname:
             return None
         place = posixpath.join(posixpath.dirname(entry.path), elf.soname)
         holder = self._file_at(place)
@@ -121,7 +121,7 @@ class _Placer:
             self._drop(link, f"a symlink {describe_end(resolution)}")
             return
         elf = self._facts.elf(target)
-        if elf is not None and elf.kind is ElfKind.SHARED_OBJECT and elf.soname:
+        if elf is not None and elf.is_shared_library and elf.soname:
             self._place_library_link(link, target, elf.soname)
         elif self._facts.is_program(target):
             self._place_stub(link, target, elf)

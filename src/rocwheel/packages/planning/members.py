@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.model.artifact import ANY_EXECUTE
-from rocwheel.binary.elf.facts import ElfKind
-from rocwheel.binary.runpath.edit import RunpathTag
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.linking.run_path_choice import LibraryPlaces, library_places, run_path_edit
 from rocwheel.packages.layout.facts import Facts
 from rocwheel.packages.layout.placement import Placement
@@ -71,7 +70,7 @@ class MemberMaker(msgspec.Struct, frozen=True):
 
     def _edit(self, path: str, entry: Entry) -> SetRunpath | None:
         elf = self.facts.elf(entry)
-        if elf is None or not elf.is_dynamic or elf.kind not in (ElfKind.EXECUTABLE, ElfKind.SHARED_OBJECT):
+        if elf is None or not elf.is_loadable:
             return None
         return run_path_edit(elf, posixpath.dirname(path), self.search, self.places, self.tag)
 

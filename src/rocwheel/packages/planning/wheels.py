@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rocwheel.artifacts.patterns import PathPatterns
-from rocwheel.binary.runpath.edit import RunpathTag
-from rocwheel.binary.stubs.forwarding_library import alias_name
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.stubs.forwarding_library import forwarding_name
 from rocwheel.distributions.formats.metadata import CoreMetadata
 from rocwheel.distributions.formats.tags import PlatformFloor, oldest_tag, platform_floor
 from rocwheel.distributions.formats.wheel import WheelName
@@ -192,7 +192,7 @@ class WheelPlanner:
             elf = self._facts.elf(file.entry)
             if patterns is None or elf is None or not elf.soname or not patterns.matches(path):
                 continue
-            plain = posixpath.join(posixpath.dirname(path), alias_name(elf.soname))
+            plain = posixpath.join(posixpath.dirname(path), forwarding_name(elf.soname))
             if not package.placement.has(plain):
                 place = posixpath.join(package.platform_module, plain)
                 yield AliasMember(place, elf.soname, elf.machine, str(file.entry.artifact), tag)

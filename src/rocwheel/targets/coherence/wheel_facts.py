@@ -8,8 +8,7 @@ from packaging.metadata import parse_email
 from packaging.utils import canonicalize_name
 
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.bundles.sequence import is_bundle
-from rocwheel.binary.elf.facts import is_elf
+from rocwheel.binary.kind import has_facts
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory, read_member
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.coherence.carriers import WheelFacts, kpack_target
@@ -56,8 +55,7 @@ def read_wheel_facts(path: Path) -> WheelFacts:
 def _member_targets(member: ZipMember) -> tuple[TargetId, ...]:
     if member.name.endswith(".kpack"):
         return (kpack_target(member.name, source=member.source),)
-    head = memoryview(member_head(member))
-    if not is_elf(head) and not is_bundle(head):
+    if not has_facts(member_head(member)):
         return ()
     with open_unpacked(member) as (unpacked, _), unpacked.map() as data:
         return device_targets(data, name=member.source)

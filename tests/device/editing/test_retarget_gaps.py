@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.device.editing.offers import find_gaps
+from rocwheel.device.editing.retarget import find_gaps
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.retarget_pairs import parse_pairs
 from tests.support.gpu_targets import bundle_of

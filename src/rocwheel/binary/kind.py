@@ -1,0 +1,100 @@
+"""What kind of binary a file is, by its first bytes; every reader asks here before it reads on.
+
+===========================  ==================================================================================
+a file that begins with      is
+===========================  ==================================================================================
+``7F 45 4C 46``, "ELF"       an ELF file. Byte 4 is its class, 2 for 64 bits; byte 5 its byte order, 1 for
+                             little-endian (gABI, "ELF Identification")
+``__CLANG_OFFLOAD_BUNDLE__``  a plain offload bundle
+``CCOB``                     a compressed offload bundle
+``!<arch>``, newline         a static library: an ``ar`` archive; ``!<thin>`` for one that only names its members
+===========================  ==================================================================================
+
+What a file is for is told by more than that: `rocwheel.binary.elf.facts.Elf` has the properties.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "AR_MAGIC",
+    "BUNDLE_MAGIC",
+    "COMPRESSED_MAGIC",
+    "ELF_MAGIC",
+    "HEAD_SIZE",
+    "has_facts",
+    "is_ar_archive",
+    "is_binary",
+    "is_bundle",
+    "is_compressed_bundle",
+    "is_elf",
+    "is_elf64",
+    "is_plain_bundle",
+    "is_thin_archive",
+]
+
+ELF_MAGIC: Final = b"\x7fELF"
+BUNDLE_MAGIC: Final = b"__CLANG_OFFLOAD_BUNDLE__"
+COMPRESSED_MAGIC: Final = b"CCOB"
+AR_MAGIC: Final = b"!<arch>\n"
+_THIN_MAGIC: Final = b"!<thin>\n"
+_ELF64_LITTLE_ENDIAN: Final = ELF_MAGIC + b"\2\1"
+
+HEAD_SIZE: Final = 64
+"""How many of a file's first bytes tell everything that this module tells, and a whole ELF header."""
+
+
+def is_elf(head: bytes | memoryview) -> bool:
+    """Return whether a file is an ELF file, of any class, byte order and machine."""
+    return _begins_with(head, ELF_MAGIC)
+
+
+def is_elf64(head: bytes | memoryview) -> bool:
+    """Return whether a file is a 64-bit little-endian ELF file, the only kind that rocwheel reads.
+
+    Others occur as data, such as a compiler's 32-bit run-time libraries.
+    """
+    return _begins_with(head, _ELF64_LITTLE_ENDIAN)
+
+
+def is_plain_bundle(head: bytes | memoryview) -> bool:
+    """Return whether a file begins with an offload bundle that is not compressed."""
+    return _begins_with(head, BUNDLE_MAGIC)
+
+
+def is_compressed_bundle(head: bytes | memoryview) -> bool:
+    """Return whether a file begins with a compressed offload bundle."""
+    return _begins_with(head, COMPRESSED_MAGIC)
+
+
+def is_bundle(head: bytes | memoryview) -> bool:
+    """Return whether a file begins with an offload bundle, plain or compressed."""
+    return is_compressed_bundle(head) or is_plain_bundle(head)
+
+
+def is_ar_archive(head: bytes | memoryview) -> bool:
+    """Return whether a file is a static library that holds its members; a thin archive does not."""
+    return _begins_with(head, AR_MAGIC)
+
+
+def is_thin_archive(head: bytes | memoryview) -> bool:
+    """Return whether a file is a static library that only names its members, which are files elsewhere."""
+    return _begins_with(head, _THIN_MAGIC)
+
+
+def has_facts(head: bytes | memoryview) -> bool:
+    """Return whether there are facts to read of an installed file: a 64-bit little-endian ELF file, or bundles."""
+    return is_elf64(head) or is_bundle(head)
+
+
+def is_binary(head: bytes | memoryview) -> bool:
+    """Return whether a file is a binary to look into when it was asked for, be it one that can't be read.
+
+    That is an ELF file of any class, a file of bundles, or a static library.
+    """
+    return is_elf(head) or is_bundle(head) or is_ar_archive(head)
+
+
+def _begins_with(head: bytes | memoryview, magic: bytes) -> bool:
+    return bytes(head[: len(magic)]) == magic
