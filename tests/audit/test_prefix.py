@@ -12,7 +12,7 @@ from rocwheel.audit.settings import Configuration
 from rocwheel.audit.subject import Subject
 from rocwheel.installed.read_tree import read_environments, read_tree
 from rocwheel.linking.tree_disk import SITE
-from rocwheel.repair.advice import library_folders
+from rocwheel.repair.library_places import places_for_machine
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.reality import LOADER, list_libraries
 from tests.support.trees import data, find, library, package, tree
@@ -77,7 +77,7 @@ def test_a_prefix_that_loads_has_no_findings_but_the_file_that_does_not(prefix: 
 
 
 def test_run_paths_are_worked_out_for_libraries_behind_symlinks(prefix: Path) -> None:
-    folders = library_folders(read_tree([prefix]), (), 62)
+    folders = places_for_machine(read_tree([prefix]), (), 62).providers
     assert folders["libx.so.1"] == ("lib",)
     assert folders["libout.so.1"] == ("lib",)
     assert "nowhere.so" not in folders

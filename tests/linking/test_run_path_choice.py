@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.linking.entries import goes_back
 from rocwheel.linking.run_path_choice import (
-    Keeping,
+    KeptEntries,
     LibraryPlaces,
     SetRunpath,
+    choose_folders,
+    fewest_folders,
     library_places,
     origin_relative,
     run_path_edit,
@@ -20,9 +24,9 @@ CORE, SYSDEPS, LIBRARIES = "_rocm_sdk_core/lib", "_rocm_sdk_core/lib/rocm_sysdep
 SEARCH = (LIBRARIES, CORE, SYSDEPS)
 PLACES = LibraryPlaces(
     {
-        "libamdhip64.so.7": frozenset({CORE}),
-        "librocsparse.so.1": frozenset({LIBRARIES}),
-        "libelf.so.1": frozenset({SYSDEPS}),
+        "libamdhip64.so.7": (CORE,),
+        "librocsparse.so.1": (LIBRARIES,),
+        "libelf.so.1": (SYSDEPS,),
     },
     frozenset({CORE, SYSDEPS, LIBRARIES, "_rocm_sdk_core/bin"}),
 )
@@ -124,73 +128,82 @@ def test_entries_of_the_file_that_lead_into_the_packages_stay_first() -> None:
 
 
 def test_the_folder_that_the_recipe_searches_first_wins() -> None:
-    places = LibraryPlaces({"libz.so.1": frozenset({CORE, SYSDEPS})}, frozenset({CORE, SYSDEPS}))
+    places = LibraryPlaces({"libz.so.1": (CORE, SYSDEPS)}, frozenset({CORE, SYSDEPS}))
     edit = run_path_edit(library("liba.so", "libz.so.1"), CORE, (SYSDEPS, CORE), places, RunpathTag.RUNPATH)
     assert edit == SetRunpath("$ORIGIN/rocm_sysdeps/lib", RunpathTag.RUNPATH)
 
 
 def test_a_needed_name_is_looked_for_as_a_file_name() -> None:
     places = library_places(["m/lib/libx.so.1", "m/lib/liby.so"])
-    assert places.providers == {"libx.so.1": frozenset({"m/lib"}), "liby.so": frozenset({"m/lib"})}
+    assert places.providers == {"libx.so.1": ("m/lib",), "liby.so": ("m/lib",)}
     assert places.folders == frozenset({"m/lib"})
 
 
 def test_run_paths_name_no_folder_for_some_processors_alone() -> None:
     places = library_places(["m/lib/libx.so.1", "m/lib/glibc-hwcaps/x86-64-v3/libx.so.1"])
-    assert places.providers == {"libx.so.1": frozenset({"m/lib"})}
+    assert places.providers == {"libx.so.1": ("m/lib",)}
+
+
+def test_a_kept_folder_stays_in_its_place_though_no_package_has_it() -> None:
+    elf = library("libhipsparse.so.1", "librocsparse.so.1", rpath="$ORIGIN/../../nvidia/cublas/lib:/opt/lib:$ORIGIN")
+    kept = KeptEntries(frozenset({"nvidia/cublas/lib"}))
+    edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH, kept)
+    assert edit == SetRunpath("$ORIGIN/../../nvidia/cublas/lib:$ORIGIN", RunpathTag.RPATH)
+
+
+def test_a_run_path_of_kept_folders_alone_is_right() -> None:
+    elf = library("libmath.so.1", "libnowhere.so.1", runpath="$ORIGIN/../../other/lib")
+    kept = KeptEntries(frozenset({"other/lib"}))
+    assert run_path_edit(elf, CORE, SEARCH, PLACES, RunpathTag.RUNPATH, kept) is None
 
 
 @pytest.mark.parametrize(
-    ("entry", "kept"),
+    ("run_path", "last", "expected"),
     [
-        ("$ORIGIN/../../nvidia/cublas/lib", True),
-        ("$ORIGIN/../nowhere", False),
-        ("$ORIGIN/../../../lib", False),
-        ("$ORIGIN/../..", False),
-        ("/opt/rocm/lib", False),
-        ("$ORIGIN/../../_solib_local/_U_S_Srocm", False),
+        ("$ORIGIN:/opt/lib", ("/opt/lib",), None),
+        ("/opt/lib:$ORIGIN", ("/opt/lib",), "$ORIGIN:/opt/lib"),
+        ("/a:$ORIGIN:/b", ("/a", "/b"), "$ORIGIN:/a:/b"),
+        ("$ORIGIN:/opt/lib:/opt/lib", ("/opt/lib",), "$ORIGIN:/opt/lib"),
     ],
-    ids=[
-        "other package",
-        "absent folder of a package",
-        "outside of site-packages",
-        "site-packages",
-        "absolute",
-        "build folder",
-    ],
+    ids=["last", "first", "around", "twice"],
 )
-def test_entries_into_packages_that_are_not_known_can_be_kept(entry: str, kept: bool) -> None:
-    elf = library("libhipsparse.so.1", "librocsparse.so.1", rpath=f"{entry}:/opt/lib:$ORIGIN")
-    edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH, Keeping(beyond=True))
-    assert edit == SetRunpath(f"{entry}:$ORIGIN" if kept else "$ORIGIN", RunpathTag.RPATH)
-
-
-@pytest.mark.parametrize(
-    ("top", "stays"),
-    [
-        ("other_package/lib", True),
-        ("external_links/lib", True),
-        ("external/lib", False),
-        ("_solib_local/_U_S", False),
-        ("bazel-out/lib", False),
-        ("ext.runfiles/lib", False),
-    ],
-)
-def test_build_folders_are_no_packages_beyond(top: str, stays: bool) -> None:
-    elf = library("libmath.so.1", "libnowhere.so.1", runpath=f"$ORIGIN/../../{top}")
-    edit = run_path_edit(elf, CORE, SEARCH, PLACES, RunpathTag.RUNPATH, Keeping(beyond=True))
-    assert edit == (None if stays else SetRunpath("", RunpathTag.RUNPATH))
+def test_entries_that_have_to_be_the_last_ones_become_so(
+    run_path: str, last: tuple[str, ...], expected: str | None
+) -> None:
+    elf = library("libhipsparse.so.1", "librocsparse.so.1", runpath=run_path)
+    edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RUNPATH, KeptEntries(last=last))
+    assert edit == (SetRunpath(expected, RunpathTag.RUNPATH) if expected else None)
 
 
 @pytest.mark.parametrize(
     ("run_path", "expected"),
-    [("$ORIGIN:/opt/lib", None), ("/opt/lib:$ORIGIN", "$ORIGIN:/opt/lib"), ("/a:$ORIGIN:/b", "$ORIGIN:/a:/b")],
-    ids=["last", "first", "around"],
+    [
+        ("/opt/lib:$ORIGIN", None),
+        ("/opt/lib:/build:$ORIGIN", "$ORIGIN:/opt/lib"),
+        ("/opt/lib:$ORIGIN:/opt/lib", "$ORIGIN:/opt/lib"),
+    ],
+    ids=["right in any place", "last when others change", "once"],
 )
-def test_folders_of_the_host_that_stay_become_the_last_ones(run_path: str, expected: str | None) -> None:
+def test_entries_that_are_meant_stay_as_they_are_spelled(run_path: str, expected: str | None) -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", runpath=run_path)
-    edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RUNPATH, Keeping(hosts=True))
+    kept = KeptEntries(meant=frozenset({"/opt/lib"}))
+    edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RUNPATH, kept)
     assert edit == (SetRunpath(expected, RunpathTag.RUNPATH) if expected else None)
+
+
+def test_an_rpath_that_the_loader_ignores_is_not_judged() -> None:
+    elf = library("libx.so", "librocsparse.so.1", rpath=f"$ORIGIN/../../{CORE}", runpath="/opt/lib")
+    kept = KeptEntries(meant=frozenset({"/opt/lib"}))
+    edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RUNPATH, kept)
+    assert edit == SetRunpath("$ORIGIN:/opt/lib", RunpathTag.RUNPATH)
+
+
+def test_an_edit_leaves_one_tag() -> None:
+    elf = library("liba.so", rpath="/a", runpath="/b")
+    edited = SetRunpath("$ORIGIN", RunpathTag.RPATH).applied_to(elf)
+    assert (edited.rpath, edited.runpath) == ("$ORIGIN", None)
+    without = SetRunpath("", RunpathTag.RUNPATH).applied_to(elf)
+    assert (without.rpath, without.runpath) == (None, None)
 
 
 @pytest.mark.parametrize("entry", ["$ORIGIN/nope/..", "$ORIGIN/../lib/nope/../"])
@@ -198,3 +211,37 @@ def test_a_folder_that_has_to_exist_on_the_way_makes_an_entry_wrong(entry: str) 
     elf = library("libhipsparse.so.1", "librocsparse.so.1", runpath=entry)
     edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RUNPATH)
     assert edit == SetRunpath("$ORIGIN", RunpathTag.RUNPATH)
+
+
+def places(**providers: tuple[str, ...]) -> LibraryPlaces:
+    return LibraryPlaces(providers, frozenset(folder for folders in providers.values() for folder in folders))
+
+
+def test_one_folder_that_has_both_is_better_than_two() -> None:
+    assert fewest_folders(["a", "b"], places(a=("one", "both"), b=("two", "both")), "own") == ("both",)
+
+
+def test_of_folders_that_serve_as_well_the_own_one_comes_first() -> None:
+    assert fewest_folders(["a", "b"], places(a=("other", "own"), b=("other",)), "own") == ("other",)
+    assert fewest_folders(["a"], places(a=("other", "own")), "own") == ("own",)
+
+
+def test_a_library_is_taken_from_the_first_folder_that_holds_it() -> None:
+    found = choose_folders(["a", "b", "c"], ("one", "two", "idle"), places(a=("two", "one"), b=("two",), c=()))
+    assert found == {"one": ("a",), "two": ("b",)}
+
+
+_NAMES = st.sampled_from(["a", "b", "c", "d"])
+_FOLDERS = st.dictionaries(_NAMES, st.lists(st.sampled_from(["p", "q", "r", "s"]), unique=True).map(tuple))
+
+
+@given(st.lists(_NAMES), _FOLDERS)
+def test_every_library_that_a_folder_holds_is_found_and_no_folder_is_idle(
+    names: list[str], folders: dict[str, tuple[str, ...]]
+) -> None:
+    known = places(**folders)
+    chosen = choose_folders(names, fewest_folders(names, known, "own"), known)
+    found = [name for held in chosen.values() for name in held]
+    assert sorted(found) == sorted(name for name in set(names) if folders.get(name))
+    assert all(folder in folders[name] for folder, held in chosen.items() for name in held)
+    assert all(held for held in chosen.values())

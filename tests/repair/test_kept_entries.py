@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.installed.environments import split_environments
+from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces
+from rocwheel.repair.kept_entries import entries_to_keep
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from tests.support.trees import data, library, package, tree
@@ -22,10 +24,10 @@ def notes(*others: str, requires: tuple[str, ...] = ("jaxlib", "rocm-sdk-core==7
     return " ".join(RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0]).notes)
 
 
-def test_entries_that_stay_for_packages_not_at_hand_are_told() -> None:
+def test_entries_that_stay_for_packages_not_at_hand_are_counted() -> None:
     assert notes() == (
         "kept 2 run path entries in 1 files that lead to folders of packages not at hand, if to any: "
-        "give what the wheel requires --with to have only right ones stay (jaxlib)"
+        "give the packages that the wheel requires by --with, so that only right entries stay (jaxlib)"
     )
 
 
@@ -38,7 +40,62 @@ def test_entries_that_stay_for_packages_not_at_hand_are_told() -> None:
     ],
     ids=["at hand", "none required", "none that leads elsewhere"],
 )
-def test_nothing_is_told_where_only_right_entries_stay(
+def test_there_is_no_note_where_only_right_entries_stay(
     others: tuple[str, ...], requires: tuple[str, ...], run_path: str
 ) -> None:
     assert notes(*others, requires=requires, run_path=run_path) == ""
+
+
+PLACES = LibraryPlaces({}, frozenset({"_rocm_sdk_core/lib", "_rocm_sdk_libraries/lib"}))
+
+
+def kept(entry: str, *, is_lacking: bool = False, has_others: bool = True, opens: bool = True) -> KeptEntries:
+    file = library("_rocm_sdk_libraries/lib/liba.so", runpath=f"{entry}:$ORIGIN", imports_dlopen=opens)
+    return entries_to_keep(file, PLACES, is_lacking=is_lacking, has_others=has_others)
+
+
+@pytest.mark.parametrize(
+    ("entry", "folder"),
+    [
+        ("$ORIGIN/../../nvidia/cublas/lib", "nvidia/cublas/lib"),
+        ("$ORIGIN/../../external_links/lib", "external_links/lib"),
+        ("$ORIGIN/../nowhere", None),
+        ("$ORIGIN/../../../lib", None),
+        ("$ORIGIN/../..", None),
+        ("/opt/rocm/lib", None),
+        ("$ORIGIN/../../_solib_local/_U_S_Srocm", None),
+        ("$ORIGIN/../../external/lib", None),
+        ("$ORIGIN/../../bazel-out/lib", None),
+        ("$ORIGIN/../../ext.runfiles/lib", None),
+    ],
+    ids=[
+        "other package",
+        "named like a build folder",
+        "absent folder of a package",
+        "outside of site-packages",
+        "site-packages",
+        "absolute",
+        "_solib",
+        "external",
+        "bazel-out",
+        "runfiles",
+    ],
+)
+def test_a_file_that_opens_libraries_keeps_entries_into_other_packages(entry: str, folder: str | None) -> None:
+    assert kept(entry) == KeptEntries(frozenset({folder} if folder else ()))
+
+
+def test_a_file_that_opens_none_and_lacks_none_keeps_no_entries() -> None:
+    assert kept("$ORIGIN/../../nvidia/lib", opens=False) == KeptEntries()
+    assert kept("/opt/rocm/lib", has_others=False) == KeptEntries()
+
+
+def test_a_file_that_lacks_a_library_keeps_absent_folders_of_packages_at_hand() -> None:
+    found = kept("$ORIGIN/../nowhere", is_lacking=True, opens=False)
+    assert found == KeptEntries(frozenset({"_rocm_sdk_libraries/nowhere", "_rocm_sdk_libraries/lib"}))
+
+
+def test_a_file_that_lacks_a_library_of_nobody_keeps_the_folders_of_the_host_as_the_last_ones() -> None:
+    assert kept("/opt/b:/home/me/lib:/opt/a:/opt/b", is_lacking=True, has_others=False) == KeptEntries(
+        last=("/opt/b", "/opt/a")
+    )

@@ -18,7 +18,7 @@ from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages
 from rocwheel.cli.runpath import runpath_app
 from rocwheel.linking.hwcaps import CpuLevel
 from rocwheel.linking.spelling import TOOLS, spell_run_path
-from rocwheel.repair.advising import advise
+from rocwheel.repair.advice import advise
 
 if TYPE_CHECKING:
     from rocwheel.repair.advice import RunPathAdvice

@@ -1,4 +1,14 @@
-"""Which run path a file of an installed package needs, by the places that its packages keep shared libraries in."""
+"""Which folders the run path of a file names: one rule for files that are built, linked or repaired.
+
+1. The folders that the file's run path leads to come first, then those of a search, in its order. Folders that no
+   package at hand has don't count, but for those that the caller keeps (`KeptEntries`).
+2. Each library that the file needs is taken from the first folder that holds it (`choose_folders`). A folder from which
+   nothing is taken is left out. A file that opens libraries by name at run time may open any: it gets every folder.
+3. A run path that leads to every library already stays as it is.
+
+The search is a fixed order where packages have one: the recipe's, or a description's. Elsewhere it is the fewest
+folders that hold the libraries (`fewest_folders`).
+"""
 
 from __future__ import annotations
 
@@ -8,22 +18,24 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.linking.entries import (
-    goes_back,
-    is_build_folder,
-    is_host_folder,
-    resolve_entry,
-    split_run_path,
-)
+from rocwheel.binary.elf.facts import Elf
+from rocwheel.linking.entries import goes_back, resolve_entry, split_run_path
 from rocwheel.linking.hwcaps import has_level
 from rocwheel.linking.tree_disk import SITE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rocwheel.binary.elf.facts import Elf
-
-__all__ = ["Keeping", "LibraryPlaces", "SetRunpath", "library_places", "origin_relative", "run_path_edit"]
+__all__ = [
+    "KeptEntries",
+    "LibraryPlaces",
+    "SetRunpath",
+    "choose_folders",
+    "fewest_folders",
+    "library_places",
+    "origin_relative",
+    "run_path_edit",
+]
 
 
 class SetRunpath(msgspec.Struct, frozen=True):
@@ -32,46 +44,86 @@ class SetRunpath(msgspec.Struct, frozen=True):
     value: str
     tag: RunpathTag
 
+    def applied_to(self, elf: Elf) -> Elf:
+        """Return the facts of a file once it has this run path, and none under the other tag."""
+        value = self.value or None
+        is_runpath = self.tag is RunpathTag.RUNPATH
+        return msgspec.structs.replace(elf, runpath=value if is_runpath else None, rpath=None if is_runpath else value)
+
 
 class LibraryPlaces(msgspec.Struct, frozen=True):
-    """Where shared libraries stand, in folders relative to site-packages."""
+    """Where the libraries of the packages at hand are, in folders relative to site-packages."""
 
-    providers: dict[str, frozenset[str]]
-    """File name to the folders that hold a file of that name."""
+    providers: dict[str, tuple[str, ...]]
+    """File name to the folders that hold a library of that name, the preferred one first."""
     folders: frozenset[str]
     """Every folder that exists once the packages are installed."""
 
-    def is_beyond(self, folder: str | None) -> bool:
-        """Tell whether a folder may be of a package that is not among these: in site-packages, and no build folder."""
-        if not folder or is_build_folder(folder):
-            return False
-        return folder.partition("/")[0] not in {"..", *(known.partition("/")[0] for known in self.folders)}
+
+class KeptEntries(msgspec.Struct, frozen=True):
+    """Entries of one file's run path that stay, though no package at hand has the folders that they lead to."""
+
+    folders: frozenset[str] = frozenset()
+    """Folders relative to site-packages: the entries that lead there keep their order among the others."""
+    last: tuple[str, ...] = ()
+    """Entries that stay as they are spelled, behind all others."""
+    meant: frozenset[str] = frozenset()
+    """Entries that stay as they are spelled. They are right in any place; in a changed run path they come last."""
 
 
-class Keeping(msgspec.Struct, frozen=True):
-    """Which entries stay though they lead to no folder of the packages."""
-
-    beyond: bool = False
-    """Those that lead into a package that is not among these, by its top-level folder."""
-    absent: bool = False
-    """Those that lead to any folder in site-packages: packages may share their top-level folder."""
-    hosts: bool = False
-    """Those that lead to folders of the host; they become the last ones."""
-
-    def holds(self, folder: str, places: LibraryPlaces) -> bool:
-        """Tell whether an entry stays that leads to a folder, relative to site-packages."""
-        is_inside = bool(folder) and not folder.startswith("..") and not is_build_folder(folder)
-        return (self.beyond and places.is_beyond(folder)) or (self.absent and is_inside)
-
-
-_NOTHING = Keeping()
+_NOTHING = KeptEntries()
 
 
 def origin_relative(folder: str, origin: str) -> str:
-    """Spell a folder as a run path entry of a file in ``origin``; both relative to site-packages."""
-    # relpath() takes relative paths for such in the working folder, where ".." may lead nowhere.
+    """Spell a folder as a run path entry of a file in ``origin``; both are relative to site-packages."""
+    # relpath() resolves relative paths in the working folder, where ".." may lead nowhere.
     relative = posixpath.relpath(posixpath.join(SITE, folder), posixpath.join(SITE, origin))
     return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
+
+
+def library_places(installed: Iterable[str]) -> LibraryPlaces:
+    """Index the installed files, given by their paths relative to site-packages.
+
+    The loader looks for a NEEDED name as a file name. The file's SONAME doesn't matter. Folders for some processors
+    alone (``glibc-hwcaps``) provide nothing: the loader looks into them by itself.
+    """
+    providers: dict[str, dict[str, None]] = {}
+    folders: set[str] = set()
+    for path in installed:
+        folder, name = posixpath.split(path)
+        folders.add(folder)
+        if not has_level(folder):
+            providers.setdefault(name, {})[folder] = None
+    return LibraryPlaces({name: tuple(found) for name, found in providers.items()}, frozenset(folders))
+
+
+def fewest_folders(names: Sequence[str], places: LibraryPlaces, own: str) -> tuple[str, ...]:
+    """Return as few folders as hold all of ``names`` that any folder holds.
+
+    Of folders that hold as many, the file's ``own`` folder comes first, then the one that is listed first.
+    """
+    held = {name: folders for name in names if (folders := places.providers.get(name))}
+    candidates = list(dict.fromkeys([own, *(folder for folders in held.values() for folder in folders)]))
+    chosen = set()
+    while held:
+        best = max(candidates, key=lambda folder: sum(folder in folders for folders in held.values()))
+        chosen.add(best)
+        held = {name: folders for name, folders in held.items() if best not in folders}
+    return tuple(folder for folder in candidates if folder in chosen)
+
+
+def choose_folders(names: Sequence[str], search: Iterable[str], places: LibraryPlaces) -> dict[str, tuple[str, ...]]:
+    """Return the folders of ``search`` that libraries are taken from, in order, each with the names taken from it.
+
+    Each library is taken from the first folder that holds it, as the loader does.
+    """
+    chosen: dict[str, tuple[str, ...]] = dict.fromkeys(search, ())
+    for name in dict.fromkeys(names):
+        holders = places.providers.get(name, ())
+        first = next((folder for folder in chosen if folder in holders), None)
+        if first is not None:
+            chosen[first] += (name,)
+    return {folder: taken for folder, taken in chosen.items() if taken}
 
 
 def run_path_edit(
@@ -80,75 +132,56 @@ def run_path_edit(
     search: Sequence[str],
     places: LibraryPlaces,
     tag: RunpathTag,
-    keeping: Keeping = _NOTHING,
+    kept: KeptEntries = _NOTHING,
 ) -> SetRunpath | None:
-    """Return the edit that a file in ``folder`` needs so that its libraries are found, none if it is right already.
+    """Return the edit that a file in ``folder`` needs so that its libraries are found; None if it is right already.
 
-    The rule: entries of the file that lead to a folder of the packages stay first. A file that opens libraries by
-    name at run time (it imports dlopen) also gets every folder of ``search``; any other only those folders that hold
-    what it names as NEEDED. Entries that lead elsewhere, or nowhere, go, but for those of ``keeping``.
+    ``search`` are folders in the order in which they are tried; for the rule see the module.
     """
-    needed = [places.providers[name] for name in elf.wanted if name in places.providers]
-    current = _entries(elf)
-    hosts = [text for text in dict.fromkeys(current) if keeping.hosts and is_host_folder(text)]
-    led_to = [place for text in current if (place := resolve_entry(text, folder)) is not None]
-    beyond = {place for place in led_to if keeping.holds(place, places)}
-    kept = [place for place in led_to if place in places.folders or place in beyond]
-    if _is_right(elf, _before(hosts, current), kept, tag) and _serves(elf, kept, needed, search, places):
+    entries = split_run_path(elf.run_path)
+    meant = [entry for entry in entries if entry in kept.meant]
+    judged = tuple(entry for entry in entries if entry not in kept.meant)
+    other = elf.rpath if tag is RunpathTag.RUNPATH else elf.runpath
+    file = _File(elf, folder, judged, is_tagged=not entries or other is None)
+    changed = _changed_entries(file, [place for place in search if place in places.folders], places, kept)
+    if changed is None and len(meant) == len(set(meant)):
         return None
-    used = _wanted(elf, kept, needed, [place for place in search if place in places.folders])
-    wanted = [place for place in dict.fromkeys([*kept, *used]) if place in used or place in beyond]
-    entries = [*(origin_relative(place, folder) for place in wanted), *hosts]
-    if not entries and not current:
+    return SetRunpath(":".join([*(judged if changed is None else changed), *dict.fromkeys(meant)]), tag)
+
+
+class _File(msgspec.Struct, frozen=True):
+    """A file with the entries of its run path that are judged."""
+
+    elf: Elf
+    folder: str
+    entries: tuple[str, ...]
+    is_tagged: bool
+    """Whether there is no run path under another tag than the one that the file gets."""
+
+
+def _changed_entries(
+    file: _File, search: Sequence[str], places: LibraryPlaces, kept: KeptEntries
+) -> Sequence[str] | None:
+    """Return the entries that a file gets in place of those that are judged; None if these are right."""
+    led_to = [place for entry in file.entries if (place := resolve_entry(entry, file.folder)) is not None]
+    stays = [place for place in led_to if place in places.folders or place in kept.folders]
+    if _is_well_formed(file, stays, kept) and _finds_all(file.elf, stays, search, places):
         return None
-    return SetRunpath(":".join(entries), tag)
+    named = list(dict.fromkeys([*stays, *search]))
+    used = named if file.elf.imports_dlopen else choose_folders(file.elf.wanted, named, places)
+    wanted = [origin_relative(place, file.folder) for place in named if place in used or place in kept.folders]
+    return [*wanted, *kept.last] if wanted or file.entries or not file.is_tagged else None
 
 
-def _before(last: list[str], entries: Sequence[str]) -> Sequence[str]:
-    """Return the entries before ``last``; all where these are not the last ones."""
-    split = len(entries) - len(last)
-    return entries[:split] if list(entries[split:]) == last else entries
+def _is_well_formed(file: _File, stays: Sequence[str], kept: KeptEntries) -> bool:
+    """Return whether each entry leads to a folder of its own, followed by those that come last."""
+    split = len(file.entries) - len(kept.last)
+    entries = file.entries[:split] if file.entries[split:] == kept.last else file.entries
+    return file.is_tagged and not any(map(goes_back, entries)) and len(stays) == len(entries) == len(set(stays))
 
 
-def _wanted(elf: Elf, kept: list[str], needed: list[frozenset[str]], search: list[str]) -> list[str]:
-    places = list(dict.fromkeys([*kept, *search]))
-    if elf.imports_dlopen:
-        return places
-    first = (next((place for place in places if place in holders), None) for holders in needed)
-    used = set(first)
-    return [place for place in places if place in used]
-
-
-def _is_right(elf: Elf, current: Sequence[str], kept: list[str], tag: RunpathTag) -> bool:
-    if not _entries(elf):
-        return True
-    tagged = (elf.rpath is None) if tag is RunpathTag.RUNPATH else (elf.runpath is None)
-    return tagged and not any(map(goes_back, current)) and len(kept) == len(current) == len(set(kept))
-
-
-def _serves(
-    elf: Elf, kept: list[str], needed: list[frozenset[str]], search: Iterable[str], places: LibraryPlaces
-) -> bool:
-    opens_all = not elf.imports_dlopen or all(place in kept for place in search if place in places.folders)
-    return opens_all and all(any(place in holders for place in kept) for holders in needed)
-
-
-def _entries(elf: Elf) -> tuple[str, ...]:
-    return split_run_path(elf.run_path)
-
-
-def library_places(installed: Iterable[str]) -> LibraryPlaces:
-    """Index the installed files, by path relative to site-packages.
-
-    The loader looks for a NEEDED name as a file name, whatever SONAME the file has, or whether it has one. Folders for
-    some processors alone provide nothing: the loader looks into them by itself.
-    """
-    providers: dict[str, set[str]] = {}
-    folders: set[str] = set()
-    for path in installed:
-        folder, name = posixpath.split(path)
-        folders.add(folder)
-        if has_level(folder):
-            continue
-        providers.setdefault(name, set()).add(folder)
-    return LibraryPlaces({name: frozenset(where) for name, where in providers.items()}, frozenset(folders))
+def _finds_all(elf: Elf, folders: Sequence[str], search: Iterable[str], places: LibraryPlaces) -> bool:
+    """Return whether folders hold every library that any folder holds, and all of the search for what is opened."""
+    holders = [places.providers[name] for name in elf.wanted if name in places.providers]
+    opens_all = not elf.imports_dlopen or all(place in folders for place in search)
+    return opens_all and all(any(place in found for place in folders) for found in holders)

@@ -1,26 +1,30 @@
-"""The shortest run path that leads a file to its libraries, wherever the packages that hold them are installed."""
+"""``rocwheel runpath for``: the run path of a linked file, by the packages that a user names."""
 
 from __future__ import annotations
 
 import posixpath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.foundation.errors import InputError
-from rocwheel.linking.hwcaps import searched_folders
-from rocwheel.linking.run_path_choice import origin_relative
+from rocwheel.foundation.files import FileRange
+from rocwheel.installed.read_tree import read_tree
+from rocwheel.linking.run_path_choice import choose_folders, fewest_folders, origin_relative
 from rocwheel.linking.sdk_layout import sdk_folders
+from rocwheel.linking.system_libraries import allowed_libraries
+from rocwheel.repair.library_places import missing_libraries, places_for_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from rocwheel.binary.elf.facts import Elf
-    from rocwheel.installed.tree import Tree
     from rocwheel.linking.hwcaps import CpuLevel
     from rocwheel.linking.loader import System
+    from rocwheel.linking.run_path_choice import LibraryPlaces
 
-__all__ = ["RunPathAdvice", "RunPathEntry", "advise_run_path", "choose_folders", "library_folders", "normalized_place"]
+__all__ = ["RunPathAdvice", "RunPathEntry", "advise", "advise_run_path", "normalized_place"]
 
 
 class RunPathEntry(msgspec.Struct, frozen=True):
@@ -32,12 +36,13 @@ class RunPathEntry(msgspec.Struct, frozen=True):
 
 
 class RunPathAdvice(msgspec.Struct, frozen=True):
-    """A run path and what it is for; ``system`` are needed libraries that every system has."""
+    """A run path and what it is for."""
 
     entries: tuple[RunPathEntry, ...]
     system: tuple[str, ...]
+    """Needed libraries that every system has."""
     missing: tuple[str, ...]
-    """What neither the packages nor the system has."""
+    """Needed libraries that neither the packages nor the system has."""
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -45,11 +50,40 @@ class RunPathAdvice(msgspec.Struct, frozen=True):
         return tuple(entry.entry for entry in self.entries)
 
 
-def normalized_place(text: str, file_name: str) -> str:
-    """Return where a file is installed, relative to site-packages, with or without these words and the file's name.
+def advise(
+    file: Path, at: str, packages: Sequence[str], dlopen: Sequence[str] = (), cpu_level: CpuLevel = "x86-64"
+) -> RunPathAdvice:
+    """Return the shortest run path for a file that is installed ``at`` a place in site-packages.
 
-    Raises `InputError` for a place that is outside of site-packages, and for one whose last part may be a folder: it is
-    neither the file's name nor that of a shared library.
+    ``packages`` are wheels, folders, or packages of the SDK by their names, whose layout is known. ``dlopen`` are
+    libraries that the file opens by name. A processor of ``cpu_level`` has to find them. Raises `InputError` for
+    packages that don't exist, a place outside of site-packages, and files that can't be read.
+    """
+    known = {folder.distribution for folder in sdk_folders()}
+    names = [package for package in packages if package in known]
+    paths = [Path(package) for package in packages if package not in known]
+    for path in paths:
+        if not path.exists():
+            expected = f"a wheel, a folder, or one of {', '.join(sorted(known))}"
+            msg = f"--with {path}"
+            raise InputError(msg, "does not exist", expected=expected)
+    place = normalized_place(at, file.name)
+    elf = _read(file)
+    places = places_for_machine(read_tree(paths), names, elf.machine, cpu_level)
+    return advise_run_path(elf, place, places, allowed_libraries(), dlopen)
+
+
+def _read(file: Path) -> Elf:
+    with FileRange.whole(file).map() as data:
+        return read_elf(data, name=str(file))
+
+
+def normalized_place(text: str, file_name: str) -> str:
+    """Return where a file is installed, relative to site-packages.
+
+    ``site-packages/`` at the front may be left out, and the file's name after a slash. Raises `InputError` for a place
+    outside of site-packages, and for one whose last part may be a folder: it is neither the file's name nor that of a
+    shared library.
     """
     place = "" if text == "site-packages" else text.removeprefix("site-packages/")
     if text.endswith("/") or text == "site-packages":
@@ -70,54 +104,17 @@ def _place_error(text: str, found: str, expected: str) -> InputError:
     return InputError(f"--at {text or repr(text)}", found, expected=expected)
 
 
-def library_folders(
-    tree: Tree, sdk_packages: Iterable[str], machine: int, cpu_level: CpuLevel = "x86-64"
-) -> dict[str, tuple[str, ...]]:
-    """Return SONAME to the folders that hold its library: those of the tree, then those of SDK packages by name.
-
-    Libraries for another than ``machine``, by its number in ELF, don't count: the loader passes over them.
-    Folders for some processors alone are left out: the loader looks into them by itself. What lies nowhere else is, for
-    a processor of ``cpu_level``, in the folder above.
-    """
-    machines = tree.library_machines
-    found = {
-        name: dict.fromkeys(searched_folders((f.folder for f in files if machines[f.path] == machine), cpu_level))
-        for name, files in tree.libraries.items()
-    }
-    wanted = set(sdk_packages)
-    for folder in sdk_folders():
-        if folder.distribution in wanted:
-            for name in folder.libraries:
-                found.setdefault(name, {}).setdefault(folder.folder)
-    return {name: tuple(folders) for name, folders in found.items() if folders}
-
-
-def choose_folders(
-    names: Sequence[str], folders: Mapping[str, Sequence[str]], own: str = ""
-) -> dict[str, tuple[str, ...]]:
-    """Return as few folders as hold all of ``names`` that any folder holds, each with the names it is there for.
-
-    Of folders that hold as many, the file's ``own`` comes first, then the one that is listed first.
-    """
-    candidates = list(dict.fromkeys([own, *(folder for name in names for folder in folders.get(name, ()))]))
-    waiting = [name for name in dict.fromkeys(names) if folders.get(name)]
-    chosen: dict[str, tuple[str, ...]] = {}
-    while waiting:
-        best = max(candidates, key=lambda folder: sum(folder in folders[name] for name in waiting))
-        chosen[best] = tuple(name for name in waiting if best in folders[name])
-        waiting = [name for name in waiting if best not in folders[name]]
-    return {folder: chosen[folder] for folder in candidates if folder in chosen}
-
-
 def advise_run_path(
-    elf: Elf, place: str, folders: Mapping[str, Sequence[str]], system: System, dlopen: Sequence[str] = ()
+    elf: Elf, place: str, places: LibraryPlaces, system: System, dlopen: Sequence[str] = ()
 ) -> RunPathAdvice:
-    """Return the shortest run path for a file at ``place`` (relative to site-packages) and what it opens by name."""
-    optional = {filtee.name for filtee in elf.filtees if filtee.is_optional} - {*elf.needed, *dlopen}
+    """Return the shortest run path for a file at ``place``, relative to site-packages, whatever run path it has.
+
+    ``dlopen`` are libraries that the file opens by name: they count like those that it needs.
+    """
     names = list(dict.fromkeys([*elf.wanted, *dlopen]))
     own = posixpath.dirname(place)
-    chosen = choose_folders(names, folders, own)
+    chosen = choose_folders(names, fewest_folders(names, places, own), places)
     entries = tuple(RunPathEntry(origin_relative(folder, own), folder, found) for folder, found in chosen.items())
-    others = [name for name in names if not folders.get(name)]
+    others = [name for name in names if name not in places.providers]
     known = tuple(name for name in others if system.find(name, elf.machine) is not None)
-    return RunPathAdvice(entries, known, tuple(name for name in others if name not in {*known, *optional}))
+    return RunPathAdvice(entries, known, missing_libraries(elf, dlopen, places, system))

@@ -1,25 +1,74 @@
-"""Run path entries that a repair leaves since packages that are not at hand may have the folders that they lead to."""
+"""Which run path entries a repair keeps, though no package at hand has the folders that they lead to.
+
+1. The wheel requires packages that are neither at hand nor the SDK's, so that entries may lead there:
+
+   * A file that lacks a library keeps the entries to any folder in site-packages: packages may share a folder.
+   * A file that opens libraries by name at run time keeps the entries to top-level folders of no package at hand.
+
+   Neither keeps entries to folders that only builds have.
+2. The wheel requires no such packages: a file that lacks a library keeps the absolute folders that a host may have,
+   behind all others.
+
+All other entries to folders that no package at hand has go. Entries to folders that one has are judged by
+`rocwheel.linking.run_path_choice`.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from rocwheel.installed.requirements import packages_elsewhere
-from rocwheel.linking.entries import resolve_entry, split_run_path
+from rocwheel.linking.entries import is_build_folder, is_host_folder, resolve_entry, split_run_path
+from rocwheel.linking.run_path_choice import KeptEntries
 from rocwheel.linking.sdk_layout import sdk_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.installed.tree import Distribution, Tree
+    from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+    from rocwheel.linking.run_path_choice import LibraryPlaces
 
-__all__ = ["kept_entries_note"]
+__all__ = ["entries_to_keep", "kept_entries_note"]
+
+
+def entries_to_keep(file: InstalledFile, places: LibraryPlaces, *, is_lacking: bool, has_others: bool) -> KeptEntries:
+    """Return what stays of a file's run path; for the rule see the module.
+
+    ``is_lacking``: whether the file needs a library that neither the packages nor the system has. ``has_others``:
+    whether its wheel requires packages that are neither at hand nor the SDK's.
+    """
+    entries = split_run_path(file.run_path)
+    if has_others:
+        led_to = (resolve_entry(entry, file.folder) for entry in entries)
+        inside = frozenset(place for place in led_to if place and _is_in_packages(place))
+        if is_lacking:
+            return KeptEntries(inside)
+        is_opener = file.elf is not None and file.elf.imports_dlopen
+        return KeptEntries(_beyond(inside, places) if is_opener else frozenset())
+    hosts = dict.fromkeys(entry for entry in entries if is_host_folder(entry))
+    return KeptEntries(last=tuple(hosts) if is_lacking else ())
+
+
+def _is_in_packages(place: str) -> bool:
+    """Return whether a folder, relative to site-packages, may be a package's: inside, and not of a build."""
+    return _top(place) != ".." and not is_build_folder(place)
+
+
+def _beyond(folders: Iterable[str], places: LibraryPlaces) -> frozenset[str]:
+    """Return the folders below top-level folders of no package at hand."""
+    known = set(map(_top, places.folders))
+    return frozenset(folder for folder in folders if _top(folder) not in known)
+
+
+def _top(folder: str) -> str:
+    return folder.partition("/")[0]
 
 
 def kept_entries_note(tree: Tree, owner: Distribution, run_paths: Iterable[tuple[str, str]]) -> str:
-    """Tell how many entries of a wheel's run paths lead to folders of no package at hand; nothing if none does.
+    """Return a note that says how many entries of a wheel's run paths lead to folders of no package at hand.
 
-    ``run_paths`` are those of the repaired files, each with the file's folder relative to site-packages.
+    It is empty if none does. ``run_paths`` are those of the repaired files, each with the file's folder relative to
+    site-packages.
     """
     known = {file.folder for file in tree.files} | {folder.folder for folder in sdk_folders()}
     found = [
@@ -32,7 +81,7 @@ def kept_entries_note(tree: Tree, owner: Distribution, run_paths: Iterable[tuple
         return ""
     return (
         f"kept {entries} run path entries in {files} files that lead to folders of packages not at hand, if to any: "
-        f"give what the wheel requires --with to have only right ones stay ({others})"
+        f"give the packages that the wheel requires by --with, so that only right entries stay ({others})"
     )
 
 

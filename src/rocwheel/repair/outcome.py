@@ -11,7 +11,6 @@ from rocwheel.audit.audit import check
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.subject import Subject
 from rocwheel.audit.undeclared_uses import undeclared_uses
-from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.tree import Tree
 from rocwheel.linking.sdk_layout import find_sdk_library, other_versions
 
@@ -93,6 +92,4 @@ def _edited(file: InstalledFile, edits: Mapping[str, SetRunpath]) -> InstalledFi
     edit = edits.get(file.source)
     if edit is None or file.elf is None:
         return file
-    value = edit.value or None
-    values = {"runpath": value, "rpath": None} if edit.tag is RunpathTag.RUNPATH else {"runpath": None, "rpath": value}
-    return msgspec.structs.replace(file, elf=msgspec.structs.replace(file.elf, **values))
+    return msgspec.structs.replace(file, elf=edit.applied_to(file.elf))

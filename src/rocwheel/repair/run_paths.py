@@ -1,22 +1,28 @@
-"""The run paths that the files of one wheel get: right where they are wrong, of one kind as far as that is safe."""
+"""The run paths that the files of one wheel get: right where they are wrong, of one kind as far as that is safe.
+
+Which folders they name is decided in `rocwheel.linking.run_path_choice`, which entries to packages that are not at hand
+stay in `rocwheel.repair.kept_entries`, and under which tag they are written here (`_wheel_tag`).
+"""
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.requirements import packages_elsewhere, release_folders
 from rocwheel.linking.entries import folders_beyond
-from rocwheel.linking.run_path_choice import Keeping, LibraryPlaces, SetRunpath, run_path_edit
+from rocwheel.linking.run_path_choice import SetRunpath, fewest_folders, run_path_edit
 from rocwheel.linking.sdk_layout import sdk_folders
 from rocwheel.linking.system_libraries import allowed_libraries
-from rocwheel.repair.advice import advise_run_path, choose_folders, library_folders
+from rocwheel.repair.kept_entries import entries_to_keep
+from rocwheel.repair.library_places import missing_libraries, places_for_machine
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from rocwheel.audit.settings import Configuration
     from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+    from rocwheel.linking.run_path_choice import LibraryPlaces
     from rocwheel.repair.options import RepairOptions
 
 __all__ = ["run_path_edits"]
@@ -24,76 +30,67 @@ __all__ = ["run_path_edits"]
 
 def run_path_edits(tree: Tree, owner: Distribution, options: RepairOptions) -> dict[str, SetRunpath]:
     """Return the edits of a wheel's files by the member's name; for the rules see `rocwheel.repair.plan`."""
-    return _RunPaths(tree, owner, options).edits()
+    files = [file for file in tree.files_of[owner.source] if file.is_loadable]
+    choice = _Choice(tree, owner, options.audit_settings)
+    if options.tag is not None:
+        return _made(files, {file.member: choice.edit(file, options.tag) for file in files})
+    release = release_folders(tree, owner)
+    rpaths = {file.member: choice.edit(file, RunpathTag.RPATH) for file in files}
+    tag = _wheel_tag(files, rpaths, release)
+    stay = {file.member for file in files if rpaths[file.member] is None and _is_rpath_within(file, release)}
+    return _made(files, {file.member: choice.edit(file, tag) for file in files if file.member not in stay})
 
 
-class _Folders(msgspec.Struct, frozen=True):
-    """Where libraries for one machine are, in order and for the rule."""
-
-    folders: dict[str, tuple[str, ...]]
-    places: LibraryPlaces
+def _made(files: Sequence[InstalledFile], edits: Mapping[str, SetRunpath | None]) -> dict[str, SetRunpath]:
+    found = ((file.member, edits.get(file.member)) for file in files)
+    return {member: edit for member, edit in found if edit is not None}
 
 
-class _RunPaths:
-    def __init__(self, tree: Tree, owner: Distribution, options: RepairOptions) -> None:
-        self._tree = tree
-        self._owner = owner
-        self._options = options
-        self._settings = options.audit_settings
+def _wheel_tag(
+    files: Sequence[InstalledFile], rpaths: Mapping[str, SetRunpath | None], release: Collection[str]
+) -> RunpathTag:
+    """Return RPATH if all run paths that a repair leaves in the wheel are RPATHs within its release, else RUNPATH.
+
+    ``rpaths`` are the edits that would make the files right as RPATHs.
+    """
+    edits = ((file, rpaths[file.member]) for file in files)
+    values = [(file, file.run_path if edit is None else edit.value) for file, edit in edits]
+    has_any = any(file.run_path for file in files)
+    has_runpath = any(value and file.elf and file.elf.runpath is not None for file, value in values)
+    leads_beyond = any(folders_beyond(release, value, file.folder) for file, value in values)
+    return RunpathTag.RPATH if has_any and not has_runpath and not leads_beyond else RunpathTag.RUNPATH
+
+
+def _is_rpath_within(file: InstalledFile, release: Collection[str]) -> bool:
+    """Return whether a file has no RUNPATH, and only run path entries that lead into the wheel's release."""
+    is_old = file.elf is not None and file.elf.runpath is None
+    return is_old and not folders_beyond(release, file.run_path, file.folder)
+
+
+class _Choice:
+    """Chooses the run path of each file of a wheel by what is installed with it."""
+
+    def __init__(self, tree: Tree, owner: Distribution, settings: Configuration) -> None:
         given = {other.name for other in tree.distributions}
-        layout = () if self._settings.closed else sdk_folders()
+        layout = () if settings.closed else sdk_folders()
+        self._tree = tree
+        self._settings = settings
         self._sdk = [name for name in dict.fromkeys(f.distribution for f in layout) if name not in given]
-        self._by_machine: dict[int, _Folders] = {}
-        self._system = allowed_libraries(self._settings.system_libraries)
-        self._loadable = [file for file in tree.files_of[owner.source] if file.is_loadable]
-        self._tag = options.tag or (RunpathTag.RPATH if self._keeps_rpath() else RunpathTag.RUNPATH)
+        self._system = allowed_libraries(settings.system_libraries)
+        self._has_others = bool(packages_elsewhere(tree, owner))
+        self._by_machine: dict[int, LibraryPlaces] = {}
 
-    def edits(self) -> dict[str, SetRunpath]:
-        return {file.member: edit for file in self._loadable if (edit := self._needed_edit(file)) is not None}
-
-    def _keeps_rpath(self) -> bool:
-        """Tell whether all run paths that the wheel has and that a repair leaves are RPATHs within its release."""
-        edits = [(file, self._edit(file, RunpathTag.RPATH)) for file in self._loadable]
-        values = [(file, file.run_path if edit is None else edit.value) for file, edit in edits]
-        if not any(file.run_path for file, _ in values):
-            return False
-        if any(value and file.elf and file.elf.runpath is not None for file, value in values):
-            return False
-        return not any(folders_beyond(self._release, value, file.folder) for file, value in values)
-
-    @cached_property
-    def _release(self) -> frozenset[str]:
-        return release_folders(self._tree, self._owner)
-
-    def _needed_edit(self, file: InstalledFile) -> SetRunpath | None:
-        is_old = self._options.tag is None and file.elf is not None and file.tag is not RunpathTag.RUNPATH
-        if is_old and not folders_beyond(self._release, file.run_path, file.folder):
-            edit = self._edit(file, RunpathTag.RPATH)
-            return edit and self._edit(file, self._tag)
-        return self._edit(file, self._tag)
-
-    def _edit(self, file: InstalledFile, tag: RunpathTag) -> SetRunpath | None:
+    def edit(self, file: InstalledFile, tag: RunpathTag) -> SetRunpath | None:
+        """Return the edit that makes a file's run path right under a tag; None if it is right already."""
         assert file.elf is not None
         opened = self._settings.opened_by(file.path)
-        there = self._there(file.elf.machine)
-        search = tuple(choose_folders([*file.elf.wanted, *opened], there.folders, file.folder))
-        lacks = bool(advise_run_path(file.elf, file.path, there.folders, self._system, opened).missing)
-        keeping = Keeping(
-            beyond=self._has_others and (file.elf.imports_dlopen or lacks),
-            absent=self._has_others and lacks,
-            hosts=lacks and not self._has_others,
-        )
-        return run_path_edit(file.elf, file.folder, search, there.places, tag, keeping)
+        places = self._places(file.elf.machine)
+        search = fewest_folders([*file.elf.wanted, *opened], places, file.folder)
+        is_lacking = bool(missing_libraries(file.elf, opened, places, self._system))
+        kept = entries_to_keep(file, places, is_lacking=is_lacking, has_others=self._has_others)
+        return run_path_edit(file.elf, file.folder, search, places, tag, kept)
 
-    @cached_property
-    def _has_others(self) -> bool:
-        """Whether the wheel requires packages that are neither at hand nor the SDK's: run paths may lead there."""
-        return bool(packages_elsewhere(self._tree, self._owner))
-
-    def _there(self, machine: int) -> _Folders:
+    def _places(self, machine: int) -> LibraryPlaces:
         if machine not in self._by_machine:
-            folders = library_folders(self._tree, self._sdk, machine, self._settings.cpu_level)
-            known = {folder for found in folders.values() for folder in found} | {f.folder for f in self._tree.files}
-            providers = {name: frozenset(found) for name, found in folders.items()}
-            self._by_machine[machine] = _Folders(folders, LibraryPlaces(providers, frozenset(known)))
+            self._by_machine[machine] = places_for_machine(self._tree, self._sdk, machine, self._settings.cpu_level)
         return self._by_machine[machine]

@@ -15,7 +15,7 @@ from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.frameworks.wheel.draft import draft_wheel, write_draft
 from rocwheel.frameworks.wheel.inputs import InputFiles, read_runfiles_manifest
-from rocwheel.frameworks.wheel.run_paths import repair_run_paths
+from rocwheel.frameworks.wheel.run_paths import MeantEntries, repair_run_paths
 from rocwheel.frameworks.wheel.spec import make_spec
 from rocwheel.frameworks.wheel.verify import verify_wheel, without_distribution
 from rocwheel.installed.read_tree import read_tree
@@ -96,7 +96,7 @@ class WheelJob(msgspec.Struct, frozen=True):
 
     def _repaired(self, draft: WheelDraft, spec: WheelSpec) -> WheelDraft:
         beside = without_distribution(read_tree((), self.build.companions), canonicalize_name(spec.name))
-        return repair_run_paths(draft, _libraries(beside), self._search(spec), self._system_run_paths(spec))
+        return repair_run_paths(draft, _libraries(beside), self._meant(spec))
 
     def _write(self, draft: WheelDraft, spec: WheelSpec, path: Path) -> None:
         """Write the wheel into a folder of its own, from which it moves to its place when it is right."""
@@ -104,15 +104,11 @@ class WheelJob(msgspec.Struct, frozen=True):
             unfinished = folder / path.name
             write_draft(draft, unfinished, SourceDate.from_environment(os.environ))
             if self.build.verify:
-                system = self._system_run_paths(spec)
-                verify_wheel(unfinished, self.build.companions, system_run_paths=system, search=self._search(spec))
+                verify_wheel(unfinished, self.build.companions, self._meant(spec))
             unfinished.replace(path)
 
-    def _search(self, spec: WheelSpec) -> tuple[str, ...]:
-        return spec.search or sdk_search_folders()
-
-    def _system_run_paths(self, spec: WheelSpec) -> tuple[str, ...]:
-        return (*spec.system_run_paths, *self.build.system_run_paths)
+    def _meant(self, spec: WheelSpec) -> MeantEntries:
+        return MeantEntries(spec.search or sdk_search_folders(), (*spec.system_run_paths, *self.build.system_run_paths))
 
     def _path(self, draft: WheelDraft) -> Path:
         name = draft.name.file_name

@@ -1,4 +1,4 @@
-"""Run paths mended after the build, by the rule that the SDK's own packages follow: for those who can't link anew."""
+"""Run paths that are repaired after the build, for those who can't link again; for the rule see `rocwheel.linking`."""
 
 from __future__ import annotations
 
@@ -12,72 +12,61 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.distributions.content.content import FileContent, PatchedContent
 from rocwheel.linking.entries import resolve_entry, split_run_path
-from rocwheel.linking.run_path_choice import LibraryPlaces, SetRunpath, library_places, run_path_edit
+from rocwheel.linking.run_path_choice import KeptEntries, library_places, run_path_edit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocwheel.binary.elf.facts import Elf
     from rocwheel.frameworks.wheel.draft import DraftMember, WheelDraft
+    from rocwheel.linking.run_path_choice import LibraryPlaces, SetRunpath
 
-__all__ = ["repair_run_paths"]
+__all__ = ["MeantEntries", "repair_run_paths"]
 
 
-class _Places(msgspec.Struct, frozen=True):
-    """Where run paths may lead."""
+class MeantEntries(msgspec.Struct, frozen=True):
+    """The run path entries that a wheel's description and its builder ask for."""
 
-    libraries: LibraryPlaces
     search: Sequence[str]
-    system: Collection[str]
+    """Folders relative to site-packages, in the order in which they are tried."""
+    system: Collection[str] = ()
+    """Entries as they are spelled, such as ``/opt/rocm/lib``."""
 
-    def is_meant(self, entry: str, folder: str) -> bool:
-        """Tell whether an entry of a file in ``folder`` stays, though no package at hand has what it leads to."""
-        place = resolve_entry(entry, folder)
-        return entry in self.system or (place in self.search and place not in self.libraries.folders)
+    def of(self, run_path: str | None, folder: str, installed: Collection[str] = ()) -> frozenset[str]:
+        """Return the entries that are meant of the run path of a file in ``folder``.
+
+        Those that lead to a folder of ``search`` count unless it is ``installed``.
+        """
+        searched = set(self.search) - set(installed)
+        entries = split_run_path(run_path)
+        return frozenset(e for e in entries if e in self.system or resolve_entry(e, folder) in searched)
 
 
-def repair_run_paths(
-    draft: WheelDraft, installed: Iterable[str], search: Sequence[str], system: Collection[str] = ()
-) -> WheelDraft:
+def repair_run_paths(draft: WheelDraft, installed: Iterable[str], meant: MeantEntries) -> WheelDraft:
     """Return the wheel with the run path of every file minimal and right; files that are right stay as they are.
 
-    ``installed`` are the libraries of the packages beside it, and ``search`` folders in the order in which they are
-    tried; both relative to site-packages. Of the entries that are there, those that lead to ``search`` or are among
-    ``system``, absolute folders, are meant: they stay, at the end.
+    ``installed`` are the libraries of the packages that the wheel is installed with, relative to site-packages. The
+    entries that are meant stay, at the end, though no package at hand has the folders that they lead to.
     """
-    own = [member.place for member in draft.members if member.elf]
-    places = _Places(library_places([*installed, *own]), search, system)
-    return msgspec.structs.replace(draft, members=tuple(_mended(member, places) for member in draft.members))
+    places = library_places([*installed, *(member.place for member in draft.members if member.elf)])
+    members = tuple(_repaired(member, places, meant) for member in draft.members)
+    return msgspec.structs.replace(draft, members=members)
 
 
-def _mended(member: DraftMember, places: _Places) -> DraftMember:
+def _repaired(member: DraftMember, places: LibraryPlaces, meant: MeantEntries) -> DraftMember:
     elf = member.elf
     if elf is None or not (elf.is_loadable and elf.is_shared_library):
         return member
-    edit = _edit(elf, posixpath.dirname(member.place), places)
+    tag = elf.run_path_tag or RunpathTag.RUNPATH
+    folder = posixpath.dirname(member.place)
+    kept = KeptEntries(meant=meant.of(elf.run_path, folder, places.folders))
+    edit = run_path_edit(elf, folder, meant.search, places, tag, kept)
     if edit is None or not isinstance(member.content, FileContent):
         return member
     return _edited(member, elf, member.content, edit)
 
 
-def _edit(elf: Elf, folder: str, places: _Places) -> SetRunpath | None:
-    tag = elf.run_path_tag or RunpathTag.RUNPATH
-    entries = split_run_path(elf.run_path)
-    meant = [entry for entry in entries if places.is_meant(entry, folder)]
-    rest = [entry for entry in entries if entry not in meant]
-    edit = run_path_edit(_with_run_path(elf, ":".join(rest), tag), folder, places.search, places.libraries, tag)
-    if edit is None and len(meant) == len(set(meant)):
-        return None
-    return SetRunpath(":".join([*(split_run_path(edit.value) if edit else rest), *dict.fromkeys(meant)]), tag)
-
-
-def _with_run_path(elf: Elf, value: str, tag: RunpathTag) -> Elf:
-    is_rpath = tag is RunpathTag.RPATH
-    return msgspec.structs.replace(elf, **{"rpath" if is_rpath else "runpath": value or None})
-
-
 def _edited(member: DraftMember, elf: Elf, content: FileContent, edit: SetRunpath) -> DraftMember:
     with content.source.map() as data:
         patch = plan_runpath(data, edit.value, edit.tag, name=member.origin)
-    elf = _with_run_path(msgspec.structs.replace(elf, rpath=None, runpath=None), edit.value, edit.tag)
-    return msgspec.structs.replace(member, content=PatchedContent(content.source, patch), elf=elf)
+    return msgspec.structs.replace(member, content=PatchedContent(content.source, patch), elf=edit.applied_to(elf))

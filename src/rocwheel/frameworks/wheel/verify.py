@@ -11,12 +11,13 @@ from rocwheel.audit.audit import audit
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.settings import Configuration
 from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.frameworks.wheel.run_paths import MeantEntries
 from rocwheel.installed.environments import split_environments
 from rocwheel.installed.read_tree import read_tree
-from rocwheel.linking.entries import resolve_entry, split_run_path
+from rocwheel.linking.entries import split_run_path
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from rocwheel.audit.finding import Finding
@@ -27,6 +28,7 @@ __all__ = ["FaultyWheelError", "WheelFaultError", "verify_wheel", "without_distr
 _RUN_PATH_RULES = "run-path-"
 _MEANT_RULES = ("run-path-absolute", "run-path-dead")
 """The rules that entries may break that are meant."""
+_NOTHING_MEANT = MeantEntries(())
 
 
 class WheelFaultError(InputError):
@@ -47,20 +49,17 @@ class FaultyWheelError(ProblemsError):
         super().__init__(f"{wheel} is not written", faults)
 
 
-def verify_wheel(
-    wheel: Path, companions: Sequence[Path], *, system_run_paths: Collection[str] = (), search: Collection[str] = ()
-) -> None:
-    """Audit a wheel beside its companions, other wheels of its own distribution left out.
+def verify_wheel(wheel: Path, companions: Sequence[Path], meant: MeantEntries = _NOTHING_MEANT) -> None:
+    """Audit a wheel together with its companions, without other wheels of its own distribution.
 
-    ``system_run_paths`` are the absolute run path entries that are meant; ``search`` the folders in site-packages that
-    run paths may lead to, though this SDK lacks one. Raises `FaultyWheelError` with every error, and with everything
-    that is wrong with a run path.
+    Entries of run paths that are ``meant`` may lead to folders that no package at hand has. Raises `FaultyWheelError`
+    with every error, and with everything that is wrong with a run path.
     """
     name = canonicalize_name(wheel.name.partition("-")[0])
     tree = without_distribution(read_tree([wheel], companions), name)
     findings = [
         *_findings(tree, Configuration(ignore=_MEANT_RULES)),
-        *_findings(_without_entries(tree, {*system_run_paths, *search}), Configuration(select=_MEANT_RULES)),
+        *_findings(_without_entries(tree, meant), Configuration(select=_MEANT_RULES)),
     ]
     faults = [finding for finding in findings if _is_fault(finding)]
     if faults:
@@ -79,17 +78,17 @@ def without_distribution(tree: Tree, name: str) -> Tree:
     return msgspec.structs.replace(tree, distributions=distributions, files=files)
 
 
-def _without_entries(tree: Tree, meant: Collection[str]) -> Tree:
-    """Return the tree as if no run path had the entries that are meant: absolute folders, or ones in site-packages."""
+def _without_entries(tree: Tree, meant: MeantEntries) -> Tree:
+    """Return the tree as if no run path had the entries that are meant."""
     return msgspec.structs.replace(tree, files=tuple(_bare(file, meant) for file in tree.files))
 
 
-def _bare(file: InstalledFile, meant: Collection[str]) -> InstalledFile:
+def _bare(file: InstalledFile, meant: MeantEntries) -> InstalledFile:
     if file.elf is None or file.run_path is None:
         return file
-    entries = split_run_path(file.run_path)
-    rest = [entry for entry in entries if entry not in meant and resolve_entry(entry, file.folder) not in meant]
-    return msgspec.structs.replace(file, elf=msgspec.structs.replace(file.elf, rpath=None, runpath=":".join(rest)))
+    left_out = meant.of(file.run_path, file.folder)
+    rest = ":".join(entry for entry in split_run_path(file.run_path) if entry not in left_out)
+    return msgspec.structs.replace(file, elf=msgspec.structs.replace(file.elf, rpath=None, runpath=rest))
 
 
 def _is_fault(finding: Finding) -> bool:

@@ -1,0 +1,53 @@
+"""Where the libraries of the packages at hand, and of ROCm's packages that are not, can be found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.linking.hwcaps import searched_folders
+from rocwheel.linking.run_path_choice import LibraryPlaces
+from rocwheel.linking.sdk_layout import sdk_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rocwheel.binary.elf.facts import Elf
+    from rocwheel.installed.tree import Tree
+    from rocwheel.linking.hwcaps import CpuLevel
+    from rocwheel.linking.loader import System
+
+__all__ = ["missing_libraries", "places_for_machine"]
+
+
+def places_for_machine(
+    tree: Tree, sdk_packages: Iterable[str], machine: int, cpu_level: CpuLevel = "x86-64"
+) -> LibraryPlaces:
+    """Return where libraries are: in the folders of the tree first, then in those of SDK packages by name.
+
+    Libraries for another machine than ``machine``, its number in ELF, don't count: the loader passes over them.
+    Folders for some processors alone are left out: the loader looks into them by itself. A library that lies nowhere
+    else is, for a processor of ``cpu_level``, in the folder above.
+    """
+    machines = tree.library_machines
+    found = {
+        name: dict.fromkeys(searched_folders((f.folder for f in files if machines[f.path] == machine), cpu_level))
+        for name, files in tree.libraries.items()
+    }
+    wanted = set(sdk_packages)
+    for folder in sdk_folders():
+        if folder.distribution in wanted:
+            for name in folder.libraries:
+                found.setdefault(name, {}).setdefault(folder.folder)
+    providers = {name: tuple(folders) for name, folders in found.items() if folders}
+    known = {folder for folders in providers.values() for folder in folders} | {file.folder for file in tree.files}
+    return LibraryPlaces(providers, frozenset(known))
+
+
+def missing_libraries(elf: Elf, dlopen: Sequence[str], places: LibraryPlaces, system: System) -> tuple[str, ...]:
+    """Return what a file needs, or opens by name (``dlopen``), and neither the packages nor the system has.
+
+    A filtee that the file does without counts only where it is needed or opened as well.
+    """
+    optional = {filtee.name for filtee in elf.filtees if filtee.is_optional} - {*elf.needed, *dlopen}
+    names = [name for name in dict.fromkeys([*elf.wanted, *dlopen]) if name not in optional]
+    return tuple(name for name in names if name not in places.providers and system.find(name, elf.machine) is None)
