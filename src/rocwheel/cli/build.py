@@ -25,8 +25,9 @@ from rocwheel.cli.output import (
     setup_logging,
 )
 from rocwheel.cli.plan_options import takes_plan_job
+from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.foundation.errors import InputError
-from rocwheel.packages.building.build import DEFAULT_LEVEL, BuildResult
+from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.plan import Plan, PlanWarning, TarMember
 

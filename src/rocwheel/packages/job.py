@@ -12,8 +12,9 @@ import msgspec
 
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.packages.building.build import DEFAULT_LEVEL, BuildResult, build
+from rocwheel.packages.building.build import BuildResult, build
 from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinished
 from rocwheel.packages.layout.facts import read_facts
 from rocwheel.packages.planning.make_plan import make_plan

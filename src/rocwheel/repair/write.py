@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import shutil
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.distributions.content.content import BytesContent, PatchedContent
-from rocwheel.distributions.content.digest import Digest
-from rocwheel.distributions.formats.wheel import WheelName, WheelWriter
-from rocwheel.distributions.packing.packing import Packer
-from rocwheel.distributions.zip.reader import ZipMember, digest_member, open_unpacked, read_directory, read_member
+from rocwheel.distributions.formats.wheel import WheelName
+from rocwheel.distributions.formats.write_wheel import write_wheels
+from rocwheel.distributions.zip.reader import ZipMember, open_unpacked, read_directory, read_member
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files import atomic_file
 from rocwheel.foundation.progress import SILENT, Progress
@@ -27,13 +25,14 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from rocwheel.distributions.formats.source_date import SourceDate
+    from rocwheel.distributions.formats.write_wheel import WheelPacker
+    from rocwheel.foundation.files import FileRange
     from rocwheel.linking.run_path_choice import SetRunpath
     from rocwheel.repair.options import RepairOptions
     from rocwheel.repair.plan import RepairPlan
 
 __all__ = ["check_destination", "plan_repairs", "write_repairs"]
 
-_LEVEL = 6
 _COPY_STEP = 4 << 20
 _MOST_OPEN = 64
 
@@ -92,7 +91,7 @@ def write_repairs(
     targets = _targets(plans, dest_dir)
     for plan, target in zip(plans, targets, strict=True):
         if plan.changes:
-            _Rewriting(plan, target, executor, source_date, progress).run()
+            _rewrite(plan, target, executor, source_date, progress)
         else:
             with Path(plan.wheel).open("rb") as file, atomic_file(target) as copy:
                 shutil.copyfileobj(file, copy.file, _COPY_STEP)
@@ -113,77 +112,65 @@ def _targets(plans: Sequence[RepairPlan], dest_dir: Path) -> list[Path]:
     return list(sources)
 
 
-class _Rewriting:
-    def __init__(
-        self, plan: RepairPlan, target: Path, executor: Executor, source_date: SourceDate, progress: Progress
-    ) -> None:
-        self._plan = plan
-        self._members = read_directory(Path(plan.wheel))
-        self._dist_info = find_dist_info(Path(plan.wheel), self._members)
-        stem, _, tag = plan.file_name.removesuffix(".whl").partition("-")
-        name = _KeptName(stem, "", tag, self._dist_info)
-        self._writer = WheelWriter(target, name, source_date.zip_time)
-        self._packer = Packer(executor, _LEVEL, progress=progress)
-        self._progress = progress
+def _rewrite(plan: RepairPlan, target: Path, executor: Executor, source_date: SourceDate, progress: Progress) -> None:
+    members = read_directory(Path(plan.wheel))
+    dist_info = find_dist_info(Path(plan.wheel), members)
+    left_out = {f"{dist_info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")} | {*plan.dropped}
+    stem, _, tag = plan.file_name.removesuffix(".whl").partition("-")
+    progress.begin(f"Repairing {Path(plan.wheel).name}", sum(m.size for m in members))
+    # Unpacked libraries stay open until the packer has taken their last byte.
+    with ExitStack() as stack, write_wheels(executor, source_date.zip_time, progress=progress) as packer:
+        unpacked = _Unpacked(stack, packer)
+        wheel = packer.open(target, _KeptName(stem, "", tag, dist_info))
+        for member in members:
+            if member.name in left_out:
+                continue
+            edit = plan.edits.get(member.name)
+            if edit is None:
+                wheel.add_packed(member, _mode(member))
+            else:
+                wheel.add(member.name, _mode(member), _patched(unpacked.open(member), member, edit))
+        for name, text in plan.added.items():
+            wheel.add(name, 0o644, BytesContent(text.encode()))
+        wheel.close(_metadata(plan, members, dist_info))
+    progress.end()
+
+
+class _Unpacked:
+    """Unpacked members, a limited number of which are open at a time."""
+
+    def __init__(self, stack: ExitStack, packer: WheelPacker) -> None:
+        self._stack = stack
+        self._packer = packer
         self._open = 0
 
-    def run(self) -> None:
-        left_out = {f"{self._dist_info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")} | {*self._plan.dropped}
-        self._progress.begin(f"Repairing {Path(self._plan.wheel).name}", sum(m.size for m in self._members))
-        # Unpacked libraries stay open until the packer has taken their last byte.
-        with ExitStack() as stack:
-            try:
-                for member in self._members:
-                    if member.name not in left_out:
-                        self._add(member, stack)
-                for name, text in self._plan.added.items():
-                    self._packer.add(self._writer, name, 0o644, BytesContent(text.encode()))
-                self._packer.drain()
-                self._writer.close(self._metadata())
-            except BaseException:
-                self._packer.cancel()
-                self._writer.abort()
-                raise
-        self._progress.end()
-
-    def _add(self, member: ZipMember, stack: ExitStack) -> None:
-        edit = self._plan.edits.get(member.name)
-        if edit is None:
-            self._packer.call(partial(self._copy, member))
-        else:
-            self._packer.add(self._writer, member.name, _mode(member), self._patched(member, edit, stack))
-
-    def _patched(self, member: ZipMember, edit: SetRunpath, stack: ExitStack) -> PatchedContent:
+    def open(self, member: ZipMember) -> FileRange:
+        """Return the unpacked bytes, which stay readable until the packer has written them."""
         if self._open == _MOST_OPEN:
             self._packer.drain()
-            stack.pop_all().close()
+            self._stack.close()
             self._open = 0
         self._open += 1
-        unpacked, _ = stack.enter_context(open_unpacked(member))
-        with unpacked.map() as data:
-            return PatchedContent(unpacked, plan_runpath(data, edit.value, edit.tag, name=member.source))
+        return self._stack.enter_context(open_unpacked(member))[0]
 
-    def _copy(self, member: ZipMember) -> None:
-        digest = digest_member(member)
-        self._writer.begin(member.name, _mode(member), member.method, member.size)
-        with member.packed.map() as packed:
-            for start in range(0, len(packed), _COPY_STEP):
-                self._writer.write(packed[start : start + _COPY_STEP])
-        self._writer.end(Digest(member.crc32, digest.sha256, member.size))
-        self._progress.advance(member.size)
 
-    def _metadata(self) -> dict[str, bytes]:
-        texts = {
-            name: read_member(member)
-            for name in ("METADATA", "WHEEL")
-            for member in self._members
-            if member.name == f"{self._dist_info}/{name}"
-        }
-        edited = texts | {
-            "METADATA": add_requirements(texts.get("METADATA", b""), self._plan.requires),
-            "WHEEL": set_wheel_fields(texts.get("WHEEL", b""), tags=self._plan.tags, platlib=self._plan.is_platlib),
-        }
-        return {name: edited[name] for name in texts}
+def _patched(unpacked: FileRange, member: ZipMember, edit: SetRunpath) -> PatchedContent:
+    with unpacked.map() as data:
+        return PatchedContent(unpacked, plan_runpath(data, edit.value, edit.tag, name=member.source))
+
+
+def _metadata(plan: RepairPlan, members: Sequence[ZipMember], dist_info: str) -> dict[str, bytes]:
+    texts = {
+        name: read_member(member)
+        for name in ("METADATA", "WHEEL")
+        for member in members
+        if member.name == f"{dist_info}/{name}"
+    }
+    edited = texts | {
+        "METADATA": add_requirements(texts.get("METADATA", b""), plan.requires),
+        "WHEEL": set_wheel_fields(texts.get("WHEEL", b""), tags=plan.tags, platlib=plan.is_platlib),
+    }
+    return {name: edited[name] for name in texts}
 
 
 def _mode(member: ZipMember) -> int:

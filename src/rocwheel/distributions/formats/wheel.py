@@ -14,6 +14,7 @@ from rocwheel.distributions.zip.writer import ZipTime, ZipWriter
 from rocwheel.foundation.files import AtomicFile
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from rocwheel.distributions.content.digest import Digest
@@ -81,7 +82,7 @@ class WheelWriter:
         self._open_zip().end(digest.size, digest.crc32)
         self._rows.append(RecordRow(self._member, digest.sha256, digest.size))
 
-    def close(self, metadata: dict[str, bytes]) -> None:
+    def close(self, metadata: Mapping[str, bytes]) -> None:
         """Write the files of ``.dist-info`` (by their name inside it) and RECORD, and finish the wheel."""
         for name, data in metadata.items():
             self._add_now(f"{self.name.dist_info}/{name}", data)

@@ -23,8 +23,8 @@ from rocwheel.distributions.formats.metadata import (
 )
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.tags import host_machines, platform_floor
-from rocwheel.distributions.formats.wheel import WheelName, WheelWriter
-from rocwheel.distributions.packing.packing import Packer
+from rocwheel.distributions.formats.wheel import WheelName
+from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.foundation.files import FileRange
 from rocwheel.frameworks.wheel.python_tags import ANY_PYTHON, is_extension_module, python_tag
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DraftMember", "WheelDraft", "draft_wheel", "write_draft"]
 
-_LEVEL = 6
 _EXECUTABLE = 0o755
 _PLAIN = 0o644
 _LIBRARY_NAME = re.compile(r"\.so(\.[0-9]+)*$")
@@ -105,18 +104,11 @@ def draft_wheel(
 
 def write_draft(draft: WheelDraft, path: Path, source_date: SourceDate = SourceDate()) -> None:  # noqa: B008 (a value)
     """Write the wheel to ``path``, which appears only when whole; raise `WorkError` if it can't."""
-    writer = WheelWriter(path, draft.name, source_date.zip_time)
-    with ThreadPoolExecutor() as executor:
-        packer = Packer(executor, _LEVEL)
-        try:
-            for member in draft.members:
-                packer.add(writer, member.place, member.mode, member.content)
-            packer.drain()
-            writer.close(draft.metadata)
-        except BaseException:
-            packer.cancel()
-            writer.abort()
-            raise
+    with ThreadPoolExecutor() as executor, write_wheels(executor, source_date.zip_time) as packer:
+        wheel = packer.open(path, draft.name)
+        for member in draft.members:
+            wheel.add(member.place, member.mode, member.content)
+        wheel.close(draft.metadata)
 
 
 def _outputs(spec: WheelSpec, inputs: InputFiles) -> Iterator[DraftMember]:

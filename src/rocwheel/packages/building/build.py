@@ -1,8 +1,7 @@
-"""Executing a plan: every byte is read once, packed by the executor's workers and written straight into its wheel."""
+"""Building a plan: every byte is read once, packed by the executor's workers and written straight into its wheel."""
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,27 +10,25 @@ import rocwheel
 from rocwheel.distributions.formats.metadata import render_entry_points, render_metadata, render_wheel_file
 from rocwheel.distributions.formats.sdist import write_sdist
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.formats.wheel import WheelWriter, normalized_file_part
-from rocwheel.distributions.packing.packing import Packer
+from rocwheel.distributions.formats.wheel import normalized_file_part
+from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, write_wheels
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.packages.building.contents import member_content, member_mode
 from rocwheel.packages.plan import FileMember, Member, Plan, PlannedSdist, PlannedWheel, PlanWarning, TarMember
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from concurrent.futures import Executor
     from pathlib import Path
 
-    from rocwheel.distributions.content.content import Content
+    from rocwheel.distributions.formats.write_wheel import OpenWheel
 
-__all__ = ["DEFAULT_LEVEL", "BuildResult", "BuiltDistribution", "build"]
-
-DEFAULT_LEVEL = 6
-"""libdeflate level of wheel members."""
+__all__ = ["BuildResult", "BuiltDistribution", "build"]
 
 
 class BuiltDistribution(msgspec.Struct, frozen=True):
-    """A distribution that was written: its file, and the size of that file in bytes."""
+    """A distribution that was written: the path of its file, and the size of that file in bytes."""
 
     path: str
     size: int
@@ -44,7 +41,7 @@ class BuildResult(msgspec.Struct, frozen=True):
     targets: tuple[str, ...]
     distributions: tuple[BuiltDistribution, ...]
     warnings: tuple[PlanWarning, ...] = ()
-    """Those of the plan; and of a whole job, about what else stands in the folder."""
+    """The warnings of the plan; those of a whole job also name other distributions in the folder."""
     removed: tuple[str, ...] = ()
     """Unfinished files of builds that were killed, which a whole job removes."""
 
@@ -60,77 +57,44 @@ def build(
 ) -> BuildResult:
     """Write every distribution of a plan to ``dist_dir``; ``level`` is libdeflate's, 0 stores.
 
-    The bytes depend on the plan and the level alone. Raises `WorkError` when the folder can't be
-    written or the disk is full: files that are not whole then don't appear.
+    The bytes depend on the plan, the level and the date alone. Raises `WorkError` when the folder can't be written or
+    the disk is full; unfinished files don't appear then.
     """
     progress.begin("building", sum(_planned_size(wheel.members) for wheel in plan.wheels))
-    paths = _WheelBuild(plan.wheels, dist_dir, executor, level, source_date, progress).run()
-    paths += [_write_sdist(sdist, dist_dir, source_date) for sdist in plan.sdists]
+    with write_wheels(executor, source_date.zip_time, level=level, progress=progress) as packer:
+        for wheel in _largest_first(plan.wheels):
+            _add_members(packer.open(_path(wheel, dist_dir), wheel.name), wheel, source_date, executor)
+    written = [_path(wheel, dist_dir) for wheel in plan.wheels]
+    written += [_write_sdist(sdist, dist_dir, source_date) for sdist in plan.sdists]
     progress.end()
-    built = tuple(BuiltDistribution(str(path), path.stat().st_size) for path in paths)
+    built = tuple(BuiltDistribution(str(path), path.stat().st_size) for path in written)
     return BuildResult(plan.version, plan.targets, built, plan.warnings)
 
 
-class _WheelBuild:
-    def __init__(
-        self,
-        wheels: Sequence[PlannedWheel],
-        dist_dir: Path,
-        executor: Executor,
-        level: int,
-        source_date: SourceDate,
-        progress: Progress,
-    ) -> None:
-        self._wheels = wheels
-        self._dist_dir = dist_dir
-        self._executor = executor
-        self._packer = Packer(executor, level, progress=progress)
-        self._source_date = source_date
-        self._writers: list[WheelWriter] = []
-        self._closing: list[Future[None]] = []
+def _path(wheel: PlannedWheel, dist_dir: Path) -> Path:
+    return dist_dir / wheel.folder / wheel.name.file_name
 
-    def run(self) -> list[Path]:
-        # Closing syncs to disk: a thread of its own lets the next wheel go on meanwhile.
-        with ThreadPoolExecutor(1, "rocwheel-close") as closer:
-            try:
-                # The largest wheel first: small members at the end keep all workers busy to the last moment.
-                for wheel in sorted(
-                    self._wheels, key=lambda wheel: (-_planned_size(wheel.members), wheel.name.file_name)
-                ):
-                    self._add(wheel, closer)
-                self._packer.drain()
-                for future in self._closing:
-                    future.result()
-            except BaseException:
-                self._packer.cancel()
-                for writer in self._writers:
-                    writer.abort()
-                raise
-        return [self._path(wheel) for wheel in self._wheels]
 
-    def _path(self, wheel: PlannedWheel) -> Path:
-        return self._dist_dir / wheel.folder / wheel.name.file_name
+def _largest_first(wheels: Iterable[PlannedWheel]) -> list[PlannedWheel]:
+    """Sort wheels by size: the small members at the end keep all workers busy to the last moment."""
+    return sorted(wheels, key=lambda wheel: (-_planned_size(wheel.members), wheel.name.file_name))
 
-    def _add(self, wheel: PlannedWheel, closer: Executor) -> None:
-        writer = WheelWriter(self._path(wheel), wheel.name, self._source_date.zip_time)
-        self._writers.append(writer)
-        for member in sorted(wheel.members, key=lambda member: (-_planned_size([member]), member.path)):
-            content = member_content(member, mtime=self._source_date.seconds, executor=self._executor)
-            self._add_member(writer, member, content)
-        for text in wheel.licenses:
-            content = member_content(text, mtime=self._source_date.seconds)
-            self._packer.add(writer, f"{wheel.name.dist_info}/licenses/{text.path}", 0o644, content)
-        self._packer.call(lambda: self._closing.append(closer.submit(writer.close, _metadata_files(wheel))))
 
-    def _add_member(self, writer: WheelWriter, member: Member, content: Content) -> None:
+def _add_members(target: OpenWheel, wheel: PlannedWheel, source_date: SourceDate, executor: Executor) -> None:
+    for member in sorted(wheel.members, key=lambda member: (-_planned_size([member]), member.path)):
+        content = member_content(member, mtime=source_date.seconds, executor=executor)
         if isinstance(member, TarMember) and member.compression != "none":
-            self._packer.add_encoded(writer, member.path, 0o644, content, member.compression)
+            target.add_encoded(member.path, 0o644, content, member.compression)
         else:
-            self._packer.add(writer, member.path, member_mode(member), content)
+            target.add(member.path, member_mode(member), content)
+    for text in wheel.licenses:
+        content = member_content(text, mtime=source_date.seconds)
+        target.add(f"{wheel.name.dist_info}/licenses/{text.path}", 0o644, content)
+    target.close(_metadata_files(wheel))
 
 
 def _planned_size(members: Sequence[Member]) -> int:
-    """Return the bytes that members come from, before edits."""
+    """Return the number of bytes that members come from, before edits."""
     return sum(_source_size(member) for member in members)
 
 

@@ -1,0 +1,124 @@
+"""Packing of wheels (binary distribution format 1.0): open, add members, close; when anything fails, nothing stays."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rocwheel.distributions.formats.wheel import WheelName, WheelWriter
+from rocwheel.distributions.packing.packing import Packer
+from rocwheel.distributions.zip.reader import digest_member
+from rocwheel.foundation.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from rocwheel.distributions.content.content import Content
+    from rocwheel.distributions.packing.stream_codec import StreamFormat
+    from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.distributions.zip.writer import ZipTime
+
+__all__ = ["DEFAULT_LEVEL", "OpenWheel", "WheelPacker", "write_wheels"]
+
+DEFAULT_LEVEL = 6
+"""libdeflate level of wheel members."""
+
+_COPY_STEP = 4 << 20
+
+
+@contextmanager
+def write_wheels(
+    executor: Executor, moment: ZipTime, *, level: int = DEFAULT_LEVEL, progress: Progress = SILENT
+) -> Iterator[WheelPacker]:
+    """Yield a packer of wheels; at the end of the block they are whole, and have their names.
+
+    The ``executor`` packs members, ``moment`` dates them, and ``level`` is libdeflate's, 0 stores. Raises `WorkError`
+    when a wheel can't be written. After any exception, no wheel stays that is not whole.
+    """
+    # Closing syncs to disk: a thread of its own lets the next wheel go on meanwhile.
+    with ThreadPoolExecutor(1, "rocwheel-close") as closer:
+        wheels = WheelPacker(Packer(executor, level, progress=progress), moment, closer, progress)
+        try:
+            yield wheels
+            wheels.finish()
+        except BaseException:
+            wheels.abort()
+            raise
+
+
+class WheelPacker:
+    """Opens wheels, one after the other or several at once, whose members share the workers of one `Packer`."""
+
+    def __init__(self, packer: Packer, moment: ZipTime, closer: Executor, progress: Progress) -> None:
+        self._packer = packer
+        self._moment = moment
+        self._closer = closer
+        self._progress = progress
+        self._writers: list[WheelWriter] = []
+        self._closing: list[Future[None]] = []
+
+    def open(self, path: Path, name: WheelName) -> OpenWheel:
+        """Begin the wheel that will stand at ``path``."""
+        writer = WheelWriter(path, name, self._moment)
+        self._writers.append(writer)
+        return OpenWheel(writer, self._packer, self._progress, partial(self._close, writer))
+
+    def drain(self) -> None:
+        """Wait until every member that was added is written: its content is no longer read then."""
+        self._packer.drain()
+
+    def finish(self) -> None:
+        """Wait until every closed wheel has its name."""
+        self._packer.drain()
+        for future in self._closing:
+            future.result()
+
+    def abort(self) -> None:
+        """Drop what is not written yet, and remove every wheel that is not whole."""
+        self._packer.cancel()
+        wait([future for future in self._closing if not future.cancel()])
+        for writer in self._writers:
+            writer.abort()
+
+    def _close(self, writer: WheelWriter, metadata: Mapping[str, bytes]) -> None:
+        self._closing.append(self._closer.submit(writer.close, metadata))
+
+
+class OpenWheel:
+    """A wheel that takes members, which appear in it in the order in which they are added."""
+
+    def __init__(
+        self, writer: WheelWriter, packer: Packer, progress: Progress, close: Callable[[Mapping[str, bytes]], None]
+    ) -> None:
+        self._writer = writer
+        self._packer = packer
+        self._progress = progress
+        self._close = close
+
+    def add(self, name: str, mode: int, content: Content) -> None:
+        """Add a member, which the workers pack."""
+        self._packer.add(self._writer, name, mode, content)
+
+    def add_encoded(self, name: str, mode: int, content: Content, encoding: StreamFormat) -> None:
+        """Add a member that holds the content compressed as a stream of its own."""
+        self._packer.add_encoded(self._writer, name, mode, content, encoding)
+
+    def add_packed(self, member: ZipMember, mode: int) -> None:
+        """Add a member of another archive as it is packed there; raise `InputError` later if it is damaged."""
+        self._packer.call(partial(self._copy, member, mode))
+
+    def close(self, metadata: Mapping[str, bytes]) -> None:
+        """Complete the wheel, once its members are written, with these files of ``.dist-info`` and RECORD."""
+        self._packer.call(partial(self._close, metadata))
+
+    def _copy(self, member: ZipMember, mode: int) -> None:
+        digest = digest_member(member)
+        self._writer.begin(member.name, mode, member.method, member.size)
+        with member.packed.map() as packed:
+            for start in range(0, len(packed), _COPY_STEP):
+                self._writer.write(packed[start : start + _COPY_STEP])
+        self._writer.end(digest)
+        self._progress.advance(member.size)
