@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.bundles.compressed import compress_bundle
+from rocwheel.binary.bundles.compressed.content import compress_bundle
 from rocwheel.binary.bundles.sequence import Bundle, iter_bundles
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.code_object import read_code_object

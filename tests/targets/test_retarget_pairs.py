@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Sequence
 
-    from rocwheel.binary.bundles.plain import BundlePart
+    from rocwheel.binary.bundles.parts import BundlePart
 
     Run = Callable[[Sequence[str]], subprocess.CompletedProcess[str]]
 

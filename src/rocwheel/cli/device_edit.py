@@ -9,8 +9,8 @@ from typing import Annotated
 import msgspec
 import typer
 
+from rocwheel.binary.bundles.compressed.versions import reader_of
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.bundles.versions import reader_of
 from rocwheel.cli.device import GIB, FileArgument, ForceOption, LimitOption, device_app, regular_path
 from rocwheel.cli.device_text import pruning_line, rewrite_line
 from rocwheel.cli.output import (

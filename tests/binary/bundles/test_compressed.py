@@ -13,17 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.bundles.compressed import (
-    Method,
+from rocwheel.binary.bundles.compressed.content import (
     WrongHashError,
     compress_bundle,
     decompress_bundle,
     iter_decompressed,
     measure_entries,
-    read_compressed_bundle,
     read_compressed_head,
 )
-from rocwheel.binary.bundles.plain import BundlePart, write_offload_bundle
+from rocwheel.binary.bundles.compressed.header import Method, read_compressed_bundle
+from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.foundation.zstd import zstd
 

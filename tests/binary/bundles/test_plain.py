@@ -10,12 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.bundles.plain import (
-    BundlePart,
-    OffloadBundle,
-    read_offload_bundle,
-    write_offload_bundle,
-)
+from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
+from rocwheel.binary.bundles.plain import OffloadBundle, read_offload_bundle
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.kind import BUNDLE_MAGIC
 from rocwheel.foundation.errors import InputError

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rocwheel.binary.bundles.compressed import Method, decompress_bundle
+from rocwheel.binary.bundles.compressed.content import decompress_bundle
+from rocwheel.binary.bundles.compressed.header import Method
 from rocwheel.binary.bundles.device_code import DeviceCode, read_device_code
 from rocwheel.binary.bundles.fat_binary import read_fat_binary
-from rocwheel.binary.bundles.plain import BundlePart
+from rocwheel.binary.bundles.parts import BundlePart
 from rocwheel.binary.bundles.storage import BundleSlot, Storage
 from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.binary.code_objects.target_id import parse_target_id

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.binary.bundles.plain import BundlePart, read_offload_bundle
+from rocwheel.binary.bundles.plain import read_offload_bundle
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.storage import BundleSlot, Storage
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
@@ -24,6 +24,7 @@ from tests.support.damage import damaged
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
+    from rocwheel.binary.bundles.parts import BundlePart
     from tests.support.device_files import Fixture
 
 PLACE = Place("x.hipfb", 0, 0)

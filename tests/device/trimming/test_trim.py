@@ -32,7 +32,7 @@ from tests.support.places import FIXTURES
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rocwheel.binary.bundles.plain import BundlePart
+    from rocwheel.binary.bundles.parts import BundlePart
     from rocwheel.binary.code_objects.errors import Place
     from tests.support.device_files import Fixture, Run
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.binary.bundles.versions import reader_of
+from rocwheel.binary.bundles.compressed.versions import reader_of
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.elf.traits import is_linker
 from rocwheel.foundation.errors import InputError

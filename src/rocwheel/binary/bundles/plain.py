@@ -29,23 +29,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 __all__ = [
-    "BUNDLE_ALIGNMENT",
     "RUNTIME_HEADER_LIMIT",
     "BundleEntry",
-    "BundlePart",
     "OffloadBundle",
+    "is_short_host",
     "read_offload_bundle",
-    "spell_hosts",
-    "write_offload_bundle",
 ]
 
-BUNDLE_ALIGNMENT = 4096
-"""Alignment of payloads in a bundle; the runtime maps code objects in place, so they start on a page."""
 RUNTIME_HEADER_LIMIT = 4096
 """The runtime hands over this much of a plain bundle to look up a target, so all ids must lie within."""
 
-_HEADER = struct.Struct("<24sQ")
-_ENTRY = struct.Struct("<QQQ")
+HEADER_LAYOUT = struct.Struct("<24sQ")
+ENTRY_LAYOUT = struct.Struct("<QQQ")
 _ID_LIMIT = 4096
 _TRIPLE_DASHES = 4
 
@@ -92,7 +87,7 @@ class OffloadBundle(msgspec.Struct, frozen=True):
         Readers on LLVM 21 and later (clang-offload-bundler, comgr's unbundling of compressed bundles) give up on the
         bundle when they come across it; the lookup in plain bundles, which the runtime uses, doesn't mind.
         """
-        return next((entry.spelling for entry in self.entries if _is_short_host(entry.spelling)), None)
+        return next((entry.spelling for entry in self.entries if is_short_host(entry.spelling)), None)
 
     @property
     def repeated(self) -> tuple[str, ...]:
@@ -146,12 +141,14 @@ def read_offload_bundle(head: memoryview, *, place: Place, available: int | None
     Raises `DeviceCodeError` for a truncated header, ids that don't parse, and payloads that overlap or lie outside.
     """
     available = len(head) if available is None else available
-    if len(head) < _HEADER.size:
-        raise DeviceCodeError(place, f"{len(head)} bytes, too few for a bundle", expected=f"at least {_HEADER.size}")
-    magic, count = _HEADER.unpack_from(head)
+    if len(head) < HEADER_LAYOUT.size:
+        raise DeviceCodeError(
+            place, f"{len(head)} bytes, too few for a bundle", expected=f"at least {HEADER_LAYOUT.size}"
+        )
+    magic, count = HEADER_LAYOUT.unpack_from(head)
     if magic != BUNDLE_MAGIC:
         raise DeviceCodeError(place, f"starts with {magic!r}", expected=f"{BUNDLE_MAGIC!r}")
-    if count * _ENTRY.size > len(head):
+    if count * ENTRY_LAYOUT.size > len(head):
         raise DeviceCodeError(place, f"{count} entries declared in a header of {len(head)} bytes at most")
     bundle = _read_entries(head, count, place)
     _check_layout(bundle, place, available)
@@ -160,12 +157,12 @@ def read_offload_bundle(head: memoryview, *, place: Place, available: int | None
 
 def _read_entries(head: memoryview, count: int, place: Place) -> OffloadBundle:
     entries = []
-    position = _HEADER.size
+    position = HEADER_LAYOUT.size
     for number in range(count):
-        if position + _ENTRY.size > len(head):
+        if position + ENTRY_LAYOUT.size > len(head):
             raise DeviceCodeError(place, f"the header ends within entry {number} of {count}")
-        offset, size, id_size = _ENTRY.unpack_from(head, position)
-        position += _ENTRY.size
+        offset, size, id_size = ENTRY_LAYOUT.unpack_from(head, position)
+        position += ENTRY_LAYOUT.size
         if id_size > min(_ID_LIMIT, len(head) - position):
             raise DeviceCodeError(place, f"the id of entry {number} of {count} is {id_size} bytes long")
         spelling = bytes(head[position : position + id_size]).decode("ascii", "backslashreplace")
@@ -190,66 +187,6 @@ def _check_layout(bundle: OffloadBundle, place: Place, available: int) -> None:
         end, before = entry.stop, f"the entry {entry.spelling!r}"
 
 
-class BundlePart(msgspec.Struct, frozen=True):
-    """What goes into a bundle: the spelling of an entry id and its payload, any number of buffers."""
-
-    spelling: str
-    payload: tuple[memoryview, ...] = ()
-
-    @property
-    def target(self) -> TargetId | None:
-        """The target of the code object; none for the host entry. Raises `InputError` for what is no entry id."""
-        return BundleEntryId.parse(self.spelling).target
-
-    @property
-    def size(self) -> int:
-        """Size of the payload in bytes."""
-        return sum(len(buffer) for buffer in self.payload)
-
-
-def _is_short_host(spelling: str) -> bool:
+def is_short_host(spelling: str) -> bool:
+    """Return whether a host entry is spelled as clang 16 and earlier do (`OffloadBundle.short_host`)."""
     return spelling.startswith("host-") and spelling.count("-") < _TRIPLE_DASHES
-
-
-def spell_hosts(parts: tuple[BundlePart, ...]) -> tuple[BundlePart, ...]:
-    """Return ``parts`` with short host entries (`OffloadBundle.short_host`) spelled as clang 17 to 19 do.
-
-    The bundlers of LLVM 15 to 22 read these; the same tuple is returned when there is nothing to do.
-    """
-    if not any(_is_short_host(part.spelling) for part in parts):
-        return parts
-    return tuple(
-        BundlePart(f"{part.spelling.rstrip('-')}--", part.payload) if _is_short_host(part.spelling) else part
-        for part in parts
-    )
-
-
-def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE_ALIGNMENT) -> Iterator[memoryview]:
-    """Give the bytes of a plain bundle as a sequence of buffers; payloads are not copied.
-
-    The order of ``parts`` is kept, since readers take the first entry that fits.
-    """
-    header, offsets = _lay_out(parts, alignment)
-    yield memoryview(header)
-    end = len(header)
-    for part, offset in zip(parts, offsets, strict=True):
-        if part.size:
-            yield memoryview(bytes(offset - end))
-            yield from part.payload
-            end = offset + part.size
-    # LLVM's reader stops at an entry that lies past the end, even at an empty one.
-    if (last := max(offsets, default=0)) > end:
-        yield memoryview(bytes(last - end))
-
-
-def _lay_out(parts: Sequence[BundlePart], alignment: int) -> tuple[bytes, list[int]]:
-    ids = [part.spelling.encode("ascii") for part in parts]
-    end = _HEADER.size + sum(_ENTRY.size + len(entry_id) for entry_id in ids)
-    header = bytearray(_HEADER.pack(BUNDLE_MAGIC, len(parts)))
-    offsets = []
-    for part, entry_id in zip(parts, ids, strict=True):
-        offset = -(-end // alignment) * alignment
-        header += _ENTRY.pack(offset, part.size, len(entry_id)) + entry_id
-        offsets.append(offset)
-        end = offset + part.size if part.size else end
-    return bytes(header), offsets

@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.compressed import (
-    CompressedBundle,
-    iter_decompressed,
-    read_compressed_bundle,
-    read_compressed_head,
-)
+from rocwheel.binary.bundles.compressed.content import iter_decompressed, read_compressed_head
+from rocwheel.binary.bundles.compressed.header import CompressedBundle, read_compressed_bundle
 from rocwheel.binary.bundles.plain import BundleEntry, OffloadBundle, read_offload_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import (

@@ -9,13 +9,13 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
-from rocwheel.binary.bundles.compressed import (
+from rocwheel.binary.bundles.compressed.content import (
     RAW_SIZE_LIMIT,
     WrongHashError,
     decompress_bundle,
     iter_decompressed,
 )
-from rocwheel.binary.bundles.plain import BundlePart, spell_hosts, write_offload_bundle
+from rocwheel.binary.bundles.parts import BundlePart, spell_hosts, write_offload_bundle
 from rocwheel.binary.bundles.sequence import Bundle, require_size
 from rocwheel.binary.bundles.storage import BundleChange, BundleSlot, Storage, store_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError

@@ -13,7 +13,7 @@ from rocwheel.targets.compatibility import Fit, covers, fit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rocwheel.binary.bundles.plain import BundlePart
+    from rocwheel.binary.bundles.parts import BundlePart
     from rocwheel.binary.code_objects.errors import Place
 
 __all__ = ["Prune", "needed_code", "serves"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.device_code import iter_code_sources
-from rocwheel.binary.bundles.plain import BundlePart
+from rocwheel.binary.bundles.parts import BundlePart
 from rocwheel.binary.code_objects.code_object import encode_flags, read_code_object
 from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.versions import find_runtime
+from rocwheel.binary.bundles.compressed.versions import find_runtime
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.elf.facts import read_elf
@@ -30,8 +30,8 @@ from rocwheel.foundation.progress import SILENT, Progress
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from rocwheel.binary.bundles.compressed.versions import HipRuntime
     from rocwheel.binary.bundles.storage import BundleChange, Storage
-    from rocwheel.binary.bundles.versions import HipRuntime
     from rocwheel.device.editing.bundle import BundleEdit
     from rocwheel.foundation.patch import Replacement
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT, WrongHashError
+from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT, WrongHashError
 from rocwheel.binary.bundles.device_code import iter_code_sources
 from rocwheel.binary.bundles.sequence import Bundle, iter_entries, require_size
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.ar_archive import iter_ar_members
-from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT
+from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT
 from rocwheel.binary.bundles.device_code import DeviceCode, read_device_code
 from rocwheel.binary.bundles.unlinked import read_offload_images
 from rocwheel.binary.code_objects.errors import Place

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT
+from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT
 from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.kind import HEAD_SIZE, is_binary, is_elf, is_thin_archive
 from rocwheel.device.reading.facts import DeviceFacts, read_device_facts

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.compressed import RAW_SIZE_LIMIT, WrongHashError, measure_entries
+from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT, WrongHashError, measure_entries
 from rocwheel.binary.bundles.sequence import iter_entries
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.kernel_metadata import count_kernels
@@ -15,7 +15,7 @@ from rocwheel.foundation.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.binary.bundles.compressed import CompressedBundle
+    from rocwheel.binary.bundles.compressed.header import CompressedBundle
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects.errors import Place

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from packaging.version import InvalidVersion, Version
 
-from rocwheel.binary.bundles.versions import choose_version
+from rocwheel.binary.bundles.compressed.versions import choose_version
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:

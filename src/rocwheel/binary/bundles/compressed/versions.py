@@ -47,7 +47,7 @@ class _Table(msgspec.Struct, frozen=True):
 
 @cache
 def _table() -> _Table:
-    return read_table("rocwheel.binary.bundles", "versions.toml", _Table)
+    return read_table("rocwheel.binary.bundles.compressed", "versions.toml", _Table)
 
 
 def _load() -> dict[int, BundleReader]:

@@ -1,60 +1,37 @@
-"""Compressed offload bundles (CCOB), versions 1 to 3, after LLVM's ``OffloadBundle.cpp``.
-
-=======  =======================================================================
-version  header, little-endian, followed by one zlib stream or zstd frame
-=======  =======================================================================
-1        ``CCOB``, u16 1, u16 method, u32 raw size, 8 bytes hash
-2        ``CCOB``, u16 2, u16 method, u32 total size, u32 raw size, 8 bytes hash
-3        ``CCOB``, u16 3, u16 method, u64 total size, u64 raw size, 8 bytes hash
-=======  =======================================================================
-
-The payload is a whole plain bundle. The total size counts the header. The hash is the beginning of the raw bundle's
-MD5: no reader enforces it, but AMD's comgr keys its cache by it. Version 1 doesn't tell its total size.
-"""
+"""The content of compressed bundles: a plain bundle, decompressed in a stream, and compressed."""
 
 from __future__ import annotations
 
 import hashlib
-import struct
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from rocwheel.binary.bundles.payload import (
+from rocwheel.binary.bundles.compressed.header import CompressedBundle, bad_payload, header_size, too_large
+from rocwheel.binary.bundles.compressed.payload import (
     PAYLOAD_ERRORS,
     Method,
     compress_payload,
     iter_payload,
     iter_shares,
-    measure_frame,
-    zstd_content_size,
 )
 from rocwheel.binary.bundles.plain import OffloadBundle, read_offload_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
-from rocwheel.binary.kind import COMPRESSED_MAGIC, is_compressed_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = [
     "RAW_SIZE_LIMIT",
-    "CompressedBundle",
-    "Method",
     "WrongHashError",
     "compress_bundle",
     "decompress_bundle",
-    "header_version",
     "iter_decompressed",
     "measure_entries",
-    "read_compressed_bundle",
     "read_compressed_head",
 ]
 
 RAW_SIZE_LIMIT = 1 << 32
 """The largest raw bundle that is held in memory unless the caller says otherwise, in bytes."""
 
-_COMMON = struct.Struct("<4sHH")
-_LAYOUTS = {1: struct.Struct("<I8s"), 2: struct.Struct("<II8s"), 3: struct.Struct("<QQ8s")}
 _BLOCK = 1 << 20
 _HEAD_BLOCK = 1 << 14
 _HEAD_LIMIT = 1 << 20
@@ -70,92 +47,6 @@ class WrongHashError(DeviceCodeError):
             f"its hash is {stored.hex()}, that of its content {actual.hex()}",
             remedy="The device code may be damaged: get the file anew, or use --force to take it as it is.",
         )
-
-
-class CompressedBundle(msgspec.Struct, frozen=True):
-    """The header of a compressed bundle; ``size`` is the total size, ``raw_size`` that of the plain bundle within."""
-
-    version: int
-    method: Method
-    header_size: int
-    size: int
-    raw_size: int
-    digest: bytes
-
-    @property
-    def compressed_size(self) -> int:
-        """Size of the compressed payload in bytes."""
-        return self.size - self.header_size
-
-
-def header_version(data: bytes) -> int | None:
-    """Return the version of the compressed bundle at the start of ``data``; none when there is none."""
-    return int.from_bytes(data[4:6], "little") if is_compressed_bundle(data) else None
-
-
-def read_compressed_bundle(data: memoryview, *, place: Place) -> CompressedBundle:
-    """Read the header at the start of ``data``, which may go on after the bundle.
-
-    The size of a version 1 bundle is found from its payload. The raw size of a version 2 bundle of 4 GiB or more, which
-    its field can't hold, is taken from the zstd frame.
-    Raises `DeviceCodeError` for unknown versions and methods, truncated headers, and sizes past the end of ``data``.
-    """
-    version, method = _read_version(data, place)
-    layout = _LAYOUTS[version]
-    header_size = _COMMON.size + layout.size
-    if len(data) < header_size:
-        raise DeviceCodeError(place, f"{len(data)} bytes, too few for a header of version {version}")
-    fields = layout.unpack_from(data, _COMMON.size)
-    raw_size: int = fields[-2]
-    size: int = (
-        fields[0] if version > 1 else header_size + _measure_payload(data[header_size:], method, raw_size, place)
-    )
-    if not header_size < size <= len(data):
-        raise DeviceCodeError(
-            place,
-            f"its header declares a total size of {size} bytes",
-            expected=f"more than {header_size} and at most {len(data)}, where the data end",
-            remedy="The file may be truncated.",
-        )
-    if version == 2 and method is Method.ZSTD:
-        raw_size = _unwrap_raw_size(raw_size, data[header_size:size])
-    return CompressedBundle(version, method, header_size, size, raw_size, fields[-1])
-
-
-def _read_version(data: memoryview, place: Place) -> tuple[int, Method]:
-    if len(data) < _COMMON.size:
-        raise DeviceCodeError(place, f"{len(data)} bytes, too few for a compressed bundle")
-    magic, version, method = _COMMON.unpack_from(data)
-    if magic != COMPRESSED_MAGIC:
-        raise DeviceCodeError(place, f"starts with {magic!r}", expected=f"{COMPRESSED_MAGIC!r}")
-    if version not in _LAYOUTS:
-        raise DeviceCodeError(place, f"a compressed bundle of version {version}", expected="version 1, 2 or 3")
-    if method not in tuple(Method):
-        raise DeviceCodeError(place, f"a payload of compression method {method}", expected="0 (zlib) or 1 (zstd)")
-    return version, Method(method)
-
-
-def _measure_payload(payload: memoryview, method: Method, raw_size: int, place: Place) -> int:
-    try:
-        if method is Method.ZSTD:
-            return measure_frame(payload)
-        stream = iter_payload(payload, method, _BLOCK)
-        left = raw_size
-        while left >= 0:
-            left -= len(next(stream))
-    except StopIteration as e:
-        return int(e.value)
-    except PAYLOAD_ERRORS as e:
-        raise _bad_payload(place, e) from e
-    raise _too_large(place, raw_size)
-
-
-def _unwrap_raw_size(declared: int, payload: memoryview) -> int:
-    try:
-        actual = zstd_content_size(payload)
-    except PAYLOAD_ERRORS:
-        return declared
-    return actual if actual is not None and actual % (1 << 32) == declared else declared
 
 
 def read_compressed_head(data: memoryview, bundle: CompressedBundle, *, place: Place) -> OffloadBundle:
@@ -201,12 +92,12 @@ def _iter_checked(data: memoryview, bundle: CompressedBundle, place: Place, *, b
             piece = next(blocks)
             produced += len(piece)
             if produced > bundle.raw_size:
-                raise _too_large(place, bundle.raw_size)
+                raise too_large(place, bundle.raw_size)
             yield piece
     except StopIteration as e:
         consumed = int(e.value)
     except PAYLOAD_ERRORS as e:
-        raise _bad_payload(place, e) from e
+        raise bad_payload(place, e) from e
     if produced != bundle.raw_size:
         raise DeviceCodeError(
             place, f"decompresses to {produced} bytes", expected=f"{bundle.raw_size}, as its header declares"
@@ -217,14 +108,6 @@ def _iter_checked(data: memoryview, bundle: CompressedBundle, place: Place, *, b
             f"its payload ends {len(payload) - consumed} bytes before the declared total size of {bundle.size}",
             remedy="Readers of LLVM 22 and earlier refuse such a bundle.",
         )
-
-
-def _bad_payload(place: Place, error: Exception) -> DeviceCodeError:
-    return DeviceCodeError(place, f"its payload can't be decompressed ({error})")
-
-
-def _too_large(place: Place, raw_size: int) -> DeviceCodeError:
-    return DeviceCodeError(place, f"decompresses to more than the {raw_size} bytes that its header declares")
 
 
 def decompress_bundle(
@@ -273,7 +156,7 @@ def measure_entries(data: memoryview, bundle: CompressedBundle, plain: OffloadBu
                 sizes[number] += taken * max(overlap, 0) / produced
             begin = end
     except PAYLOAD_ERRORS as e:
-        raise _bad_payload(place, e) from e
+        raise bad_payload(place, e) from e
     return [round(size) for size in sizes]
 
 
@@ -290,6 +173,6 @@ def compress_bundle(raw: Iterable[memoryview], *, version: int, level: int, meth
         msg = f"a bundle of {raw_size} bytes can't be written in version {version}"
         raise ValueError(msg)
     payload = compress_payload(buffers, method, level)
-    layout = _LAYOUTS[version]
-    total = _COMMON.size + layout.size + len(payload)
-    return _COMMON.pack(COMPRESSED_MAGIC, version, method) + layout.pack(total, raw_size, _digest(buffers)) + payload
+    start = header_size(version)
+    header = CompressedBundle(version, method, start, start + len(payload), raw_size, _digest(buffers))
+    return header.pack() + payload

@@ -1,0 +1,82 @@
+"""What goes into a plain offload bundle, and writing one; see `rocwheel.binary.bundles.plain` for the layout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.plain import ENTRY_LAYOUT, HEADER_LAYOUT, is_short_host
+from rocwheel.binary.code_objects.target_id import BundleEntryId
+from rocwheel.binary.kind import BUNDLE_MAGIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.binary.code_objects.target_id import TargetId
+
+__all__ = ["BUNDLE_ALIGNMENT", "BundlePart", "spell_hosts", "write_offload_bundle"]
+
+BUNDLE_ALIGNMENT = 4096
+"""Alignment of payloads in a bundle; the runtime maps code objects in place, so they start on a page."""
+
+
+class BundlePart(msgspec.Struct, frozen=True):
+    """What goes into a bundle: the spelling of an entry id and its payload, any number of buffers."""
+
+    spelling: str
+    payload: tuple[memoryview, ...] = ()
+
+    @property
+    def target(self) -> TargetId | None:
+        """The target of the code object; none for the host entry. Raises `InputError` for what is no entry id."""
+        return BundleEntryId.parse(self.spelling).target
+
+    @property
+    def size(self) -> int:
+        """Size of the payload in bytes."""
+        return sum(len(buffer) for buffer in self.payload)
+
+
+def spell_hosts(parts: tuple[BundlePart, ...]) -> tuple[BundlePart, ...]:
+    """Return ``parts`` with short host entries (`OffloadBundle.short_host`) spelled as clang 17 to 19 do.
+
+    The bundlers of LLVM 15 to 22 read these; the same tuple is returned when there is nothing to do.
+    """
+    if not any(is_short_host(part.spelling) for part in parts):
+        return parts
+    return tuple(
+        BundlePart(f"{part.spelling.rstrip('-')}--", part.payload) if is_short_host(part.spelling) else part
+        for part in parts
+    )
+
+
+def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE_ALIGNMENT) -> Iterator[memoryview]:
+    """Give the bytes of a plain bundle as a sequence of buffers; payloads are not copied.
+
+    The order of ``parts`` is kept, since readers take the first entry that fits.
+    """
+    header, offsets = _lay_out(parts, alignment)
+    yield memoryview(header)
+    end = len(header)
+    for part, offset in zip(parts, offsets, strict=True):
+        if part.size:
+            yield memoryview(bytes(offset - end))
+            yield from part.payload
+            end = offset + part.size
+    # LLVM's reader stops at an entry that lies past the end, even at an empty one.
+    if (last := max(offsets, default=0)) > end:
+        yield memoryview(bytes(last - end))
+
+
+def _lay_out(parts: Sequence[BundlePart], alignment: int) -> tuple[bytes, list[int]]:
+    ids = [part.spelling.encode("ascii") for part in parts]
+    end = HEADER_LAYOUT.size + sum(ENTRY_LAYOUT.size + len(entry_id) for entry_id in ids)
+    header = bytearray(HEADER_LAYOUT.pack(BUNDLE_MAGIC, len(parts)))
+    offsets = []
+    for part, entry_id in zip(parts, ids, strict=True):
+        offset = -(-end // alignment) * alignment
+        header += ENTRY_LAYOUT.pack(offset, part.size, len(entry_id)) + entry_id
+        offsets.append(offset)
+        end = offset + part.size if part.size else end
+    return bytes(header), offsets
