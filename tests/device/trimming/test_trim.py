@@ -22,9 +22,9 @@ from rocwheel.binary.elf.header import PF_W, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_
 from rocwheel.binary.runpath.files import write_run_paths
 from rocwheel.device.editing.bundle import list_slots
 from rocwheel.device.editing.patch import device_patch, iter_changes
-from rocwheel.device.editing.rewrite import rewrite_device_code, trim_fat_binary
+from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.trimming.library import require_trimmable
-from rocwheel.device.trimming.trim import plan_fat_trim
+from rocwheel.device.trimming.trim import plan_trim
 from rocwheel.foundation.errors import InputError
 from tests.support.damage import damaged
 from tests.support.places import FIXTURES
@@ -299,14 +299,14 @@ def test_pointer_into_a_bundle_that_moves_is_refused(run_tool: Run, tmp_path: Pa
 
 def test_library_without_a_page_to_gain_is_copied(fixture_path: Callable[[str], Path], tmp_path: Path) -> None:
     source = fixture_path("v22/libtwo.ccob.so")
-    assert trim_fat_binary(source, tmp_path / "lib.so") == 0
+    assert rewrite_device_code(source, tmp_path / "lib.so", None, Storage(), trim=True).trimmed == 0
     assert (tmp_path / "lib.so").read_bytes() == source.read_bytes()
 
 
 def test_trimming_twice_changes_nothing_more(fixture_path: Callable[[str], Path], tmp_path: Path) -> None:
     once, twice = tmp_path / "once.so", tmp_path / "twice.so"
     rewrite_device_code(fixture_path("v22/libtwo.plain.so"), once, None, Storage(compress=True), trim=True)
-    assert trim_fat_binary(once, twice) == 0
+    assert rewrite_device_code(once, twice, None, Storage(compress=True), trim=True).trimmed == 0
     assert hashlib.sha256(once.read_bytes()).digest() == hashlib.sha256(twice.read_bytes()).digest()
 
 
@@ -321,7 +321,7 @@ def test_trimming_twice_changes_nothing_more(fixture_path: Callable[[str], Path]
 )
 def test_what_is_no_fat_shared_library_is_refused(fixture: Fixture, name: str, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
-        plan_fat_trim(fixture(name), name="x")
+        plan_trim(fixture(name), name="x")
 
 
 @pytest.mark.parametrize(("magic", "kind"), [(b"!<arch>\n", "a static library"), (b"!<thin>\n", "a thin archive")])
@@ -338,7 +338,7 @@ def test_static_position_independent_program_is_refused(run_tool: Run, tmp_path:
     run_tool([linker, *options, str(FIXTURES / "v19/vadd.plain.o")])
     assert "INTERP" not in run_tool(["readelf", "-lW", str(program)])
     with pytest.raises(NotTrimmableError, match="a program or an object file; expected a shared library"):
-        plan_fat_trim(memoryview(program.read_bytes()), name="x")
+        plan_trim(memoryview(program.read_bytes()), name="x")
 
 
 def _never(parts: tuple[BundlePart, ...], *, place: Place) -> tuple[BundlePart, ...]:
@@ -363,7 +363,7 @@ def test_section_of_zeros_without_wrappers_has_nothing_to_trim(fixture: Fixture)
     data[fat.section.offset : fat.section.offset + fat.section.size] = bytes(fat.section.size)
     names = data.index(b".hipFatBinSegment\0")
     data[names : names + 17] = b".hipFatBinsegment"
-    assert plan_fat_trim(memoryview(data), name="x") is None
+    assert plan_trim(memoryview(data), name="x") is None
 
 
 def without_spare_header(content: bytes) -> bytearray:
@@ -384,7 +384,7 @@ def test_library_without_a_program_header_to_spare_is_refused(linked: Path) -> N
         "it, or PT_GNU_RELRO next. The free space can't be taken out of it; in a wheel it costs next to nothing."
     )
     with pytest.raises(NotTrimmableError, match=f"^{re.escape(message)}$"):
-        plan_fat_trim(memoryview(data), name="x")
+        plan_trim(memoryview(data), name="x")
 
 
 def test_headers_among_the_device_code_are_refused(fixture: Fixture) -> None:
@@ -398,7 +398,7 @@ def test_headers_among_the_device_code_are_refused(fixture: Fixture) -> None:
         "x: offset 0x1000: something else in .hip_fatbin; expected device code alone. The free space can't be taken"
     )
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
-        plan_fat_trim(memoryview(data), name="x")
+        plan_trim(memoryview(data), name="x")
 
 
 def test_changed_bundles_are_trimmed_in_one_step_as_in_two(linked: Path, tmp_path: Path) -> None:
@@ -406,7 +406,7 @@ def test_changed_bundles_are_trimmed_in_one_step_as_in_two(linked: Path, tmp_pat
     code = read_device_code(data, name="x")
     assert code is not None
     changes = tuple(iter_changes(data, code, list_slots(data, code), None, Storage(compress=True)))
-    patch = plan_fat_trim(data, name="x", changes=changes)
+    patch = plan_trim(data, name="x", changes=changes)
     assert patch is not None
     assert device_patch(data, name="x", storage=Storage(compress=True), trim=True) == patch
     rewrite_device_code(linked, small, None, Storage(compress=True), trim=True)
@@ -429,7 +429,7 @@ def trim(data: memoryview) -> tuple[memoryview, memoryview] | str:
     try:
         compressed = device_patch(data, name="libx.so", storage=Storage(compress=True, level=1, limit=1 << 24))
         whole = memoryview(b"".join(compressed.apply(data))) if compressed else data
-        patch = plan_fat_trim(whole, name="libx.so")
+        patch = plan_trim(whole, name="libx.so")
     except InputError as e:
         return str(e)
     return whole, memoryview(b"".join(patch.apply(whole))) if patch else whole

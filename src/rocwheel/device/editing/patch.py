@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.bundles.device_code import DeviceCode, read_device_code
 from rocwheel.binary.code_objects.errors import NotTrimmableError
 from rocwheel.device.editing.bundle import edit_bundle, list_slots
-from rocwheel.device.trimming.trim import plan_fat_trim
+from rocwheel.device.trimming.trim import plan_trim
 from rocwheel.foundation.patch import FilePatch
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _trim(data: memoryview, name: str, code: DeviceCode, changes: Sequence[Bundl
     if code.fat_binary is None or code.fat_binary.is_kpacked:
         return None
     try:
-        return plan_fat_trim(data, name=name, changes=changes)
+        return plan_trim(data, name=name, changes=changes)
     except NotTrimmableError as e:
         logger.info("not trimmed: %s", e)
         return None

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -21,21 +19,25 @@ from rocwheel.device.editing.bundle import edit_code_object
 from rocwheel.device.editing.patch import iter_changes
 from rocwheel.device.editing.places import BundlePlaces, list_places
 from rocwheel.device.trimming.library import require_trimmable
-from rocwheel.device.trimming.trim import plan_fat_trim
+from rocwheel.device.trimming.spool import spool_changes
+from rocwheel.device.trimming.trim import plan_trim
 from rocwheel.foundation.errors import InputError, write_error
 from rocwheel.foundation.files import FileRange, atomic_file
-from rocwheel.foundation.patch import write_patched
+from rocwheel.foundation.patch import FilePatch, write_patched
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rocwheel.binary.bundles.compressed.versions import HipRuntime
-    from rocwheel.binary.bundles.storage import BundleChange, Storage
+    from rocwheel.binary.bundles.device_code import DeviceCode
+    from rocwheel.binary.bundles.storage import BundleChange, BundleSlot, Storage
     from rocwheel.device.editing.bundle import BundleEdit
-    from rocwheel.foundation.patch import Replacement
+    from rocwheel.foundation.files import AtomicFile
 
-__all__ = ["RewriteReport", "rewrite_device_code", "trim_fat_binary"]
+    Editing: TypeAlias = Callable[[memoryview, DeviceCode, Sequence[BundleSlot]], Iterator[BundleChange]]
+
+__all__ = ["RewriteReport", "rewrite_device_code"]
 
 
 class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +78,7 @@ def rewrite_device_code(
     one, nor more than ``storage.limit`` bytes of decompressed code, and of plain ones that stay so next to nothing.
     A code object by itself is edited by `edit_code_object`.
     Raises `InputError` when there is nothing to edit, and as `list_places`, `edit_bundle`, `edit_code_object`,
-    `require_trimmable` (before any bundle is edited) and `plan_fat_trim` do; `WorkError` when writing fails.
+    `require_trimmable` (before any bundle is edited) and `plan_trim` do; `WorkError` when writing fails.
     """
     output = Path(os.path.realpath(output))
     with FileRange.whole(source).map() as data:
@@ -84,20 +86,18 @@ def rewrite_device_code(
             return _rewrite_code_object(data, source, output, edit, is_stored_anew=storage.compress or trim)
         if trim:
             require_trimmable(data, name=str(source))
-    if not trim:
-        return _rewrite(source, output, edit, storage, jobs=jobs, progress=progress)
-    with TemporaryDirectory(prefix=f".{output.name}.", dir=_made(output.parent)) as folder:
-        whole = Path(folder) / source.name
-        report = _rewrite(source, whole, edit, storage, jobs=jobs, progress=progress)
-        return msgspec.structs.replace(report, trimmed=trim_fat_binary(whole, output, name=str(source)))
-
-
-def _made(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise write_error(folder, e) from e
-    return folder
+        places = _find_places(data, source)
+        with atomic_file(output, mode=_mode(source)) as target, ThreadPoolExecutor(jobs) as executor:
+            tally = _Tally(source, places, progress)
+            runtime = _runtime_of(data, source) if not storage.rocm else None
+            edited = partial(iter_changes, edit=edit, storage=storage, executor=executor, jobs=jobs)
+            try:
+                trimmed = _write_trimmed(target, data, tally, edited) if trim else _write(target, data, tally, edited)
+            except OSError as e:
+                raise write_error(output, e) from e
+            finally:
+                progress.end()
+    return tally.report(trimmed, _warnings(source, runtime, tally.written_versions))
 
 
 def _rewrite_code_object(
@@ -118,28 +118,33 @@ def _rewrite_code_object(
     )
 
 
-def _rewrite(
-    source: Path, output: Path, edit: BundleEdit | None, storage: Storage, *, jobs: int, progress: Progress
-) -> RewriteReport:
-    with FileRange.whole(source).map() as data:
-        places = list_places(data, name=str(source))
-        if not places:
-            found = "a thin archive" if is_thin_archive(data) else "no bundles of device code"
-            raise InputError(source, found, expected="a fat binary or a file of bundles")
-        with atomic_file(output, mode=_mode(source)) as target, ThreadPoolExecutor(jobs) as executor:
-            tally = _Tally(source, places, progress)
-            runtime = _runtime_of(data, source) if not storage.rocm else None
-            edited = partial(iter_changes, edit=edit, storage=storage, executor=executor, jobs=jobs)
-            replacements = (tally.note(place, edited(place.data, place.code, place.slots)) for place in places)
-            try:
-                write_patched(target.file, data, chain.from_iterable(replacements))
-                if not is_ar_archive(data):
-                    target.file.truncate(places[0].patched_size(tally.last))
-            except OSError as e:
-                raise write_error(output, e) from e
-            finally:
-                progress.end()
-    return msgspec.structs.replace(tally.report(), warnings=_warnings(source, runtime, tally.written_versions))
+def _find_places(data: memoryview, source: Path) -> tuple[BundlePlaces, ...]:
+    places = list_places(data, name=str(source))
+    if not places:
+        found = "a thin archive" if is_thin_archive(data) else "no bundles of device code"
+        raise InputError(source, found, expected="a fat binary or a file of bundles")
+    return places
+
+
+def _write(target: AtomicFile, data: memoryview, tally: _Tally, edited: Editing) -> int:
+    """Write each change as it is made; return 0, as nothing is trimmed."""
+    changes = ((place, tally.count(place, edited(place.data, place.code, place.slots))) for place in tally.places)
+    replacements = (new for place, made in changes for change in made for new in place.replacements(change))
+    write_patched(target.file, data, replacements)
+    if not is_ar_archive(data):
+        target.file.truncate(tally.places[0].patched_size(tally.last))
+    return 0
+
+
+def _write_trimmed(target: AtomicFile, data: memoryview, tally: _Tally, edited: Editing) -> int:
+    """Write the shared library without the pages that its bundles leave free; return how many bytes these are."""
+    [place] = tally.places
+    changes = spool_changes(tally.count(place, edited(data, place.code, place.slots)), target.path.parent)
+    patch = plan_trim(data, name=place.code.name, changes=changes)
+    if patch is None:
+        patch = FilePatch(len(data), tuple(new for change in changes for new in change.replacements))
+    write_patched(target.file, data, patch.replacements, size=patch.size)
+    return len(data) - patch.size
 
 
 def _runtime_of(data: memoryview, source: Path) -> HipRuntime | None:
@@ -157,10 +162,10 @@ def _warnings(source: Path, runtime: HipRuntime | None, versions: Iterable[int])
 
 
 class _Tally:
-    """Counts changes as they pass through."""
+    """Counts the changes of a file's bundles as they pass through."""
 
     def __init__(self, source: Path, places: Sequence[BundlePlaces], progress: Progress) -> None:
-        self.source, self.progress = source, progress
+        self.source, self.places, self.progress = source, places, progress
         bundles = {(place.base, slot.bundle.start): slot.bundle for place in places for slot in place.slots}
         self.bundles = len(bundles)
         self.size_before = self.size_after = sum(bundle.size for bundle in bundles.values())
@@ -170,8 +175,8 @@ class _Tally:
         self.last: BundleChange | None = None
         progress.begin(f"Rewriting {source.name}", self.size_before)
 
-    def note(self, place: BundlePlaces, changes: Iterable[BundleChange]) -> Iterator[Replacement]:
-        """Give the replacements of changes."""
+    def count(self, place: BundlePlaces, changes: Iterable[BundleChange]) -> Iterator[BundleChange]:
+        """Pass on the changes of the bundles in ``place``."""
         for change in changes:
             self.progress.advance(change.bundle.size)
             self.size_after += change.size - change.bundle.size
@@ -181,10 +186,10 @@ class _Tally:
                 self.hosts_spelled += change.bundle.plain.short_host is not None
             self.changed += 1
             self.last = change
-            yield from place.replacements(change)
+            yield change
 
-    def report(self) -> RewriteReport:
-        """Sum up."""
+    def report(self, trimmed: int, warnings: tuple[str, ...]) -> RewriteReport:
+        """Sum up, by how many bytes the file was trimmed and what is doubtful about the result included."""
         return RewriteReport(
             path=str(self.source),
             bundles=self.bundles,
@@ -192,27 +197,10 @@ class _Tally:
             size_before=self.size_before,
             size_after=self.size_after,
             versions=tuple(sorted(set(self.versions.values()))),
+            warnings=warnings,
+            trimmed=trimmed,
             hosts_spelled=self.hosts_spelled,
         )
-
-
-def trim_fat_binary(source: Path, output: Path, *, name: str = "") -> int:
-    """Write the shared library ``source`` to ``output`` without the free pages among its device code.
-
-    ``name`` is what errors call it, if not by its path. Returns by how many bytes the file became smaller.
-    Raises `InputError` as `plan_fat_trim` does, and `WorkError`.
-    """
-    with FileRange.whole(source).map() as data:
-        trim = plan_fat_trim(data, name=name or str(source))
-        with atomic_file(output, mode=_mode(source)) as target:
-            try:
-                if trim is None:
-                    target.write(data)
-                else:
-                    write_patched(target.file, data, trim.replacements, size=trim.size)
-            except OSError as e:
-                raise write_error(output, e) from e
-    return source.stat().st_size - trim.size if trim else 0
 
 
 def _mode(path: Path) -> int:

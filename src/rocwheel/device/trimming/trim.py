@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.storage import BundleChange
     from rocwheel.binary.elf.sections import Section
 
-__all__ = ["plan_fat_trim"]
+__all__ = ["plan_trim"]
 
 _ADDRESS = struct.Struct("<Q")
 _TABLES = struct.Struct("<QQ")
@@ -66,7 +66,7 @@ class _Layout(msgspec.Struct, frozen=True):
         return old - next((by for start, by in reversed(self.moved) if old >= start), 0)
 
 
-def plan_fat_trim(data: memoryview, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch | None:
+def plan_trim(data: memoryview, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch | None:
     """Plan to trim the shared library ``data`` after ``changes`` of its bundles; none when there is no page to gain.
 
     Raises `NotTrimmableError` for programs and object files, when a symbol, not an address, tells a wrapper where its
