@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-pytest_plugins = ["tests.support.device_files", "tests.support.gpu_targets", "tests.support.sample_sdk"]
+pytest_plugins = [
+    "tests.support.command_line",
+    "tests.support.device_files",
+    "tests.support.gpu_targets",
+    "tests.support.sample_sdk",
+]
 
 # A deadline would make a busy machine fail a property that holds.
 settings.register_profile("rocwheel", deadline=None)

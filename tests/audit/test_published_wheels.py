@@ -16,6 +16,7 @@ from rocwheel.audit.audit import audit
 from rocwheel.audit.finding import Finding, Severity
 from rocwheel.audit.settings import Configuration
 from rocwheel.installed.read_tree import read_environments
+from tests.support.command_line import rocwheel
 from tests.support.libraries import needs_compiler
 from tests.support.places import CACHE
 from tests.support.stub_sdk import make_stub_sdk
@@ -110,8 +111,7 @@ def test_repaired_wheels_load_in_an_empty_environment(tmp_path: Path, stem: str)
     assert any("cannot open shared object file" in load(path) for path in libraries(before)) is (stem != PLUGIN_7)
     beside = [argument for path in sdk for argument in ("--with", str(path))]
     output = ["--dest-dir", str(tmp_path / "out"), "--quiet"]
-    command = [sys.executable, "-m", "rocwheel", "repair", str(published), *output, *beside]
-    assert subprocess.run(command, check=False).returncode == (1 if stem in UNDERLINKED else 0)
+    assert rocwheel("repair", published, *output, *beside).returncode == (1 if stem in UNDERLINKED else 0)
     (repaired,) = (tmp_path / "out").glob("*.whl")
     # The stand-ins may define a symbol twice, where it can't be told which library has it.
     found = findings(repaired, *sdk)

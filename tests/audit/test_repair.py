@@ -8,18 +8,16 @@ import resource
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from email import message_from_bytes
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 from packaging.requirements import Requirement
 
 from rocwheel.audit.settings import Configuration
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.cli import main
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.distributions.zip.reader import read_directory
 from rocwheel.installed.environments import split_environments
@@ -31,35 +29,13 @@ from tests.support.trees import library, package
 from tests.support.trees import tree as installed
 from tests.support.wheels import make_wheel, members
 
+if TYPE_CHECKING:
+    from tests.support.command_line import Run
+
+
 pytestmark = needs_compiler
 
 WRONG = "$ORIGIN/../rocm/lib:local/lib:/opt/rocm/lib"
-
-
-class Finished(NamedTuple):
-    """How a command ended."""
-
-    status: int
-    stdout: str
-    stderr: str
-
-
-Run = Callable[..., Finished]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: str | Path) -> Finished:
-        monkeypatch.setattr(sys, "argv", ["rocwheel", *map(str, arguments)])
-        try:
-            main()
-            status = 0
-        except SystemExit as ended:
-            status = int(ended.code or 0)
-        output = capsys.readouterr()
-        return Finished(status, output.out, output.err)
-
-    return run
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import rocwheel
+from rocwheel import __version__
 from rocwheel.cli.about import Prefix, read_about, text_lines
-from tests.cli.commands import run, run_json
+from tests.support.command_line import rocwheel, run_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def test_json_has_the_versions_of_rocwheel_python_and_codecs(tmp_path: Path) -> None:
     document = run_json("about", cwd=tmp_path)
     assert document["schema"] == "rocwheel.about/1"
-    assert document["rocwheel"] == rocwheel.__version__
+    assert document["rocwheel"] == __version__
     assert document["python"] == f"CPython {platform.python_version()}"
     assert document["executable"] == sys.executable
     assert document["cpus"] == len(os.sched_getaffinity(0))
@@ -31,18 +31,18 @@ def test_json_has_the_versions_of_rocwheel_python_and_codecs(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("arguments", [["about"], ["--version", "--verbose"], ["-v", "--version"]], ids=" ".join)
 def test_text_begins_with_versions_and_platform(tmp_path: Path, arguments: list[str]) -> None:
-    done = run(*arguments, cwd=tmp_path)
+    done = rocwheel(*arguments, cwd=tmp_path)
     labels = [line.split("  ")[0] for line in done.stdout.splitlines()]
     assert (done.returncode, done.stderr) == (0, "")
     assert labels[:5] == ["rocwheel", "Python", "platform", "codecs", "packages"]
 
 
 def test_the_version_alone_is_one_line(tmp_path: Path) -> None:
-    assert run("--version", cwd=tmp_path).stdout == f"rocwheel {rocwheel.__version__}\n"
+    assert rocwheel("--version", cwd=tmp_path).stdout == f"rocwheel {__version__}\n"
 
 
 def test_verbose_without_the_version_or_a_command_is_refused(tmp_path: Path) -> None:
-    done = run("--verbose", cwd=tmp_path)
+    done = rocwheel("--verbose", cwd=tmp_path)
     assert (done.returncode, "'--verbose' goes with '--version' here" in done.stderr) == (2, True)
 
 

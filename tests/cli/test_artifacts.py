@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from rocwheel.demo.demo import SAMPLE_SDK
+from tests.support.command_line import as_user, needs_setpriv, rocwheel, with_files_up_to
 
-Done = subprocess.CompletedProcess[str]
-
-
-def rocwheel(*arguments: object, prefix: tuple[str, ...] = (), program: tuple[str, ...] = ("-m", "rocwheel")) -> Done:
-    command = [*prefix, sys.executable, *program, "artifacts", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+run = partial(rocwheel, "artifacts")
 
 
 @pytest.fixture
@@ -34,7 +28,7 @@ def artifacts(tmp_path: Path) -> Path:
 
 
 def test_list_prints_a_table_with_totals(artifacts: Path) -> None:
-    done = rocwheel("list", artifacts, "--quiet")
+    done = run("list", artifacts, "--quiet")
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split() for line in done.stdout.splitlines() if line.strip() and "─" not in line] == [
         ["artifact", "component", "target", "files", "symlinks", "bytes"],
@@ -46,7 +40,7 @@ def test_list_prints_a_table_with_totals(artifacts: Path) -> None:
 
 
 def test_list_prints_json(artifacts: Path) -> None:
-    done = rocwheel("list", artifacts, "--json", "--target", "gfx90a", "--files")
+    done = run("list", artifacts, "--json", "--target", "gfx90a", "--files")
     assert json.loads(done.stdout) == {
         "schema": "rocwheel.artifacts/1",
         "directory": str(artifacts),
@@ -85,14 +79,14 @@ def test_list_prints_json(artifacts: Path) -> None:
     ids=["target", "component", "both"],
 )
 def test_list_tells_what_there_is_when_it_finds_nothing(artifacts: Path, options: list[str], told: str) -> None:
-    done = rocwheel("list", artifacts, *options)
+    done = run("list", artifacts, *options)
     assert done.returncode == 0
     assert done.stderr.endswith(f"warning: {told}\n")
 
 
 def test_a_temporary_folder_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
-    done = rocwheel("list", SAMPLE_SDK, "--quiet")
+    done = run("list", SAMPLE_SDK, "--quiet")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"error: TMPDIR: names {tmp_path}/none, where no file can be made. Correct or unset it.\n"
 
@@ -113,7 +107,7 @@ def test_a_pipe_is_not_waited_for(
     (tmp_path / "pipes").mkdir()
     for name in ("blas_lib_generic.tar.xz", "a.deb"):
         os.mkfifo(tmp_path / "pipes" / name)
-    done = rocwheel(*arguments, "--quiet")
+    done = run(*arguments, "--quiet")
     assert done.returncode == 2
     assert f"{found}: cannot be read (it is no regular file)" in done.stderr
 
@@ -123,17 +117,17 @@ def test_list_prints_what_the_artifacts_hold_on_whole_lines(artifacts: Path) -> 
     place = artifacts / "blas_dev_generic/math/stage" / long
     place.parent.mkdir(parents=True)
     place.write_bytes(b"")
-    done = rocwheel("list", artifacts, "--files", "--component", "dev", "--quiet")
+    done = run("list", artifacts, "--files", "--component", "dev", "--quiet")
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["blas_dev_generic", "file", "644", "0", long] in lines
     assert ["blas_dev_generic", "symlink", "777", "0", "lib/y", "->", "x"] in lines
 
 
 def test_archive_and_extract_print_what_they_made(artifacts: Path, tmp_path: Path) -> None:
-    packed = rocwheel("archive", artifacts, "blas_dev_generic", "--dest-dir", tmp_path / "out", "--format", "xz")
+    packed = run("archive", artifacts, "blas_dev_generic", "--dest-dir", tmp_path / "out", "--format", "xz")
     archive = tmp_path / "out/blas_dev_generic.tar.xz"
     assert (packed.returncode, packed.stdout) == (0, f"{archive}\n")
-    unpacked = rocwheel("extract", archive, "--dest-dir", tmp_path / "again", "--json")
+    unpacked = run("extract", archive, "--dest-dir", tmp_path / "again", "--json")
     assert json.loads(unpacked.stdout) == {
         "schema": "rocwheel.artifact-folders/1",
         "paths": [str(tmp_path / "again/blas_dev_generic")],
@@ -143,7 +137,7 @@ def test_archive_and_extract_print_what_they_made(artifacts: Path, tmp_path: Pat
 
 def test_the_date_of_archives_can_be_set(artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
-    done = rocwheel("archive", artifacts, "--dest-dir", tmp_path / "out")
+    done = run("archive", artifacts, "--dest-dir", tmp_path / "out")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "error: SOURCE_DATE_EPOCH: is 'yesterday'; expected a whole number of seconds since 1970. "
@@ -154,7 +148,7 @@ def test_the_date_of_archives_can_be_set(artifacts: Path, tmp_path: Path, monkey
 def test_bad_input_ends_with_status_2_and_no_output(artifacts: Path, tmp_path: Path) -> None:
     (artifacts / "rand_lib_generic").mkdir()
     for command in (["list"], ["archive", "--dest-dir", tmp_path / "out"]):
-        done = rocwheel(*command, artifacts, "--quiet")
+        done = run(*command, artifacts, "--quiet")
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == (
             f"error: {artifacts}: 1 problem\n  {artifacts}/rand_lib_generic: has no artifact_manifest.txt. "
@@ -163,17 +157,9 @@ def test_bad_input_ends_with_status_2_and_no_output(artifacts: Path, tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
-FULL_DISK = (
-    # A limit on the size of files stops writing as a full disk does, without being root.
-    "import resource, sys; from rocwheel.cli import main;"
-    "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20));"
-    "sys.argv[0] = 'rocwheel'; main()"
-)
-
-
 def test_a_full_disk_leaves_no_archive(artifacts: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = rocwheel("archive", artifacts, "blas_lib_generic", "--dest-dir", out, "-q", program=("-c", FULL_DISK))
+    done = run("archive", artifacts, "blas_lib_generic", "--dest-dir", out, "-q", before=with_files_up_to(1 << 20))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f"error: {out}/blas_lib_generic.tar.zst: cannot be written (File too large). "
@@ -182,18 +168,16 @@ def test_a_full_disk_leaves_no_archive(artifacts: Path, tmp_path: Path) -> None:
     assert list(out.iterdir()) == []
 
 
-@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv (util-linux) is not installed")
+@needs_setpriv
 @pytest.mark.parametrize("command", ["archive", "extract"])
 def test_a_folder_without_permission_is_told(artifacts: Path, tmp_path: Path, command: str) -> None:
-    rocwheel("archive", artifacts, "blas_dev_generic", "--dest-dir", tmp_path / "archives")
+    run("archive", artifacts, "blas_dev_generic", "--dest-dir", tmp_path / "archives")
     out = tmp_path / "out"
     out.mkdir(mode=0o500)
-    # Without this capability permissions count for root as well.
-    prefix = ("setpriv", "--bounding-set=-dac_override") if os.geteuid() == 0 else ()
     source = (
         [artifacts, "blas_dev_generic"] if command == "archive" else [tmp_path / "archives/blas_dev_generic.tar.zst"]
     )
-    done = rocwheel(command, *source, "--dest-dir", out, "--quiet", prefix=prefix)
+    done = run(command, *source, "--dest-dir", out, "--quiet", before=as_user())
     name = "blas_dev_generic.tar.zst" if command == "archive" else "blas_dev_generic"
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
@@ -205,5 +189,5 @@ def test_a_folder_without_permission_is_told(artifacts: Path, tmp_path: Path, co
 
 def test_every_command_shows_an_example() -> None:
     for command in ("list", "archive", "extract"):
-        done = rocwheel(command, "--help")
+        done = run(command, "--help")
         assert f"Example: rocwheel artifacts {command}" in " ".join(done.stdout.split())

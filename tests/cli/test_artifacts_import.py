@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.support.command_line import rocwheel
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rocwheel", "artifacts", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+run = partial(rocwheel, "artifacts")
 
 
 @pytest.fixture

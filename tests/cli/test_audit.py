@@ -4,52 +4,34 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 
 from rocwheel.audit.rules import ALL_RULES
-from rocwheel.cli import main
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.packages.job import BuildJob, PlanJob
+from tests.support.command_line import as_user, needs_setpriv, rocwheel
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.support.command_line import Run
+
 
 pytestmark = needs_compiler
 
 
-class Finished(NamedTuple):
-    """How a command ended."""
-
-    status: int
-    stdout: str
-    stderr: str
-
-
-Run = Callable[..., Finished]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Keep settings of this checkout from being found."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str | Path) -> Finished:
-        monkeypatch.setattr(sys, "argv", ["rocwheel", *map(str, arguments)])
-        try:
-            main()
-            status = 0
-        except SystemExit as ended:
-            status = int(ended.code or 0)
-        output = capsys.readouterr()
-        return Finished(status, output.out, output.err)
-
-    return run
 
 
 @pytest.fixture
@@ -196,7 +178,7 @@ def test_a_baseline_nested_without_end_is_an_error(run: Run, wheel: Path, tmp_pa
     )
 
 
-@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv (util-linux) is not installed")
+@needs_setpriv
 @pytest.mark.parametrize("closed", ["demo-1.0.dist-info/METADATA", "other", "other/inner", "other/a.so"])
 def test_what_may_not_be_read_is_named(tmp_path: Path, closed: str) -> None:
     for name in ("demo-1.0.dist-info/METADATA", "other/inner/x", "other/a.so"):
@@ -204,22 +186,17 @@ def test_what_may_not_be_read_is_named(tmp_path: Path, closed: str) -> None:
         (tmp_path / "site" / name).write_bytes(b"text")
     path = tmp_path / "site" / closed
     path.chmod(0)
-    # Without these two capabilities permissions count for root as well.
-    command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
-    command += [sys.executable, "-m", "rocwheel", "audit", str(tmp_path / "site")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = rocwheel("audit", tmp_path / "site", before=as_user())
     path.chmod(0o755)
     problem = f"error: {path}: cannot be read (Permission denied). Check that it exists and may be read.\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", problem)
 
 
-@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv (util-linux) is not installed")
+@needs_setpriv
 def test_a_folder_that_may_hold_artifacts_and_may_not_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "tree/bad").mkdir(parents=True)
     (tmp_path / "tree/bad").chmod(0)
-    command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
-    command += [sys.executable, "-m", "rocwheel", "audit", str(tmp_path / "tree")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = rocwheel("audit", tmp_path / "tree", before=as_user())
     (tmp_path / "tree/bad").chmod(0o755)
     assert (done.returncode, done.stderr.startswith(f"error: {tmp_path}/tree/bad: cannot be read (Perm")) == (2, True)
 

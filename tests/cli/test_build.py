@@ -5,22 +5,17 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rocwheel.demo.demo import SAMPLE_SDK
+from tests.support.command_line import rocwheel
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SAMPLE = str(SAMPLE_SDK)
-
-
-def rocwheel(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rocwheel", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_build_lists_what_it_made_and_tells_the_targets(tmp_path: Path) -> None:

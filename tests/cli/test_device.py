@@ -6,29 +6,16 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.cli import main
 from tests.support.gpu_targets import bundle_of
 from tests.support.places import FIXTURES
 
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Give a function that runs a command line and returns its exit status and what it printed."""
-
-    def call(*arguments: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["rocwheel", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit_info:
-            main()
-        return (int(exit_info.value.code or 0), *capsys.readouterr())
-
-    return call
+if TYPE_CHECKING:
+    from tests.support.command_line import Run
 
 
 def targets_of(run: Run, path: Path) -> list[list[str]]:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import zipfile
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.support.command_line import rocwheel
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rocwheel", "index", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+run = partial(rocwheel, "index")
 
 
 @pytest.fixture

@@ -6,35 +6,31 @@ import errno
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tracemalloc
 import zipfile
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rocwheel.cli import main
 from rocwheel.device.reading.inspection import FileFacts, inspect_paths
+from tests.support.command_line import as_user, needs_setpriv, rocwheel
 from tests.support.places import FIXTURES
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.support.command_line import Run
+
+
 LIBRARY = FIXTURES / "v22/libtwo.plain.so"
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Give a function that runs ``rocwheel inspect`` and returns its exit status and what it printed."""
-
-    def call(*arguments: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["rocwheel", "inspect", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit_info:
-            main()
-        return (int(exit_info.value.code or 0), *capsys.readouterr())
-
-    return call
+def run(run: Run) -> Run:
+    """Return a function that runs ``rocwheel inspect``."""
+    return partial(run, "inspect")
 
 
 def test_fat_binary_is_described(run: Run) -> None:
@@ -124,16 +120,13 @@ def refuse_to_open(monkeypatch: pytest.MonkeyPatch, file: Path, folder: Path) ->
     monkeypatch.setattr(os, "scandir", scan_or_refuse)
 
 
-@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv (util-linux) is not installed")
+@needs_setpriv
 def test_files_of_a_folder_that_may_be_listed_but_not_entered_are_named(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir()
     shutil.copy(LIBRARY, tmp_path / "closed/a.so")
     shutil.copy(LIBRARY, tmp_path / "b.so")
     (tmp_path / "closed").chmod(0o400)
-    # Without these two capabilities permissions count for root as well.
-    command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
-    command += [sys.executable, "-m", "rocwheel", "inspect", str(tmp_path), str(tmp_path / "closed/a.so")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = rocwheel("inspect", tmp_path, tmp_path / "closed/a.so", before=as_user())
     (tmp_path / "closed").chmod(0o755)
     assert (done.returncode, f"{tmp_path}/b.so: 46.6 kB" in done.stdout) == (2, True)
     problem = f"  {tmp_path}/closed/a.so: cannot be read (Permission denied). Check that it exists and may be read."

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.demo.demo import SAMPLE_SDK
+from tests.support.command_line import rocwheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,15 +20,10 @@ if TYPE_CHECKING:
 INTERRUPT = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
 
 
-def rocwheel(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rocwheel", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environ})
-
-
 def test_interrupt_while_the_command_line_is_loaded_ends_it_without_a_word(tmp_path: Path) -> None:
     # typer is imported by the command line alone.
     (tmp_path / "typer.py").write_text(INTERRUPT)
-    done = rocwheel("--version", PYTHONPATH=str(tmp_path))
+    done = rocwheel("--version", environ={"PYTHONPATH": str(tmp_path)})
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
@@ -78,13 +74,15 @@ def test_a_closed_standard_output_is_no_error() -> None:
 
 def test_a_table_shows_what_the_encoding_lacks_as_escapes(tmp_path: Path) -> None:
     _make_artifact(tmp_path)
-    done = rocwheel("artifacts", "list", "--files", str(tmp_path), PYTHONIOENCODING="ascii")
+    done = rocwheel("artifacts", "list", "--files", str(tmp_path), environ={"PYTHONIOENCODING": "ascii"})
     assert (done.returncode, "lib/caf\\xe9.txt" in done.stdout) == (0, True)
 
 
 def test_json_is_utf_8_whatever_the_encoding(tmp_path: Path) -> None:
     _make_artifact(tmp_path)
-    done = rocwheel("artifacts", "list", "--files", "--json", "-q", str(tmp_path), PYTHONIOENCODING="ascii")
+    done = rocwheel(
+        "artifacts", "list", "--files", "--json", "-q", str(tmp_path), environ={"PYTHONIOENCODING": "ascii"}
+    )
     paths = [entry["path"] for artifact in json.loads(done.stdout)["artifacts"] for entry in artifact["entries"]]
     assert "lib/café.txt" in paths
 
@@ -96,7 +94,7 @@ def test_a_folder_whose_name_is_no_text_is_shown_with_escapes(
 ) -> None:
     dest = tmp_path / os.fsdecode(b"caf\xe9")
     command = ["build", "-q", "--artifact-dir", str(SAMPLE_SDK), "--dest-dir", str(dest), *option]
-    done = rocwheel(*command, **environ)
+    done = rocwheel(*command, environ=environ)
     assert (done.returncode, done.stderr) == (0, "")
     assert "caf\\udce9/dist/rocm-7.0.0.tar.gz" in done.stdout
     assert (dest / "dist/rocm-7.0.0.tar.gz").exists()

@@ -5,41 +5,24 @@ from __future__ import annotations
 import json
 import shutil
 import stat
-import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.cli import main
 from tests.support.places import ELF_FIXTURES as FIXTURES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-
-class Finished(NamedTuple):
-    """How a command ended."""
-
-    status: int
-    stdout: str
-    stderr: str
-
-
-Run = Callable[..., Finished]
+    from tests.support.command_line import Run
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: str | Path) -> Finished:
-        monkeypatch.setattr(sys, "argv", ["rocwheel", "runpath", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        output = capsys.readouterr()
-        return Finished(int(ended.value.code or 0), output.out, output.err)
-
-    return run
+def run(run: Run) -> Run:
+    """Return a function that runs ``rocwheel runpath``."""
+    return partial(run, "runpath")
 
 
 def test_show_lists_what_decides_the_search(run: Run) -> None:

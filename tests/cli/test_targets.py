@@ -7,44 +7,29 @@ import json
 import re
 import shlex
 import struct
-import sys
 import tarfile
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
 import pytest
 
-from rocwheel.cli import main
 from tests.support.places import ROOT
 
-
-class Finished(NamedTuple):
-    """How a command ended."""
-
-    status: int
-    stdout: str
-    stderr: str
+if TYPE_CHECKING:
+    from tests.support.command_line import Run
 
 
-Run = Callable[..., Finished]
 DETECTION = ("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "ROCM_BOOTSTRAP_DISABLE_DETECTION", "ROCM_TARGET_LST")
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Return a function that runs ``rocwheel targets`` where no variable replaces what is detected."""
     for name in (*DETECTION, "HSA_OVERRIDE_GFX_VERSION"):
         monkeypatch.delenv(name, raising=False)
-
-    def run(*arguments: str | Path) -> Finished:
-        monkeypatch.setattr(sys, "argv", ["rocwheel", "targets", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        output = capsys.readouterr()
-        return Finished(int(ended.value.code or 0), output.out, output.err)
-
-    return run
+    return partial(run, "targets")
 
 
 def _bundle(*targets: str) -> bytes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.commands import run, run_json
+from tests.support.command_line import rocwheel, run_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,20 +35,20 @@ def project(tmp_path: Path) -> Path:
 
 def test_a_wheel_whose_path_is_known_is_assembled_in_silence(project: Path) -> None:
     output = "out/demo-1.0-py3-none-any.whl"
-    made = run("wheel", "--quiet", "--spec", "demo.toml", "--src", ".", "--output", output, cwd=project)
+    made = rocwheel("wheel", "--quiet", "--spec", "demo.toml", "--src", ".", "--output", output, cwd=project)
     assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
     assert (project / output).is_file()
 
 
 def test_a_wheel_is_assembled_and_named(project: Path) -> None:
-    made = run("wheel", "--spec", "demo.toml", "--src", ".", "--dest-dir", "out", cwd=project)
+    made = rocwheel("wheel", "--spec", "demo.toml", "--src", ".", "--dest-dir", "out", cwd=project)
     assert (made.returncode, made.stdout) == (0, "out/demo-1.0-py3-none-any.whl\n")
     with zipfile.ZipFile(project / "out/demo-1.0-py3-none-any.whl") as archive:
         assert "Root-Is-Purelib: true\n" in archive.read("demo-1.0.dist-info/WHEEL").decode()
 
 
 def test_a_missing_input_is_bad_usage(project: Path) -> None:
-    failed = run("wheel", "--spec", "demo.toml", cwd=project)
+    failed = rocwheel("wheel", "--spec", "demo.toml", cwd=project)
     assert (failed.returncode, failed.stderr) == (
         2,
         (
@@ -68,7 +68,7 @@ def test_a_missing_input_is_bad_usage(project: Path) -> None:
     ids=["defaults", "option", "set"],
 )
 def test_values_fill_the_description(project: Path, options: list[str], name: str, summary: str) -> None:
-    made = run("wheel", "--spec", "demo.toml", "--src", ".", *options, cwd=project)
+    made = rocwheel("wheel", "--spec", "demo.toml", "--src", ".", *options, cwd=project)
     assert (made.returncode, made.stdout) == (0, f"dist/{name}-py3-none-any.whl\n")
     with zipfile.ZipFile(project / f"dist/{name}-py3-none-any.whl") as archive:
         assert f"Summary: {summary}\n" in archive.read(f"{name}.dist-info/METADATA").decode()
@@ -90,7 +90,7 @@ def test_values_fill_the_description(project: Path, options: list[str], name: st
     ids=["misspelled", "computed", "two"],
 )
 def test_values_without_effect_are_refused(project: Path, options: list[str], text: str) -> None:
-    failed = run("wheel", "--spec", "demo.toml", "--src", ".", *options, cwd=project)
+    failed = rocwheel("wheel", "--spec", "demo.toml", "--src", ".", *options, cwd=project)
     assert (failed.returncode, failed.stderr) == (2, f"error: --set: {text}\n")
     assert not (project / "dist").exists()
 
@@ -98,18 +98,18 @@ def test_values_without_effect_are_refused(project: Path, options: list[str], te
 def test_inputs_may_be_listed_in_a_file(project: Path) -> None:
     (project / "inputs").write_text("LICENSE\ndemo/__init__.py\n")
     (project / "LICENSE").write_text("MIT\n")
-    made = run("wheel", "--spec", "demo.toml", "--src-list", "inputs", cwd=project)
+    made = rocwheel("wheel", "--spec", "demo.toml", "--src-list", "inputs", cwd=project)
     assert (made.returncode, made.stdout) == (0, "dist/demo-1.0-py3-none-any.whl\n")
 
 
 def test_a_list_of_inputs_that_is_absent_is_bad_usage(project: Path) -> None:
-    failed = run("wheel", "--spec", "demo.toml", "--src-list", "inputs", cwd=project)
+    failed = rocwheel("wheel", "--spec", "demo.toml", "--src-list", "inputs", cwd=project)
     assert failed.returncode == 2
     assert failed.stderr.startswith("error: inputs: cannot be read as a list of inputs (")
 
 
 def test_a_description_that_is_absent_is_bad_usage(project: Path) -> None:
-    failed = run("wheel", "--spec", "absent.toml", "--src", ".", cwd=project)
+    failed = rocwheel("wheel", "--spec", "absent.toml", "--src", ".", cwd=project)
     assert (failed.returncode, failed.stderr) == (
         2,
         "error: absent.toml: cannot be read (No such file or directory). Check --spec.\n",
@@ -126,12 +126,12 @@ def test_both_commands_make_the_same_wheel(project: Path, command: list[str]) ->
 
 @pytest.mark.parametrize("command", [["wheel"], ["jax", "wheel"]], ids=" ".join)
 def test_the_help_has_an_example(command: list[str], tmp_path: Path) -> None:
-    assert "Example: " in run(*command, "--help", cwd=tmp_path).stdout
+    assert "Example: " in rocwheel(*command, "--help", cwd=tmp_path).stdout
 
 
 @pytest.mark.parametrize("rocm", ["", "7.2.0", "x"])
 def test_the_rocm_of_a_wheel_is_a_major_version(rocm: str, project: Path) -> None:
-    failed = run("jax", "wheel", "pjrt", "--version", "1.0", "--rocm", rocm, cwd=project)
+    failed = rocwheel("jax", "wheel", "pjrt", "--version", "1.0", "--rocm", rocm, cwd=project)
     assert (failed.returncode, failed.stderr) == (
         2,
         f"error: --rocm: is {rocm!r}; expected a major version, such as 7\n",

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.support.command_line import rocwheel
 from tests.support.places import ROOT
 
 __all__ = ["NEEDS_BAZEL", "ROOT", "Workspace", "build_wheels", "make_workspace"]
@@ -32,8 +33,7 @@ class Workspace(msgspec.Struct, frozen=True):
 
     def rocwheel(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         """Run rocwheel in the workspace."""
-        command = [sys.executable, "-m", "rocwheel", *map(str, arguments)]
-        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        return rocwheel(*arguments, cwd=self.folder)
 
     def bazel(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run Bazel with an environment that holds next to nothing."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -152,8 +151,3 @@ def uninstall(environment: Installed, tool: str, *names: str) -> None:
 def shown(text: str) -> str:
     """Return a message of an installer as one word, since each breaks lines where it likes."""
     return "".join(text.split()).lower().replace("_", ".")
-
-
-def as_user() -> list[str]:
-    """Return what to put before a command so that it can't do what only root may."""
-    return ["setpriv", "--bounding-set=-all"] if os.getuid() == 0 else []

@@ -15,7 +15,8 @@ import pytest
 from rocwheel.artifacts.transfer import extract_archives
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.foundation.errors import RocwheelError
-from tests.reference.conftest import as_user, build, write_artifact
+from tests.reference.conftest import build, write_artifact
+from tests.support.command_line import as_user, rocwheel
 from tests.support.places import ELF_FIXTURES
 
 if TYPE_CHECKING:
@@ -71,8 +72,7 @@ def sample(tmp_path: Path) -> Path:
 def test_artifacts_that_may_only_be_read_are_built(dist: Path, sample: Path, tmp_path: Path) -> None:
     subprocess.run(["chmod", "-R", "a-w", str(sample)], check=True)
     arguments = ["-q", "--artifact-dir", str(sample), "--dest-dir", str(tmp_path)]
-    command = [*as_user(), sys.executable, "-m", "rocwheel", "build", *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    done = rocwheel("build", *arguments, before=as_user())
     subprocess.run(["chmod", "-R", "u+w", str(sample)], check=True)
     assert (done.returncode, done.stderr) == (0, "")
     wheel = next(dist.glob("rocm_sdk_libraries-*.whl"))

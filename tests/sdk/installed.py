@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from tests.support.command_line import as_user
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -106,7 +108,7 @@ def read_only(environment: Installed) -> Iterator[list[str]]:
     for path, mode in modes:
         path.chmod(mode & ~0o222)
     try:
-        yield ["setpriv", "--bounding-set=-all"] if os.getuid() == 0 else []
+        yield as_user()
     finally:
         for path, mode in modes:
             path.chmod(mode)

@@ -15,6 +15,7 @@ import pytest
 from rocwheel.artifacts.archives.spool import decompress, peek, range_path
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.zstd import zstd
+from tests.support.command_line import rocwheel, with_files_up_to
 
 DATA = bytes(range(256)) * 20_000
 
@@ -118,17 +119,9 @@ def test_an_archive_that_is_gone_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["xz", "zst"])
 def test_a_full_temporary_folder_is_told(tmp_path: Path, suffix: str) -> None:
-    # A limit on the size of files stops writing as a full disk does, without being root.
-    program = (
-        "import resource, sys; from rocwheel.cli import main;"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20));"
-        "sys.argv[0] = 'rocwheel'; main()"
-    )
     archive = _compressed(tmp_path, suffix)
-    command = [sys.executable, "-c", program, "artifacts", "list", "--quiet", str(archive.parent)]
-    done = subprocess.run(
-        command, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=False
-    )
+    command = ["artifacts", "list", "--quiet", str(archive.parent)]
+    done = rocwheel(*command, before=with_files_up_to(1 << 20), environ={"TMPDIR": str(tmp_path)})
     assert done.stderr == (
         f"error: {tmp_path}: cannot take the decompressed artifacts (File too large). "
         "Set TMPDIR to a folder with room for them.\n"

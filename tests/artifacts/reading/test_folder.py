@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +15,7 @@ from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.artifacts.reading.folder import read_folder
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.foundation.files import FileRange
+from tests.support.command_line import as_user, needs_setpriv, rocwheel
 
 BLAS = ArtifactName("blas", "lib", "generic")
 MakeArtifact = Callable[..., Path]
@@ -143,15 +141,12 @@ def test_fifos_sockets_and_devices_are_problems(make_artifact: MakeArtifact, mon
     ]
 
 
-@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv (util-linux) is not installed")
+@needs_setpriv
 def test_what_may_not_be_read_is_named(make_artifact: MakeArtifact) -> None:
     folder = make_artifact("blas_lib_generic", {"stage/secret": b"", "stage/closed/x": b""})
     (folder / "stage/secret").chmod(0)
     (folder / "stage/closed").chmod(0)
-    # Without these two capabilities permissions count for root as well.
-    command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
-    command += [sys.executable, "-m", "rocwheel", "artifacts", "list", str(folder.parent)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = rocwheel("artifacts", "list", folder.parent, before=as_user())
     (folder / "stage/closed").chmod(0o755)
     assert done.returncode == 2
     assert done.stdout == ""
