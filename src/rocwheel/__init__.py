@@ -1,4 +1,7 @@
-"""rocwheel: turns ROCm builds into Python packages that install small and load anywhere."""
+"""rocwheel: turns ROCm builds into Python packages that install small and load anywhere.
+
+`rocwheel.api` is the public part. All other modules are private.
+"""
 
 __all__ = ["__version__"]
 

@@ -1,0 +1,264 @@
+"""The public Python API: what the commands of the same names do, as functions that return values.
+
+Everything that is stable is in ``__all__`` of this module. All other modules of rocwheel are private: they change
+without notice.
+
+The functions print nothing and log their warnings. They raise `InputError` for input that can't be used, `WorkError`
+for work that failed, such as on a full disk, and `ProblemsError` for several problems together: all of them are
+`RocwheelError`. The values that they return have the fields of the JSON documents of the commands, by the same names.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from rocwheel.audit.audit import AuditReport
+from rocwheel.audit.audit import audit as audit_environments
+from rocwheel.audit.baseline import read_baseline
+from rocwheel.audit.finding import Finding, Severity
+from rocwheel.audit.settings import Configuration as AuditSettings
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.device.reading.facts import DeviceFacts
+from rocwheel.device.reading.inspection import ElfFacts, FileFacts, inspect_paths
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.distributions.index.site import FilePlacement, IndexReport, write_index
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
+from rocwheel.installed.read_tree import read_environments
+from rocwheel.packages.building.build import DEFAULT_LEVEL, BuildResult
+from rocwheel.packages.job import BuildJob, PlanJob
+from rocwheel.packages.plan import Plan
+from rocwheel.packages.planning.options import PlanOptions
+from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.plan import RepairPlan
+from rocwheel.repair.write import check_destination, plan_repairs, write_repairs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = [
+    "AuditReport",
+    "AuditSettings",
+    "BuildResult",
+    "DeviceFacts",
+    "ElfFacts",
+    "FileFacts",
+    "Finding",
+    "IndexReport",
+    "InputError",
+    "Plan",
+    "PlanOptions",
+    "ProblemsError",
+    "RepairOptions",
+    "RepairPlan",
+    "RepairResult",
+    "RocwheelError",
+    "RunpathTag",
+    "Severity",
+    "WorkError",
+    "audit",
+    "build",
+    "index",
+    "inspect",
+    "plan",
+    "repair",
+]
+
+_Path = str | os.PathLike[str]
+_PLAN_OPTIONS = PlanOptions()
+_AUDIT_SETTINGS = AuditSettings()
+_REPAIR_OPTIONS = RepairOptions()
+_GIB = 1 << 30
+
+
+class RepairResult(msgspec.Struct, frozen=True):
+    """What a repair found, and what it wrote."""
+
+    wheels: tuple[RepairPlan, ...]
+    """For each wheel what changes, and what no repair can fix."""
+    written: tuple[str, ...]
+    """The paths of the repaired wheels; empty when nothing was to be written."""
+
+
+def plan(artifact_dir: _Path, *, recipe: _Path | None = None, options: PlanOptions = _PLAN_OPTIONS) -> Plan:
+    """Return what `build` would make of a folder of artifacts, without making it.
+
+    The files that the plan names inside artifact archives are temporary and gone when this returns.
+
+    Args:
+        artifact_dir: The folder of artifacts: folders, or ``.tar.xz`` and ``.tar.zst`` archives of such folders.
+        recipe: A recipe in TOML; without it, the one for ROCm.
+        options: The version, the GPU targets that must be there, and the form of the packages.
+
+    Example:
+        ```python
+        from rocwheel import api
+
+        made = api.plan("artifacts")
+        for wheel in made.wheels:
+            print(wheel.name.distribution, wheel.targets)
+        ```
+    """
+    return _plan_job(artifact_dir, recipe, options).run()
+
+
+def build(
+    artifact_dir: _Path,
+    dest_dir: _Path,
+    *,
+    recipe: _Path | None = None,
+    options: PlanOptions = _PLAN_OPTIONS,
+    level: int = DEFAULT_LEVEL,
+    jobs: int = 0,
+) -> BuildResult:
+    """Build the packages of a folder of artifacts into the folder ``dist`` of ``dest_dir``.
+
+    The same input and options give the same bytes. Existing files of the same names are replaced.
+
+    Args:
+        artifact_dir: The folder of artifacts: folders, or ``.tar.xz`` and ``.tar.zst`` archives of such folders.
+        dest_dir: The folder that gets ``dist``; it is made when it does not exist.
+        recipe: A recipe in TOML; without it, the one for ROCm.
+        options: The version, the GPU targets that must be there, and the form of the packages.
+        level: The Deflate level of the wheels, 0 (stored) to 12.
+        jobs: The number of workers; 0 for one per core.
+
+    Example:
+        ```python
+        from rocwheel import api
+
+        result = api.build("artifacts", "packages", options=api.PlanOptions(version="7.1.0"))
+        print([built.path for built in result.distributions])
+        ```
+    """
+    job = BuildJob(_plan_job(artifact_dir, recipe, options), Path(dest_dir), level, jobs)
+    _, result = job.run()
+    return result
+
+
+def index(
+    dist_dir: _Path, output: _Path, *, files: Literal["relative", "hardlink", "copy"] = "relative"
+) -> IndexReport:
+    """Write a static package index over the wheels and sdists of a folder.
+
+    Args:
+        dist_dir: The folder of wheels and sdists. Each gets its core metadata as ``FILE.metadata``.
+        output: The folder of the index, such as ``packages/simple``.
+        files: Whether the pages link to the files where they are, or to hard links or copies inside of the index.
+
+    Example:
+        ```python
+        from rocwheel import api
+
+        report = api.index("packages/dist", "packages/simple")
+        print(sorted(report.projects))
+        ```
+    """
+    return write_index(Path(dist_dir), Path(output), placement=FilePlacement(files))
+
+
+def inspect(paths: Iterable[_Path], *, deep: bool = False, limit: int = 4 * _GIB) -> Iterator[FileFacts]:
+    """Yield what is known of each binary among files, folders and wheels: ELF facts and device code.
+
+    A file that can't be read or is damaged is yielded with its ``error``, which is not raised.
+
+    Args:
+        paths: Files, folders with all that is below them, and wheels.
+        deep: Whether bundles are decompressed, to check their hashes and to count kernels.
+        limit: The largest size in bytes to which a member of a wheel or a bundle may unpack.
+
+    Example:
+        ```python
+        from rocwheel import api
+
+        for facts in api.inspect(["dist"]):
+            if facts.elf:
+                print(facts.path, facts.elf.runpath)
+        ```
+    """
+    return inspect_paths(map(Path, paths), deep=deep, limit=limit)
+
+
+def audit(
+    paths: Iterable[_Path],
+    *,
+    with_packages: Iterable[_Path] = (),
+    settings: AuditSettings = _AUDIT_SETTINGS,
+    baseline: _Path | None = None,
+) -> AuditReport:
+    """Return what is wrong with finished packages that are installed together.
+
+    Nothing of this machine helps them: neither ``LD_LIBRARY_PATH`` nor ``/opt/rocm`` nor its own libraries.
+
+    Args:
+        paths: Wheels, folders of wheels, environments or artifacts.
+        with_packages: Packages that are installed with them but not audited themselves.
+        settings: The rules to check and what they take for granted. ``pyproject.toml`` is not read.
+        baseline: A file of known findings, which are not reported.
+
+    Example:
+        ```python
+        from rocwheel import api
+
+        report = api.audit(["dist"], settings=api.AuditSettings(ignore=("tag-*",)))
+        for finding in report.findings:
+            print(finding.severity.value, finding.rule, finding.file, finding.found)
+        if report.errors:
+            raise SystemExit(1)
+        ```
+    """
+    known = read_baseline(Path(baseline)) if baseline is not None else frozenset()
+    return audit_environments(read_environments(_paths(paths), _paths(with_packages)), settings, known)
+
+
+def repair(
+    wheels: Iterable[_Path],
+    dest_dir: _Path | None,
+    *,
+    with_packages: Iterable[_Path] = (),
+    options: RepairOptions = _REPAIR_OPTIONS,
+) -> RepairResult:
+    """Write wheels with right run paths, requirements and tags; the given wheels stay as they are.
+
+    Files that are right stay as they are, to the byte.
+
+    Args:
+        wheels: The wheels to repair.
+        dest_dir: The folder for the repaired wheels, made when it does not exist. None writes nothing.
+        with_packages: The packages whose libraries they load, such as the SDK's wheels. Without them, ROCm's packages
+            are taken to be laid out as they are since ROCm 7.
+        options: The kind of run path, the form of added requirements, and the settings of the audit.
+
+    Example:
+        ```python
+        from pathlib import Path
+
+        from rocwheel import api
+
+        result = api.repair(Path("dist").glob("*.whl"), "repaired", options=api.RepairOptions(pin="none"))
+        for wheel in result.wheels:
+            print(wheel.file_name, len(wheel.changes), wheel.unmended)
+        ```
+    """
+    target = None if dest_dir is None else Path(dest_dir)
+    if target is not None:
+        check_destination(target)
+    plans = plan_repairs(_paths(wheels), _paths(with_packages), options)
+    written: list[Path] = []
+    if target is not None:
+        date = SourceDate.from_environment(os.environ)
+        with ThreadPoolExecutor(thread_name_prefix="rocwheel") as executor:
+            written = write_repairs(plans, target, executor, date)
+    return RepairResult(tuple(plans), tuple(map(str, written)))
+
+
+def _plan_job(artifact_dir: _Path, recipe: _Path | None, options: PlanOptions) -> PlanJob:
+    return PlanJob(Path(artifact_dir), None if recipe is None else Path(recipe), options)
+
+
+def _paths(paths: Iterable[_Path]) -> list[Path]:
+    return [Path(path) for path in paths]

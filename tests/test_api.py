@@ -1,0 +1,165 @@
+"""The public API as a user's program has it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+import rocwheel
+from rocwheel import api
+from rocwheel.demo.demo import SAMPLE_SDK
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FUNCTIONS = ["audit", "build", "index", "inspect", "plan", "repair"]
+CORE = "rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl"
+
+
+def test_the_functions_are_these_six() -> None:
+    assert [name for name in api.__all__ if inspect.isfunction(getattr(api, name))] == FUNCTIONS
+
+
+def test_the_package_itself_has_its_version_alone() -> None:
+    assert rocwheel.__all__ == ["__version__"]
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    assert [name for name in api.__all__ if not inspect.getdoc(getattr(api, name))] == []
+
+
+def test_the_page_shows_every_public_name_and_no_other() -> None:
+    shown = re.findall(r"^::: rocwheel\.api\.(\w+)$", (ROOT / "docs/python-api.md").read_text(), re.MULTILINE)
+    assert sorted(shown) == api.__all__
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_example_of_a_function_calls_it(name: str) -> None:
+    example = _example(name)
+    called = {ast.unparse(node.func) for node in ast.walk(ast.parse(example)) if isinstance(node, ast.Call)}
+    assert f"api.{name}" in called
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_parameter_of_a_function_is_explained(name: str) -> None:
+    function = getattr(api, name)
+    explained = re.findall(r"^    (\w+): ", inspect.getdoc(function) or "", re.MULTILINE)
+    assert explained == list(inspect.signature(function).parameters)
+
+
+def test_the_command_line_does_not_load_it(tmp_path: Path) -> None:
+    code = "import sys, rocwheel.cli; sys.exit('rocwheel.api' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=tmp_path).returncode == 0
+
+
+def test_types_hold_in_the_examples(tmp_path: Path) -> None:
+    # Given the examples of the docstrings, of the documentation and of examples/, as programs
+    for name in FUNCTIONS:
+        (tmp_path / f"example_{name}.py").write_text(_example(name))
+    page = re.search(r"```python\n(.*?)```", (ROOT / "docs/python-api.md").read_text(), re.DOTALL)
+    assert page
+    (tmp_path / "example_page.py").write_text(page[1])
+    (tmp_path / "package_sdk.py").write_text((ROOT / "examples/python-api/package_sdk.py").read_text())
+    # When mypy checks them strictly
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(ROOT / ".mypy_cache/api"), "."]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    # Then it finds nothing
+    assert done.stdout.splitlines()[-1] == "Success: no issues found in 8 source files"
+
+
+def test_a_plan_names_what_a_build_makes(sample_dist: Path) -> None:
+    made = api.plan(str(SAMPLE_SDK), options=api.PlanOptions(targets=("gfx906",)))
+    assert made.version == "7.0.0"
+    assert {wheel.name.file_name for wheel in made.wheels} == {path.name for path in sample_dist.glob("*.whl")}
+
+
+def test_a_build_is_indexed(tmp_path: Path) -> None:
+    result = api.build(SAMPLE_SDK, tmp_path, options=api.PlanOptions(version="7.0.1"), level=1, jobs=1)
+    report = api.index(tmp_path / "dist", tmp_path / "simple", files="copy")
+    assert f"{tmp_path}/dist/rocm-7.0.1.tar.gz" in [built.path for built in result.distributions]
+    assert report.projects["rocm"] == ["rocm-7.0.1.tar.gz"]
+    assert (tmp_path / "simple/rocm/rocm-7.0.1.tar.gz").exists()
+
+
+def test_the_facts_of_a_binary_are_given(sample_dist: Path) -> None:
+    facts = {facts.path.rpartition("/")[2]: facts for facts in api.inspect([sample_dist / CORE])}
+    elf = facts["libamdhip64.so.7"].elf
+    assert elf
+    assert (elf.kind, elf.soname) == ("shared object", "libamdhip64.so.7")
+
+
+def test_a_file_that_cannot_be_read_is_given_with_its_error(tmp_path: Path) -> None:
+    (facts,) = api.inspect([tmp_path / "absent"])
+    assert isinstance(facts.error, api.InputError)
+
+
+def test_the_packages_of_a_build_pass_the_audit(sample_dist: Path) -> None:
+    assert api.audit([sample_dist]).errors == 0
+
+
+def test_settings_choose_the_rules(sample_dist: Path) -> None:
+    settings = api.AuditSettings(select=("unresolved-library",))
+    report = api.audit([sample_dist / CORE], settings=settings)
+    assert report.rules == ("unresolved-library",)
+
+
+def test_a_baseline_of_known_findings_is_heeded(sample_dist: Path, tmp_path: Path) -> None:
+    # Given an expectation that the packages don't keep, and a baseline of all breaches
+    settings = api.AuditSettings(select=("run-path-unexpected",), expect_runpath="$ORIGIN/none")
+    found = api.audit([sample_dist / CORE], settings=settings)
+    assert {finding.rule for finding in found.findings} == {"run-path-unexpected"}
+    known = {
+        "schema": "rocwheel.audit-baseline/2",
+        "findings": [{"fingerprint": one.fingerprint} for one in found.findings],
+    }
+    (tmp_path / "known.json").write_text(json.dumps(known))
+    # Then none of them is found again
+    report = api.audit([sample_dist / CORE], settings=settings, baseline=tmp_path / "known.json")
+    assert (report.findings, report.known) == ((), len(found.findings))
+
+
+def test_an_unknown_rule_is_refused(sample_dist: Path) -> None:
+    with pytest.raises(api.InputError, match="'nope' fits no rule"):
+        api.audit([sample_dist / CORE], settings=api.AuditSettings(select=("nope",)))
+
+
+def test_a_repair_without_a_destination_writes_nothing(sample_dist: Path) -> None:
+    result = api.repair([sample_dist / CORE], None)
+    assert ([wheel.file_name for wheel in result.wheels], result.written) == ([CORE], ())
+
+
+def test_a_right_wheel_is_copied_by_a_repair(sample_dist: Path, tmp_path: Path) -> None:
+    others = [path for path in sample_dist.glob("*.whl") if path.name != CORE]
+    result = api.repair([sample_dist / CORE], tmp_path / "repaired", with_packages=others)
+    assert result.written == (f"{tmp_path}/repaired/{CORE}",)
+    assert (tmp_path / "repaired" / CORE).read_bytes() == (sample_dist / CORE).read_bytes()
+
+
+def test_a_destination_that_is_a_file_is_refused(sample_dist: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(api.RocwheelError, match=re.escape(str(tmp_path / "file"))):
+        api.repair([sample_dist / CORE], tmp_path / "file")
+
+
+def test_the_example_program_builds_and_checks(tmp_path: Path) -> None:
+    program = ROOT / "examples/python-api/package_sdk.py"
+    command = [sys.executable, str(program), str(SAMPLE_SDK), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONUTF8": "1"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("ROCm 7.0.0 for gfx906, gfx90a, gfx1030: 7 wheels\n")
+
+
+def _example(name: str) -> str:
+    found = re.search(r"```python\n(.*?)```", inspect.getdoc(getattr(api, name)) or "", re.DOTALL)
+    assert found
+    return textwrap.dedent(found[1])
