@@ -26,10 +26,11 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.device.reading.facts import DeviceFacts
 from rocwheel.device.reading.inspection import ElfFacts, FileFacts, inspect_paths
 from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.distributions.index.site import FilePlacement, IndexReport, write_index
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.installed.read_tree import read_environments
-from rocwheel.packages.building.build import DEFAULT_LEVEL, BuildResult
+from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.plan import Plan
 from rocwheel.packages.planning.options import PlanOptions
