@@ -15,7 +15,7 @@ from rocwheel.linking.sdk_layout import (
     sdk_selector,
     short_name,
 )
-from rocwheel.packages.recipe.recipe import load_recipe
+from rocwheel.packages.recipe.load import load_recipe
 
 if TYPE_CHECKING:
     from pathlib import Path

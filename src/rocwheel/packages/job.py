@@ -19,7 +19,7 @@ from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinish
 from rocwheel.packages.layout.facts import read_facts
 from rocwheel.packages.planning.make_plan import make_plan
 from rocwheel.packages.planning.options import PlanOptions
-from rocwheel.packages.recipe.recipe import load_recipe
+from rocwheel.packages.recipe.load import load_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

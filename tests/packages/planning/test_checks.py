@@ -9,7 +9,7 @@ import pytest
 from rocwheel.foundation.errors import ProblemsError
 from rocwheel.packages.planning.make_plan import make_plan
 from rocwheel.packages.planning.options import PlanOptions
-from rocwheel.packages.recipe.recipe import load_recipe
+from rocwheel.packages.recipe.load import load_recipe
 from tests.packages.trees import file_entry, make_catalog, make_facts
 
 if TYPE_CHECKING:

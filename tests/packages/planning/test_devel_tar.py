@@ -5,7 +5,7 @@ from __future__ import annotations
 from rocwheel.packages.plan import Plan, TarEntry, TarMember
 from rocwheel.packages.planning.make_plan import make_plan
 from rocwheel.packages.planning.options import PlanOptions
-from rocwheel.packages.recipe.recipe import load_recipe
+from rocwheel.packages.recipe.load import load_recipe
 from tests.packages.trees import file_entry, library, link_entry, make_catalog, make_facts, program
 
 HIP = file_entry("lib/libamdhip64.so.7.2", "core-hip_lib_generic")

@@ -14,7 +14,7 @@ from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.packages.plan import AliasMember, Dropped, FileMember, Plan, PlannedWheel, TextMember
 from rocwheel.packages.planning.make_plan import make_plan
 from rocwheel.packages.planning.options import PlanOptions
-from rocwheel.packages.recipe.recipe import load_recipe
+from rocwheel.packages.recipe.load import load_recipe
 from rocwheel.targets.coherence.declaration import decode_declaration
 from tests.packages.trees import file_entry, library, link_entry, make_catalog, make_facts, static_program
 

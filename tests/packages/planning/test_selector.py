@@ -21,7 +21,7 @@ from rocwheel.packages.plan import Plan, TextMember
 from rocwheel.packages.planning.make_plan import make_plan
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.packages.planning.sdk_source import render_literals
-from rocwheel.packages.recipe.recipe import load_recipe
+from rocwheel.packages.recipe.load import load_recipe
 from rocwheel.targets.catalog.catalog import load_catalog
 from tests.packages.trees import file_entry, make_catalog, make_facts
 

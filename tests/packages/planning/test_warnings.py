@@ -12,7 +12,8 @@ from rocwheel.binary.elf.versions import VersionNeed
 from rocwheel.packages.plan import PlanWarning
 from rocwheel.packages.planning.make_plan import make_plan
 from rocwheel.packages.planning.options import PlanOptions
-from rocwheel.packages.recipe.recipe import Prefer, Recipe, load_recipe
+from rocwheel.packages.recipe.load import load_recipe
+from rocwheel.packages.recipe.recipe import Prefer, Recipe
 from tests.packages.trees import file_entry, library, make_catalog, make_facts, program
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Whether a recipe makes sense as a whole: names that exist, clash with no other, and fit what they are written to."""
+"""Checks of a recipe as a whole: its references lead somewhere, its names are valid, and no two of them clash."""
 
 from __future__ import annotations
 
@@ -9,22 +9,19 @@ from packaging.metadata import ExceptionGroup
 from packaging.utils import InvalidName, canonicalize_name
 
 from rocwheel.distributions.formats.metadata import CoreMetadata, render_metadata
-from rocwheel.foundation.errors import InputError
+from rocwheel.packages.recipe.names import name_package
+from rocwheel.packages.recipe.recipe import RecipeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rocwheel.packages.recipe.recipe import Layout, Package, Recipe
 
-__all__ = ["RecipeError", "recipe_problems"]
-
-
-class RecipeError(InputError):
-    """A recipe that can't be used."""
+__all__ = ["recipe_problems"]
 
 
 def recipe_problems(source: str, recipe: Recipe, layouts: Iterable[Layout]) -> Iterator[RecipeError]:
-    """Give a problem for everything in a recipe that leads nowhere, clashes, or that no package could be named."""
+    """Yield a problem for each reference that leads nowhere, each name that clashes, and each unusable name."""
     for key, package in recipe.packages.items():
         yield from _package_problems(source, f"packages.{key}", package, recipe)
     yield from _unknown(source, "selector.requires", recipe.selector.requires, recipe)
@@ -38,29 +35,30 @@ def recipe_problems(source: str, recipe: Recipe, layouts: Iterable[Layout]) -> I
 
 
 def _shared_names(source: str, recipe: Recipe, layouts: Iterable[Layout]) -> Iterator[RecipeError]:
-    """Give a problem for each distribution or module that two packages claim: each would remove the other's files."""
-    told = set()
+    """Yield a problem for each distribution or module that two packages claim: one would replace the other's files."""
+    reported = set()
     for layout in layouts:
         owners: dict[tuple[str, str], str] = {}
         for where, kind, name in _claims(recipe, layout):
             first = owners.setdefault((kind, name), where)
-            if first != where and (first, where) not in told:
-                told.add((first, where))
+            if first != where and (first, where) not in reported:
+                reported.add((first, where))
                 yield RecipeError(source, f"{where} is {name!r}, as {first} is", expected=f"a {kind} of its own")
 
 
 def _claims(recipe: Recipe, layout: Layout) -> Iterator[tuple[str, str, str]]:
-    """Give each name that a layout uses: the field, what it names, and the name."""
+    """Yield each name that a layout uses: the field, what it names, and the name."""
     yield "selector.distribution", "distribution", canonicalize_name(recipe.selector.distribution)
     yield "selector.module", "module", recipe.selector.module
     for key, package in recipe.packages.items():
         distribution = package.distribution_in(layout)
         if distribution is not None:
-            suffix = "_{family}" if "{family}" in distribution else ""
             yield f"packages.{key}.distribution", "distribution", canonicalize_name(distribution)
-            for field, name in (("module", package.module), ("platform-module", package.platform_module)):
-                if name:
-                    yield f"packages.{key}.{field}", "module", name + suffix
+            names = name_package(recipe, key, layout)
+            if package.module:
+                yield f"packages.{key}.module", "module", names.module
+            if package.platform_module:
+                yield f"packages.{key}.platform-module", "module", names.platform_module
 
 
 def _package_problems(source: str, where: str, package: Package, recipe: Recipe) -> Iterator[RecipeError]:
@@ -72,11 +70,11 @@ def _package_problems(source: str, where: str, package: Package, recipe: Recipe)
     for name in filter(None, (package.module, package.platform_module)):
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             yield RecipeError(
-                source, f"{where}: {name!r} is no module name", expected="letters, digits and underscores"
+                source, f"{where}: {name!r} is not a module name", expected="letters, digits and underscores"
             )
     for name in package.console_scripts:
         if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name):
-            yield RecipeError(source, f"{where}: {name!r} is no name for a console script", expected="a file name")
+            yield RecipeError(source, f"{where}: {name!r} is not a name for a console script", expected="a file name")
     for place in package.search:
         if set(place.partition(":")[2].split("/")) & {"", ".", ".."}:
             yield RecipeError(
@@ -89,7 +87,7 @@ def _package_problems(source: str, where: str, package: Package, recipe: Recipe)
 
 
 def _metadata_problems(source: str, recipe: Recipe) -> Iterator[RecipeError]:
-    """Give a problem for each field that no METADATA file may hold."""
+    """Yield a problem for each field that METADATA may not hold."""
     summaries = [recipe.selector.summary, *(package.summary for package in recipe.packages.values())]
     for summary in set(summaries):
         metadata = CoreMetadata("x", "0", summary, recipe.requires_python, recipe.license)
@@ -111,4 +109,4 @@ def _name_problems(source: str, where: str, name: str) -> Iterator[RecipeError]:
         canonicalize_name(re.sub(r"\{(target|family)\}", "x", name), validate=True)
     except InvalidName:
         expected = "letters, digits and single -_. between them"
-        yield RecipeError(source, f"{where}: {name!r} is no valid distribution name", expected=expected)
+        yield RecipeError(source, f"{where}: {name!r} is not a valid distribution name", expected=expected)

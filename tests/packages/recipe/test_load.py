@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.foundation.errors import ProblemsError
-from rocwheel.packages.recipe.recipe import RecipeError, load_recipe
+from rocwheel.packages.recipe.load import load_recipe
+from rocwheel.packages.recipe.recipe import RecipeError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +67,7 @@ def test_a_minimal_recipe_loads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (("my-core", "my core"), "packages.core: 'my core' is no valid distribution name"),
+        (("my-core", "my core"), "packages.core: 'my core' is not a valid distribution name"),
         (('module = "my_core"\n', ""), "packages.core lacks module or platform-module"),
         (
             ('summary = "Core"', 'summary = "Core"\nrequires = ["cor"]'),
@@ -76,15 +77,15 @@ def test_a_minimal_recipe_loads(tmp_path: Path) -> None:
             ('summary = "Core"', 'summary = "Core"\nsearch = ["lib:x"]'),
             "packages.core names 'lib'; expected one of core",
         ),
-        (('"_my_core"', '"../evil"'), "packages.core: '../evil' is no module name"),
+        (('"_my_core"', '"../evil"'), "packages.core: '../evil' is not a module name"),
         (
             ('summary = "Core"', 'summary = "Core"\nconsole-scripts = { "../x" = { path = "bin/x" } }'),
-            "packages.core: '../x' is no name for a console script",
+            "packages.core: '../x' is not a name for a console script",
         ),
         (('summary = "Core"', 'summary = "Core"\nsearch = ["core:/etc"]'), "packages.core searches 'core:/etc'"),
         (("schema = 1", 'schema = 1\nlicense = "Banana"'), "has an unusable field: "),
         (("schema = 1", 'schema = 1\nrequires-python = "banana"'), "has an unusable field: "),
-        (('"my"', '"my/sdk"'), "selector: 'my/sdk' is no valid distribution name"),
+        (('"my"', '"my/sdk"'), "selector: 'my/sdk' is not a valid distribution name"),
         (('kind = "runtime"', 'kind = "device"'), "packages.core is a device package without overlay"),
         (
             ("[selector]", '[libraries.x]\npackage = "other"\npattern = "libx.so"\n[selector]'),
@@ -114,12 +115,12 @@ def test_a_reference_that_leads_nowhere_is_named(tmp_path: Path, change: tuple[s
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("schema = [", "is no recipe: "),
-        (MINIMAL + "\n[selector]\n", "is no recipe: "),
+        ("schema = [", "is not a recipe: "),
+        (MINIMAL + "\n[selector]\n", "is not a recipe: "),
     ],
     ids=["no TOML", "a table twice"],
 )
-def test_text_that_is_no_toml_is_told(tmp_path: Path, text: str, expected: str) -> None:
+def test_text_that_is_not_toml_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(RecipeError, match=re.escape(expected)):
         load_recipe(written(tmp_path, text))
 
@@ -212,5 +213,5 @@ def test_a_missing_recipe_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_or_device_is_no_recipe(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=re.escape(f"{tmp_path}: is no regular file. Check --recipe.")):
+    with pytest.raises(RecipeError, match=re.escape(f"{tmp_path}: is not a regular file. Check --recipe.")):
         load_recipe(tmp_path)
