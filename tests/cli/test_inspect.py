@@ -154,7 +154,7 @@ def test_path_without_binaries_does_not_keep_others_from_being_told(run: Run, tm
     (tmp_path / "text").write_text("text")
     status, out, err = run(tmp_path / "text", LIBRARY)
     assert (status, f"{LIBRARY}: 46.6 kB" in out) == (2, True)
-    assert err.startswith(f"error: {tmp_path}/text: no binary; expected ")
+    assert err.startswith(f"error: {tmp_path}/text: not a binary; expected ")
 
 
 def test_a_pipe_is_refused_instead_of_waited_for(run: Run, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_pipe_is_refused_instead_of_waited_for(run: Run, tmp_path: Path) -> No
     os.mkfifo(pipe)
     status, _, errors = run(pipe)
     assert status == 2
-    assert f"{pipe}: is no regular file; expected a binary, a folder or a wheel" in errors
+    assert f"{pipe}: is not a regular file; expected a binary, a folder or a wheel" in errors
 
 
 def test_wheels_of_a_folder_are_looked_into(run: Run, tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_thin_archive_is_told(run: Run, tmp_path: Path) -> None:
 def test_bundle_too_large_to_check_is_told(run: Run) -> None:
     path = FIXTURES / "edge/big.22.ccob"
     status, _, err = run(path, "--deep")
-    found = "it holds 4613738496 bytes, which are not read: at most 4294967296 are"
+    found = "it holds 4613738496 bytes and was not read: at most 4294967296 bytes are"
     assert (status, err) == (1, f"warning: {path}: bundle 0 at offset 0x0: {found}\n")
 
 
@@ -379,8 +379,8 @@ def test_deflated_members_are_not_held_in_memory(run: Run, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"text", "no binary; expected an ELF file, an archive, a bundle, a folder or a wheel"),
-        (b"", "no binary; expected an ELF file, an archive, a bundle, a folder or a wheel"),
+        (b"text", "not a binary; expected an ELF file, an archive, a bundle, a folder or a wheel"),
+        (b"", "not a binary; expected an ELF file, an archive, a bundle, a folder or a wheel"),
         (None, "cannot be read (No such file or directory)"),
         (b"PK\x05\x06" + bytes(10) + b"\xff\xff" + bytes(6), "a damaged archive ("),
     ],

@@ -119,7 +119,7 @@ def test_every_file_that_cannot_be_changed_is_named_and_none_is_written(run: Run
     assert finished.status == 2
     assert finished.stderr == (
         "error: files that can't be used: 3 problems\n"
-        f"  {text}: no ELF file (it begins with b'no p'); expected an ELF file, which begins with b'\\x7fELF'\n"
+        f"  {text}: not an ELF file (it begins with b'no p'); expected an ELF file, which begins with b'\\x7fELF'\n"
         f"  {static}: no dynamic section, and so no place for a run path; expected a shared library or a dynamically "
         "linked program. Static programs and object files search for no libraries: leave it as it is.\n"
         f"  {missing}: cannot be read (No such file or directory). Check that it exists and may be read.\n"

@@ -20,19 +20,19 @@ Run = Callable[[Sequence[str]], str]
 
 @pytest.fixture(scope="session")
 def fixture() -> Fixture:
-    """Give a function that reads a fixture file."""
+    """Return a function that reads a fixture file."""
     return lambda name: memoryview((FIXTURES / name).read_bytes())
 
 
 @pytest.fixture(scope="session")
 def fixture_path() -> Callable[[str], Path]:
-    """Give a function that returns the path of a fixture file."""
+    """Return a function that returns the path of a fixture file."""
     return lambda name: FIXTURES / name
 
 
 @pytest.fixture(scope="session")
 def run_tool() -> Run:
-    """Give a function that runs a tool and returns its output, skipping where the tool is absent."""
+    """Return a function that runs a tool and returns its output, skipping where the tool is absent."""
 
     def run(command: Sequence[str]) -> str:
         if shutil.which(command[0]) is None:

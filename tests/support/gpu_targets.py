@@ -23,7 +23,7 @@ _KERNEL = "__attribute__((global)) void kernel() {}\n"
 
 @pytest.fixture(scope="session")
 def require_tool() -> Callable[[str, str], None]:
-    """Give a function that skips the test where a tool, of a Debian package, is absent."""
+    """Return a function that skips the test where a tool, of a Debian package, is absent."""
 
     def require(tool: str, package: str) -> None:
         if shutil.which(tool) is None:
@@ -34,7 +34,7 @@ def require_tool() -> Callable[[str, str], None]:
 
 @pytest.fixture(scope="session")
 def run_clang() -> Run:
-    """Give a function that compiles a kernel for the device alone, with the newest clang."""
+    """Return a function that compiles a kernel for the device alone, with the newest clang."""
     found = [path for version in range(40, 21, -1) if (path := shutil.which(f"clang-{version}"))]
     if not found:
         pytest.skip("no clang 22 or newer (Debian package clang-22)")
@@ -58,13 +58,13 @@ def bundle_of(*targets: str) -> bytes:
 
 @pytest.fixture
 def make_bundle() -> Callable[..., bytes]:
-    """Give a function that makes the bytes of an offload bundle for the given targets."""
+    """Return a function that makes the bytes of an offload bundle for the given targets."""
     return bundle_of
 
 
 @pytest.fixture
 def make_wheel(tmp_path: Path) -> Callable[..., Path]:
-    """Give a function that writes a wheel: its name, members by path, requirements, and declared targets."""
+    """Return a function that writes a wheel: its name, members by path, requirements, and declared targets."""
 
     def make(
         name: str, members: dict[str, bytes], requires: Sequence[str] = (), declaration: bytes | None = None
@@ -121,7 +121,7 @@ class FakeMachine(System):
 
 @pytest.fixture
 def make_machine(tmp_path: Path) -> Callable[..., FakeMachine]:
-    """Give a function that makes a machine of KFD nodes (texts of their properties), other files, and variables."""
+    """Return a function that makes a machine of KFD nodes (texts of their properties), other files, and variables."""
 
     def make(
         *nodes: str,

@@ -32,10 +32,10 @@ app.add_typer(device_app)
 
 
 def regular_path(path: Path) -> Path:
-    """Pass on a file or folder that was given. Raises `InputError` for anything else."""
+    """Return the path of a file or folder; raise `InputError` for anything else."""
     if not path.is_dir() and not path.is_file():
         # A pipe would be waited for, a device read without end.
-        raise InputError(path, "is no regular file", expected="one with device code")
+        raise InputError(path, "is not a regular file", expected="one with device code")
     return path
 
 
@@ -55,12 +55,10 @@ LimitOption = Annotated[
         "--limit",
         metavar="GIB",
         min=1,
-        help="The largest bundle to decompress, and the most to hold at a time, in GiB.",
+        help="Decompress bundles of at most this size, and hold no more at a time, in GiB.",
     ),
 ]
-ForceOption = Annotated[
-    bool, typer.Option("--force", help="Take bundles whose hash is wrong as they are, with a warning.")
-]
+ForceOption = Annotated[bool, typer.Option("--force", help="Accept bundles whose hash is wrong, with a warning.")]
 GIB = 1 << 30
 """The unit of ``--limit``, in bytes."""
 
@@ -98,16 +96,21 @@ def extract(
     file: FileArgument,
     target: Annotated[
         list[str] | None,
-        typer.Option("--target", "-t", metavar="TARGETS", help="Targets in any spelling; all if none is given."),
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="TARGETS",
+            help="Extract the code for these targets, in any spelling; by default for all.",
+        ),
     ] = None,
     *,
-    rule: Annotated[MatchRule, typer.Option(help="Which code is the one for a target.")] = MatchRule.EXACT,
-    allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Pass over bundles without such code.")
-    ] = False,
+    rule: Annotated[MatchRule, typer.Option(help="Choose the code for a target by this rule.")] = MatchRule.EXACT,
+    allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Skip bundles without such code.")] = False,
     limit: LimitOption = 4,
     force: ForceOption = False,
-    dest_dir: Annotated[Path, typer.Option("--dest-dir", "-d", metavar="DIR", help="Where to write.")] = Path(),
+    dest_dir: Annotated[
+        Path, typer.Option("--dest-dir", "-d", metavar="DIR", help="Write the files to this folder.")
+    ] = Path(),
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

@@ -36,15 +36,16 @@ from rocwheel.targets.retarget_pairs import parse_pairs
 
 __all__ = ["compress", "prune", "retarget"]
 
-OutputOption = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The file to write.")]
+OutputOption = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="Write the result to this file.")]
 RocmOption = Annotated[
-    str, typer.Option("--rocm", metavar="VERSION", help="The oldest ROCm release whose runtime has to read the result.")
+    str,
+    typer.Option("--rocm", metavar="VERSION", help="Write what the runtime of this ROCm release and later ones read."),
 ]
-LevelOption = Annotated[int, typer.Option("--level", min=1, max=22, help="How hard zstd tries.")]
-JobsOption = Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many bundles to work on at a time.")]
+LevelOption = Annotated[int, typer.Option("--level", min=1, max=22, help="Compress with this zstd level.")]
+JobsOption = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Work on this many bundles at a time.")]
 
 TrimOption = Annotated[
-    bool, typer.Option("--trim", help="Take the freed pages out of a shared library; device code moves together.")
+    bool, typer.Option("--trim", help="Take the freed pages out of a shared library: its bundles move together.")
 ]
 
 _JOBS = os.cpu_count() or 1
@@ -58,7 +59,7 @@ def compress(
     rocm: RocmOption = "",
     header_version: Annotated[
         int | None,
-        typer.Option(help="Insist on a header version, 2 or 3.", show_default="what most ROCm releases read"),
+        typer.Option(help="Write this header version, 2 or 3.", show_default="what most ROCm releases read"),
     ] = None,
     level: LevelOption = 9,
     limit: LimitOption = 4,
@@ -97,9 +98,12 @@ def prune(
             metavar="PATH", help="A fat binary, a file of bundles, or a folder.", exists=True, callback=regular_path
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="The file or folder to make.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="OUT", help="Write the result to this file or folder.")
+    ],
     keep: Annotated[
-        list[str], typer.Option("--keep", "-k", metavar="TARGETS", help="Targets to keep, in any spelling.")
+        list[str],
+        typer.Option("--keep", "-k", metavar="TARGETS", help="Keep the code for these targets, in any spelling."),
     ],
     *,
     compressed: Annotated[bool, typer.Option("--compress", help="Compress plain bundles, too.")] = False,
@@ -157,12 +161,16 @@ def retarget(
     *,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Accept pairs that no rule allows, and, with a warning, bundles of wrong hash."),
+        typer.Option(
+            "--force", help="Accept pairs that no rule allows and, with a warning, bundles whose hash is wrong."
+        ),
     ] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Where a bundle has code for both, make sure that it is the same.")
     ] = False,
-    compressed: Annotated[bool, typer.Option("--compress", help="Compress plain bundles, too: makes room.")] = False,
+    compressed: Annotated[
+        bool, typer.Option("--compress", help="Compress plain bundles, too; this makes room.")
+    ] = False,
     rocm: RocmOption = "",
     level: LevelOption = 9,
     limit: LimitOption = 4,

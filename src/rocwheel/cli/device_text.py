@@ -36,7 +36,7 @@ def bundle_line(bundle: BundleFacts) -> str:
 
 
 def entry_lines(device: DeviceFacts, *, with_bundles: bool) -> Iterator[str]:
-    """Give a line for every entry, with its size and its id, below one for its bundle; last, those outside of any."""
+    """Yield a line for every entry, with size and id, below a line for its bundle; last, those without a bundle."""
     for bundle in device.bundles:
         if with_bundles:
             yield bundle_line(bundle)
@@ -49,7 +49,7 @@ def entry_lines(device: DeviceFacts, *, with_bundles: bool) -> Iterator[str]:
 
 
 def target_rows(device: DeviceFacts) -> Iterator[tuple[str, str, str, str, str, str]]:
-    """Give, for each target: size, size in the file, kernels, bundles, and the number of bundles it is missing from."""
+    """Yield for each target: size, size in the file, kernels, bundles, and the number of bundles it is missing from."""
     for target in summarize_targets(device):
         stored = "?" if target.stored_size is None else decimal(target.stored_size)
         kernels = "?" if target.kernels is None else str(target.kernels)

@@ -39,18 +39,19 @@ def inspect(
     deep: Annotated[
         bool,
         typer.Option(
-            "--deep", help="Decompress bundles, to check their hashes, count kernels and tell what each target takes."
+            "--deep",
+            help="Decompress bundles to check their hashes, count kernels and measure the code for each target.",
         ),
     ] = False,
     limit: Annotated[
         int,
-        typer.Option(metavar="GIB", min=1, help="The largest packed library or bundle to unpack, in GiB."),
+        typer.Option(metavar="GIB", min=1, help="Unpack libraries and bundles of at most this size, in GiB."),
     ] = 4,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Tell what ELF files and device code are in files, folders and wheels: run paths, bundles, targets, kernels.
+    """Print what ELF files and device code are in files, folders and wheels: run paths, bundles, targets, kernels.
 
     Exit status 1 when device code is doubtful, such as bundles that readers take differently; 2 when some file can't be
     read or is damaged, after all others.

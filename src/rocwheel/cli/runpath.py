@@ -51,7 +51,9 @@ def show(
 def set_(
     value: Annotated[str, typer.Argument(help="The new run path; an empty one removes it.")],
     files: FilesArgument,
-    dest_dir: Annotated[Path, typer.Option(help="Folder for the changed copies; made when absent.")],
+    dest_dir: Annotated[
+        Path, typer.Option(help="Write the changed copies to this folder; it is made if it doesn't exist.")
+    ],
     rpath: Annotated[bool, typer.Option("--rpath", help="Set the old RPATH, which LD_LIBRARY_PATH can't override.")] = (
         False
     ),

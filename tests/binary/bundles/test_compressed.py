@@ -197,7 +197,7 @@ def test_wrong_hash_is_told_with_both_values(fixture: Fixture) -> None:
     _, wrong_hash = decompress(fixture("edge/zlib.v3.badhash.ccob"))
     assert str(wrong_hash) == (
         f"{WHERE}its hash is 0000000000000000, that of its content ceddc72cae1760d9. "
-        "The device code may be damaged: get the file anew, or use --force to take it as it is."
+        "The device code may be damaged: get the file again, or use --force to take it as it is."
     )
 
 

@@ -89,7 +89,7 @@ def test_wrappers_of_a_section_without_bytes_point_at_no_bundle(fixture: Fixture
     assert facts is not None
     assert facts.container == "fat binary"
     assert facts.problems == tuple(
-        f"x: wrapper at {wrapper.offset:#x} points at no bundle (but at address {wrapper.pointer.target:#x})"
+        f"x: wrapper at {wrapper.offset:#x} does not point at a bundle (but at address {wrapper.pointer.target:#x})"
         for wrapper in fat.wrappers
     )
     with pytest.raises(DeviceCodeError, match="a wrapper points here; expected the start of a bundle"):

@@ -142,7 +142,7 @@ def test_header_beyond_what_the_runtime_reads_is_told() -> None:
             header((1 << 63, 1 << 63, GFX906)),
             "the entry 'hipv4-amdgcn-amd-amdhsa--gfx906' ends at byte 18446744073709551616 of the bundle",
         ),
-        (header((0, 0, "hip-gfx906")) + bytes(32), "'hip-gfx906' is no bundle entry id"),
+        (header((0, 0, "hip-gfx906")) + bytes(32), "'hip-gfx906' is not a bundle entry id"),
     ],
     ids=["short", "magic", "count", "id", "past the end", "in the header", "overlap", "wrap", "spelling"],
 )

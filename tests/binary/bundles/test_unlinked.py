@@ -117,7 +117,7 @@ def test_sections_of_other_languages_and_makers_are_no_damage(
 @pytest.mark.parametrize("name", [b"hip-amdgcn-amd", b"banana", b"hip"])
 def test_section_whose_name_is_no_entry_id_is_refused(fixture: Fixture, name: bytes) -> None:
     data = renamed_section(fixture("v19/saxpy.rdc.o"), b"hip-amdgcn-amd-amdhsa--gfx1030", name)
-    with pytest.raises(InputError, match=f"{name.decode()}' is no bundle entry id"):
+    with pytest.raises(InputError, match=f"{name.decode()}' is not a bundle entry id"):
         read_offload_images(memoryview(data), name="x.o")
 
 

@@ -59,7 +59,7 @@ def test_printed_entry_id_parses_to_the_same(target: TargetId, kind: str) -> Non
 )
 def test_bad_target_id_is_refused_with_the_part_at_fault(text: str, part: str) -> None:
     message = (
-        f"--keep: {text!r} is no target id because of {part}; expected a processor and at most one each of sramecc "
+        f"--keep: {text!r} is not a target id because of {part}; expected a processor and at most one each of sramecc "
         "and xnack, such as gfx90a:sramecc+:xnack-"
     )
     with pytest.raises(InputError, match=re.escape(message)):
@@ -85,7 +85,7 @@ def test_entry_id_of_every_compiler_is_parsed(text: str, kind: str, triple: str,
 @pytest.mark.parametrize("text", ["", "gfx906", "hipv4-amdgcn-amd-amdhsa-gfx906", "cuda-a-b-c--gfx906", "host"])
 def test_text_that_is_no_entry_id_is_refused(text: str) -> None:
     message = (
-        f"libx.so: {text!r} is no bundle entry id; expected host-TRIPLE or KIND-ARCH-VENDOR-OS-ENVIRONMENT-TARGET, "
+        f"libx.so: {text!r} is not a bundle entry id; expected host-TRIPLE or KIND-ARCH-VENDOR-OS-ENVIRONMENT-TARGET, "
         "KIND being hip, hipv4 or openmp"
     )
     with pytest.raises(InputError, match=re.escape(message)):

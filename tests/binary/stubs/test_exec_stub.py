@@ -80,7 +80,7 @@ def runner(request: pytest.FixtureRequest) -> Runner:
 
 @pytest.fixture
 def short_tmp_path() -> Iterator[Path]:
-    """Give a folder whose path is short, for tests that count its bytes."""
+    """Return a folder whose path is short, for tests that count its bytes."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         yield Path(folder).resolve()
 

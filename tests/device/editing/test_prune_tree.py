@@ -48,7 +48,7 @@ def test_a_pipe_in_the_folder_is_named(tmp_path: Path) -> None:
     source = tmp_path / "sdk"
     source.mkdir()
     os.mkfifo(source / "pipe")
-    message = f"{source / 'pipe'}: is no regular file; expected files, folders and links alone. Remove it."
+    message = f"{source / 'pipe'}: is not a regular file; expected only files, folders and links. Remove it."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         prune_tree(source, tmp_path / "out", Prune((parse_target_id("gfx906"),)), Storage())
     assert not (tmp_path / "out").exists()

@@ -146,7 +146,7 @@ def test_empty_entry_offers_nothing(fixture: Fixture) -> None:
 
 
 def test_entry_that_would_be_ambiguous_is_refused(fixture: Fixture) -> None:
-    message = "has code for gfx90a:xnack+ besides which gfx90a is ambiguous; expected the same features named"
+    message = "has code for gfx90a:xnack+ next to which gfx90a is ambiguous; expected the same features named"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         retarget(fixture("v22/saxpy.hipfb"), pair("gfx906", "gfx90a"))
 

@@ -138,9 +138,9 @@ def test_code_object_is_made_one_for_another_target(code_object: Path, tmp_path:
         (
             prune("gfx1030"),
             Storage(compress=True),
-            "a code object by itself; expected bundles, which alone can be compressed or trimmed",
+            "a code object by itself; expected bundles: only these can be compressed or trimmed",
         ),
-        (None, PLAIN, "a code object by itself; expected bundles, which alone can be compressed or trimmed"),
+        (None, PLAIN, "a code object by itself; expected bundles: only these can be compressed or trimmed"),
     ],
     ids=["prune", "allow empty", "several", "compress", "no edit"],
 )

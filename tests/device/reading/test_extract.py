@@ -107,7 +107,7 @@ def test_no_file_is_left_when_a_later_bundle_is_damaged(tmp_path: Path) -> None:
 def test_no_file_is_left_when_one_would_take_the_place_of_a_folder(tmp_path: Path) -> None:
     taken = tmp_path / "libtwo.plain.so.1.gfx906.co"
     taken.mkdir()
-    message = f"{taken}: is no regular file, which could be replaced. Name another folder."
+    message = f"{taken}: is not a regular file, so it can't be replaced. Name another folder."
     with pytest.raises(WorkError, match=f"^{re.escape(message)}$"):
         extract(FIXTURES / "v22/libtwo.plain.so", tmp_path, "gfx906")
     assert list(tmp_path.iterdir()) == [taken]

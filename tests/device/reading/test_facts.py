@@ -84,7 +84,7 @@ def test_wrapper_that_points_at_no_bundle_is_told(target: int) -> None:
     facts = read_device_facts(memoryview(data), name="libx.so")
     assert facts is not None
     assert len(facts.bundles) == 2
-    found = f"libx.so: wrapper at {first.offset:#x} points at no bundle (but at address {address:#x})"
+    found = f"libx.so: wrapper at {first.offset:#x} does not point at a bundle (but at address {address:#x})"
     assert facts.problems == (found,)
 
 

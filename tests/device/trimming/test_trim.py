@@ -289,7 +289,7 @@ def test_segments_of_a_trimmed_library_lie_as_their_alignment_asks(run_tool: Run
 def test_pointer_into_a_bundle_that_moves_is_refused(run_tool: Run, tmp_path: Path) -> None:
     library, small = named(run_tool, tmp_path, addend=" + 32"), tmp_path / "small.so"
     message = (
-        "a symbol or a relocation tells an address among the device code; expected addresses of bundles alone. "
+        "a symbol or a relocation holds an address inside the device code; expected only addresses of bundles. "
         "The free space can't be taken out of it"
     )
     with pytest.raises(NotTrimmableError, match=re.escape(message)):
@@ -315,8 +315,14 @@ def test_trimming_twice_changes_nothing_more(fixture_path: Callable[[str], Path]
     [
         ("hip/realcompress", "x: offset 0x0: a program or an object file; expected a shared library."),
         ("v19/vadd.plain.o", "x: offset 0x0: a program or an object file; expected a shared library."),
-        ("v22/saxpy.hipfb", "x: a file of bundles; expected a shared library with .hip_fatbin, which alone can be"),
-        ("elf/libplain.so", "x: no fat binary; expected a shared library with .hip_fatbin, which alone can be trimmed"),
+        (
+            "v22/saxpy.hipfb",
+            "x: a file of bundles; expected a shared library with .hip_fatbin: only such a library can be",
+        ),
+        (
+            "elf/libplain.so",
+            "x: not a fat binary; expected a shared library with .hip_fatbin: only such a library can be trimmed",
+        ),
     ],
 )
 def test_what_is_no_fat_shared_library_is_refused(fixture: Fixture, name: str, message: str) -> None:
@@ -326,7 +332,7 @@ def test_what_is_no_fat_shared_library_is_refused(fixture: Fixture, name: str, m
 
 @pytest.mark.parametrize(("magic", "kind"), [(b"!<arch>\n", "a static library"), (b"!<thin>\n", "a thin archive")])
 def test_archive_to_trim_is_refused_as_such(magic: bytes, kind: str) -> None:
-    message = f"x.a: {kind}; expected a shared library with .hip_fatbin, which alone can be trimmed"
+    message = f"x.a: {kind}; expected a shared library with .hip_fatbin: only such a library can be trimmed"
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         require_trimmable(memoryview(magic), name="x.a")
 
@@ -395,7 +401,7 @@ def test_headers_among_the_device_code_are_refused(fixture: Fixture) -> None:
     data[fat.section.offset + 600 : fat.section.offset + 600 + len(table)] = table
     data[32:40] = (fat.section.offset + 600).to_bytes(8, "little")
     message = (
-        "x: offset 0x1000: something else in .hip_fatbin; expected device code alone. The free space can't be taken"
+        "x: offset 0x1000: something else in .hip_fatbin; expected only device code. The free space can't be taken"
     )
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         plan_trim(memoryview(data), name="x")

@@ -117,7 +117,7 @@ def test_features_after_a_word_are_those_of_all_of_its_targets() -> None:
 
 
 def test_a_setting_is_one_only_at_the_start_of_a_word() -> None:
-    with pytest.raises(InputError, match=re.escape("'x-DGPU_TARGETS=gfx906' is no target id")):
+    with pytest.raises(InputError, match=re.escape("'x-DGPU_TARGETS=gfx906' is not a target id")):
         parse_target_set("x-DGPU_TARGETS=gfx906")
 
 
@@ -155,7 +155,7 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
         pytest.param(
             "gfx90a:xnack+:xnack-",
             InputError,
-            "--targets: 'gfx90a:xnack+:xnack-' is no target id because of xnack, which is given twice; "
+            "--targets: 'gfx90a:xnack+:xnack-' is not a target id because of xnack, which is given twice; "
             "expected a processor and at most one each of sramecc and xnack, such as gfx90a:sramecc+:xnack-",
             id="feature given twice",
         ),

@@ -30,9 +30,9 @@ class ArMember(msgspec.Struct, frozen=True):
 
 
 def iter_ar_members(data: memoryview, *, name: str) -> Iterator[ArMember]:
-    """Give the members of the archive ``data``, without its symbol and name tables.
+    """Yield the members of the archive ``data``, without its symbol and name tables.
 
-    Raises `DeviceCodeError` for headers that are none and members past the end.
+    Raises `DeviceCodeError` for damaged headers and for members past the end.
     """
     names = b""
     position = len(AR_MAGIC)

@@ -1,4 +1,4 @@
-"""Whatever holds device code, told apart by bytes, not by name.
+"""Device code in files of any kind, which are recognised by their bytes, not by their names.
 
 Fat binaries, files of bundles, code objects by themselves, object files that aren't linked yet, static libraries.
 """
@@ -45,9 +45,9 @@ class DeviceCode(msgspec.Struct, frozen=True):
         return data[self.section[0] : sum(self.section)]
 
     def iter_bundles(self, data: memoryview, *, strict: bool = True) -> Iterator[Bundle]:
-        """Give the bundles, whose ``start`` counts from the beginning of `view`; none for a code object by itself.
+        """Yield the bundles, whose ``start`` counts from the beginning of `view`; none for a code object by itself.
 
-        Raises `DeviceCodeError` for damaged bundles and, unless told not to be ``strict``, for wrappers that point to
+        Raises `DeviceCodeError` for damaged bundles and, when ``strict``, for wrappers that point to
         none.
         """
         if self.code_object is not None:
@@ -84,7 +84,7 @@ class CodeSource(msgspec.Struct, frozen=True):
 
 
 def iter_code_sources(data: memoryview, *, name: str) -> Iterator[CodeSource]:
-    """Give everything in the file ``name`` that code for AMD GPUs can be taken from, in file order.
+    """Yield everything in the file ``name`` that code for AMD GPUs can be taken from, in file order.
 
     In object files the images of both offload drivers count, in archives those of every member. Of compressed bundles
     only the head is decompressed. Raises `InputError` for damaged files.

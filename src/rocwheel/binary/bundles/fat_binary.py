@@ -87,7 +87,7 @@ class FatBinary(msgspec.Struct, frozen=True):
         return data[self.section.offset :][: 0 if self.is_empty else self.section.size]
 
     def iter_bundles(self, data: memoryview, *, strict: bool = True) -> Iterator[Bundle]:
-        """Give every bundle of the section; their ``start`` counts from the section's.
+        """Yield every bundle of the section; their ``start`` counts from the section's.
 
         Raises `DeviceCodeError` for damaged bundles, and for wrappers that point to none; the latter are left to
         `find_problems` when not ``strict``.
@@ -109,7 +109,7 @@ class FatBinary(msgspec.Struct, frozen=True):
         return tuple(sorted(start for start in starts if 0 <= start < len(view) and is_bundle(view[start:])))
 
     def find_problems(self, offsets: Iterable[int]) -> tuple[str, ...]:
-        """Tell which wrappers point at none of the bundles, given by their file ``offsets``, each led by the place.
+        """Return which wrappers, each with its place, point at none of the bundles at the file ``offsets``.
 
         A runtime would crash, or refuse the library, when that is loaded.
         """
@@ -119,12 +119,13 @@ class FatBinary(msgspec.Struct, frozen=True):
         pointers = [(wrapper.offset, wrapper.pointer.target) for wrapper in self.wrappers]
         astray = [(at, target) for at, target in pointers if target not in addresses]
         return tuple(
-            f"{self.name}: wrapper at {at:#x} points at no bundle (but at address {target:#x})" for at, target in astray
+            f"{self.name}: wrapper at {at:#x} does not point at a bundle (but at address {target:#x})"
+            for at, target in astray
         )
 
 
 def read_fat_binary(data: memoryview, *, name: str) -> FatBinary | None:
-    """Find the device code in ``data``; none when it is no 64-bit ELF file, or one without ``.hip_fatbin``.
+    """Find the device code in ``data``; none when it is not a 64-bit ELF file, or has no ``.hip_fatbin``.
 
     Raises `ElfError` for damaged files, and `DeviceCodeError` for wrappers of an unknown kind.
     """

@@ -29,7 +29,7 @@ class BundlePart(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> TargetId | None:
-        """The target of the code object; none for the host entry. Raises `InputError` for what is no entry id."""
+        """The target of the code object; none for the host entry. Raises `InputError` for anything but an entry id."""
         return BundleEntryId.parse(self.spelling).target
 
     @property
@@ -52,7 +52,7 @@ def spell_hosts(parts: tuple[BundlePart, ...]) -> tuple[BundlePart, ...]:
 
 
 def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE_ALIGNMENT) -> Iterator[memoryview]:
-    """Give the bytes of a plain bundle as a sequence of buffers; payloads are not copied.
+    """Yield the bytes of a plain bundle as a sequence of buffers; payloads are not copied.
 
     The order of ``parts`` is kept, since readers take the first entry that fits.
     """

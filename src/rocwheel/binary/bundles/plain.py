@@ -82,7 +82,7 @@ class OffloadBundle(msgspec.Struct, frozen=True):
 
     @property
     def short_host(self) -> str | None:
-        """The host entry as clang 16 and earlier spell it, ``host-x86_64-unknown-linux``; none if there is no such one.
+        """The host entry as clang 16 and earlier spell it, ``host-x86_64-unknown-linux``; none if there is none.
 
         Readers on LLVM 21 and later (clang-offload-bundler, comgr's unbundling of compressed bundles) give up on the
         bundle when they come across it; the lookup in plain bundles, which the runtime uses, doesn't mind.
@@ -101,7 +101,7 @@ class OffloadBundle(msgspec.Struct, frozen=True):
         return tuple(entry.target for entry in self.entries if entry.target is not None)
 
     def find_problems(self) -> tuple[str, ...]:
-        """Tell what readers disagree about or refuse, though the layout is sound."""
+        """Return what readers disagree about or refuse, though the layout is sound."""
         problems = []
         if not self.entries:
             problems.append("it has no entries")
@@ -114,7 +114,7 @@ class OffloadBundle(msgspec.Struct, frozen=True):
             for one, other in _ambiguous(self.targets)
         ]
         problems += [
-            f"the entry {entry.spelling!r} is for no target: {reason}"
+            f"the entry {entry.spelling!r} is not for a valid target: {reason}"
             for entry in self.device_entries
             if entry.target and (reason := find_illegal(entry.target))
         ]
@@ -126,7 +126,7 @@ class OffloadBundle(msgspec.Struct, frozen=True):
 
 
 def _ambiguous(targets: Sequence[TargetId]) -> Iterator[tuple[TargetId, TargetId]]:
-    """Give pairs of the kind that LLVM's bundler refuses; a processor's first target stands for those before it."""
+    """Yield the pairs of targets that LLVM's bundler refuses; each is compared with its processor's first target."""
     first: dict[str, TargetId] = {}
     for target in targets:
         one = first.setdefault(target.processor, target)

@@ -58,13 +58,13 @@ class Bundle(msgspec.Struct, frozen=True):
         return self.plain.targets
 
     def find_problems(self) -> tuple[str, ...]:
-        """Tell what readers disagree about or refuse, each led by the place."""
+        """Return what readers disagree about or refuse, each with its place."""
         problems = list(self.plain.find_problems())
         if self.compressed and self.compressed.version == 1:
             problems.append("it is compressed in version 1, which the runtime takes for a later one and refuses")
         if self.compressed and self.compressed.raw_size != self.plain.size:
             sizes = f"{self.compressed.raw_size} bytes, but its entries end after {self.plain.size}"
-            problems.append(f"it is said to decompress to {sizes}")
+            problems.append(f"its header says that it decompresses to {sizes}")
         if self.compressed and self.plain.short_host:
             problems.append(f"LLVM 21 and later refuse the entry {self.plain.short_host!r} in a compressed bundle")
         return tuple(f"{self.place}: {problem}" for problem in problems)
@@ -97,7 +97,7 @@ def _no_bundle(rest: memoryview, place: Place, previous: Bundle | None = None) -
 
 
 def iter_bundles(data: memoryview, *, name: str, base: int = 0, starts: Sequence[int] = ()) -> Iterator[Bundle]:
-    """Give every bundle in ``data``, skipping the zeros between them.
+    """Yield every bundle in ``data``, skipping the zeros between them.
 
     ``base`` is where ``data`` begins in the file ``name``, for messages. ``starts`` are known beginnings of bundles, in
     rising order: after long padding the search goes on at the next of them, so that gigabytes of zeros aren't read.
@@ -147,7 +147,7 @@ def _skip_zeros(data: memoryview, position: int, stop: int) -> int:
 def iter_entries(
     data: memoryview, bundle: Bundle, entries: Sequence[BundleEntry]
 ) -> Iterator[tuple[BundleEntry, bytes | memoryview]]:
-    """Give the payloads of ``entries`` piece by piece, each with its entry, in one pass over the bundle.
+    """Yield the payloads of ``entries`` piece by piece, each with its entry, in one pass over the bundle.
 
     ``data`` is what ``bundle`` was found in. A compressed one is decompressed block by block, and nothing else is kept.
     Raises `DeviceCodeError` for a damaged payload.
@@ -166,6 +166,6 @@ def iter_entries(
 
 
 def iter_entry(data: memoryview, bundle: Bundle, entry: BundleEntry) -> Iterator[bytes | memoryview]:
-    """Give the payload of one entry, as `iter_entries` does."""
+    """Yield the payload of one entry, as `iter_entries` does."""
     for _, piece in iter_entries(data, bundle, [entry]):
         yield piece

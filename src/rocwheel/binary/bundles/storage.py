@@ -26,7 +26,7 @@ _STRONGER_LEVELS = (15, 19)
 
 
 class Storage(msgspec.Struct, frozen=True, kw_only=True):
-    """How edited bundles are stored; raises `InputError` for a ``rocm`` that is no version."""
+    """How edited bundles are stored; raises `InputError` for a ``rocm`` that is not a version."""
 
     compress: bool = False
     """Whether plain bundles become compressed ones; compressed ones stay so."""
@@ -48,7 +48,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
             parse_rocm(self.rocm)
 
     def accepts(self, version: int) -> bool:
-        """Tell whether a bundle that is compressed in header ``version`` may stay so."""
+        """Return whether a bundle that is compressed in header ``version`` may stay so."""
         if self.version is not None:
             return version == self.version
         return is_read_by(version, self.rocm)
@@ -107,7 +107,7 @@ def store_bundle(slot: BundleSlot, raw: list[memoryview], storage: Storage) -> B
 
 
 def _replace(offset: int, buffers: list[memoryview], room: int) -> Iterator[Replacement]:
-    """Give each buffer as it is, so that a plain bundle is never copied together, and the rest as zeros."""
+    """Yield each buffer as it is, so that a plain bundle is never copied together, and the rest as zeros."""
     stop = offset + room
     for buffer in buffers:
         yield Replacement(offset, offset + len(buffer), buffer)

@@ -64,7 +64,7 @@ class CodeObject(msgspec.Struct, frozen=True):
 
 
 def is_code_object(data: memoryview) -> bool:
-    """Tell whether ``data`` starts with a 64-bit ELF header for AMDGPU and HSA, as the runtime tells it."""
+    """Return whether ``data`` starts with a 64-bit ELF header for AMDGPU and HSA, as the runtime decides it."""
     return (
         len(data) >= HEADER_SIZE
         and data[: len(_IDENTIFICATION)] == _IDENTIFICATION

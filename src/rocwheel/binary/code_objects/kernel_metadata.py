@@ -87,8 +87,8 @@ _COUNT = msgspec.msgpack.Decoder(_KernelCount)
 def read_metadata(data: memoryview, code: CodeObject, *, place: Place) -> tuple[Metadata, ...]:
     """Return every metadata note of the code object ``code``, whose bytes are ``data``.
 
-    Raises `ElfError` for notes that run past their segment and `DeviceCodeError` for such as aren't MessagePack of this
-    shape.
+    Raises `ElfError` for notes that run past their segment and `DeviceCodeError` for notes that are not MessagePack of
+    this shape.
     """
     return tuple(
         decode_note(_METADATA, data[start:stop], place) for start, stop in iter_metadata_notes(data, code, place)
@@ -128,7 +128,7 @@ def decode_note(decoder: msgspec.msgpack.Decoder[Any], note: memoryview, place: 
 
 
 def iter_metadata_notes(data: memoryview, code: CodeObject, place: Place) -> Iterator[tuple[int, int]]:
-    """Give start and end of the description of every metadata note, in bytes of the code object.
+    """Yield start and end of the description of every metadata note, in bytes of the code object.
 
     Raises `ElfError` for notes that run past their segment.
     """

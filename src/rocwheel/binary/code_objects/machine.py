@@ -61,12 +61,12 @@ def known_processors() -> tuple[str, ...]:
 
 
 def find_illegal(target: TargetId) -> str | None:
-    """Tell what no compiler would name so: a processor that is none, or a feature that it lacks; none if all is well.
+    """Return why no compiler knows a target: no such processor, or a feature that it lacks; none if all is well.
 
     A processor that isn't known passes if it is spelled like one, since newer compilers know more.
     """
     if not _PROCESSOR.fullmatch(target.processor):
-        return f"{target.processor!r} is no processor"
+        return f"{target.processor!r} is not a processor"
     machine = machine_of(target.processor)
     lacking = sorted(target.features.keys() - machine.features) if machine else []
     return f"{target.processor} doesn't have the feature {lacking[0]}" if lacking else None

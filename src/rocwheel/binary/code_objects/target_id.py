@@ -72,7 +72,7 @@ def parse_target_id(text: str, *, source: str = "target id") -> TargetId:
 def _bad_target(text: str, source: str, part: str) -> InputError:
     return InputError(
         source,
-        f"{text!r} is no target id because of {part}",
+        f"{text!r} is not a target id because of {part}",
         expected="a processor and at most one each of sramecc and xnack, such as gfx90a:sramecc+:xnack-",
     )
 
@@ -100,7 +100,7 @@ class BundleEntryId(msgspec.Struct, frozen=True):
         if kind not in DEVICE_KINDS or len(fields) < 5:
             raise InputError(
                 source,
-                f"{text!r} is no bundle entry id",
+                f"{text!r} is not a bundle entry id",
                 expected="host-TRIPLE or KIND-ARCH-VENDOR-OS-ENVIRONMENT-TARGET, KIND being hip, hipv4 or openmp",
             )
         return cls(kind, "-".join(fields[:4]), parse_target_id(fields[4], source=source))

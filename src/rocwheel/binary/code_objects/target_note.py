@@ -78,7 +78,7 @@ def _join(header: bytes, entries: dict[str, msgspec.Raw] | dict[str, bytes | msg
 
 
 def _encode_string(text: str) -> Iterator[bytes]:
-    """Give every encoding, the shortest first."""
+    """Yield every encoding, the shortest first."""
     data = text.encode()
     if len(data) < 32:
         yield bytes([0xA0 + len(data)]) + data
@@ -88,7 +88,7 @@ def _encode_string(text: str) -> Iterator[bytes]:
 
 
 def _encode_number(number: int) -> Iterator[bytes]:
-    """Give every encoding of a small number, the shortest first."""
+    """Yield every encoding of a small number, the shortest first."""
     yield bytes([number])
     for width, lead in _NUMBER_TYPES:
         yield bytes([lead]) + number.to_bytes(width, "big")

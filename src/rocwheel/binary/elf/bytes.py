@@ -58,7 +58,7 @@ class ElfBytes:
         return bytes(self._view[offset : offset + size])
 
     def find(self, text: bytes, offset: int, size: int, what: str) -> Iterator[int]:
-        """Give the offset of each place in a range where ``text`` stands."""
+        """Yield the offset of each place in a range where ``text`` is."""
         end = offset + size
         for start in range(offset, end, _SEARCH_CHUNK):
             chunk = self.read(start, min(_SEARCH_CHUNK + len(text) - 1, end - start), what)
@@ -68,7 +68,7 @@ class ElfBytes:
                 position = chunk.find(text, position + 1)
 
     def string(self, offset: int, end: int, what: str) -> str:
-        """Return the UTF-8 string from ``offset`` to its NUL byte, which must stand before ``end``."""
+        """Return the UTF-8 string from ``offset`` to its NUL byte, which must come before ``end``."""
         text = self.string_bytes(offset, end, what)
         try:
             return text.decode()
@@ -76,7 +76,7 @@ class ElfBytes:
             raise ElfError(self.name, f"{what} is {text!r}", expected="UTF-8 text") from e
 
     def string_bytes(self, offset: int, end: int, what: str) -> bytes:
-        """Return the bytes from ``offset`` to the NUL byte, which must stand before ``end``."""
+        """Return the bytes from ``offset`` to the NUL byte, which must come before ``end``."""
         for size in (_FIRST_STRING_CHUNK, _LONGEST_STRING):
             chunk = self.read(offset, min(size, end - offset), what)
             length = chunk.find(b"\0")

@@ -75,7 +75,7 @@ class StringTable(msgspec.Struct, frozen=True):
         return source.string(self._start(source, offset, what), self.offset + self.size, what)
 
     def path(self, source: ElfBytes, offset: int, what: str) -> str:
-        """Return the path that begins there: any bytes, those that are no UTF-8 as Python's file names have them."""
+        """Return the path that begins there: any bytes; those that are not UTF-8 are as in Python's file names."""
         text = source.string_bytes(self._start(source, offset, what), self.offset + self.size, what)
         return text.decode(errors="surrogateescape")
 

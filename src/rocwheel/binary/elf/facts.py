@@ -96,7 +96,7 @@ class Elf(msgspec.Struct, frozen=True):
     filtees: tuple[Filtee, ...] = ()
     rpath: str | None = None
     runpath: str | None = None
-    """A run path's bytes that are no UTF-8 stand as in Python's file names (``surrogateescape``)."""
+    """Bytes of a run path that are not UTF-8 are as in Python's file names (``surrogateescape``)."""
     version_needs: tuple[VersionNeed, ...] = ()
     version_definitions: tuple[str, ...] = ()
     imports_dlopen: bool = False
@@ -138,11 +138,11 @@ class Elf(msgspec.Struct, frozen=True):
 def read_elf(data: Buffer, *, name: str) -> Elf:
     """Read the facts of a 64-bit little-endian ELF file; ``name`` is what errors call it.
 
-    Section headers are looked at only to tell split-off debug information from programs: stripped files and files
+    Section headers are read only to recognise split-off debug information: stripped files and files
     without section headers read the same.
 
-    Raises `ElfError` when the file is no such ELF file, is truncated or damaged, or when its SONAME is no file name
-    (empty, ``.``, ``..`` or with a slash): every user of the SONAME makes a file name of it.
+    Raises `ElfError` when the file is not such an ELF file, is truncated or damaged, or when its SONAME is not a file
+    name (empty, ``.``, ``..`` or with a slash): every user of the SONAME makes a file name of it.
     """
     with memoryview(data) as view:
         source = ElfBytes(view, name)

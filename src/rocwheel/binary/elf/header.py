@@ -119,7 +119,7 @@ def _check_identification(source: ElfBytes) -> None:
     if not start.startswith(ELF_MAGIC):
         raise ElfError(
             source.name,
-            f"no ELF file (it begins with {start[:4]!r})" if start else "empty",
+            f"not an ELF file (it begins with {start[:4]!r})" if start else "empty",
             expected=f"an ELF file, which begins with {ELF_MAGIC!r}",
         )
     source.require(0, _HEADER_LAYOUT.size, "the ELF header")

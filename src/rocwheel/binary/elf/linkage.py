@@ -53,7 +53,7 @@ class Linkage(msgspec.Struct, frozen=True):
     """Whether its symbols have version indices at all (``DT_VERSYM``), if only for what it refers to."""
 
     def defines(self, reference: SymbolReference) -> bool:
-        """Tell whether the loader binds a reference to this file, as glibc's ``elf/dl-lookup.c`` decides.
+        """Return whether the loader binds a reference to this file, as glibc's ``elf/dl-lookup.c`` decides.
 
         A version is met by the same version, or by a symbol without any. A reference without a version takes the
         default version.

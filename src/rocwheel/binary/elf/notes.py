@@ -40,7 +40,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 def iter_notes(source: ElfBytes, start: int, stop: int, *, alignment: int = 4) -> Iterator[Note]:
-    """Give each note between two file offsets; raises `ElfError` for one that runs past the end."""
+    """Yield each note between two file offsets; raises `ElfError` for one that runs past the end."""
     source.require(start, stop - start, "the notes")
     offset = start
     while offset + _NOTE.size <= stop:

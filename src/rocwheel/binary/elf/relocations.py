@@ -90,9 +90,9 @@ def _symbol_value(source: ElfBytes, symbols: Section | None, index: int) -> int:
 def iter_addresses(
     source: ElfBytes, header: Header, segments: Sequence[Segment], sections: Sequence[Section], target: Section
 ) -> Iterator[Pointer]:
-    """Give every address in ``target`` that a shared library tells: in symbols, and wherever the loader relocates one.
+    """Yield every address in ``target`` that a shared library holds: in symbols, and wherever the loader relocates one.
 
-    Those in instructions, which count from where they stand, aren't seen. Raises `ElfError` for damaged tables.
+    Addresses in instructions, which count from the instruction, are not found. Raises `ElfError` for damaged tables.
     """
     index = sections.index(target)
     for table in sections:
@@ -121,7 +121,7 @@ def _symbols_in(source: ElfBytes, table: Section, index: int) -> Iterator[Pointe
 def _addends_in(
     source: ElfBytes, header: Header, segments: Sequence[Segment], table: Section, target: Section
 ) -> Iterator[Pointer]:
-    """Give the addends of relocations, and what stands in their place where a linker wrote the same there."""
+    """Yield the addends of relocations, and the relocated place itself where a linker wrote the same address there."""
     relative = _RELATIVE.get(header.machine)
     for position, address, info, addend in _iter_relocations(source, table):
         if info & 0xFFFFFFFF == relative and (found := _if_in(target, Pointer(addend, position + _ADDEND_AT))):
@@ -132,7 +132,7 @@ def _addends_in(
 
 
 def _iter_relr(source: ElfBytes, table: Section) -> Iterator[int]:
-    """Give the addresses of the pointers that a RELR table covers: an even word is one, an odd one a map of more."""
+    """Yield the addresses of the pointers that a RELR table covers: an even word is one, an odd word a map of more."""
     usable = table.size - table.size % _POINTER.size
     base = 0
     for (word,) in _POINTER.iter_unpack(source.read(table.offset, usable, "the relocations")):

@@ -45,7 +45,7 @@ class Section(msgspec.Struct, frozen=True):
 def read_sections(data: Buffer, *, name: str) -> tuple[Section, ...]:
     """Read the section headers, the null one first; a file without them gives an empty tuple.
 
-    Raises `ElfError` when the file is no usable ELF file or a section lies outside it; ``name`` is what errors call
+    Raises `ElfError` when the file is not a usable ELF file or a section lies outside it; ``name`` is what errors call
     the file.
     """
     with memoryview(data) as view:
@@ -77,7 +77,7 @@ def _section_name(source: ElfBytes, start: int, length: int, offset: int) -> str
 
 
 def is_detached_debug(sections: Iterable[Section]) -> bool:
-    """Tell whether the file holds only debug information, split off a program (``objcopy --only-keep-debug``).
+    """Return whether the file holds only debug information, split off a program (``objcopy --only-keep-debug``).
 
     Such a file keeps the program headers of its program, but of what they describe it holds nothing except notes.
     """

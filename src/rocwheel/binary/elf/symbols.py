@@ -62,7 +62,7 @@ class SymbolReader:
         self._strings = strings
 
     def imports(self, *names: bytes) -> bool:
-        """Tell whether an undefined symbol has one of ``names``, without going through all symbols."""
+        """Return whether an undefined symbol has one of ``names``, without going through all symbols."""
         return any(
             section == _UNDEFINED
             for name in names
@@ -71,14 +71,14 @@ class SymbolReader:
         )
 
     def name_offsets(self) -> Iterator[int]:
-        """Give the string offset of each dynamic symbol's name, and perhaps a few that are none.
+        """Return the string offset of each dynamic symbol's name, and perhaps a few wrong ones.
 
         Where the file doesn't say how many symbols there are, what stands up to the next table is taken for symbols.
         """
         return (fields[0] for fields in self.symbols())
 
     def sizes(self) -> Iterator[int]:
-        """Give the size of each dynamic symbol, in order, and perhaps a few that are none."""
+        """Return the size of each dynamic symbol, in order, and perhaps a few wrong ones."""
         return (fields[5] for fields in self.symbols())
 
     def exports(self) -> frozenset[bytes]:
@@ -95,7 +95,7 @@ class SymbolReader:
         return (position - self._strings.offset for position in found)
 
     def _find_sections(self, name: int) -> Iterator[int]:
-        """Give the section of each symbol whose name begins at ``name`` in the string table."""
+        """Yield the section of each symbol whose name begins at ``name`` in the string table."""
         offset, count = self._table()
         size = count * SYMBOL_LAYOUT.size
         for position in self._source.find(_NAME.pack(name & 0xFFFFFFFF), offset, size, "the dynamic symbol table"):
@@ -103,7 +103,7 @@ class SymbolReader:
                 yield self._source.unpack(SYMBOL_LAYOUT, position, "a dynamic symbol")[3]
 
     def symbols(self) -> Iterator[tuple[int, ...]]:
-        """Give the fields of each symbol: name, info, visibility, section, value, size."""
+        """Yield the fields of each symbol: name, info, visibility, section, value, size."""
         offset, count = self._table()
         for start in range(0, count, _CHUNK_SYMBOLS):
             size = min(_CHUNK_SYMBOLS, count - start) * SYMBOL_LAYOUT.size

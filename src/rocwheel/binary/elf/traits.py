@@ -47,7 +47,7 @@ def read_elf_traits(data: Buffer, *, name: str) -> ElfTraits:
 
 
 def is_linker(text: str) -> bool:
-    """Tell whether a text of ``.comment`` names a linker: ``Linker: LLD 19.1.7``, ``mold 2.30.0``, ``GNU gold``."""
+    """Return whether a text of ``.comment`` names a linker: ``Linker: LLD 19.1.7``, ``mold 2.30.0``, ``GNU gold``."""
     return text.startswith(("Linker:", "mold ", "GNU gold"))
 
 

@@ -75,7 +75,7 @@ class VersionReader:
                 yield index, SymbolVersion(self._name(version), self._name(library))
 
     def need_offsets(self) -> Iterator[tuple[int, int]]:
-        """Give the string offsets of the library and version names that are needed."""
+        """Yield the string offsets of the library and version names that are needed."""
         return self._bounded(self._need_offsets())
 
     def _need_offsets(self) -> Iterator[tuple[int, int]]:
@@ -84,13 +84,13 @@ class VersionReader:
                 yield library, version
 
     def definition_offsets(self) -> Iterator[tuple[int, int]]:
-        """Give the flags and the string offset of the name of each version definition."""
+        """Yield the flags and the string offset of the name of each version definition."""
         for position, (_, flags, _, _, _, first, _) in self._chain(DT_VERDEF, DT_VERDEFNUM, _DEFINITION):
             name, _ = self._source.unpack(_DEFINITION_NAME, position + first, "a version definition")
             yield flags, name
 
     def parent_offsets(self) -> Iterator[int]:
-        """Give the string offsets of every name of the version definitions, those of their parents included."""
+        """Yield the string offsets of every name of the version definitions, also of their parents."""
         return self._bounded(self._parent_offsets())
 
     def _parent_offsets(self) -> Iterator[int]:

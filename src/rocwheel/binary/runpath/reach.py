@@ -36,7 +36,7 @@ def find_relocation_reach(source: ElfBytes, image: Image) -> int:
 
 
 def _relocations(source: ElfBytes, image: Image) -> Iterator[tuple[int, int]]:
-    """Give address and symbol of the relocations that have one; relative ones, which lead the table, have none."""
+    """Yield address and symbol of the relocations that have a symbol; relative ones, which come first, have none."""
     dynamic = image.dynamic
     relative = (dynamic.value(_DT_RELACOUNT) or 0) * _RELOCATION.size
     for table, length, skip in (_DT_RELA, _DT_RELASZ, relative), (_DT_JMPREL, _DT_PLTRELSZ, 0):

@@ -74,7 +74,7 @@ def _place_new(source: ElfBytes, image: Image, table: bytes, wanted: bytes) -> S
 
 
 def _is_shared(source: ElfBytes, image: Image, table: bytes, start: int, end: int) -> bool:
-    """Tell whether anything but the run path uses the bytes of the table from ``start`` to ``end``."""
+    """Return whether anything but the run path uses the bytes of the table from ``start`` to ``end``."""
     if start >= end:
         return False
     if table[start - 1] != 0 or _has_unknown_users(image):
@@ -91,7 +91,7 @@ def _has_unknown_users(image: Image) -> bool:
 
 
 def _string_offsets(source: ElfBytes, image: Image) -> Iterator[int]:
-    """Give where in the table every name of the file begins, its run path aside."""
+    """Return where in the table every name of the file begins, except its run path."""
     arguments = source, image.segments, image.dynamic, image.strings
     versions = VersionReader(*arguments)
     return chain(

@@ -73,7 +73,7 @@ def _present_tables(image: Image) -> Tables:
 
 
 def _entries_fit(source: ElfBytes, image: Image, count: int) -> bool:
-    """Tell whether the dynamic section has that many entries, or a spare one behind its end for one more."""
+    """Return whether the dynamic section has that many entries, or a spare one behind its end for one more."""
     if count <= len(image.dynamic.entries):
         return True
     if count >= image.dynamic.capacity:
@@ -175,7 +175,7 @@ def _write_sections(writer: PatchWriter, source: ElfBytes, image: Image, tables:
 
 
 def _section_symbol_values(source: ElfBytes, image: Image, index: int) -> Iterator[int]:
-    """Give the file offset of the value of each symbol that is the address of the section ``index``."""
+    """Yield the file offset of the value of each symbol that is the address of the section ``index``."""
     address = _OFFSET.pack(image.sections[index].address)
     for table in image.sections:
         if table.type in {SHT_SYMTAB, SHT_DYNSYM}:

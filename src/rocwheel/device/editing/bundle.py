@@ -82,7 +82,7 @@ def edit_bundle(view: memoryview, slot: BundleSlot, edit: BundleEdit | None, sto
 
     Without an ``edit``, a plain bundle is only compressed, byte for byte as it is, but for host entries that later
     readers refuse in compressed bundles (`OffloadBundle.short_host`). A compressed one that the runtimes which have to
-    read it don't read is compressed anew.
+    read it don't read is compressed again.
     Raises `DeviceCodeError` when the bundle is damaged, ambiguous, or outgrows its place.
     """
     raw = _edited(view, slot.bundle, edit, storage) if edit else None

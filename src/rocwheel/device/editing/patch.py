@@ -35,7 +35,7 @@ def iter_changes(
     executor: Executor | None = None,
     jobs: int = 1,
 ) -> Iterator[BundleChange]:
-    """Give the changes of the whole file ``data``, in rising order, as they are made.
+    """Yield the changes of the whole file ``data``, in rising order, as they are made.
 
     The ``executor`` works on ``jobs`` bundles at a time, and memory holds no more of them than that and one, nor more
     than ``storage.limit`` bytes of decompressed code; of those that were plain and stay so, only the headers.

@@ -23,7 +23,7 @@ __all__ = ["BundlePlaces", "UnlinkedCodeError", "list_places"]
 
 
 class UnlinkedCodeError(InputError):
-    """Device code that the linker has yet to make code objects of, so that there are no bundles to edit."""
+    """Device code that the linker has not made code objects of yet, so that there are no bundles to edit."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -43,7 +43,7 @@ class BundlePlaces(msgspec.Struct, frozen=True):
     slots: tuple[BundleSlot, ...]
 
     def replacements(self, change: BundleChange) -> Iterator[Replacement]:
-        """Give the replacements of a change, placed in the file."""
+        """Yield the replacements of a change, placed in the file."""
         for new in change.replacements:
             yield Replacement(new.start + self.base, new.stop + self.base, new.data)
 

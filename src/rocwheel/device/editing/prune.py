@@ -20,7 +20,7 @@ __all__ = ["Prune", "needed_code", "serves"]
 
 
 def serves(code: TargetId, wanted: TargetId) -> bool:
-    """Tell whether some GPU that falls under ``wanted`` runs ``code``.
+    """Return whether some GPU that falls under ``wanted`` runs ``code``.
 
     So ``gfx90a`` stands for all of its variants, and ``gfx90a:xnack+`` is served by code that leaves xnack open, too.
     """

@@ -131,7 +131,9 @@ class _Pruner:
     def _file(self, path: Path, place: Path) -> None:
         if not path.is_file():
             # A pipe would be waited for, a device read without end.
-            raise InputError(path, "is no regular file", expected="files, folders and links alone", remedy="Remove it.")
+            raise InputError(
+                path, "is not a regular file", expected="only files, folders and links", remedy="Remove it."
+            )
         with FileRange.whole(path).map() as data:
             targets = device_targets(data, name=str(path))
             is_code_alone = is_code_object(data) or is_bundle(data)
@@ -148,7 +150,7 @@ class _Pruner:
             self.copied += 1
 
     def _is_for_others(self, place: Path, targets: tuple[TargetId, ...], *, is_code_alone: bool) -> bool:
-        """Tell whether the code in a file, or its name where that tells more, is for other targets alone."""
+        """Return whether the code in a file, or its name if that says more, is only for other targets."""
         if targets:
             return (is_code_alone or self._is_named_for_others(place)) and not any(map(self._is_kept, targets))
         return is_kernel_file(place.name) and self._is_named_for_others(place)

@@ -56,7 +56,7 @@ def retarget_code_object(data: memoryview, old: TargetId, new: TargetId, *, plac
 
 
 def same_code(one: BundlePart, other: BundlePart, *, place: Place) -> bool:
-    """Tell whether two entries hold the same code: equal bytes once the first is made to pass for the second's target.
+    """Return whether two entries hold the same code: equal bytes once the first is relabelled for the second's target.
 
     Raises `DeviceCodeError` as `retarget_code_object` does.
     """
@@ -115,7 +115,7 @@ def _insert(parts: list[BundlePart], new: BundlePart, place: Place) -> list[Bund
         other = part.target
         if other and target and other.processor == target.processor and set(other.features) != set(target.features):
             raise DeviceCodeError(
-                place, f"has code for {other} besides which {target} is ambiguous", expected="the same features named"
+                place, f"has code for {other} next to which {target} is ambiguous", expected="the same features named"
             )
     device = [part.spelling for part in parts if part.target]
     if device != sorted(device):
@@ -125,7 +125,7 @@ def _insert(parts: list[BundlePart], new: BundlePart, place: Place) -> list[Bund
 
 
 def find_gaps(path: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
-    """Tell for which targets that ``pairs`` offer code to some bundles of the file will have none, and how many.
+    """Return for which targets of ``pairs`` some bundles of the file will have no code, and for how many bundles.
 
     Raises `InputError` when the file has device code, but none that a pair is about, and as `iter_code_sources` does.
     """

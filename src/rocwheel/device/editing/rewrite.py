@@ -41,9 +41,9 @@ __all__ = ["RewriteReport", "rewrite_device_code"]
 
 
 class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a file: its bundles, how many of them changed, and their size before and after, in bytes.
+    """What was done to a file: its bundles, how many of them changed, and their size before and after, in bytes.
 
-    A code object by itself is no bundle; it counts as changed, though.
+    A code object by itself is not a bundle, but it counts as changed.
     """
 
     path: str
@@ -104,9 +104,7 @@ def _rewrite_code_object(
     data: memoryview, source: Path, output: Path, edit: BundleEdit | None, *, is_stored_anew: bool
 ) -> RewriteReport:
     if edit is None or is_stored_anew:
-        raise InputError(
-            source, "a code object by itself", expected="bundles, which alone can be compressed or trimmed"
-        )
+        raise InputError(source, "a code object by itself", expected="bundles: only these can be compressed or trimmed")
     place = Place(str(source))
     edited = edit_code_object(data, read_code_object(data, place=place), edit, place=place)
     with atomic_file(output, mode=_mode(source)) as target:
@@ -158,7 +156,7 @@ def _warnings(source: Path, runtime: HipRuntime | None, versions: Iterable[int])
     found = (
         f"needs {runtime.soname}, the HIP runtime of ROCm {releases}, which doesn't read bundles compressed like this"
     )
-    return (f"{source}: {found}; use the result with a later runtime alone",)
+    return (f"{source}: {found}; use the result only with a later runtime",)
 
 
 class _Tally:
@@ -176,7 +174,7 @@ class _Tally:
         progress.begin(f"Rewriting {source.name}", self.size_before)
 
     def count(self, place: BundlePlaces, changes: Iterable[BundleChange]) -> Iterator[BundleChange]:
-        """Pass on the changes of the bundles in ``place``."""
+        """Yield the changes of the bundles in ``place``, once counted."""
         for change in changes:
             self.progress.advance(change.bundle.size)
             self.size_after += change.size - change.bundle.size
@@ -189,7 +187,7 @@ class _Tally:
             yield change
 
     def report(self, trimmed: int, warnings: tuple[str, ...]) -> RewriteReport:
-        """Sum up, by how many bytes the file was trimmed and what is doubtful about the result included."""
+        """Return the sum of what was counted, with what else there is to report."""
         return RewriteReport(
             path=str(self.source),
             bundles=self.bundles,

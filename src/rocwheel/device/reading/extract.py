@@ -131,11 +131,11 @@ def _staging(dest_dir: Path, name: str) -> Iterator[Path]:
 
 
 def _placed(codes: Sequence[ExtractedCode], dest_dir: Path) -> tuple[ExtractedCode, ...]:
-    """Give the files their places, once it is clear that none of these is taken by something else."""
+    """Move the files to their places, once it is clear that nothing else is there."""
     placed = tuple(msgspec.structs.replace(code, path=str(dest_dir / Path(code.path).name)) for code in codes)
     for path in (Path(code.path) for code in placed):
         if path.exists() and not path.is_file():
-            raise WorkError(path, "is no regular file, which could be replaced", remedy="Name another folder.")
+            raise WorkError(path, "is not a regular file, so it can't be replaced", remedy="Name another folder.")
     try:
         for old, new in zip(codes, placed, strict=True):
             Path(old.path).replace(new.path)

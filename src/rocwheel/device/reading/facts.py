@@ -1,4 +1,4 @@
-"""What there is to tell about the device code of one file: plain values for tables and JSON."""
+"""The facts of the device code of one file: plain values for tables and JSON."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _read_images(data: memoryview, name: str) -> DeviceFacts | None:
         EntryFacts(f"{image.kind}-{image.triple}", image.arch or "unknown", image.size, image.size) for image in images
     )
     problems = tuple(
-        f"{Place(name, image.offset)}: an image that is for no target: {reason}"
+        f"{Place(name, image.offset)}: an image that is not for a valid target: {reason}"
         for image in images
         if image.target and (reason := find_illegal(image.target))
     )

@@ -53,7 +53,7 @@ class FileFacts(msgspec.Struct, frozen=True):
 
 
 class _Look(msgspec.Struct, frozen=True):
-    """How closely to look: whether bundles are decompressed, and how many bytes anything may come to."""
+    """How closely to look: whether bundles are decompressed, and the largest size in bytes to unpack."""
 
     deep: bool
     limit: int
@@ -81,11 +81,11 @@ def file_document(facts: FileFacts) -> dict[str, Any]:
 
 
 def inspect_paths(paths: Iterable[Path], *, deep: bool = False, limit: int = RAW_SIZE_LIMIT) -> Iterator[FileFacts]:
-    """Give the facts of every binary among ``paths``: files, folders with all that is below, and wheels.
+    """Yield the facts of every binary among ``paths``: files, folders with all that is below, and wheels.
 
     No member of a wheel that unpacks to more than ``limit`` bytes is read, nor, with ``deep``, a bundle that
-    decompresses to more. What can't be read or is damaged, and a path that is no binary itself, is given with its
-    error; the rest follows.
+    decompresses to more. A path that can't be read, is damaged or is not a binary comes with
+    its error; the rest follows.
     """
     look = _Look(deep, limit)
     for path in paths:
@@ -102,7 +102,7 @@ def _inspect_named(path: Path, mode: int, look: _Look) -> Iterator[FileFacts]:
     head = _head(path) if stat.S_ISREG(mode) else b""
     if not stat.S_ISREG(mode):
         # A pipe would be waited for, a device read without end.
-        yield _refused(path, "is no regular file", expected="a binary, a folder or a wheel")
+        yield _refused(path, "is not a regular file", expected="a binary, a folder or a wheel")
     elif not is_binary(head) and zipfile.is_zipfile(path):
         yield from _inspect_wheel(path, look)
     elif head[: len(_ZIP_MAGIC)] == _ZIP_MAGIC:
@@ -110,7 +110,7 @@ def _inspect_named(path: Path, mode: int, look: _Look) -> Iterator[FileFacts]:
     else:
         kinds = "an ELF file, an archive, a bundle, a folder or a wheel"
         facts = _inspect_file(path, look)
-        yield facts or _refused(path, "a thin archive" if _is_thin(path) else "no binary", expected=kinds)
+        yield facts or _refused(path, "a thin archive" if _is_thin(path) else "not a binary", expected=kinds)
 
 
 def _head(path: Path) -> bytes:

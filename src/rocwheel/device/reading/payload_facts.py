@@ -36,14 +36,14 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = RAW_SIZE_LIMIT
     """The largest bundle to decompress, in bytes."""
     strict: bool = True
-    """Whether damage within a code object is an error, rather than a problem to tell."""
+    """Whether damage within a code object is an error, rather than a problem to report."""
 
 
 class PayloadFacts(msgspec.Struct, frozen=True):
     """Facts of the entries of a bundle, all of them, in their order.
 
     ``stored`` are the bytes that each takes in the file, ``kernels`` how many it has; none where nobody looked, and for
-    payloads that are no code objects.
+    payloads that are not code objects.
     """
 
     stored: tuple[int | None, ...]
@@ -64,7 +64,7 @@ def read_payload_facts(view: memoryview, bundle: Bundle, look: Look) -> PayloadF
     if not look.deep:
         return PayloadFacts(unknown, unknown)
     if bundle.raw_size > look.limit:
-        found = f"it holds {bundle.raw_size} bytes, which are not read: at most {look.limit} are"
+        found = f"it holds {bundle.raw_size} bytes and was not read: at most {look.limit} bytes are"
         return PayloadFacts(unknown, unknown, (f"{bundle.place}: {found}",))
     kernels, problems = _look_into(view, bundle, strict=look.strict)
     return PayloadFacts(_measure(view, bundle, bundle.compressed), kernels, tuple(problems))
@@ -87,7 +87,7 @@ def _look_into(view: memoryview, bundle: Bundle, *, strict: bool) -> tuple[tuple
 
 
 def _iter_payloads(view: memoryview, bundle: Bundle) -> Iterator[tuple[BundleEntry, memoryview]]:
-    """Give the payload of each device entry when it is whole, in the order in which they lie in the bundle.
+    """Yield the payload of each device entry when it is whole, in the order in which they lie in the bundle.
 
     They don't overlap, so that one is held at a time. Larger ones than `_LARGEST_HELD` are passed over.
     """

@@ -50,7 +50,7 @@ class FileVerdict(msgspec.Struct, frozen=True):
 
 
 def judge_file(path: Path, agent: TargetId) -> tuple[FileVerdict, ...]:
-    """Tell what of the file a GPU would use, by each runtime's rules; nothing for a file without device code.
+    """Return what a GPU would use of the file, by each runtime's rules; nothing for a file without device code.
 
     There are verdicts for every setting of a feature that ``agent`` leaves open and code for it sets, as it is one of
     them that the GPU has. Raises `InputError` for a file that can't be read or is damaged.
@@ -77,7 +77,7 @@ def judge_files(paths: Iterable[Path], agents: Iterable[TargetId]) -> list[FileV
 
 
 def is_named_for_others(path: str, gpu: TargetId) -> bool:
-    """Tell whether a kernel library would not open a file for ``gpu``, as its path names other targets.
+    """Return whether a kernel library would not open a file for ``gpu``, because its path names other targets.
 
     ``path`` is relative to a folder of the library's files: names above that say nothing.
     """
@@ -86,7 +86,7 @@ def is_named_for_others(path: str, gpu: TargetId) -> bool:
 
 
 def judge_targets(bundles: Iterable[Sequence[TargetId]], agent: TargetId, runtime: Runtime) -> tuple[Use, ...]:
-    """Tell which code is taken from ``bundles``, each given by its targets in order; like ones are counted together."""
+    """Return which code is taken from ``bundles``, each given by its targets in order; equal ones count together."""
     counts = Counter(_use(targets, agent, runtime) for targets in bundles)
     return tuple(msgspec.structs.replace(use, bundles=count) for use, count in counts.items())
 

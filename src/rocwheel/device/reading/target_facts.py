@@ -27,7 +27,7 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarize_targets(facts: DeviceFacts) -> tuple[TargetFacts, ...]:
-    """Sum up the code for each target, sorted by name; targets with code in all bundles miss none."""
+    """Return the sum of the code for each target, sorted by name; targets with code in all bundles miss none."""
     groups = [bundle.entries for bundle in facts.bundles] + ([facts.entries] if facts.entries else [])
     by_target: dict[str, list[tuple[int, EntryFacts]]] = defaultdict(list)
     for number, entries in enumerate(groups):

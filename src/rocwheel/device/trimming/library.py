@@ -65,7 +65,7 @@ class FatLibrary(msgspec.Struct, frozen=True):
 
 
 def require_trimmable(data: memoryview, *, name: str) -> None:
-    """Make sure, before any work on its bundles, that nothing about the file itself keeps it from being trimmed.
+    """Check, before any work on its bundles, that nothing about the file itself keeps it from being trimmed.
 
     Raises `InputError` as `read_fat_library` does, and `NotTrimmableError` when no program header is left for what
     follows the device code.
@@ -78,11 +78,13 @@ def read_fat_library(data: memoryview, *, name: str) -> FatLibrary:
     """Read the shared library ``data``.
 
     Raises `NotTrimmableError` for programs, static ones included, for object files, and when the device code shares its
-    place in the file; another `InputError` for what is no library with device code, and for damaged files.
+    place in the file; another `InputError` for a file that is not a library with device code, and for damaged files.
     """
     fat = read_fat_binary(data, name=name)
     if fat is None or fat.is_kpacked:
-        raise InputError(name, _kind(data), expected="a shared library with .hip_fatbin, which alone can be trimmed")
+        raise InputError(
+            name, _kind(data), expected="a shared library with .hip_fatbin: only such a library can be trimmed"
+        )
     source = ElfBytes(data, name)
     header = read_header(source)
     segments = read_segments(source, header)
@@ -92,7 +94,7 @@ def read_fat_library(data: memoryview, *, name: str) -> FatLibrary:
     start, stop = fat.section.offset, fat.section.offset + fat.section.size
     holder = next((s for s in load_segments(segments) if s.offset <= start and stop <= s.end), None)
     if holder is None:
-        raise NotTrimmableError(Place(name), ".hip_fatbin in no loaded segment", expected="it in one")
+        raise NotTrimmableError(Place(name), ".hip_fatbin outside of every loaded segment", expected="it inside one")
     sections = read_section_table(source, header)
     addresses = tuple(iter_addresses(source, header, segments, sections, fat.section))
     library = FatLibrary(fat, header, segments, sections, holder, addresses)
@@ -105,11 +107,11 @@ def _kind(data: memoryview) -> str:
         return "a static library"
     if is_thin_archive(data):
         return "a thin archive"
-    return "a file of bundles" if is_bundle(data) else "no fat binary"
+    return "a file of bundles" if is_bundle(data) else "not a fat binary"
 
 
 def _is_program(source: ElfBytes, segments: Sequence[Segment]) -> bool:
-    """Tell programs apart from libraries, static ones included, which relocate themselves and have no interpreter."""
+    """Return whether a file is a program; static ones relocate themselves and have no interpreter."""
     dynamic = read_dynamic(source, segments)
     is_pie = dynamic is not None and bool((dynamic.value(DT_FLAGS_1) or 0) & DF_1_PIE)
     return is_pie or any(segment.type == PT_INTERP for segment in segments)
@@ -126,4 +128,4 @@ def _require_apart(library: FatLibrary) -> None:
     ]
     if any(size and start < library.stop and start + size > library.start for start, size in places):
         place = Place(library.fat.name, library.start)
-        raise NotTrimmableError(place, "something else in .hip_fatbin", expected="device code alone")
+        raise NotTrimmableError(place, "something else in .hip_fatbin", expected="only device code")

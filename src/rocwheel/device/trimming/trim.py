@@ -38,7 +38,7 @@ __all__ = ["plan_trim"]
 
 _ADDRESS = struct.Struct("<Q")
 _TABLES = struct.Struct("<QQ")
-"""The offsets of program headers and sections, which stand side by side in the ELF header."""
+"""The offsets of program headers and sections, which are next to each other in the ELF header."""
 
 
 class _Move(msgspec.Struct, frozen=True):
@@ -50,9 +50,9 @@ class _Move(msgspec.Struct, frozen=True):
 
 
 class _Layout(msgspec.Struct, frozen=True):
-    """The library as it becomes: where the bundles go, and what is to be told of the rest.
+    """The library as it becomes: where the bundles go, and how the rest moves.
 
-    ``moved`` tells what lies elsewhere apart from bundles: from which old file offset on, and by how much lower.
+    ``moved`` says what else moves: from which old file offset on, and by how much lower.
     ``segments`` are the program headers, still with offsets of the old file.
     """
 
@@ -121,7 +121,7 @@ def _lay_out(library: FatLibrary, moves: tuple[_Move, ...]) -> _Layout | None:
 
 
 def _contents(library: FatLibrary, layout: _Layout, old_size: int) -> Iterator[Replacement]:
-    """Give bundles and all that lies behind them in rising order, and zeros in between."""
+    """Yield the bundles and all that lies behind them in rising order, and zeros in between."""
     stops = [*(start for start, _ in layout.moved[1:]), old_size]
     behind = [
         Replacement(start - by, stop - by, source=start) for (start, by), stop in zip(layout.moved, stops, strict=True)
@@ -135,7 +135,7 @@ def _contents(library: FatLibrary, layout: _Layout, old_size: int) -> Iterator[R
 
 
 def _pointers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
-    """Give the new addresses of bundles, wherever wrappers, relocations or symbols tell them."""
+    """Yield the new addresses of bundles, wherever wrappers, relocations or symbols hold them."""
     moved = _moved_addresses(library, layout)
     edits = {
         pointer.stored_at: new
@@ -162,8 +162,8 @@ class _Addresses(msgspec.Struct, frozen=True):
         if old not in self.moves and old >= self.stays:
             raise NotTrimmableError(
                 Place(self.name, old + self.to_offset),
-                "a symbol or a relocation tells an address among the device code",
-                expected="addresses of bundles alone",
+                "a symbol or a relocation holds an address inside the device code",
+                expected="only addresses of bundles",
             )
         return self.moves.get(old, old)
 
@@ -187,7 +187,7 @@ def _stored_at(name: str, wrapper: Wrapper) -> int:
 
 
 def _headers(library: FatLibrary, layout: _Layout) -> Iterator[Replacement]:
-    """Give the tables of program headers and sections, and their offsets in the ELF header."""
+    """Yield the tables of program headers and sections, and their offsets in the ELF header."""
     tables = layout.offset(library.header.segments_offset), layout.offset(library.header.sections_offset)
     segments = (msgspec.structs.replace(s, offset=layout.offset(s.offset)) for s in layout.segments)
     sections = (_moved(section, library, layout) for section in library.sections)

@@ -45,7 +45,7 @@ class WrongHashError(DeviceCodeError):
         super().__init__(
             place,
             f"its hash is {stored.hex()}, that of its content {actual.hex()}",
-            remedy="The device code may be damaged: get the file anew, or use --force to take it as it is.",
+            remedy="The device code may be damaged: get the file again, or use --force to take it as it is.",
         )
 
 
@@ -69,7 +69,7 @@ def read_compressed_head(data: memoryview, bundle: CompressedBundle, *, place: P
 
 
 def iter_decompressed(data: memoryview, bundle: CompressedBundle, *, place: Place) -> Iterator[bytes]:
-    """Give the plain bundle inside in blocks of at most 1 MiB, whatever its size.
+    """Yield the plain bundle inside in blocks of at most 1 MiB, whatever its size.
 
     Raises `DeviceCodeError` when the payload is damaged, or doesn't end where the header says: with its input, and
     after ``raw_size`` bytes of output (a decompression bomb is cut off there). Raises `WrongHashError` once all is
@@ -113,7 +113,7 @@ def _iter_checked(data: memoryview, bundle: CompressedBundle, place: Place, *, b
 def decompress_bundle(
     data: memoryview, bundle: CompressedBundle, *, place: Place, limit: int = RAW_SIZE_LIMIT
 ) -> tuple[memoryview, WrongHashError | None]:
-    """Return the plain bundle inside and, if the hash in the header isn't that of it, the error to raise or to tell.
+    """Return the plain bundle inside and, if its hash is not the one in the header, the error to raise or to report.
 
     Memory is taken as the payload decompresses, whatever size the header declares.
 

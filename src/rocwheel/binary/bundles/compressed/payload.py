@@ -97,7 +97,7 @@ def _iter_zlib(payload: memoryview, block: int) -> Generator[bytes, None, int]:
 
 
 def iter_shares(payload: memoryview, method: Method) -> Iterator[tuple[int, int]]:
-    """Tell how much input each piece of output took: raw and compressed sizes of small pieces, in order.
+    """Yield the raw and the compressed size of small pieces of output, in order.
 
     Raises one of `PAYLOAD_ERRORS` for damaged data.
     """
@@ -120,7 +120,7 @@ def _decoder(method: Method) -> zstd.ZstdDecompressor | zlib._Decompress:
 
 
 def _is_end(rest: memoryview, method: Method) -> bool:
-    """Tell whether ``rest``, which follows a frame or stream, is no frame of the payload."""
+    """Return whether the payload is over where ``rest`` begins, which follows a frame or stream."""
     return method is Method.ZLIB or bytes(rest[: len(_ZSTD_MAGIC)]) != _ZSTD_MAGIC
 
 

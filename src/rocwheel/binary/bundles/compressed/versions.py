@@ -35,7 +35,7 @@ class HipRuntime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     last: str = ""
 
     def reads(self, version: int) -> bool:
-        """Tell whether some release of it reads compressed bundles of ``version``."""
+        """Return whether some release of it reads compressed bundles of ``version``."""
         since = reader_of(version).since
         return bool(since) and (not self.last or Version(since) <= Version(self.last))
 
@@ -89,13 +89,13 @@ def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, 
 
 
 def is_read_by(version: int, rocm: str) -> bool:
-    """Tell whether ROCm ``rocm`` and later read header ``version``; any release at all, when it is empty."""
+    """Return whether ROCm ``rocm`` and later read header ``version``; any release at all, when it is empty."""
     since = reader_of(version).since
     return bool(since) and (not rocm or parse_rocm(rocm) >= Version(since))
 
 
 def parse_rocm(text: str) -> Version:
-    """Parse the version of a ROCm release; raises `InputError` for what is none."""
+    """Parse the version of a ROCm release; raises `InputError` for anything else."""
     try:
         return Version(text)
     except InvalidVersion as e:
