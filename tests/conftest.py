@@ -7,8 +7,9 @@ from hypothesis import settings
 pytest_plugins = [
     "tests.support.command_line",
     "tests.support.device_files",
-    "tests.support.gpu_targets",
+    "tests.support.machines",
     "tests.support.sample_sdk",
+    "tests.support.tools",
 ]
 
 # A deadline would make a busy machine fail a property that holds.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.device.editing.bundle import BundleEdit
-    from tests.support.device_files import Run
+    from tests.support.tools import RunTool
 
     FixturePath = Callable[[str], Path]
 
@@ -42,7 +42,7 @@ KEPT = ["gfx1030", "gfx90a:xnack+", "gfx90a:xnack-"]
 )
 def test_bundler_lists_and_unbundles_the_result(
     fixture_path: FixturePath,
-    run_tool: Run,
+    run_tool: RunTool,
     tmp_path: Path,
     *,
     llvm: str,
@@ -65,7 +65,7 @@ def test_bundler_lists_and_unbundles_the_result(
         assert (tmp_path / target).read_bytes() == parts[PREFIX + target]
 
 
-def test_readelf_sees_the_retargeted_processor(fixture_path: FixturePath, run_tool: Run, tmp_path: Path) -> None:
+def test_readelf_sees_the_retargeted_processor(fixture_path: FixturePath, run_tool: RunTool, tmp_path: Path) -> None:
     result, code = tmp_path / "result.hipfb", tmp_path / "code.co"
     rewrite_device_code(fixture_path("v22/saxpy.hipfb"), result, ADD, Storage())
     data = memoryview(result.read_bytes())
@@ -79,7 +79,7 @@ def test_readelf_sees_the_retargeted_processor(fixture_path: FixturePath, run_to
 
 @pytest.mark.parametrize("name", ["v19/libtwo.plain.so", "v22/libtwo.rdc.so", "v23/libtwo.plain.so"])
 def test_readelf_sees_the_same_host_library(
-    fixture_path: FixturePath, run_tool: Run, tmp_path: Path, name: str
+    fixture_path: FixturePath, run_tool: RunTool, tmp_path: Path, name: str
 ) -> None:
     result = tmp_path / "result.so"
     rewrite_device_code(fixture_path(name), result, None, Storage(compress=True))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.gpu_targets import bundle_of
+from tests.support.bundles import bundle_of
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:

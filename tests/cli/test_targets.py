@@ -6,16 +6,16 @@ import io
 import json
 import re
 import shlex
-import struct
 import tarfile
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zipfile import ZipFile
 
 import pytest
 
+from tests.support.bundles import bundle_of
 from tests.support.places import ROOT
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from tests.support.command_line import Run
@@ -32,23 +32,9 @@ def run(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     return partial(run, "targets")
 
 
-def _bundle(*targets: str) -> bytes:
-    header = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(targets))
-    for number, target in enumerate(targets):
-        text = f"hipv4-amdgcn-amd-amdhsa--{target}".encode()
-        header += struct.pack("<QQQ", 4096 * (number + 1), 4, len(text)) + text
-    return header.ljust(4096 * len(targets) + 4, b"\0")
-
-
 def _wheel(folder: Path, name: str, *targets: str, requires: str = "") -> Path:
-    path = folder / f"{name.replace('-', '_')}-1.0-py3-none-any.whl"
-    requirement = f"Requires-Dist: {requires}\n" if requires else ""
-    with ZipFile(path, "w") as archive:
-        archive.writestr(f"{name}/kernels.hipfb", _bundle(*targets))
-        archive.writestr(
-            f"{name}-1.0.dist-info/METADATA", f"Metadata-Version: 2.4\nName: {name}\nVersion: 1.0\n{requirement}"
-        )
-    return path
+    members = {f"{name}/kernels.hipfb": bundle_of(*targets)}
+    return make_wheel(folder, name, members, tag="py3-none-any", requires=(requires,) if requires else ())
 
 
 def test_list_prints_a_table_of_the_targets_that_the_filters_keep(run: Run) -> None:
@@ -165,7 +151,7 @@ def test_flags_are_ready_to_paste(run: Run) -> None:
 
 
 def test_arguments_of_a_compiler_can_be_pasted_everywhere(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "a.hipfb").write_bytes(_bundle("gfx906"))
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
     assert run("flags", "--for", "file-name", "--offload-arch=gfx90a:xnack+").stdout == "gfx90a-xnack+\n"
     assert run("list", "--offload-arch=gfx906").stdout.splitlines()[1].startswith("gfx906 ")
     assert run("runs-on", "--offload-arch=gfx906", tmp_path).status == 0
@@ -399,8 +385,7 @@ def test_a_reduced_set_that_lacks_what_is_required_is_told(run: Run, tmp_path: P
 
 def test_wheels_without_device_code_are_coherent(run: Run, tmp_path: Path) -> None:
     for name in ("compiler", "headers"):
-        with ZipFile(tmp_path / f"{name}-1.0-py3-none-any.whl", "w") as archive:
-            archive.writestr(f"{name}-1.0.dist-info/METADATA", f"Metadata-Version: 2.4\nName: {name}\nVersion: 1.0\n")
+        make_wheel(tmp_path, name, {}, tag="py3-none-any")
     expected = "compiler: no device code\nheaders: no device code\ncoherent; no package has device code\n"
     assert run("coherent", tmp_path) == (0, expected, "")
     assert run("coherent", tmp_path, "--reduce") == (1, "", "no package has device code\n")
@@ -432,7 +417,7 @@ def test_coherent_refuses_what_is_no_wheel(run: Run, tmp_path: Path) -> None:
 
 def test_runs_on_tells_which_code_is_used_and_why(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.hipfb"
-    path.write_bytes(_bundle("gfx1030", "gfx906"))
+    path.write_bytes(bundle_of("gfx1030", "gfx906"))
     assert run("runs-on", "gfx1031", path) == (
         1,
         (
@@ -454,14 +439,14 @@ def test_runs_on_tells_which_code_is_used_and_why(run: Run, tmp_path: Path) -> N
     ],
 )
 def test_runs_on_refuses_what_is_no_gpu(run: Run, tmp_path: Path, gpu: str, message: str) -> None:
-    (tmp_path / "a.hipfb").write_bytes(_bundle("gfx906"))
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
     finished = run("runs-on", gpu, tmp_path)
     assert (finished.status, finished.stdout) == (2, "")
     assert finished.stderr.startswith(f"error: {message}")
 
 
 def test_runs_on_is_fine_when_a_stock_runtime_finds_code_everywhere(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "a.hipfb").write_bytes(_bundle("gfx1030", "gfx906"))
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx1030", "gfx906"))
     (tmp_path / "notes.txt").write_text("")
     finished = run("runs-on", "gfx906:sramecc+:xnack-", tmp_path, "--json")
     assert finished.status == 0
@@ -478,14 +463,14 @@ def test_runs_on_is_fine_when_a_stock_runtime_finds_code_everywhere(run: Run, tm
 
 def test_runs_on_judges_each_setting_of_a_gpu_whose_setting_is_not_known(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.hipfb"
-    path.write_bytes(_bundle("gfx90a:xnack+", "gfx90a:xnack-"))
+    path.write_bytes(bundle_of("gfx90a:xnack+", "gfx90a:xnack-"))
     finished = run("runs-on", "gfx90a", path, "--json")
     assert finished.status == 0
     assert {verdict["gpu"] for verdict in json.loads(finished.stdout)["verdicts"]} == {"gfx90a:xnack+", "gfx90a:xnack-"}
 
 
 def test_runs_on_names_files_without_device_code(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "a.hipfb").write_bytes(_bundle("gfx906"))
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
     (tmp_path / "b.txt").write_text("")
     assert run("runs-on", "gfx906", tmp_path / "b.txt", tmp_path / "a.hipfb").stdout.endswith(
         f"{tmp_path}/b.txt: no device code\n"
@@ -501,8 +486,8 @@ def test_runs_on_passes_over_kernel_files_of_folders_that_are_named_for_other_ta
     folder = tmp_path / "gfx1100/library"
     folder.mkdir(parents=True)
     for target in ("gfx906", "gfx90a-xnack+", "gfx90a-xnack-", "gfx1030"):
-        (folder / f"Kernels_{target}.co").write_bytes(_bundle(target.replace("-", ":", 1)))
-    (folder / "libblas.gfx1030.so.hipfb").write_bytes(_bundle("gfx90a", "gfx906"))
+        (folder / f"Kernels_{target}.co").write_bytes(bundle_of(target.replace("-", ":", 1)))
+    (folder / "libblas.gfx1030.so.hipfb").write_bytes(bundle_of("gfx90a", "gfx906"))
     assert run("runs-on", "gfx906", folder) == (
         0,
         (
@@ -539,7 +524,7 @@ def test_runs_on_refuses_wheels(run: Run, tmp_path: Path) -> None:
 
 def test_runs_on_refuses_a_damaged_file(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.hipfb"
-    path.write_bytes(_bundle("gfx906")[:50])
+    path.write_bytes(bundle_of("gfx906")[:50])
     finished = run("runs-on", "gfx906", path)
     assert (finished.status, finished.stdout) == (2, "")
     assert finished.stderr.startswith(f"error: {path}: ")

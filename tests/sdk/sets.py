@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import csv
-import hashlib
 import io
 import json
 import lzma
@@ -12,12 +9,12 @@ import os
 import re
 import sys
 import tarfile
-import zipfile
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tests.support.places import ROOT
+from tests.support.wheels import write_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -323,18 +320,9 @@ class Builder:
         for leaf, text in (("METADATA", metadata), ("WHEEL", wheel), ("entry_points.txt", entry_points)):
             if text:
                 files[f"{folder}/{leaf}"] = (text.encode(), FILE)
-        record = io.StringIO()
-        rows = csv.writer(record, lineterminator="\n")
-        for path, (data, _) in files.items():
-            digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
-            rows.writerow([path, f"sha256={digest}", len(data)])
-        rows.writerow([f"{folder}/RECORD", "", ""])
-        files[f"{folder}/RECORD"] = (record.getvalue().encode(), FILE)
-        with zipfile.ZipFile(self.dist / f"{name.lower()}-{self.version}-{tag}.whl", "w") as archive:
-            for path, (data, mode) in files.items():
-                member = zipfile.ZipInfo(path)
-                member.external_attr = (0o100000 | mode) << 16
-                archive.writestr(member, data)
+        contents = {path: data for path, (data, _) in files.items()}
+        modes = {path: 0o100000 | mode for path, (_, mode) in files.items()}
+        write_wheel(self.dist / f"{name.lower()}-{self.version}-{tag}.whl", folder, contents, modes)
 
 
 def _library(package: str, pattern: str, *, optional: bool = False) -> dict[str, Any]:

@@ -1,10 +1,8 @@
-"""Device code that compilers and hands made, and the tools of others that read it."""
+"""Device code that compilers and hands made."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Fixture = Callable[[str], memoryview]
-Run = Callable[[Sequence[str]], str]
 
 
 @pytest.fixture(scope="session")
@@ -28,15 +25,3 @@ def fixture() -> Fixture:
 def fixture_path() -> Callable[[str], Path]:
     """Return a function that returns the path of a fixture file."""
     return lambda name: FIXTURES / name
-
-
-@pytest.fixture(scope="session")
-def run_tool() -> Run:
-    """Return a function that runs a tool and returns its output, skipping where the tool is absent."""
-
-    def run(command: Sequence[str]) -> str:
-        if shutil.which(command[0]) is None:
-            pytest.skip(f"no {command[0]}; scripts/install-debian-packages.sh installs it")
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-    return run

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-__all__ = ["make_wheel", "members"]
+__all__ = ["make_wheel", "members", "write_wheel"]
 
 
 def make_wheel(
@@ -26,7 +28,8 @@ def make_wheel(
     links: Collection[str] = (),
 ) -> Path:
     """Write a wheel with ``files`` by their member names, a licence, and a right RECORD; ``links`` are symlinks."""
-    info = f"{name}-{version}.dist-info"
+    module = name.replace("-", "_")
+    info = f"{module}-{version}.dist-info"
     lines = ["Metadata-Version: 2.4", f"Name: {name}", f"Version: {version}", "License-Expression: MIT"]
     lines += ["License-File: LICENSE", *(f"Requires-Dist: {requirement}" for requirement in requires)]
     purelib = "true" if is_purelib else "false"
@@ -36,22 +39,30 @@ def make_wheel(
     contents[f"{info}/WHEEL"] = (
         f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: {purelib}\nTag: {tag}\n".encode()
     )
-    rows = [f"{path},sha256={_digest(data)},{len(data)}" for path, data in contents.items()]
-    contents[f"{info}/RECORD"] = "\n".join([*rows, f"{info}/RECORD,,", ""]).encode()
-    target = folder / f"{name}-{version}-{tag}.whl"
     folder.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path, data in contents.items():
-            entry = zipfile.ZipInfo(path, (2024, 5, 6, 7, 8, 10))
-            mode = 0o100755 if data.startswith(b"\x7fELF") else 0o100644
-            entry.external_attr = (0o120777 if path in links else mode) << 16
+    return write_wheel(folder / f"{module}-{version}-{tag}.whl", info, contents, dict.fromkeys(links, 0o120777))
+
+
+def write_wheel(path: Path, info: str, members: Mapping[str, bytes], modes: Mapping[str, int] | None = None) -> Path:
+    """Write ``members`` and a right RECORD of them in the folder ``info``; ELF files are executable unless told."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in {**members, f"{info}/RECORD": _record(members, f"{info}/RECORD")}.items():
+            entry = zipfile.ZipInfo(name, (2024, 5, 6, 7, 8, 10))
+            default = 0o100755 if data.startswith(b"\x7fELF") else 0o100644
+            entry.external_attr = (modes or {}).get(name, default) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, data)
-    return target
+    return path
 
 
-def _digest(data: bytes) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+def _record(members: Mapping[str, bytes], own_name: str) -> bytes:
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    for name, data in members.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        rows.writerow([name, f"sha256={digest}", len(data)])
+    rows.writerow([own_name, "", ""])
+    return text.getvalue().encode()
 
 
 def members(wheel: Path) -> dict[str, bytes]:

@@ -19,12 +19,8 @@ from rocwheel.targets.retarget_pairs import TargetPair, extended_pairs, parse_pa
 from tests.support.places import HIP_FIXTURES as FIXTURES
 
 if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable, Sequence
-
     from rocwheel.binary.bundles.parts import BundlePart
-
-    Run = Callable[[Sequence[str]], subprocess.CompletedProcess[str]]
+    from tests.support.tools import RunClang
 
 
 def family(name: str) -> dict[str, BundlePart]:
@@ -42,13 +38,13 @@ def test_compiler_makes_the_same_code_for_every_pair_of_a_rule(name: str) -> Non
         assert same_code(parts[code], parts[agent], place=Place(f"{code}={agent}"))
 
 
-def _features(run_clang: Run, processor: str) -> set[str]:
+def _features(run_clang: RunClang, processor: str) -> set[str]:
     text = run_clang([f"--offload-arch={processor}", "-S", "-emit-llvm", "-o", "-"]).stdout
     (features,) = set(re.findall(r'"target-features"="([^"]*)"', text))
     return set(features.split(","))
 
 
-def test_every_feature_that_clang_uses_for_code_exists_where_a_rule_offers_it(run_clang: Run) -> None:
+def test_every_feature_that_clang_uses_for_code_exists_where_a_rule_offers_it(run_clang: RunClang) -> None:
     processors = {name for rule in load_rules() if rule.relabels for name in rule.code + rule.agents}
     features = {name: _features(run_clang, name) for name in processors}
     missing = {(code, a): features[code] - features[a] for code in features for a in relabelled_agents(code)}

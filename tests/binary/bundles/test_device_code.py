@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.support.device_files import Fixture, Run
+    from tests.support.device_files import Fixture
+    from tests.support.tools import RunTool
 
 TWO = ["gfx1030", "gfx906", "gfx90a:xnack+"]
 
@@ -44,7 +45,7 @@ def test_target_of_a_code_object_by_itself_is_named(fixture: Fixture) -> None:
 
 
 def test_targets_of_a_static_library_are_those_of_its_members(
-    fixture_path: Callable[[str], Path], run_tool: Run, tmp_path: Path
+    fixture_path: Callable[[str], Path], run_tool: RunTool, tmp_path: Path
 ) -> None:
     archive, members = tmp_path / "libx.a", ["v19/vadd.plain.o", "v23/saxpy.rdc.o", "mach/flags.22"]
     run_tool(["ar", "rcs", str(archive), *(str(fixture_path(name)) for name in members)])

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.support.device_files import Fixture, Run
+    from tests.support.device_files import Fixture
+    from tests.support.tools import RunTool
 
 
 def read(data: memoryview) -> FatBinary:
@@ -56,7 +57,7 @@ def test_other_file_is_no_fat_binary(fixture: Fixture, name: str) -> None:
 
 @pytest.mark.parametrize("option", ["--pack-dyn-relocs=none", "--pack-dyn-relocs=relr"])
 def test_pointers_are_resolved_however_they_are_relocated(
-    fixture_path: Callable[[str], Path], run_tool: Run, tmp_path: Path, option: str
+    fixture_path: Callable[[str], Path], run_tool: RunTool, tmp_path: Path, option: str
 ) -> None:
     library = tmp_path / "lib.so"
     objects = [str(fixture_path("v19/vadd.plain.o"))]
@@ -67,7 +68,9 @@ def test_pointers_are_resolved_however_they_are_relocated(
     assert fat.wrappers[0].pointer.target == fat.section.address
 
 
-def test_relocations_of_another_section_of_an_object_file_are_not_the_wrappers(run_tool: Run, tmp_path: Path) -> None:
+def test_relocations_of_another_section_of_an_object_file_are_not_the_wrappers(
+    run_tool: RunTool, tmp_path: Path
+) -> None:
     source, unit = tmp_path / "x.s", tmp_path / "x.o"
     source.write_text(
         '.section .hip_fatbin,"a"\nbundle: .incbin "{}"\n'

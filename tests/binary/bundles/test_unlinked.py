@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.support.device_files import Fixture, Run
+    from tests.support.device_files import Fixture
+    from tests.support.tools import RunTool
 
 BITCODE = b"BC\xc0\xde"
 
@@ -60,7 +61,7 @@ def test_damaged_offload_binary_is_refused(fixture: Fixture, offset: int, new: b
 
 
 def test_members_of_a_static_library_are_found(
-    fixture_path: Callable[[str], Path], run_tool: Run, tmp_path: Path
+    fixture_path: Callable[[str], Path], run_tool: RunTool, tmp_path: Path
 ) -> None:
     archive, named = tmp_path / "libx.a", tmp_path / "an_object_file_with_a_long_name.o"
     named.write_bytes(fixture_path("v23/saxpy.rdc.o").read_bytes())

@@ -24,7 +24,8 @@ from rocwheel.binary.elf.bytes import ElfError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.device_files import Fixture, Run
+    from tests.support.device_files import Fixture
+    from tests.support.tools import RunTool
 
 PLACE = Place("x.co")
 
@@ -91,7 +92,7 @@ def test_note_that_is_nested_without_end_is_refused(shape: type) -> None:
         decode_note(msgspec.msgpack.Decoder(shape), note, PLACE)
 
 
-def test_kernels_of_version_2_are_counted_by_their_symbols(fixture: Fixture, run_tool: Run, tmp_path: Path) -> None:
+def test_kernels_of_version_2_are_counted_by_their_symbols(fixture: Fixture, run_tool: RunTool, tmp_path: Path) -> None:
     data = code_of(fixture("v16/vadd.cov2.hipfb"), "gfx906")
     assert count_kernels(data, read_code_object(data, place=PLACE), place=PLACE) == 1
     (tmp_path / "x.co").write_bytes(data)

@@ -18,7 +18,8 @@ from rocwheel.device.editing.bundle import bundle_parts
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.device_files import Fixture, Run
+    from tests.support.device_files import Fixture
+    from tests.support.tools import RunTool
 
 PLACE = Place("x.co")
 
@@ -67,7 +68,7 @@ def test_target_is_renamed_in_every_note_and_nothing_else(
 
 
 @pytest.mark.parametrize("new", ["gfx90a:xnack-", "gfx90c"])
-def test_llvm_reads_the_renamed_note(fixture: Fixture, run_tool: Run, tmp_path: Path, new: str) -> None:
+def test_llvm_reads_the_renamed_note(fixture: Fixture, run_tool: RunTool, tmp_path: Path, new: str) -> None:
     path = tmp_path / "x.co"
     path.write_bytes(rename(code_of(fixture("v22/saxpy.hipfb"), "gfx90a:xnack+"), "gfx90a:xnack+", new))
     report = run_tool(["llvm-readelf-22", "-n", str(path)])

@@ -18,7 +18,7 @@ from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.prune_tree import TreePruning, prune_tree
 from rocwheel.foundation.errors import InputError
-from tests.support.gpu_targets import bundle_of
+from tests.support.bundles import bundle_of
 from tests.support.places import FIXTURES
 
 

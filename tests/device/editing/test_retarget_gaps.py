@@ -10,7 +10,7 @@ import pytest
 from rocwheel.device.editing.retarget import find_gaps
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.retarget_pairs import parse_pairs
-from tests.support.gpu_targets import bundle_of
+from tests.support.bundles import bundle_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.device.editing.bundle import BundleEdit
-    from tests.support.device_files import Run
+    from tests.support.tools import RunTool
 
 PLAIN = Storage()
 
@@ -54,7 +54,7 @@ def code_object(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def archive(tmp_path: Path, run_tool: Run) -> Path:
+def archive(tmp_path: Path, run_tool: RunTool) -> Path:
     """Make a static library of an object file without and two with device code."""
     path = tmp_path / "libx.a"
     (tmp_path / "second.o").write_bytes((FIXTURES / "v19/vadd.plain.o").read_bytes())
@@ -73,7 +73,7 @@ def archive(tmp_path: Path, run_tool: Run) -> Path:
     ids=["prune", "compress", "retarget"],
 )
 def test_edited_static_library_links_with_the_code_that_it_has(
-    archive: Path, tmp_path: Path, run_tool: Run, edit: BundleEdit, storage: Storage, targets: list[str]
+    archive: Path, tmp_path: Path, run_tool: RunTool, edit: BundleEdit, storage: Storage, targets: list[str]
 ) -> None:
     output, linked = tmp_path / "out.a", tmp_path / "linked.so"
     report = rewrite_device_code(archive, output, edit, storage)
@@ -115,7 +115,7 @@ def test_code_object_to_keep_is_kept_as_it_is(code_object: Path, tmp_path: Path)
     assert (tmp_path / "out.co").read_bytes() == code_object.read_bytes()
 
 
-def test_code_object_is_made_one_for_another_target(code_object: Path, tmp_path: Path, run_tool: Run) -> None:
+def test_code_object_is_made_one_for_another_target(code_object: Path, tmp_path: Path, run_tool: RunTool) -> None:
     output = tmp_path / "out.co"
     report = rewrite_device_code(code_object, output, retarget("gfx1030", "gfx1031"), PLAIN)
     assert (report.bundles, report.changed, targets_of(output)) == (0, 1, ["gfx1031"])
@@ -163,7 +163,7 @@ def test_code_object_for_no_processor_is_refused(code_object: Path, tmp_path: Pa
 @pytest.mark.parametrize("name", ["v19/saxpy.rdc.o", "v23/saxpy.rdc.o"], ids=["old driver", "new driver"])
 @pytest.mark.parametrize("is_archived", [False, True], ids=["object", "archive"])
 def test_device_code_that_is_not_linked_yet_is_refused_with_what_to_do(
-    tmp_path: Path, run_tool: Run, name: str, *, is_archived: bool
+    tmp_path: Path, run_tool: RunTool, name: str, *, is_archived: bool
 ) -> None:
     source = FIXTURES / name
     if is_archived:
@@ -179,7 +179,7 @@ def test_device_code_that_is_not_linked_yet_is_refused_with_what_to_do(
     assert not (tmp_path / "out").exists()
 
 
-def test_file_of_bundles_in_an_archive_is_refused(tmp_path: Path, run_tool: Run) -> None:
+def test_file_of_bundles_in_an_archive_is_refused(tmp_path: Path, run_tool: RunTool) -> None:
     archive = tmp_path / "libx.a"
     run_tool(["ar", "rcS", str(archive), str(FIXTURES / "v22/saxpy.hipfb")])
     found = f"{archive}(saxpy.hipfb): a file of bundles in an archive; expected object files. Take it out first."

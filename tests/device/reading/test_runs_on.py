@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,11 +11,11 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.device.reading.runs_on import FileVerdict, Use, judge_file, judge_files
 from rocwheel.foundation.errors import ProblemsError
 from rocwheel.targets.compatibility import Fit, Runtime
+from tests.support.bundles import bundle_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-MakeBundle = Callable[..., bytes]
 GFX1031 = TargetId("gfx1031")
 
 
@@ -30,36 +29,36 @@ def _stock(verdicts: tuple[FileVerdict, ...]) -> FileVerdict:
     return verdict
 
 
-def test_a_stock_runtime_finds_nothing_for_an_unlisted_gpu(tmp_path: Path, make_bundle: MakeBundle) -> None:
-    path = _write(tmp_path / "a.hipfb", make_bundle("gfx1030", "gfx906"))
+def test_a_stock_runtime_finds_nothing_for_an_unlisted_gpu(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of("gfx1030", "gfx906"))
     verdict = _stock(judge_file(path, GFX1031))
     reason = "gfx1030: code for a similar GPU, which only an extended runtime takes; gfx906: code for another processor"
     assert verdict == FileVerdict(str(path), GFX1031, Runtime.STOCK, (Use(None, Fit.NONE, reason, 1),))
     assert not verdict.runs
 
 
-def test_an_extended_runtime_takes_code_of_a_similar_gpu(tmp_path: Path, make_bundle: MakeBundle) -> None:
-    path = _write(tmp_path / "a.hipfb", make_bundle("gfx1030", "gfx906"))
+def test_an_extended_runtime_takes_code_of_a_similar_gpu(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of("gfx1030", "gfx906"))
     _, verdict = judge_file(path, GFX1031)
     assert verdict.runtime is Runtime.EXTENDED
     assert [(str(use.code), use.fit) for use in verdict.uses] == [("gfx1030", Fit.SIMILAR)]
     assert verdict.runs
 
 
-def test_bundles_with_the_same_outcome_are_counted(tmp_path: Path, make_bundle: MakeBundle) -> None:
-    bundles = [make_bundle("gfx1030").ljust(12288, b"\0")] * 3 + [make_bundle("gfx1031")]
+def test_bundles_with_the_same_outcome_are_counted(tmp_path: Path) -> None:
+    bundles = [bundle_of("gfx1030").ljust(12288, b"\0")] * 3 + [bundle_of("gfx1031")]
     verdict = _stock(judge_file(_write(tmp_path / "a.hipfb", b"".join(bundles)), GFX1031))
     assert [(use.code, use.bundles) for use in verdict.uses] == [(None, 3), (GFX1031, 1)]
     assert not verdict.runs
 
 
-def test_files_without_device_code_are_passed_over(tmp_path: Path, make_bundle: MakeBundle) -> None:
-    paths = [_write(tmp_path / "a.txt", b"text"), _write(tmp_path / "b.co", make_bundle("gfx1031"))]
+def test_files_without_device_code_are_passed_over(tmp_path: Path) -> None:
+    paths = [_write(tmp_path / "a.txt", b"text"), _write(tmp_path / "b.co", bundle_of("gfx1031"))]
     assert {verdict.path for verdict in judge_files(paths, [GFX1031])} == {str(paths[1])}
 
 
-def test_each_setting_is_judged_where_code_depends_on_it(tmp_path: Path, make_bundle: MakeBundle) -> None:
-    path = _write(tmp_path / "a.hipfb", make_bundle("gfx90a:xnack+", "gfx90a:xnack-", "gfx906:sramecc+"))
+def test_each_setting_is_judged_where_code_depends_on_it(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of("gfx90a:xnack+", "gfx90a:xnack-", "gfx906:sramecc+"))
     verdicts = [v for v in judge_file(path, TargetId("gfx90a")) if v.runtime is Runtime.STOCK]
     assert [(str(v.gpu), str(v.uses[0].code), v.runs) for v in verdicts] == [
         ("gfx90a:xnack+", "gfx90a:xnack+", True),
@@ -67,26 +66,26 @@ def test_each_setting_is_judged_where_code_depends_on_it(tmp_path: Path, make_bu
     ]
 
 
-def test_code_for_one_setting_runs_on_that_alone(tmp_path: Path, make_bundle: MakeBundle) -> None:
-    path = _write(tmp_path / "a.hipfb", make_bundle("gfx90a:xnack+"))
+def test_code_for_one_setting_runs_on_that_alone(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of("gfx90a:xnack+"))
     verdicts = [v for v in judge_file(path, TargetId("gfx90a")) if v.runtime is Runtime.STOCK]
     assert [(str(v.gpu), v.runs) for v in verdicts] == [("gfx90a:xnack+", True), ("gfx90a:xnack-", False)]
 
 
-def test_a_setting_that_is_known_is_judged_alone(tmp_path: Path, make_bundle: MakeBundle) -> None:
-    path = _write(tmp_path / "a.hipfb", make_bundle("gfx90a:xnack+", "gfx90a:xnack-"))
+def test_a_setting_that_is_known_is_judged_alone(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of("gfx90a:xnack+", "gfx90a:xnack-"))
     gpu = TargetId("gfx90a", xnack=False)
     assert {v.gpu for v in judge_file(path, gpu)} == {gpu}
 
 
-def test_spirv_is_used_where_nothing_else_fits(tmp_path: Path, make_bundle: MakeBundle) -> None:
-    path = _write(tmp_path / "a.hipfb", make_bundle("amdgcnspirv", "gfx1030"))
+def test_spirv_is_used_where_nothing_else_fits(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.hipfb", bundle_of("amdgcnspirv", "gfx1030"))
     used = [str(_stock(judge_file(path, TargetId(gpu))).uses[0].code) for gpu in ("gfx1030", "gfx1201")]
     assert used == ["gfx1030", "amdgcnspirv"]
 
 
-def test_damaged_files_are_reported_together(tmp_path: Path, make_bundle: MakeBundle) -> None:
-    data = make_bundle("gfx1031")[:50]
+def test_damaged_files_are_reported_together(tmp_path: Path) -> None:
+    data = bundle_of("gfx1031")[:50]
     paths = [_write(tmp_path / "a.co", data), _write(tmp_path / "b.co", data)]
     with pytest.raises(ProblemsError, match=re.escape("binaries: 2 problems")):
         judge_files(paths, [GFX1031])

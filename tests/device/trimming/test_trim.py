@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.parts import BundlePart
     from rocwheel.binary.code_objects.errors import Place
-    from tests.support.device_files import Fixture, Run
+    from tests.support.device_files import Fixture
+    from tests.support.tools import RunTool
 
 RUNTIME = r"""
 #include <stdio.h>
@@ -64,7 +65,7 @@ ctypes.CDLL(None).fflush(None)
 
 
 @pytest.fixture(scope="module")
-def runtime(run_tool: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runtime(run_tool: RunTool, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build a stand-in for libamdhip64 that prints every compressed bundle that it is given."""
     folder = tmp_path_factory.mktemp("runtime")
     (folder / "runtime.c").write_text(RUNTIME)
@@ -134,7 +135,7 @@ TOOLS = {
 
 
 @pytest.fixture(scope="module", params=LINKERS)
-def linked(request: pytest.FixtureRequest, run_tool: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def linked(request: pytest.FixtureRequest, run_tool: RunTool, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Link a library of several translation units, whose device code is trimmed to a fraction."""
     library = tmp_path_factory.mktemp("linked") / "libtwo.so"
     unit = str(FIXTURES / "v19/vadd.plain.o")
@@ -145,7 +146,7 @@ def linked(request: pytest.FixtureRequest, run_tool: Run, tmp_path_factory: pyte
 
 @pytest.mark.parametrize("command", TOOLS.values(), ids=TOOLS)
 def test_trimmed_library_survives_what_others_do_to_it(
-    linked: Path, command: list[str], runtime: Path, run_tool: Run, tmp_path: Path
+    linked: Path, command: list[str], runtime: Path, run_tool: RunTool, tmp_path: Path
 ) -> None:
     small = tmp_path / "lib.so"
     report = rewrite_device_code(linked, small, None, Storage(compress=True), trim=True)
@@ -185,7 +186,7 @@ def test_what_follows_the_device_code_is_read_only_after_relocation(linked: Path
 
 @pytest.mark.parametrize("name", ["v19/libtwo.plain.so", "v23/libtwo.plain.so"])
 def test_trimmed_library_keeps_addresses_symbols_and_relocations(
-    fixture_path: Callable[[str], Path], run_tool: Run, tmp_path: Path, name: str
+    fixture_path: Callable[[str], Path], run_tool: RunTool, tmp_path: Path, name: str
 ) -> None:
     source, small = fixture_path(name), tmp_path / "lib.so"
     rewrite_device_code(source, small, None, Storage(compress=True), trim=True)
@@ -227,7 +228,7 @@ FLAGS = {
 }
 
 
-def named(run_tool: Run, folder: Path, *, addend: str = "", flags: Sequence[str] = ()) -> Path:
+def named(run_tool: RunTool, folder: Path, *, addend: str = "", flags: Sequence[str] = ()) -> Path:
     """Link a library whose bundles have exported names, the last of which is also pointed at by data."""
     unit = FIXTURES / "v22/saxpy.hipfb"
     bundles = "".join(f' .p2align 12\n .globl __hip_fatbin_{n}\n__hip_fatbin_{n}: .incbin "{unit}"\n' for n in range(3))
@@ -241,7 +242,7 @@ def named(run_tool: Run, folder: Path, *, addend: str = "", flags: Sequence[str]
 
 @pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS)
 def test_names_of_bundles_and_other_pointers_to_them_move_along(
-    run_tool: Run, tmp_path: Path, flags: Sequence[str]
+    run_tool: RunTool, tmp_path: Path, flags: Sequence[str]
 ) -> None:
     library, small = named(run_tool, tmp_path, flags=flags), tmp_path / "small.so"
     assert (".relr.dyn" in run_tool(["readelf", "-SW", str(library)])) == (flags == FLAGS["relr"])
@@ -260,7 +261,7 @@ def test_names_of_bundles_and_other_pointers_to_them_move_along(
     assert addresses == {bundle.start + fat.section.address for bundle in fat.iter_bundles(data)}
 
 
-def test_what_a_linker_wrote_in_place_is_what_the_loader_will_write_there(run_tool: Run, tmp_path: Path) -> None:
+def test_what_a_linker_wrote_in_place_is_what_the_loader_will_write_there(run_tool: RunTool, tmp_path: Path) -> None:
     library, small = named(run_tool, tmp_path, flags=FLAGS["rela, in place"]), tmp_path / "small.so"
     rewrite_device_code(library, small, None, Storage(compress=True), trim=True)
     table = run_tool(["readelf", "-rW", str(small)])
@@ -276,7 +277,9 @@ def test_what_a_linker_wrote_in_place_is_what_the_loader_will_write_there(run_to
 
 
 @pytest.mark.parametrize("units", [5, 9, 14])
-def test_segments_of_a_trimmed_library_lie_as_their_alignment_asks(run_tool: Run, tmp_path: Path, units: int) -> None:
+def test_segments_of_a_trimmed_library_lie_as_their_alignment_asks(
+    run_tool: RunTool, tmp_path: Path, units: int
+) -> None:
     library, small = tmp_path / "lib.so", tmp_path / "small.so"
     objects = [str(FIXTURES / "v19/vadd.plain.o")] * units
     run_tool(["ld.bfd", "-z", "max-page-size=65536", "-shared", "-z", "muldefs", "-o", str(library), *objects])
@@ -286,7 +289,7 @@ def test_segments_of_a_trimmed_library_lie_as_their_alignment_asks(run_tool: Run
     assert [(segment.address - segment.offset) % 65536 for segment in segments] == [0] * len(segments)
 
 
-def test_pointer_into_a_bundle_that_moves_is_refused(run_tool: Run, tmp_path: Path) -> None:
+def test_pointer_into_a_bundle_that_moves_is_refused(run_tool: RunTool, tmp_path: Path) -> None:
     library, small = named(run_tool, tmp_path, addend=" + 32"), tmp_path / "small.so"
     message = (
         "a symbol or a relocation holds an address inside the device code; expected only addresses of bundles. "
@@ -338,7 +341,7 @@ def test_archive_to_trim_is_refused_as_such(magic: bytes, kind: str) -> None:
 
 
 @pytest.mark.parametrize("linker", ["ld.bfd", "ld.lld-16"])
-def test_static_position_independent_program_is_refused(run_tool: Run, tmp_path: Path, linker: str) -> None:
+def test_static_position_independent_program_is_refused(run_tool: RunTool, tmp_path: Path, linker: str) -> None:
     program = tmp_path / "program"
     options = ["-pie", "--no-dynamic-linker", "--unresolved-symbols=ignore-all", "-o", str(program)]
     run_tool([linker, *options, str(FIXTURES / "v19/vadd.plain.o")])

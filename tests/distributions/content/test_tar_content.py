@@ -17,7 +17,7 @@ from tests.distributions.doubles import ZeroContent, read_all
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.distributions.conftest import Run
+    from tests.support.tools import RunTool
 
 PATH = st.text(st.characters(codec="utf-8", exclude_characters="\0/"), min_size=1, max_size=150).filter(
     lambda name: name.strip(".") != ""
@@ -59,7 +59,7 @@ def _expected(member: TarFile | TarLink) -> tuple[str, int, str | bytes]:
     return member.path, member.mode, read_all(member.content)
 
 
-def test_gnu_tar_restores_files_modes_links_and_dates(tmp_path: Path, run_tool: Run) -> None:
+def test_gnu_tar_restores_files_modes_links_and_dates(tmp_path: Path, run_tool: RunTool) -> None:
     long = "/".join(["share/a-long-folder-name"] * 12)
     added: list[TarFile | TarLink] = [
         TarFile("bin/hipcc", 0o755, BytesContent(b"#!/bin/sh\n")),
@@ -68,8 +68,7 @@ def test_gnu_tar_restores_files_modes_links_and_dates(tmp_path: Path, run_tool: 
     ]
     path = tmp_path / "a.tar"
     path.write_bytes(read_all(tar_content(added, mtime=1_700_000_000)))
-    done = run_tool(["tar", "-xf", path, "-C", tmp_path])
-    assert (done.returncode, done.stderr) == (0, b"")
+    run_tool(["tar", "-xf", path, "-C", tmp_path], is_silent=True)
     assert (tmp_path / "bin/hipcc").stat().st_mode & 0o777 == 0o755
     assert (tmp_path / "bin/hipcc").stat().st_mtime == 1_700_000_000
     assert (tmp_path / long / "ünïcode.txt").read_bytes() == b"\n" * 1000

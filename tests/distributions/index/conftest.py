@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import io
 import tarfile
 import threading
-import zipfile
 from collections.abc import Callable
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.support.wheels import write_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,14 +26,6 @@ Serve = Callable[..., "Server"]
 def _render_metadata(name: str, version: str, fields: tuple[str, ...], metadata_version: str = "2.4") -> bytes:
     lines = [f"Metadata-Version: {metadata_version}", f"Name: {name}", f"Version: {version}", *fields]
     return ("\n".join(lines) + "\n").encode()
-
-
-def _make_record(members: dict[str, bytes], record: str) -> bytes:
-    rows = [
-        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}"
-        for name, data in members.items()
-    ]
-    return "\n".join([*rows, f"{record},,", ""]).encode()
 
 
 @pytest.fixture
@@ -59,12 +50,7 @@ def make_wheel(dist_dir: Path) -> MakeWheel:
             ),
             f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         }
-        members[f"{info}/RECORD"] = _make_record(members, f"{info}/RECORD")
-        path = dist_dir / (filename or f"{escaped}-{version}-py3-none-any.whl")
-        with zipfile.ZipFile(path, "w") as archive:
-            for name, data in members.items():
-                archive.writestr(zipfile.ZipInfo(name), data)
-        return path
+        return write_wheel(dist_dir / (filename or f"{escaped}-{version}-py3-none-any.whl"), info, members)
 
     return make
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -16,14 +16,29 @@ from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
 from rocwheel.targets.coherence.check import Carrier, check_coherence
 from rocwheel.targets.coherence.declaration import encode_declaration
 from rocwheel.targets.coherence.wheel_facts import read_wheel_facts
+from tests.support import wheels
+from tests.support.bundles import bundle_of
 
 MakeWheel = Callable[..., Path]
-MakeBundle = Callable[..., bytes]
 GFX906, GFX1030 = TargetId("gfx906"), TargetId("gfx1030")
 
 
-def test_targets_come_from_the_binaries(make_wheel: MakeWheel, make_bundle: MakeBundle) -> None:
-    members = {"x/a.hsaco": make_bundle("gfx1030", "gfx90a:xnack+"), "x/b.co": make_bundle("gfx906"), "x/c.py": b""}
+@pytest.fixture
+def make_wheel(tmp_path: Path) -> MakeWheel:
+    """Return a function that writes a wheel: its name, members by path, requirements, and declared targets."""
+
+    def make(
+        name: str, members: dict[str, bytes], requires: Sequence[str] = (), declaration: bytes | None = None
+    ) -> Path:
+        info = f"{name.replace('-', '_')}-1.0.dist-info"
+        declared = {} if declaration is None else {f"{info}/rocm_targets.json": declaration}
+        return wheels.make_wheel(tmp_path, name, members | declared, tag="py3-none-any", requires=tuple(requires))
+
+    return make
+
+
+def test_targets_come_from_the_binaries(make_wheel: MakeWheel) -> None:
+    members = {"x/a.hsaco": bundle_of("gfx1030", "gfx90a:xnack+"), "x/b.co": bundle_of("gfx906"), "x/c.py": b""}
     facts = read_wheel_facts(make_wheel("My.Lib", members))
     assert facts.name == "my-lib"
     assert facts.targets == (GFX906, TargetId("gfx90a", xnack=True), GFX1030)
@@ -45,15 +60,13 @@ def test_a_kpack_file_that_names_no_gpu_is_refused(make_wheel: MakeWheel) -> Non
         read_wheel_facts(wheel)
 
 
-def test_a_declaration_that_agrees_is_fine(make_wheel: MakeWheel, make_bundle: MakeBundle) -> None:
-    wheel = make_wheel("x", {"x/a.co": make_bundle("gfx906")}, declaration=encode_declaration([GFX906]))
+def test_a_declaration_that_agrees_is_fine(make_wheel: MakeWheel) -> None:
+    wheel = make_wheel("x", {"x/a.co": bundle_of("gfx906")}, declaration=encode_declaration([GFX906]))
     assert read_wheel_facts(wheel).targets == (GFX906,)
 
 
-def test_a_declaration_that_differs_from_the_binaries_is_refused(
-    make_wheel: MakeWheel, make_bundle: MakeBundle
-) -> None:
-    wheel = make_wheel("x", {"x/a.co": make_bundle("gfx906")}, declaration=encode_declaration([GFX906, GFX1030]))
+def test_a_declaration_that_differs_from_the_binaries_is_refused(make_wheel: MakeWheel) -> None:
+    wheel = make_wheel("x", {"x/a.co": bundle_of("gfx906")}, declaration=encode_declaration([GFX906, GFX1030]))
     message = (
         f"{wheel}: declares gfx906, gfx1030, but its binaries carry gfx906. "
         "Build it anew: the declaration has to be read back from the binaries."
@@ -280,8 +293,8 @@ def test_a_damaged_library_is_refused_by_name(make_wheel: MakeWheel) -> None:
         read_wheel_facts(wheel)
 
 
-def test_a_damaged_bundle_is_refused_by_name(make_wheel: MakeWheel, make_bundle: MakeBundle) -> None:
-    wheel = make_wheel("x", {"x/a.co": make_bundle("gfx906")[:60]})
+def test_a_damaged_bundle_is_refused_by_name(make_wheel: MakeWheel) -> None:
+    wheel = make_wheel("x", {"x/a.co": bundle_of("gfx906")[:60]})
     with pytest.raises(InputError, match=re.escape(f"{wheel}!x/a.co")):
         read_wheel_facts(wheel)
 

@@ -23,10 +23,11 @@ from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
 from rocwheel.targets.spelling.tool_settings import Tool, flags_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
-    Run = Callable[[Sequence[str]], subprocess.CompletedProcess[str]]
+    from tests.support.tools import RunClang
+
     Require = Callable[[str, str], None]
 
 TARGETS = parse_target_set("gfx1100 gfx90a:xnack+ gfx9-4-generic gfx90a:xnack-")
@@ -177,7 +178,7 @@ def test_bazel_accepts_the_lines_in_a_bazelrc(
     assert (tmp_path / "bazel-bin" / "x.txt").read_text().strip().split(",") == list(TARGETS.words)
 
 
-def test_clang_compiles_for_each_target_that_the_arguments_name(run_clang: Run) -> None:
+def test_clang_compiles_for_each_target_that_the_arguments_name(run_clang: RunClang) -> None:
     result = run_clang(["-fsyntax-only", "-###", *shlex.split(flags_for(Tool.HIP, TARGETS))])
     assert result.returncode == 0, result.stderr
     processors = re.findall(r'"-target-cpu" "(gfx[^"]*)"', result.stderr)
@@ -196,7 +197,7 @@ def _clang_ids() -> st.SearchStrategy[TargetId]:
 
 @given(_clang_ids())
 @settings(max_examples=60, deadline=None)
-def test_clang_takes_the_same_features_and_prints_the_same_canonical_id(run_clang: Run, target: TargetId) -> None:
+def test_clang_takes_the_same_features_and_prints_the_same_canonical_id(run_clang: RunClang, target: TargetId) -> None:
     result = run_clang(["-E", "-dM", f"--offload-arch={target}"])
     macro = re.search('define __amdgcn_target_id__ "(.*)"', result.stdout)
     try:
@@ -208,7 +209,7 @@ def test_clang_takes_the_same_features_and_prints_the_same_canonical_id(run_clan
 
 @given(st.lists(_gfx90a_or_gfx906(), max_size=4))
 @settings(max_examples=60, deadline=None)
-def test_clang_takes_every_combination_that_we_take(run_clang: Run, ids: list[TargetId]) -> None:
+def test_clang_takes_every_combination_that_we_take(run_clang: RunClang, ids: list[TargetId]) -> None:
     arguments = [f"--offload-arch={target}" for target in ids]
     with suppress(ConflictError):
         parse_target_set(arguments, required=False)
@@ -223,7 +224,7 @@ def test_clang_takes_every_combination_that_we_take(run_clang: Run, ids: list[Ta
         pytest.param("gfx906:xnack- gfx906", id="specific and any"),
     ],
 )
-def test_what_clang_refuses_to_combine_we_refuse_too(run_clang: Run, text: str) -> None:
+def test_what_clang_refuses_to_combine_we_refuse_too(run_clang: RunClang, text: str) -> None:
     result = run_clang(["-fsyntax-only", *(f"--offload-arch={word}" for word in text.split())])
     assert "invalid offload arch combinations" in result.stderr
     with pytest.raises(ConflictError):
