@@ -6,7 +6,7 @@ CACHE := .cache
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
-.PHONY: help setup demo test lint typecheck contracts docs bench corpus debian bazel extension clean
+.PHONY: help setup demo test lint typecheck contracts docs dist workflows bench corpus debian bazel extension clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile
@@ -20,6 +20,10 @@ $(VENV)/.user: pyproject.toml
 
 $(VENV)/.developer: $(VENV)/.user
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.release: $(VENV)/.developer
+	$(BIN)/python -m pip install --quiet --editable '.[release]'
 	@touch $@
 
 demo: $(VENV)/.user  ## build, index, install and self-test the sample SDK
@@ -41,6 +45,12 @@ contracts: setup ## import-linter: imports point down
 
 docs: setup      ## the documentation site, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+dist: $(VENV)/.release ## the sdist and the wheel, into dist/, checked in a clean environment
+	bash scripts/check-distributions.sh $(BIN)
+
+workflows: $(VENV)/.release ## checks of what other services run: workflows, the action, hooks, issue forms
+	bash scripts/check-workflows.sh $(BIN)
 
 bench: setup     ## the benchmarks; prints tables
 	$(BIN)/python -m benchmarks
