@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
+from tests.support.breaches import CORE, TO_CORE, USES_CORE
 from tests.support.trees import data, find, library, package, tree
 
 if TYPE_CHECKING:
@@ -64,3 +66,10 @@ def test_sonames_of_packages_beside_count_where_audited_files_load_them(
     first = [library("first/libone.so", "libx.so", runpath="$ORIGIN"), library("first/libx.so")]
     second = [library("second/libtwo.so", "libx.so", runpath="$ORIGIN"), library("second/libx.so")]
     assert rules(users, first, second) == found
+
+
+def test_context_is_not_audited_itself() -> None:
+    bad = library("_rocm_sdk_core/lib/libamdhip64.so.7", runpath="/home/me", executable_stack=True)
+    context = msgspec.structs.replace(CORE, is_context=True)
+    user = library("demo/a.so", "libamdhip64.so.7", runpath=TO_CORE)
+    assert find(tree((USES_CORE, [user]), (context, [bad]))) == []

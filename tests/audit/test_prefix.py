@@ -72,7 +72,7 @@ def test_libraries_are_found_through_symlinks_as_the_loader_finds_them(prefix: P
 def test_a_prefix_that_loads_has_no_findings_but_the_file_that_does_not(prefix: Path) -> None:
     (finding,) = audit(read_environments([prefix]), Configuration(ignore=("missing-build-id",))).findings
     assert (finding.rule, finding.file) == ("unreachable-library", f"{prefix}/bin/lost.so")
-    assert finding.found.startswith("needs libamdhip64.so.7, which is in lib, where its run path doesn't lead")
+    assert finding.found.startswith("needs libamdhip64.so.7, which is in lib, but its run path doesn't lead there")
     assert finding.remedy == "Add $ORIGIN/../lib to its run path when linking, or have rocwheel build set it."
 
 

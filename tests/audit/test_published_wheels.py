@@ -78,15 +78,14 @@ def test_a_relative_entry_loads_from_the_working_folder() -> None:
     found = findings(wheel(PLUGIN_60))
     (relative,) = [finding for finding in found if finding.rule == "run-path-relative"]
     assert relative.file.endswith("!jax_rocm60_plugin/_rnn.so")
-    assert relative.found == "searches 'local_config_rocm/rocm/rocm_dis/lib' in whatever folder the process was started"
+    assert relative.found.startswith("searches 'local_config_rocm/rocm/rocm_dis/lib' relative to the folder in which")
 
 
 def test_files_that_use_hip_without_needing_it_are_told() -> None:
     found = {Path(f.file).name: f.found for f in findings(wheel(PLUGIN_60)) if f.rule == "undefined-symbol"}
     assert found.keys() == UNDERLINKED[PLUGIN_60]
     assert found["_hybrid.so"] == (
-        "leaves 3 symbols to others, and loads nothing that defines them: "
-        "hipGetErrorString, hipMemcpyAsync, hipStreamSynchronize"
+        "has 3 undefined symbols that nothing it loads defines: hipGetErrorString, hipMemcpyAsync, hipStreamSynchronize"
     )
 
 

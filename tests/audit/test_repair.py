@@ -175,8 +175,8 @@ def test_what_no_repair_mends_is_told_and_fails(run: Run, tmp_path: Path) -> Non
     assert done.status == 1
     assert done.stderr.splitlines() == [
         (
-            "not mended old-1.0-py3-none-linux_x86_64.whl: old/a.so needs libnowhere.so.6, which none of the packages, "
-            "the SDK and the allowed system libraries has"
+            "not mended old-1.0-py3-none-linux_x86_64.whl: old/a.so needs libnowhere.so.6, but no package, "
+            "SDK library or allowed system library provides it"
         )
     ]
 
@@ -190,8 +190,8 @@ def test_what_was_built_with_another_sdk_gets_no_worse_and_is_told(run: Run, tmp
     name = "not mended old-1.0-py3-none-linux_x86_64.whl:"
     assert done.stderr.splitlines() == [
         (
-            f"{name} old/a.so needs libamdhip64.so.6, which none of the packages, the SDK and the allowed system "
-            "libraries has; they have libamdhip64.so.7 (only a host that has it in /opt/rocm/lib finds it)"
+            f"{name} old/a.so needs libamdhip64.so.6, but no package, SDK library or allowed system library "
+            "provides it; they provide libamdhip64.so.7 (only a host that has it in /opt/rocm/lib finds it)"
         ),
         (
             f"{name} is for another version of ROCm's packages, by libamdhip64.so.6 (known: libamdhip64.so.7): give "
@@ -657,7 +657,7 @@ def test_a_wrong_record_alone_is_a_change(run: Run, tmp_path: Path) -> None:
     assert done.stdout == (
         f"{wheel.name}: 1 changes\n"
         "  pure-1.0.dist-info/RECORD: written anew\n"
-        "    - RECORD has another hash for pure/a.py\n"
+        "    - RECORD has a different hash for pure/a.py\n"
     )
     run("repair", wheel, "--dest-dir", tmp_path / "out")
     assert run("repair", tmp_path / "out" / wheel.name, "--check").status == 0

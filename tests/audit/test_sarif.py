@@ -15,7 +15,7 @@ from rocwheel.audit.sarif import to_sarif
 from rocwheel.audit.settings import Configuration
 from rocwheel.installed.environments import split_environments
 from rocwheel.installed.tree import Tree
-from tests.audit.test_rules import BREACHES
+from tests.audit.all_breaches import ALL_BREACHES
 from tests.support.places import CACHE
 from tests.support.trees import library, package, tree
 
@@ -29,10 +29,10 @@ def sarif(audited: Tree, **settings: Any) -> dict[str, Any]:
 
 
 @pytest.mark.skipif(not SCHEMA.exists(), reason="needs the schema: run scripts/fetch_sarif_schema.sh")
-@pytest.mark.parametrize("rule", BREACHES)
+@pytest.mark.parametrize("rule", ALL_BREACHES)
 def test_findings_of_every_rule_are_valid(rule: str) -> None:
-    audited, _, _, settings = BREACHES[rule]
-    document = sarif(audited, **settings)
+    breach = ALL_BREACHES[rule]
+    document = sarif(breach.audited, **breach.settings)
     jsonschema.Draft4Validator(json.loads(SCHEMA.read_text())).validate(document)
     assert {result["ruleId"] for result in document["runs"][0]["results"]} == {rule}
 

@@ -112,5 +112,5 @@ def test_the_loader_aborts_where_the_audit_says_so(tmp_path: Path, name: str) ->
     done = subprocess.run(command, env={}, capture_output=True, text=True, check=False)
     assert (done.returncode, "check_match" in done.stderr) == ((127, True) if aborts else (0, False))
     found = [f.found for f in audit(read_environments([root]), Configuration(select=("undefined-symbol",))).findings]
-    text = "asks x.so for f@V1, which has no versions at all: the loader aborts"
+    text = "asks x.so for f@V1, but that has no symbol versions: the loader aborts"
     assert found == ([text] if aborts else [])

@@ -42,7 +42,7 @@ def wheel(tmp_path: Path) -> Path:
     return make_wheel(tmp_path / "dist", "demo", {"demo/a.so": tree / "a.so"}, tag=tag)
 
 
-FOUND = "searches 'rocm_dis/lib' in whatever folder the process was started"
+FOUND = "searches 'rocm_dis/lib' relative to the folder in which the process was started"
 
 
 def test_a_table_comes_first_and_each_finding_with_its_remedy_after(run: Run, wheel: Path) -> None:
@@ -72,7 +72,7 @@ def test_machines_get_every_finding(run: Run, wheel: Path) -> None:
             "remedy": "Link with the list that 'rocwheel runpath for' prints, or run rocwheel repair.",
             "distribution": "demo",
             "path": "demo/a.so",
-            "fingerprint": "f643f4e4cfe425bdf9f9b81f43ad66bf",
+            "fingerprint": "7c61c35539af8ae97321281aa939038b",
         }
     ]
 
@@ -127,7 +127,7 @@ def test_what_is_audited_is_never_written_over(run: Run, wheel: Path, options: t
     before = wheel.read_bytes()
     done = run("audit", wheel, *options, wheel)
     assert (done.status, wheel.read_bytes() == before) == (2, True)
-    assert "is audited itself; expected another file to write to" in " ".join(done.stderr.split())
+    assert "is itself audited; expected another file to write to" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
@@ -145,7 +145,7 @@ def test_no_file_of_what_is_audited_is_written_over(
     audited = {"folder of wheels": wheel.parent, "environment": environment, "linked environment": tmp_path / "link"}
     done = run("audit", audited[place], *options, target)
     assert (done.status, target.read_bytes() == before) == (2, True)
-    assert "is audited itself; expected another file to write to" in " ".join(done.stderr.split())
+    assert "is itself audited; expected another file to write to" in " ".join(done.stderr.split())
 
 
 def test_reports_are_renewed_wherever_they_lie(run: Run, wheel: Path, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_reports_are_renewed_wherever_they_lie(run: Run, wheel: Path, tmp_path: 
     options = (folder, "--sarif", folder / "a.sarif", "--update-baseline", "--baseline", folder / "known.json")
     assert run("audit", *options).status == 0
     (folder / "known.json").write_text(
-        known := (folder / "known.json").read_text().replace("audit-baseline/2", "audit-baseline/1")
+        known := (folder / "known.json").read_text().replace("audit-baseline/3", "audit-baseline/1")
     )
     assert run("audit", *options).status == 0
     assert (folder / "known.json").read_text() != known
@@ -172,7 +172,10 @@ def test_settings_nested_without_end_are_an_error(run: Run, wheel: Path, tmp_pat
 def test_a_baseline_nested_without_end_is_an_error(run: Run, wheel: Path, tmp_path: Path) -> None:
     (tmp_path / "known.json").write_text(f'{{"x": {NESTED}')
     done = run("audit", wheel, "--baseline", tmp_path / "known.json")
-    assert (done.status, done.stderr.startswith(f"error: {tmp_path}/known.json: no baseline (maximum recursion")) == (
+    assert (
+        done.status,
+        done.stderr.startswith(f"error: {tmp_path}/known.json: is not a baseline (maximum recursion"),
+    ) == (
         2,
         True,
     )
@@ -219,7 +222,7 @@ def test_a_folder_beside_without_a_package_is_refused(
     (tmp_path / "beside/dist").mkdir(parents=True)
     (tmp_path / "beside/README.md").write_text("See dist.\n")
     finished = run(*command, wheel, "--with", tmp_path / "beside")
-    found = "holds neither a package nor a library; expected wheels, an environment or artifacts"
+    found = "contains neither a package nor a library; expected wheels, an environment or artifacts"
     assert finished == (2, "", f"error: {tmp_path / 'beside'}: {found}\n")
 
 
@@ -234,7 +237,7 @@ def test_settings_that_are_named_have_to_be_there(run: Run, wheel: Path, tmp_pat
     assert run("audit", wheel, "--config", settings) == (
         2,
         "",
-        f"error: {settings}: has no settings of the audit; {expected}\n",
+        f"error: {settings}: has no audit settings; {expected}\n",
     )
 
 
@@ -271,11 +274,12 @@ def test_a_baseline_to_update_has_to_be_named(run: Run, wheel: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (None, "cannot be read (No such file or directory). --update-baseline makes one."),
-        ("{}", "no baseline (Object missing required field `schema`). --update-baseline makes a new one."),
+        (None, "cannot be read (No such file or directory). Use --update-baseline to make one."),
+        ("{}", "is not a baseline (Object missing required field `schema`). Use --update-baseline to make a new one."),
         (
             '{"schema": "other/1", "findings": []}',
-            "a baseline of schema 'other/1'; expected rocwheel.audit-baseline/2. --update-baseline makes a new one.",
+            "is a baseline of schema 'other/1'; expected rocwheel.audit-baseline/3. "
+            "Use --update-baseline to make a new one.",
         ),
     ],
     ids=["absent", "another file", "another schema"],
@@ -314,7 +318,7 @@ def test_a_pattern_for_files_that_fits_no_rule_is_refused(run: Run, wheel: Path,
     (tmp_path / "pyproject.toml").write_text('[tool.rocwheel.audit.per-file-ignore]\n"*" = ["runpath-*"]\n')
     finished = run("audit", wheel)
     assert finished.status == 2
-    assert finished.stderr.startswith("error: audit rules: 'runpath-*' fits no rule; expected one of")
+    assert finished.stderr.startswith("error: audit rules: 'runpath-*' matches no rule; expected one of")
 
 
 def test_a_folder_with_a_wheel_for_each_python_is_audited_at_once(run: Run, tmp_path: Path) -> None:
@@ -336,7 +340,7 @@ def test_a_pattern_of_paths_that_fits_no_file_is_told(run: Run, wheel: Path, tmp
     table = '"dmo/*" = ["run-path-relative"]\n"demo/*" = ["run-path-relative"]\n'
     (tmp_path / "pyproject.toml").write_text(f"[tool.rocwheel.audit.{setting}]\n{table}")
     finished = run("audit", wheel)
-    assert finished.stderr == f"warning: the setting {setting} 'dmo/*' fits no file\n"
+    assert finished.stderr == f"warning: the setting {setting} 'dmo/*' matches no file\n"
     assert json.loads(run("audit", wheel, "--json").stdout)["idle_patterns"] == [f"{setting} 'dmo/*'"]
 
 
@@ -345,7 +349,10 @@ def test_a_recipe_may_say_what_is_opened_by_name(run: Run, wheel: Path, tmp_path
     recipe.write_text('[audit]\nselect = ["unresolved-dlopen"]\n[audit.dlopen]\n"demo/*.so" = ["libfoo.so.1"]\n')
     finished = run("audit", wheel, "--config", recipe)
     assert finished.status == 1
-    assert "opens libfoo.so.1 at run time, which none of the packages, the SDK and the system has" in finished.stdout
+    assert (
+        "opens libfoo.so.1 at run time, but no package, SDK library or allowed system library provides it"
+        in finished.stdout
+    )
 
 
 @pytest.mark.parametrize(
@@ -362,7 +369,7 @@ def test_a_recipe_may_say_what_is_opened_by_name(run: Run, wheel: Path, tmp_path
 def test_settings_that_are_wrong_are_named(run: Run, wheel: Path, tmp_path: Path, text: str, found: str) -> None:
     (tmp_path / "settings.toml").write_text(text)
     finished = run("audit", wheel, "--config", tmp_path / "settings.toml")
-    expected = "settings under [tool.rocwheel.audit] as the documentation has them"
+    expected = "settings under [tool.rocwheel.audit] as the documentation describes them"
     assert finished == (2, "", f"error: {tmp_path / 'settings.toml'}: {found}; expected {expected}\n")
 
 
@@ -370,7 +377,7 @@ def test_a_pattern_that_fits_no_rule_is_refused(run: Run, wheel: Path) -> None:
     finished = run("audit", wheel, "--ignore", "runpath-*")
     assert finished.status == 2
     assert finished.stderr.startswith(
-        "error: audit rules: 'runpath-*' fits no rule; expected one of unresolved-library,"
+        "error: audit rules: 'runpath-*' matches no rule; expected one of unresolved-library,"
     )
 
 
@@ -378,9 +385,12 @@ def test_a_pattern_that_fits_no_rule_is_refused(run: Run, wheel: Path) -> None:
     ("make", "message"),
     [
         (Path.exists, "does not exist; expected a wheel or a folder"),
-        (os.mkfifo, "neither a file nor a folder; expected a wheel or a folder"),
-        (Path.mkdir, "an empty folder; expected wheels, an environment, artifacts or files"),
-        (lambda path: path.write_text("x"), "no wheel; expected a wheel, or a folder. See rocwheel inspect for files."),
+        (os.mkfifo, "is neither a file nor a folder; expected a wheel or a folder"),
+        (Path.mkdir, "is an empty folder; expected wheels, an environment, artifacts or files"),
+        (
+            lambda path: path.write_text("x"),
+            "is not a wheel; expected a wheel or a folder. Use rocwheel inspect for other files.",
+        ),
     ],
     ids=["absent", "a pipe", "empty", "another file"],
 )
@@ -430,8 +440,8 @@ def environment(tmp_path: Path) -> Path:
 def test_an_sdk_that_an_environment_lacks_is_told(run: Run, environment: Path) -> None:
     finished = run("audit", environment)
     assert finished.status == 1
-    assert "needs libamdhip64.so.7, which is in rocm-sdk-core, which is absent" in finished.stdout
-    assert "-> Install rocm-sdk-core, or give it --with." in finished.stdout
+    assert "needs libamdhip64.so.7, but its package rocm-sdk-core is absent" in finished.stdout
+    assert "-> Install rocm-sdk-core, or give it with --with." in finished.stdout
     assert finished.stdout.endswith(" rules: 1 errors, 0 warnings, 0 notes\n")
 
 

@@ -409,7 +409,7 @@ def test_without_the_sdk_the_audit_reports_what_jax_would_only_log(
     assert audited.returncode == 1
     findings = {finding["file"]: finding["found"] for finding in json.loads(audited.stdout)["findings"]}
     plugin = str(site / "jax_plugins/xla_rocm7/xla_rocm_plugin.so")
-    assert findings[plugin] == "needs libamdhip64.so.7, which is in rocm-sdk-core, which is absent"
+    assert findings[plugin] == "needs libamdhip64.so.7, but its package rocm-sdk-core is absent"
     finished = run_python(bare_environment, "import jax; print(jax.devices())")
     assert "[CpuDevice(id=0)]" in finished.stdout
     assert "libamdhip64.so.7: cannot open shared object file" in finished.stderr

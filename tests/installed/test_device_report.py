@@ -55,20 +55,20 @@ def test_sound_metadata_has_no_faults(tmp_path: Path) -> None:
 
 def test_a_name_that_yaml_took_for_a_boolean_is_a_fault(tmp_path: Path) -> None:
     report = assembled(tmp_path, note(True, **{"amdhsa.target": TARGET}))
-    assert report.faults == ("kernel 'scale': .name of argument 0 is a boolean, not a string",)
+    assert report.faults == ("has a kernel 'scale' in which .name of argument 0 is a boolean, not a string",)
 
 
 def test_metadata_without_a_target_is_a_fault(tmp_path: Path) -> None:
-    assert assembled(tmp_path, note("x")).faults == ("a metadata note without amdhsa.target",)
+    assert assembled(tmp_path, note("x")).faults == ("has a metadata note without amdhsa.target",)
 
 
 @pytest.mark.parametrize(
     ("kernels", "fault"),
     [
-        (5, "a metadata note whose amdhsa.kernels is no list of maps"),
-        ([1], "a metadata note whose amdhsa.kernels is no list of maps"),
-        ([{".name": "k", ".args": 3}], "kernel 'k': .args is no list of maps"),
-        ([{".name": "k", ".args": [None]}], "kernel 'k': .args is no list of maps"),
+        (5, "has a metadata note whose amdhsa.kernels is not a list of maps"),
+        ([1], "has a metadata note whose amdhsa.kernels is not a list of maps"),
+        ([{".name": "k", ".args": 3}], "has a kernel 'k' whose .args is not a list of maps"),
+        ([{".name": "k", ".args": [None]}], "has a kernel 'k' whose .args is not a list of maps"),
     ],
     ids=["number", "list of numbers", "arguments are a number", "an argument is none"],
 )
@@ -79,4 +79,4 @@ def test_metadata_of_another_shape_is_a_fault(tmp_path: Path, kernels: object, f
 
 def test_metadata_that_is_nested_without_end_is_a_fault(tmp_path: Path) -> None:
     [fault] = assembled(tmp_path, b"\x81\xa1x" + b"\x91" * 100_000 + b"\xc0").faults
-    assert fault.startswith("a metadata note that is no MessagePack (maximum recursion depth exceeded")
+    assert fault.startswith("has a metadata note that is not MessagePack (maximum recursion depth exceeded")

@@ -140,8 +140,8 @@ def test_the_file_that_stops_the_loader_is_told(tmp_path: Path) -> None:
     assert [(finding.path, finding.found, finding.remedy) for finding in found] == [
         (
             "demo/a.so",
-            "needs b.so, which the loader looks for no further than demo/one/b.so: file too short",
-            "Leave out that file, or have the run path name the folder of the library first.",
+            "needs b.so, but the loader stops its search at demo/one/b.so: file too short",
+            "Remove that file, or put the folder of the library first in the run path.",
         )
     ]
 

@@ -30,14 +30,14 @@ def test_a_library_that_the_new_run_path_leads_to_is_no_leftover() -> None:
 
 def test_a_library_that_the_new_run_path_does_not_lead_to_is_told() -> None:
     (found,) = left(tree((package(), [library("demo/a.so", "b.so"), library("demo/other/b.so")])))
-    assert found.startswith("demo/a.so needs b.so, which is in demo/other, where its run path doesn't lead")
+    assert found.startswith("demo/a.so needs b.so, which is in demo/other, but its run path doesn't lead there")
 
 
 def test_symbols_are_looked_for_in_what_the_new_run_path_leads_to() -> None:
     references = (SymbolReference("there"), SymbolReference("nowhere"))
     files = [library("demo/a.so", "b.so", references=references), library("demo/libs/b.so", defines=("there",))]
     assert left(tree((package(), files))) == (
-        "demo/a.so leaves 1 symbols to others, and loads nothing that defines them: nowhere",
+        "demo/a.so has 1 undefined symbols that nothing it loads defines: nowhere",
     )
 
 

@@ -60,13 +60,13 @@ def test_a_wheel_without_machine_code_stays_for_any_platform() -> None:
 @pytest.mark.parametrize(
     ("platform", "told"),
     [
-        ("win_amd64", "demo/a.so is for Linux, and demo-1.0-py3-none-win_amd64.whl for win_amd64"),
-        ("musllinux_1_2_x86_64", "demo/a.so needs libc.so.6 of glibc, which systems with musl lack"),
+        ("win_amd64", "demo/a.so is for Linux, but demo-1.0-py3-none-win_amd64.whl is for win_amd64"),
+        ("musllinux_1_2_x86_64", "demo/a.so needs libc.so.6 of glibc, which systems with musl don't have"),
         (
             "manylinux_2_30_aarch64",
-            "demo/a.so is for machine 62, which demo-1.0-py3-none-manylinux_2_30_aarch64.whl doesn't name",
+            "demo/a.so is for machine 62, but demo-1.0-py3-none-manylinux_2_30_aarch64.whl is not tagged for it",
         ),
-        ("linux_armv7l", "demo/a.so is for machine 62, which demo-1.0-py3-none-linux_armv7l.whl doesn't name"),
+        ("linux_armv7l", "demo/a.so is for machine 62, but demo-1.0-py3-none-linux_armv7l.whl is not tagged for it"),
     ],
 )
 def test_files_that_do_not_fit_the_tag_are_not_mended(platform: str, told: str) -> None:

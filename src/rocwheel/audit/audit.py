@@ -115,6 +115,6 @@ def _check_patterns(configuration: Configuration) -> None:
     for pattern in (*configuration.select, *configuration.ignore, *at_files):
         alone = msgspec.structs.replace(configuration, select=(pattern,), ignore=())
         if not any(alone.is_checked(name) for name in names):
-            found = f"{pattern!r} fits no rule"
+            found = f"{pattern!r} matches no rule"
             msg = "audit rules"
             raise InputError(msg, found, expected=f"one of {', '.join(names)}")

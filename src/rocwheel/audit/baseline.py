@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["read_baseline", "write_baseline"]
 
-_SCHEMA = "rocwheel.audit-baseline/2"
-_RENEW = "--update-baseline makes a new one."
+_SCHEMA = "rocwheel.audit-baseline/3"
+"""Its number grows when fingerprints change, such as with the texts of findings."""
+_RENEW = "Use --update-baseline to make a new one."
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -34,20 +35,23 @@ class _Baseline(msgspec.Struct, frozen=True):
 
 
 def read_baseline(path: Path) -> frozenset[str]:
-    """Return the fingerprints in a baseline; raise `InputError` for what is none, or of another version."""
+    """Return the fingerprints in a baseline.
+
+    Raises `InputError` for a file that is not a baseline, and for a baseline of another version.
+    """
     try:
         baseline = msgspec.json.decode(path.read_bytes(), type=_Baseline)
     except OSError as e:
-        raise InputError(path, f"cannot be read ({e.strerror})", remedy="--update-baseline makes one.") from e
+        raise InputError(path, f"cannot be read ({e.strerror})", remedy="Use --update-baseline to make one.") from e
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
-        raise InputError(path, f"no baseline ({e})", remedy=_RENEW) from e
+        raise InputError(path, f"is not a baseline ({e})", remedy=_RENEW) from e
     if baseline.schema != _SCHEMA:
-        raise InputError(path, f"a baseline of schema {baseline.schema!r}", expected=_SCHEMA, remedy=_RENEW)
+        raise InputError(path, f"is a baseline of schema {baseline.schema!r}", expected=_SCHEMA, remedy=_RENEW)
     return frozenset(known.fingerprint for known in baseline.findings)
 
 
 def write_baseline(path: Path, findings: Iterable[Finding]) -> None:
-    """Write a baseline of all ``findings``; what rule and text they have is there for people to read."""
+    """Write a baseline of all ``findings``; their rules and texts are there only for people to read."""
     known = {
         finding.fingerprint: _Known(finding.fingerprint, finding.rule, as_unicode(finding.found))
         for finding in findings

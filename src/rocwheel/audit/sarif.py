@@ -59,5 +59,5 @@ def _result(finding: Finding, index: int) -> dict[str, Any]:
         "level": finding.severity.value,
         "message": {"text": as_unicode(f"{member or archive} {finding.found}. {finding.remedy}")},
         "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri}}, "logicalLocations": logical}],
-        "partialFingerprints": {"rocwheel/2": finding.fingerprint},
+        "partialFingerprints": {"rocwheel/3": finding.fingerprint},
     }

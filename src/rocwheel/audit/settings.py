@@ -112,7 +112,7 @@ def find_configuration(path: Path | None) -> tuple[Configuration, Path]:
     settings = _load(found) if found else None
     if path is not None and settings is None:
         expected = "[tool.rocwheel.audit], or [audit] in a recipe"
-        raise InputError(path, "has no settings of the audit", expected=expected, remedy="Check --config.")
+        raise InputError(path, "has no audit settings", expected=expected, remedy="Check --config.")
     return settings or Configuration(), found.parent if found else Path()
 
 
@@ -124,6 +124,6 @@ def _load(path: Path) -> Configuration | None:
         raise InputError(path, f"cannot be read ({e.strerror})", remedy="Check --config.") from e
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise InputError(
-            path, str(e), expected="settings under [tool.rocwheel.audit] as the documentation has them"
+            path, str(e), expected="settings under [tool.rocwheel.audit] as the documentation describes them"
         ) from e
     return project.audit if project.audit is not None else project.tool.rocwheel.audit

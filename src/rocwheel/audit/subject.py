@@ -125,7 +125,7 @@ class Subject:
 
     @cached_property
     def lacking(self) -> frozenset[str]:
-        """The paths of files that miss a library which none of the packages has."""
+        """The paths of files that miss a library that no package provides."""
         names = {(process.file.path, search.name) for process in self.processes for search in process.missed}
         return frozenset(path for path, name in names if name not in self.tree.libraries)
 

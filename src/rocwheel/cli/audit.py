@@ -102,7 +102,7 @@ def audit_(
     known = read_baseline(known_file) if known_file and not new_baseline else frozenset()
     report = audit(read_environments(paths, beside or ()), configuration, known)
     for pattern in report.idle_patterns:
-        report_warning(f"the setting {pattern} fits no file")
+        report_warning(f"the setting {pattern} matches no file")
     _write_files(report, new_baseline, sarif)
     _show(report, json=json, quiet=quiet)
     if report.errors and not update_baseline:
@@ -130,7 +130,7 @@ def _check_targets(targets: Iterable[Path | None], places: Iterable[str]) -> Non
             continue
         real = target.resolve()
         if not read.isdisjoint((real, *real.parents)):
-            raise InputError(target, "is audited itself", expected="another file to write to")
+            raise InputError(target, "is itself audited", expected="another file to write to")
 
 
 def _is_folder(path: Path) -> bool:

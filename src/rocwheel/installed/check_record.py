@@ -40,7 +40,7 @@ def wheel_record_problems(owner: Distribution, files: Iterable[InstalledFile]) -
 
 def _row_problem(row: RecordEntry, file: InstalledFile) -> str:
     if not _has_hash(file, row.hash):
-        return f"RECORD has another hash for {row.path}"
+        return f"RECORD has a different hash for {row.path}"
     if (algorithm := row.hash.partition("=")[0]) in _WEAK:
         return f"RECORD has an {algorithm} hash for {row.path}; the weakest allowed is sha256"
     if row.size not in {"", str(file.size)}:
@@ -59,7 +59,7 @@ def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[str]:
             continue
         file = tree.by_source.get(posixpath.join(posixpath.dirname(owner.source), path))
         if file is not None and not _has_hash(file, text):
-            yield f"RECORD has another hash for {path}"
+            yield f"RECORD has a different hash for {path}"
         elif file is None and not any(path.startswith(f"{link}/") for link in tree.links):
             yield f"RECORD lists {path}, which is absent"
 

@@ -1,4 +1,4 @@
-"""What auditing needs to know of a file's device code: the targets of each bundle, versions, and metadata faults."""
+"""What the audit needs to know of a file's device code: the targets of each bundle, versions, metadata faults."""
 
 from __future__ import annotations
 
@@ -36,24 +36,27 @@ class BundleReport(msgspec.Struct, frozen=True):
 
 
 class DeviceReport(msgspec.Struct, frozen=True):
-    """The device code of one file. ``faults`` are about the metadata of kernels."""
+    """The device code of one file. ``faults`` are about the metadata of kernels; each completes "the file ..."."""
 
     bundles: tuple[BundleReport, ...] = ()
     targets: tuple[str, ...] = ()
     """Every target, each once."""
     versions: tuple[int, ...] = ()
-    """The code object versions, sorted; of compressed bundles only of those that decompress to at most 64 MiB."""
+    """The code object versions, sorted. Compressed bundles count only if they decompress to at most 64 MiB."""
     faults: tuple[str, ...] = ()
     is_code_object: bool = False
     compilers: tuple[tuple[str, ...], ...] = ()
-    """What each code object names as its compilers in ``.comment``, each set once; of the same ones as ``versions``.
+    """The compilers that each code object names in ``.comment``, each set once; of the code objects of ``versions``.
 
-    One that was linked with device libraries also names the compiler of these.
+    A code object that was linked with device libraries also names their compiler.
     """
 
 
 def read_device_report(data: memoryview, *, name: str) -> DeviceReport | None:
-    """Read the device code of the file ``name``; none when it has none. Raises `InputError` when it is damaged."""
+    """Return the report on the device code of the file ``name``; None if it has none.
+
+    Raises `InputError` for damaged device code.
+    """
     code = read_device_code(data, name=name)
     if code is None:
         return None
@@ -100,7 +103,7 @@ def _payloads(view: memoryview, bundle: Bundle) -> Iterator[memoryview]:
 
 
 def _compilers(payload: memoryview, name: str) -> list[tuple[str, ...]]:
-    """Return the set of compilers that a code object names, the linker left out; none where it has no such section."""
+    """Return the set of compilers that a code object names, without the linker; none if it has no such section."""
     try:
         found = sorted(text for text in read_compilers(payload, name=name) if not is_linker(text))
     except InputError:
@@ -113,28 +116,31 @@ def _faults(data: memoryview, code: CodeObject, place: Place) -> Iterator[str]:
         try:
             note = msgspec.msgpack.decode(data[start:stop])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
-            yield f"a metadata note that is no MessagePack ({e})"
+            yield f"has a metadata note that is not MessagePack ({e})"
             continue
         if not isinstance(note, dict):
-            yield "a metadata note that is no map"
+            yield "has a metadata note that is not a map"
             continue
         if TARGET_KEY not in note and code.version >= _FIRST_VERSION_WITH_TARGET:
-            yield f"a metadata note without {TARGET_KEY}"
+            yield f"has a metadata note without {TARGET_KEY}"
         yield from _boolean_names(note)
 
 
 def _boolean_names(note: dict[Any, Any]) -> Iterator[str]:
-    """YAML takes the plain words y, n, yes, no, on and off for booleans; as a name one of them stops the runtime."""
+    """Yield the names in kernel metadata that are booleans, which stop the runtime.
+
+    YAML reads the plain words y, n, yes, no, on and off as booleans.
+    """
     kernels = note.get("amdhsa.kernels")
     if not isinstance(kernels, list | None) or not all(isinstance(kernel, dict) for kernel in kernels or ()):
-        yield "a metadata note whose amdhsa.kernels is no list of maps"
+        yield "has a metadata note whose amdhsa.kernels is not a list of maps"
         return
     for kernel in kernels or ():
         name, arguments = kernel.get(".name"), kernel.get(".args")
         if not isinstance(arguments, list | None) or not all(isinstance(found, dict) for found in arguments or ()):
-            yield f"kernel {name!r}: .args is no list of maps"
+            yield f"has a kernel {name!r} whose .args is not a list of maps"
             continue
         for index, argument in enumerate(arguments or ()):
             for key in (".name", ".type_name"):
                 if isinstance(argument.get(key), bool):
-                    yield f"kernel {name!r}: {key} of argument {index} is a boolean, not a string"
+                    yield f"has a kernel {name!r} in which {key} of argument {index} is a boolean, not a string"

@@ -1,4 +1,4 @@
-"""A distribution's own account of itself: METADATA, WHEEL and RECORD (core metadata 2.x, wheel format 1.0)."""
+"""What a distribution says of itself in METADATA, WHEEL and RECORD (core metadata 2.x, wheel format 1.0)."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ def _metadata_problems(fields: RawMetadata, named: str) -> list[str]:
     problems = [f"METADATA has no {field}" for field, key in given.items() if not fields.get(key)]
     name, version = fields.get("name", ""), fields.get("version", "")
     if name and not is_normalized_name(canonicalize_name(name)):
-        problems.append(f"METADATA: the name {name!r} is none")
+        problems.append(f"METADATA: {name!r} is not a valid name")
     if version and _parse_version(version) is None:
-        problems.append(f"METADATA: {version!r} is no version (PEP 440)")
+        problems.append(f"METADATA: {version!r} is not a valid version (PEP 440)")
     if not problems and not _is_named(named, name, version):
-        problems.append(f"METADATA is of {name} {version}, which {named} is not named by")
+        problems.append(f"METADATA is of {name} {version}, but the name {named} says otherwise")
     return problems
 
 
@@ -120,6 +120,6 @@ def _read_record(data: bytes) -> tuple[tuple[RecordEntry, ...], list[str]]:
 
 
 def parse_record(data: bytes) -> tuple[RecordEntry, ...]:
-    """Return the rows of RECORD; cells that a row lacks are empty. Raises `csv.Error` for what is no table."""
+    """Return the rows of RECORD; cells that a row lacks are empty. Raises `csv.Error` for text that is not CSV."""
     rows = csv.reader(io.StringIO(data.decode(errors="replace")))
     return tuple(RecordEntry(*(*row, "", "")[:3]) for row in rows if row)

@@ -1,4 +1,4 @@
-"""From the paths that a user names to one tree: wheels, folders of wheels, environments, artifacts."""
+"""Read what a user names: wheels, folders of wheels, environments, artifacts, or any folder of files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_environments(paths: Sequence[Path], beside: Sequence[Path] = ()) -> Env
 
 
 def read_tree(paths: Sequence[Path], beside: Sequence[Path] = ()) -> Tree:
-    """Read everything at ``paths``, taken to be installed together, and beside it what is mere context.
+    """Read everything at ``paths``, and with it everything at ``beside``, which is mere context, into one tree.
 
     A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files.
     What several paths lead to is read once, and audited if any of ``paths`` leads there.
@@ -43,9 +43,9 @@ def read_tree(paths: Sequence[Path], beside: Sequence[Path] = ()) -> Tree:
 
 
 def real_paths(paths: Iterable[Path]) -> dict[str, Path]:
-    """Return wheels, and folders of anything else, by their real path: as they were spelled first.
+    """Return the real path of each wheel, and of each other folder, to the path by which it was named first.
 
-    Raises `InputError` for a path that the system takes for none.
+    A folder of wheels stands for its wheels. Raises `InputError` for a path that the system refuses.
     """
     found: dict[str, Path] = {}
     for path in paths:
@@ -65,17 +65,19 @@ def _read(path: Path, *, context: bool) -> _Part:
     if path.is_file():
         if path.suffix != ".whl":
             raise InputError(
-                path, "no wheel", expected="a wheel, or a folder", remedy="See rocwheel inspect for files."
+                path, "is not a wheel", expected="a wheel or a folder", remedy="Use rocwheel inspect for other files."
             )
         return read_wheels([path], context=context)
     if not path.is_dir():
-        found = "neither a file nor a folder" if path.exists() else "does not exist"
+        found = "is neither a file nor a folder" if path.exists() else "does not exist"
         raise InputError(path, found, expected="a wheel or a folder")
     if find_site_packages(path) is None and is_artifact_folder(path):
         return read_artifact_folder(path, context=context)
     distributions, files = read_folder(path, context=context)
     if not files:
-        raise InputError(path, "an empty folder", expected="wheels, an environment, artifacts or files")
+        raise InputError(path, "is an empty folder", expected="wheels, an environment, artifacts or files")
     if context and not any(owner.dist_info for owner in distributions) and not any(file.elf for file in files):
-        raise InputError(path, "holds neither a package nor a library", expected="wheels, an environment or artifacts")
+        raise InputError(
+            path, "contains neither a package nor a library", expected="wheels, an environment or artifacts"
+        )
     return distributions, files

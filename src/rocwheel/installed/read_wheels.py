@@ -35,7 +35,7 @@ _NAME_PARTS = (5, 6)
 def read_wheels(paths: Sequence[Path], *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
     """Read several wheels; members are unpacked and hashed by threads.
 
-    Raises `InputError` for what is no wheel or not named as one, and for damaged members.
+    Raises `InputError` for a file that is not a wheel or not named like one, and for damaged members.
     """
     distributions: list[Distribution] = []
     files: list[InstalledFile] = []
@@ -61,7 +61,7 @@ def _check_wheel_name(path: Path) -> None:
     """Raise `InputError` for a file name without the five parts, or six with a build number, of a wheel's."""
     if len(path.name.removesuffix(".whl").split("-")) not in _NAME_PARTS:
         expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
-        raise InputError(path, "is not named as wheels are", expected=expected, remedy="Give it its name again.")
+        raise InputError(path, "is not named like a wheel", expected=expected, remedy="Rename it back.")
 
 
 def find_dist_info(path: Path, members: Sequence[ZipMember]) -> str:

@@ -1,4 +1,4 @@
-"""The rules of the audit, one small function each, in modules by what they look at."""
+"""The rules of the audit, in modules by what they look at; a rule is one small function."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from rocwheel.audit.rules import (
     hardening,
     layout,
     metadata,
-    resolution,
+    missing_libraries,
+    providers,
     run_paths,
     symbols,
     tags,
+    unreachable_libraries,
 )
 
 __all__ = ["ALL_RULES"]
 
 ALL_RULES = (
-    *resolution.RULES,
+    *missing_libraries.RULES,
+    *unreachable_libraries.RULES,
+    *providers.RULES,
     *symbols.RULES,
     *run_paths.RULES,
     *layout.RULES,
@@ -27,3 +31,4 @@ ALL_RULES = (
     *device_code.RULES,
     *metadata.RULES,
 )
+"""Every rule, in the order in which they are listed."""

@@ -35,15 +35,15 @@ def _shared_symbols(subject: Subject, wanted: Callable[[bytes], bool]) -> Iterat
             common = sorted(name for name in _common(first, second) if wanted(name))
             if common and not _comes_with_context(subject, process, {first.path, second.path}):
                 names = first_of([name.decode(errors="replace") for name in common])
-                where = f"{first.path} and {second.path}, both loaded for {process.file.path}"
-                yield Evidence(first.source, f"{len(common)} symbols are defined in {where}: {names}")
+                both = f"both {first.path} and {second.path}, which are loaded together for {process.file.path}"
+                yield Evidence(first.source, f"{len(common)} symbols are defined in {both}: {names}")
 
 
 def _comes_with_context(subject: Subject, process: Process, paths: set[str]) -> bool:
-    """Tell whether a package beside the audited ones loads both files by itself, which these can't mend."""
+    """Return whether a context package loads both files by itself: the audited packages can't change that."""
     files = [subject.file_of(member.library) for member in process.loader.objects]
-    beside = {file.path: file for file in files if file is not None and subject.tree.is_context(file)}
-    return paths <= beside.keys() and any(paths <= _loaded_paths(subject, file) for file in beside.values())
+    context = {file.path: file for file in files if file is not None and subject.tree.is_context(file)}
+    return paths <= context.keys() and any(paths <= _loaded_paths(subject, file) for file in context.values())
 
 
 def _loaded_paths(subject: Subject, file: InstalledFile) -> set[str]:
@@ -59,7 +59,7 @@ def _common(first: InstalledFile, second: InstalledFile) -> frozenset[bytes]:
 
 
 def _are_versioned_apart(first: InstalledFile, second: InstalledFile) -> bool:
-    """Tell whether both give their symbols versions, none of them the same: references then can't be confused."""
+    """Return whether both have versions of symbols, none of them the same: references then can't be confused."""
     one = first.elf.version_definitions if first.elf else ()
     two = second.elf.version_definitions if second.elf else ()
     return bool(one and two) and not set(one) & set(two)
@@ -81,7 +81,7 @@ RULES = (
     Rule(
         "two-llvms",
         Severity.ERROR,
-        "A process holds one copy of LLVM whose symbols are exported.",
+        "A process loads only one copy of LLVM whose symbols are exported.",
         "Link one of them with -Wl,--exclude-libs,ALL or a version script, or let both use one shared LLVM.",
         _two_llvms,
     ),
@@ -89,7 +89,7 @@ RULES = (
         "symbol-collision",
         Severity.WARNING,
         "Libraries of one process don't define the same strong symbols.",
-        "Hide them (-fvisibility=hidden, a version script), or let one library alone have them.",
+        "Hide them (-fvisibility=hidden, a version script), or define them in only one library.",
         _other_symbols,
     ),
 )

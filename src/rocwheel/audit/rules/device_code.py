@@ -43,12 +43,12 @@ def _missing_targets(subject: Subject) -> Iterator[Evidence]:
             lacking = [number for number, bundle in enumerate(report.bundles) if bundle.targets not in serving]
             if lacking:
                 numbers = ", ".join(map(str, lacking[:_SHOWN])) + (" ..." if len(lacking) > _SHOWN else "")
-                found = f"{len(lacking)} of {len(report.bundles)} bundles have no code for {target}: {numbers}"
+                found = f"{len(lacking)} of {len(report.bundles)} bundles have no code for {target}: number {numbers}"
                 yield Evidence(file.source, found)
 
 
 def _serve(targets: Iterable[str], wanted: str) -> bool:
-    """Tell whether code for ``targets`` serves what code for ``wanted`` would; no code serves what is no target."""
+    """Return whether code for ``targets`` serves what code for ``wanted`` would; a malformed target is never served."""
     try:
         return covers(map(parse_target_id, targets), parse_target_id(wanted))
     except InputError:
@@ -69,7 +69,7 @@ def _uneven_files(files: Iterable[InstalledFile]) -> Iterator[Evidence]:
         lacking = sorted(str(target) for target in holders if not covers(targets, target))
         if targets and lacking:
             other = holders[parse_target_id(lacking[0])]
-            yield Evidence(file.source, f"has no code for {', '.join(lacking)}, for which {other} has some")
+            yield Evidence(file.source, f"has no code for {', '.join(lacking)}, but {other} has")
 
 
 def _target_ids(report: DeviceReport) -> list[TargetId]:
@@ -86,11 +86,11 @@ def _absent_targets(subject: Subject) -> Iterator[Evidence]:
         files = subject.tree.files_of[owner.source]
         found = {target for file in files if file.device for target in file.device.targets}
         carried = found | {target.partition(":")[0] for target in found}
-        # Kernel archives and databases carry code that only their names tell of.
+        # The targets of kernel archives and databases are known by their names alone.
         named = {file.name for file in files}
         for target in sorted(_promised(owner)):
             if target not in carried and not any(target in name for name in named) and not _serve(found, target):
-                yield Evidence(owner.label, f"promises code for {target}, and has none")
+                yield Evidence(owner.label, f"promises code for {target}, but has none")
 
 
 def _mixed_versions(subject: Subject) -> Iterator[Evidence]:
@@ -109,11 +109,11 @@ def _plain_bundles(subject: Subject) -> Iterator[Evidence]:
         size = sum(bundle.size for bundle in plain)
         if size >= _WORTH_COMPRESSING:
             found = f"{len(plain)} bundles of {size / 1e6:.1f} MB are not compressed"
-            yield Evidence(file.source, f"{found}, though ROCm {since} and later reads such")
+            yield Evidence(file.source, f"{found}, although ROCm {since} and later can read compressed ones")
 
 
 def _release_of_sdk(subject: Subject) -> Version:
-    """Return the release of the SDK at hand; a recent one where there is none."""
+    """Return the release of the given SDK; a recent one if there is none."""
     versions = [owner.version for owner in subject.tree.distributions if owner.name.startswith(_SDK)]
     try:
         return min(map(Version, versions), default=_RECENT)
@@ -130,8 +130,8 @@ def _faults(subject: Subject) -> Iterator[Evidence]:
 def _device_compilers(file: InstalledFile) -> list[tuple[str, ...]]:
     """Return what compiled a file's device code, a set for each kind of code object.
 
-    Code objects tell themselves, unless they were stripped or lie in a large compressed bundle. Else AMD's compilers
-    that the host code names stand for them: ``hipcc`` compiles both halves of a source with one.
+    Code objects name them, unless they were stripped or lie in a large compressed bundle. Otherwise those of AMD's
+    compilers that the host code names stand for them: ``hipcc`` compiles both halves of a source with one.
     """
     if file.device is None:
         return []
@@ -150,9 +150,10 @@ def _compilers(subject: Subject) -> Iterator[Evidence]:
         found = _by_compiler(files)
         listed = "; ".join(f"{compiler} in {path}" for compiler, path in sorted(found.items()))
         if found and not _common_compilers(files):
-            yield Evidence(owner.label, f"holds device code of {len(found)} compilers: {listed}")
+            yield Evidence(owner.label, f"contains device code from {len(found)} compilers: {listed}")
         elif found and of_sdk and not found.keys() & of_sdk.keys():
-            yield Evidence(owner.label, f"holds device code of {listed}; the SDK's is of {', '.join(sorted(of_sdk))}")
+            found_sdk = ", ".join(sorted(of_sdk))
+            yield Evidence(owner.label, f"contains device code from {listed}; the SDK's is from {found_sdk}")
 
 
 def _by_compiler(files: Iterable[InstalledFile]) -> dict[str, str]:
@@ -174,11 +175,11 @@ def _host_compilers(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         device = [compiler for names in _device_compilers(file) for compiler in names]
         host = _host_compilers_of(file)
-        # GCC is in every file, by the start files of the C library: it tells only where there is nothing else.
+        # GCC is in every file, by the start files of the C library: it counts only where there is nothing else.
         clang = [compiler for compiler in host if "clang" in compiler]
         others = [compiler for compiler in clang or host if compiler not in device]
         if device and others:
-            yield Evidence(file.source, f"has host code of {others[0]} beside device code of {device[0]}")
+            yield Evidence(file.source, f"has host code from {others[0]}, but device code from {device[0]}")
 
 
 _BUILD = "Compile every source for the same list of targets (--offload-arch)."
@@ -197,7 +198,7 @@ RULES = (
     Rule(
         "device-target-uneven",
         Severity.WARNING,
-        "The files of a package have code for the same targets, the SDK's own aside.",
+        "The files of a package have code for the same targets, except in the SDK's own packages.",
         _BUILD,
         _uneven_targets,
     ),
@@ -205,7 +206,7 @@ RULES = (
         "device-code-versions",
         Severity.WARNING,
         "A file's code objects are of one version.",
-        "Compile all of it with one -mcode-object-version.",
+        "Compile everything with one -mcode-object-version.",
         _mixed_versions,
     ),
     Rule(
@@ -218,14 +219,14 @@ RULES = (
     Rule(
         "kernel-metadata",
         Severity.ERROR,
-        "The metadata of kernels is what runtimes read.",
+        "Runtimes can read the metadata of kernels.",
         "Quote such names in the YAML of assembler sources; name the target in it.",
         _faults,
     ),
     Rule(
         "device-compilers",
         Severity.WARNING,
-        "A package's device code comes from one compiler, that of the SDK at hand.",
+        "A package's device code comes from one compiler, that of the given SDK.",
         "Build all of it with the compiler of the SDK that it requires.",
         _compilers,
     ),
@@ -233,7 +234,7 @@ RULES = (
         "host-compiler",
         Severity.NOTE,
         "Host and device code come from one compiler.",
-        "No harm in itself; for the one compiler build the host code with amdclang, too.",
+        "Harmless in itself. To use one compiler, build the host code with amdclang, too.",
         _host_compilers,
     ),
 )

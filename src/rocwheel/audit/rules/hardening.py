@@ -1,4 +1,4 @@
-"""Rules on how ELF files were linked: nothing writable runs, nothing that runs is written."""
+"""Rules on how ELF files were linked: what is writable is never executed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["RULES"]
 def _stack(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         if file.traits is not None and file.traits.has_executable_stack:
-            yield Evidence(file.source, "asks for an executable stack, which newer systems refuse to dlopen")
+            yield Evidence(file.source, "asks for an executable stack: newer systems refuse to dlopen it")
 
 
 def _text(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         if file.traits is not None and file.traits.has_text_relocations:
-            yield Evidence(file.source, "has text relocations: its code is written to when it is loaded")
+            yield Evidence(file.source, "has text relocations: its code is changed when it is loaded")
 
 
 def _writable(subject: Subject) -> Iterator[Evidence]:
@@ -40,7 +40,7 @@ def _build_id(subject: Subject) -> Iterator[Evidence]:
             continue
         # A library without code of its own has nothing to debug.
         if any(segment.type == PT_LOAD and segment.flags & PF_X for segment in elf.segments):
-            yield Evidence(file.source, "has no build id: its debug information can't be told")
+            yield Evidence(file.source, "has no build id: its debug information can't be found by it")
 
 
 RULES = (
@@ -51,7 +51,7 @@ RULES = (
         "Link with -Wl,-z,noexecstack, and add .note.GNU-stack to assembler sources.",
         _stack,
     ),
-    Rule("text-relocations", Severity.ERROR, "Code is not relocated.", "Compile all of it with -fPIC.", _text),
+    Rule("text-relocations", Severity.ERROR, "No file has text relocations.", "Compile all of it with -fPIC.", _text),
     Rule(
         "writable-code",
         Severity.WARNING,

@@ -1,4 +1,4 @@
-"""Rules on files as such: their kinds, modes and names, and files that get in each other's way."""
+"""Rules on files: their kinds, modes and names, and files that conflict with each other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def _symlinks(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         owner = subject.tree.owners.get(file.distribution)
         if file.link is not None and owner is not None and owner.is_wheel:
-            yield Evidence(file.source, f"is a symlink to {file.link}: installers write its target's name into a file")
+            yield Evidence(
+                file.source, f"is a symlink to {file.link}: installers write a text file with the target's name instead"
+            )
 
 
 def _modes(subject: Subject) -> Iterator[Evidence]:
@@ -37,10 +39,12 @@ def _modes(subject: Subject) -> Iterator[Evidence]:
         is_program = file.elf is not None and file.elf.kind is ElfKind.EXECUTABLE
         if bits & (stat.S_ISUID | stat.S_ISGID):
             yield Evidence(file.source, f"has mode {bits:04o}, which runs it as another user")
-        elif not bits & stat.S_IRUSR or bits & stat.S_IWOTH:
-            yield Evidence(file.source, f"has mode {bits:04o}")
+        elif not bits & stat.S_IRUSR:
+            yield Evidence(file.source, f"has mode {bits:04o}, so its owner can't read it")
+        elif bits & stat.S_IWOTH:
+            yield Evidence(file.source, f"has mode {bits:04o}, so everybody can write to it")
         elif is_program and not bits & stat.S_IXUSR:
-            yield Evidence(file.source, f"is a program of mode {bits:04o}, which can't be run")
+            yield Evidence(file.source, f"is a program with mode {bits:04o}, so it can't be run")
 
 
 def _libraries(subject: Subject) -> dict[str, list[InstalledFile]]:
@@ -56,11 +60,11 @@ def _duplicates(subject: Subject) -> Iterator[Evidence]:
         for file in files:
             twins = [other for other in files if _are_twins(file, other, is_prefix=subject.tree.is_prefix)]
             if file.name != soname and any(other.name == soname for other in twins):
-                yield Evidence(file.source, f"has the SONAME {soname} of another file of its package")
+                yield Evidence(file.source, f"has the same SONAME as another file of its package: {soname}")
 
 
 def _are_twins(one: InstalledFile, other: InstalledFile, *, is_prefix: bool) -> bool:
-    """Tell whether two files of one SONAME are of one package; in a prefix, copies in one folder in place of links."""
+    """Return whether two files of one SONAME are of one package; in a prefix, whether they are copies in one folder."""
     if is_prefix:
         are_copies = (one.size, one.elf) == (other.size, other.elf)
         return are_copies and one.folder == other.folder and one.path != other.path
@@ -68,7 +72,7 @@ def _are_twins(one: InstalledFile, other: InstalledFile, *, is_prefix: bool) -> 
 
 
 def _clashes(subject: Subject) -> Iterator[Evidence]:
-    """Different files of one SONAME that files of the tree really load: the first one in a process wins for all."""
+    """Find different files of one SONAME that files of the tree really load: the first in a process serves all."""
     loaded: dict[str, dict[str, InstalledFile]] = defaultdict(dict)
     chosen: set[str] = set()
     for process in subject.processes:
@@ -81,13 +85,12 @@ def _clashes(subject: Subject) -> Iterator[Evidence]:
         kinds = {file.sha256 or (file.size, file.elf, file.traits) for file in files.values()}
         if len(kinds) > 1 and soname in chosen:
             places = sorted(files)
-            yield Evidence(
-                files[places[0]].source, f"and {', '.join(places[1:])} are different files of SONAME {soname}"
-            )
+            found = f"shares the SONAME {soname} with different files: {', '.join(places[1:])}"
+            yield Evidence(files[places[0]].source, found)
 
 
 def _loaded_files(subject: Subject, process: Process) -> Iterator[tuple[InstalledFile, bool]]:
-    """Give the files that a process loads, each with whether it or what has it loaded is audited, not mere context."""
+    """Yield the files that a process loads, each with whether it or the file that loads it is audited."""
     files = [subject.file_of(member.library) for member in process.loader.objects]
     for file, member in zip(files[1:], process.loader.objects[1:], strict=True):
         if file is not None:
@@ -113,7 +116,7 @@ def _outside(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         owner = subject.tree.owners.get(file.distribution)
         if owner is not None and owner.is_wheel and (reason := outside_reason(file.member)):
-            yield Evidence(file.source, f"has {reason}: installers refuse it, or write outside of the environment")
+            yield Evidence(file.source, f"has {reason}: installers refuse it, or write it outside of the environment")
 
 
 def _unreadable(subject: Subject) -> Iterator[Evidence]:
@@ -123,43 +126,47 @@ def _unreadable(subject: Subject) -> Iterator[Evidence]:
 
 
 RULES = (
-    Rule("unreadable-binary", Severity.ERROR, "Every binary is whole.", "Build or copy it again.", _unreadable),
+    Rule("unreadable-binary", Severity.ERROR, "Every binary is intact.", "Build or copy it again.", _unreadable),
     Rule(
-        "symlink", Severity.ERROR, "A wheel holds no symlinks.", "Ship the file under the one name needed.", _symlinks
+        "symlink",
+        Severity.ERROR,
+        "A wheel holds no symlinks.",
+        "Ship the file only under the name that is needed.",
+        _symlinks,
     ),
     Rule(
         "wrong-mode",
         Severity.WARNING,
-        "Owners can read every file and run programs; nobody else writes them, and none runs as another user.",
-        "Pack them with mode 0644, programs with 0755.",
+        "Owners can read every file and run every program; others can't write to them; none runs as another user.",
+        "Pack files with mode 0644, and programs with 0755.",
         _modes,
     ),
     Rule(
         "duplicate-library",
         Severity.WARNING,
         "A package ships a library once, under its SONAME.",
-        "Leave out the other names: what opens both has the library twice in memory.",
+        "Remove the other names: a process that opens both has the library in memory twice.",
         _duplicates,
     ),
     Rule(
         "soname-clash",
         Severity.WARNING,
-        "Libraries that can be loaded into one process have SONAMEs of their own.",
+        "Different libraries that can be loaded into one process have different SONAMEs.",
         "Rename one of them, as auditwheel does with a hash, or share one file.",
         _clashes,
     ),
     Rule(
         "path-collision",
         Severity.ERROR,
-        "One file is installed at each path, and no file where others have their folder.",
-        "Leave the path to one of them: uninstalling either removes it for both.",
+        "Only one file is installed at each path, and none where others have a folder.",
+        "Keep the path in only one of them: uninstalling either removes it for both.",
         _collisions,
     ),
     Rule(
         "path-outside",
         Severity.ERROR,
         "Every member of a wheel is installed inside the environment.",
-        "Build the wheel by a tool that names its members relative to site-packages.",
+        "Build the wheel with a tool that names its members relative to site-packages.",
         _outside,
     ),
 )

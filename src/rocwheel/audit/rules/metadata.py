@@ -1,4 +1,4 @@
-"""Rules on metadata: what METADATA and RECORD say of a package holds (core metadata, :pep:`376`, :pep:`639`)."""
+"""Rules on metadata: what METADATA and RECORD say is true (core metadata, :pep:`376`, :pep:`639`)."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def _license_files(subject: Subject) -> Iterator[Evidence]:
         paths = {file.path for file in files}
         for name in owner.license_files:
             if not {f"{owner.dist_info}/licenses/{name}", f"{owner.dist_info}/{name}"} & paths:
-                yield Evidence(owner.label, f"names the licence file {name}, which it doesn't hold")
+                yield Evidence(owner.label, f"names the licence file {name}, but doesn't contain it")
 
 
 def _license_text(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _with_metadata(subject):
         folder = f"{owner.dist_info}/licenses/"
         if not any(file.path.startswith(folder) or _is_license(file.name) for file in files):
-            said = f"says {owner.license!r}, but " if owner.license else ""
-            yield Evidence(owner.label, f"{said}holds no licence text")
+            said = f"names the licence {owner.license!r}, but " if owner.license else ""
+            yield Evidence(owner.label, f"{said}contains no licence text")
 
 
 def _is_license(name: str) -> bool:
@@ -71,21 +71,21 @@ def _unsatisfied(subject: Subject) -> Iterator[Evidence]:
             if found is None or not applies(requirement, _asked_extras(owner)):
                 continue
             if not _satisfies(requirement, found.version):
-                text = f"requires {requirement}, but beside it is version {found.version}"
+                text = f"requires {requirement}, but version {found.version} is given"
                 yield Evidence(owner.label, text, lasting=f"requires another version of {_plain(requirement)}")
             elif unknown := _unknown_extras(requirement, found):
-                what = f"{found.name} {found.version} beside it has no extra {', '.join(unknown)}"
-                text = f"requires {requirement}, but {what}: installers pass over it"
+                what = f"{found.name} {found.version} has no extra {', '.join(unknown)}"
+                text = f"requires {requirement}, but {what}: installers ignore it"
                 yield Evidence(owner.label, text, lasting=f"requires an unknown extra of {_plain(requirement)}")
 
 
 def _plain(requirement: Requirement) -> str:
-    """Spell what is required without the versions."""
+    """Return what is required without its versions."""
     return f"{canonicalize_name(requirement.name)} {sorted(requirement.extras)}"
 
 
 def _asked_extras(owner: Distribution) -> tuple[str, ...]:
-    """Return the extras that a distribution may be installed with: of what is installed already none is known."""
+    """Return the extras that a distribution may be installed with; an environment doesn't record those it has."""
     return ("", *owner.extras) if owner.is_wheel else ("",)
 
 
@@ -108,7 +108,7 @@ def _unavailable(subject: Subject) -> Iterator[Evidence]:
     for owner, _ in _with_metadata(subject):
         for requirement in parse_requirements(owner):
             if canonicalize_name(requirement.name) not in given and applies(requirement, ("", *owner.extras)):
-                text = f"requires {requirement}, which none of the given packages is"
+                text = f"requires {requirement}, but no given package provides it"
                 yield Evidence(owner.label, text, lasting=f"requires {_plain(requirement)}, which is not given")
 
 
@@ -121,12 +121,12 @@ def _record(subject: Subject) -> Iterator[Evidence]:
 
 
 class _Names(msgspec.Struct, frozen=True):
-    """Who ships what of one name that is imported, by the distributions' sources."""
+    """Which distributions ship what under one import name; each set holds sources of distributions."""
 
     regular: set[str]
     """``NAME/__init__.py``"""
     portions: set[str]
-    """Other Python files below ``NAME/``, without such a one."""
+    """Other Python files below ``NAME/``."""
     modules: set[str]
     """``NAME.py`` or an extension module."""
 
@@ -144,10 +144,10 @@ def _names(files: Iterable[InstalledFile]) -> dict[str, _Names]:
 
 
 def _imports(subject: Subject) -> Iterator[Evidence]:
-    """Find names of which Python imports one package's meaning alone: a package, else a module, else a namespace."""
+    """Find import names that several packages ship: Python takes a package, else a module, else a namespace."""
     for top, names in sorted(_names(subject.tree.files).items()):
         portions = names.portions - names.regular
-        in_namespace = f"ships {top}/__init__.py, in a namespace that {{}} uses, too"
+        in_namespace = f"ships {top}/__init__.py in a namespace that {{}} also uses"
         yield from _hidden(subject, names.regular, portions, in_namespace)
         yield from _hidden(subject, names.regular, names.modules, f"ships {top}/__init__.py, which hides {top} of {{}}")
         if not names.regular:
@@ -177,31 +177,35 @@ RULES = (
         "license-file-missing",
         Severity.ERROR,
         "Every licence file that METADATA names is in the wheel.",
-        "Copy it to .dist-info/licenses: a pattern that matches nothing is no error for build backends.",
+        "Copy it to .dist-info/licenses: build backends don't report a pattern that matches nothing.",
         _license_files,
     ),
-    Rule("license-missing", Severity.WARNING, "A package holds its licence.", "Add it as License-File.", _license_text),
-    Rule("metadata-malformed", Severity.ERROR, "METADATA, WHEEL and RECORD can be read.", "Build it anew.", _malformed),
+    Rule(
+        "license-missing", Severity.WARNING, "A package contains its licence.", "Add it as License-File.", _license_text
+    ),
+    Rule(
+        "metadata-malformed", Severity.ERROR, "METADATA, WHEEL and RECORD can be read.", "Build it again.", _malformed
+    ),
     Rule(
         "requirement-unsatisfied",
         Severity.ERROR,
-        "What a package requires of others given beside it, they are.",
+        "The given packages have the versions and extras that they require of each other.",
         _DEPENDENCIES,
         _unsatisfied,
     ),
     Rule(
         "requirement-unavailable",
         Severity.ERROR,
-        "In a closed set of packages, each requirement and extra names one of them.",
+        "In a closed set of packages, every requirement, also of an extra, names one of them.",
         _DEPENDENCIES,
         _unavailable,
     ),
-    Rule("record-wrong", Severity.ERROR, "RECORD lists every file with its hash.", "Pack it anew.", _record),
+    Rule("record-wrong", Severity.ERROR, "RECORD lists every file with its hash.", "Pack it again.", _record),
     Rule(
         "import-clash",
         Severity.ERROR,
-        "No package hides by its modules and packages what others are imported by.",
-        "Leave out the __init__.py of a namespace; rename a module or package whose name another one has.",
+        "The modules of a package don't hide the modules of others.",
+        "Remove the __init__.py of a namespace; rename a module or package whose name another package has.",
         _imports,
     ),
 )

@@ -45,21 +45,23 @@ def _relative(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
         bad = [e for e in entries if not e.startswith("/") and not is_origin_relative(e) and not is_eaten(e)]
         if bad:
-            yield Evidence(file.source, f"searches {_shown(bad)} in whatever folder the process was started")
+            yield Evidence(
+                file.source, f"searches {_shown(bad)} relative to the folder in which the process was started"
+            )
 
 
 def _eaten(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
         bad = [entry for entry in entries if is_eaten(entry)]
         if bad:
-            yield Evidence(file.source, f"has {_shown(bad)}: a shell or make has eaten $ORIGIN")
+            yield Evidence(file.source, f"has {_shown(bad)}: a shell or make has removed $ORIGIN")
 
 
 def _build_folders(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
         bad = [entry for entry in entries if is_build_folder(entry) and not _is_there(subject, file, entry)]
         if bad:
-            yield Evidence(file.source, f"searches {_shown(bad)}, of the machine that built it")
+            yield Evidence(file.source, f"searches {_shown(bad)}, a folder of the machine that built it")
 
 
 def _is_there(subject: Subject, file: InstalledFile, entry: str) -> bool:
@@ -71,7 +73,7 @@ def _absolute(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
         bad = [entry for entry in entries if is_host_folder(entry)]
         if bad:
-            yield Evidence(file.source, f"searches {_shown(bad)} of the host, whatever is there")
+            yield Evidence(file.source, f"searches {_shown(bad)} of the host, whatever lies there")
 
 
 def _repeated(subject: Subject) -> Iterator[Evidence]:
@@ -94,17 +96,17 @@ def _dead(subject: Subject) -> Iterator[Evidence]:
             and (_never_exists(subject, folder) or _goes_astray(subject, file, entry))
         ]
         if bad:
-            yield Evidence(file.source, f"searches {_shown(bad)}, which can't exist once it is installed")
+            yield Evidence(file.source, f"searches {_shown(bad)}, which can't exist after installation")
 
 
 def _never_exists(subject: Subject, folder: str) -> bool:
-    """Tell whether a folder lies in a package that is at hand and lacks it; what is not at hand may have it."""
+    """Return whether a folder lies in a given package that lacks it; a package that is not given may have it."""
     top = folder.partition("/")[0]
     return not subject.has_folder(folder) and top in subject.folders and top not in _sdk_tops(subject)
 
 
 def _may_come(subject: Subject, file: InstalledFile, folder: str) -> bool:
-    """Tell whether a file lacks a library, and a required package that is not at hand may have it in that folder."""
+    """Return whether a file lacks a library, and a required package that is not given may have it in that folder."""
     owner = subject.tree.owners.get(file.distribution)
     if owner is None or file.path not in subject.lacking or folder.startswith("..") or subject.has_folder(folder):
         return False
@@ -112,12 +114,12 @@ def _may_come(subject: Subject, file: InstalledFile, folder: str) -> bool:
 
 
 def _goes_astray(subject: Subject, file: InstalledFile, entry: str) -> bool:
-    """Tell whether ``..`` behind a folder that is not there keeps the loader from the folder that is meant."""
+    """Return whether ``..`` after a folder that doesn't exist keeps the loader from the folder that is meant."""
     return goes_back(entry) and not subject.disk.is_folder(expand_entry(entry, f"{SITE}/{file.folder}"))
 
 
 def _sdk_tops(subject: Subject) -> set[str]:
-    """Return the SDK's platform folders, as far as its packages are not at hand."""
+    """Return the platform folders of those SDK packages that are not given."""
     given = {owner.name for owner in subject.tree.distributions}
     return {folder.folder.partition("/")[0] for folder in sdk_folders() if folder.distribution not in given}
 
@@ -142,8 +144,9 @@ def _wrong_depth(subject: Subject) -> Iterator[Evidence]:
             and _is_misplaced(folder)
         ]
         if bad:
-            place = f"{len(posixpath.dirname(file.path).split('/'))} deep"
-            yield Evidence(file.source, f"is {place}, where {_shown(bad)} lead beside the package that is meant")
+            depth = len(posixpath.dirname(file.path).split("/"))
+            found = f"lies {depth} folders deep, so its run path misses the package that is meant: {_shown(bad)}"
+            yield Evidence(file.source, found)
 
 
 def _mixed(subject: Subject) -> Iterator[Evidence]:
@@ -166,8 +169,8 @@ def _into_others(subject: Subject) -> Iterator[Evidence]:
             if not file.is_loadable or file.tag is not RunpathTag.RPATH:
                 continue
             if bad := folders_beyond(release, file.run_path, file.folder):
-                found = f"has a RPATH into {first_of(bad)}, which LD_LIBRARY_PATH can't override"
-                yield Evidence(file.source, f"{found} and the libraries there inherit")
+                found = f"has an RPATH into {first_of(bad)}, which LD_LIBRARY_PATH can't override"
+                yield Evidence(file.source, f"{found} and which the libraries there inherit")
 
 
 def _expected(subject: Subject) -> Iterator[Evidence]:
@@ -175,7 +178,7 @@ def _expected(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.loadable:
         is_judged = bool(file.run_path) or _searches(subject, file)
         if expected is not None and is_judged and _is_library(file) and _plain(file.run_path) != _plain(expected):
-            yield Evidence(file.source, f"has the run path {file.run_path or ''!r} where {expected!r} is expected")
+            yield Evidence(file.source, f"has the run path {file.run_path or ''!r}, but {expected!r} is expected")
 
 
 def _is_library(file: InstalledFile) -> bool:
@@ -183,7 +186,7 @@ def _is_library(file: InstalledFile) -> bool:
 
 
 def _searches(subject: Subject, file: InstalledFile) -> bool:
-    """Tell whether a file needs more than the system's libraries, or may open others: bundled ones may do neither."""
+    """Return whether a file needs more than the system's libraries or may open others; bundled ones may do neither."""
     assert file.elf is not None
     names = (*file.elf.needed, *subject.configuration.opened_by(file.path))
     is_given = (subject.system.find(name, file.elf.machine) for name in names)
@@ -191,7 +194,7 @@ def _searches(subject: Subject, file: InstalledFile) -> bool:
 
 
 def _plain(run_path: str | None) -> str:
-    """Spell ``$ORIGIN`` in one of the two ways that mean the same."""
+    """Return a run path with ``${ORIGIN}``, which means the same, as ``$ORIGIN``."""
     return (run_path or "").replace("${ORIGIN}", "$ORIGIN")
 
 
@@ -200,7 +203,7 @@ def _expected_tag(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.loadable:
         if expected is not None and file.run_path and file.tag is not RunpathTag(expected):
             found = "RUNPATH" if expected == "rpath" else "RPATH"
-            yield Evidence(file.source, f"has {found} where {expected.upper()} is expected")
+            yield Evidence(file.source, f"has {found}, but {expected.upper()} is expected")
 
 
 _FIX = "Link with the list that 'rocwheel runpath for' prints, or run rocwheel repair."
@@ -210,8 +213,8 @@ RULES = (
     Rule(
         "run-path-eaten-origin",
         Severity.ERROR,
-        "$ORIGIN reaches the linker.",
-        "Quote it for the tool at hand: 'rocwheel runpath for --spell TOOL' prints how.",
+        "$ORIGIN reaches the linker unchanged.",
+        "Quote it for your build tool: 'rocwheel runpath for --spell TOOL' prints how.",
         _eaten,
     ),
     Rule("run-path-build-folder", Severity.ERROR, "No run path entry leads to a build folder.", _FIX, _build_folders),
@@ -221,7 +224,7 @@ RULES = (
     Rule(
         "run-path-wrong-depth",
         Severity.WARNING,
-        "Run path entries have as many '..' as the file is deep.",
+        "Run path entries have as many '..' as the file lies folders deep.",
         _FIX,
         _wrong_depth,
     ),
@@ -229,7 +232,7 @@ RULES = (
     Rule(
         "rpath-into-others",
         Severity.WARNING,
-        "RPATH is for packages that are released together; into others leads RUNPATH.",
+        "RPATH leads only into packages that are released together; RUNPATH leads into others.",
         "Link with -Wl,--enable-new-dtags, or run rocwheel repair.",
         _into_others,
     ),

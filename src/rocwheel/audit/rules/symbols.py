@@ -1,4 +1,4 @@
-"""Rules on symbols that a file leaves to others: something that it loads defines them (gABI, "Symbol Table")."""
+"""Rules on undefined symbols: something that a file loads defines them (gABI, "Symbol Table")."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _underlinked(subject: Subject) -> Iterator[Evidence]:
             continue
         unmet = unmet_references(process.file.traits.linkage, scopes.of(process))
         if unmet:
-            found = f"leaves {len(unmet)} symbols to others, and loads nothing that defines them: {_shown(unmet)}"
+            found = f"has {len(unmet)} undefined symbols that nothing it loads defines: {_shown(unmet)}"
             yield Evidence(process.file.source, found + _holder(subject, unmet))
 
 
@@ -33,8 +33,8 @@ def _undefined(subject: Subject) -> Iterator[Evidence]:
         gaps = list(version_gaps(subject, process))
         if gaps:
             names = _shown([gap.reference for gap in gaps])
-            found = f"asks {gaps[0].library.path} for {names}, which has no versions at all: the loader aborts"
-            yield Evidence(process.file.source, found, "Link both files anew: one was built with a version script.")
+            found = f"asks {gaps[0].library.path} for {names}, but that has no symbol versions: the loader aborts"
+            yield Evidence(process.file.source, found, _RELINK)
 
 
 def _shown(unmet: Sequence[SymbolReference]) -> str:
@@ -42,7 +42,7 @@ def _shown(unmet: Sequence[SymbolReference]) -> str:
 
 
 def _holder(subject: Subject, unmet: Sequence[SymbolReference]) -> str:
-    """Tell which library of the packages defines most of them."""
+    """Return which library of the packages defines most of them, in brackets; empty if none does."""
     counts = {
         file.path: sum(map(file.traits.linkage.defines, unmet))
         for file in subject.tree.files
@@ -52,13 +52,15 @@ def _holder(subject: Subject, unmet: Sequence[SymbolReference]) -> str:
     return f" ({best} defines {counts[best]} of them)" if best and counts[best] else ""
 
 
+_RELINK = "Link both files again: one of them was built with a version script."
+
 RULES = (
     Rule(
         "undefined-symbol",
         Severity.ERROR,
-        "What a file loads defines every symbol that it leaves to others.",
-        "Link it with the libraries that define them; -Wl,-z,defs has the linker tell. Symbols of what loads the file: "
-        "name that under loaded-by in the settings.",
+        "What a file loads defines every symbol that it leaves undefined.",
+        "Link it with the libraries that define them; -Wl,-z,defs makes the linker report them. If what loads the file "
+        "defines them, name that under loaded-by in the settings.",
         _undefined,
     ),
 )

@@ -40,8 +40,8 @@ def _too_old(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _wheels(subject):
         promised, floor = lowest_glibc(wheel_platforms(owner.label)), _floor(files)
         if promised and floor and floor.glibc > promised:
-            found = f"promises glibc {promised[0]}.{promised[1]}, but {floor.reason} asks for more"
-            yield Evidence(owner.label, found, f"Tag it {floor.tag}; rocwheel repair does.")
+            found = f"promises to run on glibc {promised[0]}.{promised[1]}, but needs a newer one ({floor.reason})"
+            yield Evidence(owner.label, found, f"Tag it {floor.tag}; rocwheel repair does so.")
 
 
 def _too_new(subject: Subject) -> Iterator[Evidence]:
@@ -49,7 +49,7 @@ def _too_new(subject: Subject) -> Iterator[Evidence]:
         promised, floor = lowest_glibc(wheel_platforms(owner.label)), _floor(files)
         if promised and floor and next_policy(floor.glibc) < promised:
             found = (
-                f"asks for glibc {promised[0]}.{promised[1]}, though its files run on {'.'.join(map(str, floor.glibc))}"
+                f"asks for glibc {promised[0]}.{promised[1]}, but its files run on {'.'.join(map(str, floor.glibc))}"
             )
             yield Evidence(owner.label, found, f"{floor.tag} would let more systems install it.")
 
@@ -57,13 +57,13 @@ def _too_new(subject: Subject) -> Iterator[Evidence]:
 def _any(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _wheels(subject):
         if files and wheel_platforms(owner.label) == ["any"]:
-            yield Evidence(owner.label, f"is for any platform, but holds {files[0].path}")
+            yield Evidence(owner.label, f"is for any platform, but contains machine code: {files[0].path}")
 
 
 def _purelib(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _wheels(subject):
         if files and owner.is_purelib:
-            yield Evidence(owner.label, f"says Root-Is-Purelib: true, but holds {files[0].path}")
+            yield Evidence(owner.label, f"says Root-Is-Purelib: true, but contains machine code: {files[0].path}")
 
 
 def _machines(subject: Subject) -> Iterator[Evidence]:
@@ -78,11 +78,13 @@ def _machines(subject: Subject) -> Iterator[Evidence]:
         other = [name for name in wheel_platforms(owner.label) if name.startswith(("win", "macosx_"))]
         for file in files:
             if other and file.is_loadable:
-                yield Evidence(file.source, f"is for Linux, and {owner.label} for {', '.join(other)}")
+                yield Evidence(file.source, f"is for Linux, but {owner.label} is for {', '.join(other)}")
             elif owner.is_for_musl and file.elf and _GLIBC in file.elf.needed:
-                yield Evidence(file.source, f"needs {_GLIBC} of glibc, which systems with musl lack")
+                yield Evidence(file.source, f"needs {_GLIBC} of glibc, which systems with musl don't have")
             elif is_linux and file.elf is not None and file.elf.machine not in named:
-                yield Evidence(file.source, f"is for machine {file.elf.machine}, which {owner.label} doesn't name")
+                yield Evidence(
+                    file.source, f"is for machine {file.elf.machine}, but {owner.label} is not tagged for it"
+                )
 
 
 def _pythons(subject: Subject) -> Iterator[Evidence]:
@@ -92,7 +94,7 @@ def _pythons(subject: Subject) -> Iterator[Evidence]:
             for name in file.elf.needed if file.elf else ():
                 match = _LIBPYTHON.fullmatch(name)
                 if match and (abi == "abi3" or python != f"cp{match['major']}{match['minor']}"):
-                    yield Evidence(file.source, f"needs {name}, and {owner.label} is for {python}-{abi}")
+                    yield Evidence(file.source, f"needs {name}, but {owner.label} is for {python}-{abi}")
 
 
 def _tag_lines(subject: Subject) -> Iterator[Evidence]:
@@ -100,7 +102,7 @@ def _tag_lines(subject: Subject) -> Iterator[Evidence]:
         if not owner.is_wheel or not owner.tags:
             continue
         if set(expand_tags(*owner.name_tags)) != set(owner.tags):
-            yield Evidence(owner.label, f"WHEEL says {', '.join(owner.tags)}")
+            yield Evidence(owner.label, f"has other tags in WHEEL than in its file name: {', '.join(owner.tags)}")
 
 
 def _musl(subject: Subject) -> Iterator[Evidence]:
@@ -111,9 +113,9 @@ def _musl(subject: Subject) -> Iterator[Evidence]:
 
 _GLIBC = "libc.so.6"
 _LIBPYTHON = re.compile(r"libpython(?P<major>\d)\.(?P<minor>\d+)[a-z]*\.so.*")
-_MACHINE = "Put code for each machine into wheels of its own, and tag them by their files."
-_TAG = "Tag it as 'rocwheel repair' does, by its files."
-_OLDER = "Tag it for the older glibc as well, if it is tested there; rocwheel repair leaves such tags."
+_MACHINE = "Put the code for each machine into its own wheel, and tag that by its files."
+_TAG = "Tag it by its files, as 'rocwheel repair' does."
+_OLDER = "Tag it for the older glibc as well, if it is tested there; rocwheel repair keeps such tags."
 
 RULES = (
     Rule("tag-too-old", Severity.ERROR, "A wheel runs on every system that its tag names.", _TAG, _too_old),
@@ -123,7 +125,7 @@ RULES = (
         "elf-in-purelib",
         Severity.ERROR,
         "A wheel with machine code is installed into platlib.",
-        "Write Root-Is-Purelib: false; rocwheel repair does.",
+        "Write Root-Is-Purelib: false; rocwheel repair does so.",
         _purelib,
     ),
     Rule(
@@ -132,8 +134,9 @@ RULES = (
     Rule(
         "wrong-python",
         Severity.ERROR,
-        "What needs the library of one Python version is in a wheel for that version alone.",
-        "Link without libpython: extension modules find its symbols in the interpreter. Else tag the wheel for it.",
+        "A file that needs the library of one Python version is in a wheel for that version only.",
+        "Link without libpython: extension modules find its symbols in the interpreter. Otherwise tag the wheel for "
+        "that version.",
         _pythons,
     ),
     Rule("tag-mismatch", Severity.ERROR, "WHEEL and the file name carry the same tags.", _TAG, _tag_lines),
@@ -141,7 +144,7 @@ RULES = (
         "musl-unchecked",
         Severity.NOTE,
         "A wheel with machine code is for glibc, whose loader the audit models.",
-        "Import it on a system with musl.",
+        "Test that it can be imported on a system with musl.",
         _musl,
     ),
 )

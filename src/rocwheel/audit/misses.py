@@ -1,0 +1,68 @@
+"""Libraries that audited files don't find, and what may still lead to them."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.installed.tree import InstalledFile
+from rocwheel.linking.entries import is_origin_relative, split_run_path
+from rocwheel.linking.hwcaps import searched_folders
+from rocwheel.linking.loader import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.audit.subject import Subject
+
+__all__ = ["Miss", "find_misses", "folders_with", "host_hint"]
+
+_SHOWN = 3
+
+
+class Miss(msgspec.Struct, frozen=True):
+    """A library that a file doesn't find: the audited file itself, or a file of a context package that it loads."""
+
+    file: InstalledFile
+    name: str
+    """The library, as the file asks for it."""
+    user: InstalledFile
+    """The audited file that is loaded."""
+    refusal: Refusal | None = None
+    """The file at which the loader stops."""
+
+    @property
+    def words(self) -> str:
+        """Who needs the library: the beginning of a finding's text."""
+        through = "" if self.file is self.user else f"loads {self.file.path}, which "
+        return f"{through}needs {self.name}"
+
+
+def find_misses(subject: Subject) -> Iterator[Miss]:
+    """Yield what files don't find; what a context package doesn't find only for the first file that loads it."""
+    seen: set[tuple[str, str]] = set()
+    for process in subject.processes:
+        declared = subject.configuration.opened_by(process.file.path)
+        missed = (search for search in process.missed if search.name not in declared)
+        yield from (Miss(process.file, search.name, process.file, search.refusal) for search in missed)
+        for search in process.loader.missing:
+            file = subject.file_of(process.loader.objects[search.requester].library)
+            if file and subject.tree.is_context(file) and (file.path, search.name) not in seen:
+                seen.add((file.path, search.name))
+                yield Miss(file, search.name, process.file, search.refusal)
+
+
+def folders_with(subject: Subject, name: str) -> list[str]:
+    """Return the folders of the packages that have a library, those of an assumed SDK included."""
+    files = subject.tree.libraries.get(name, ())
+    places = searched_folders((file.folder for file in files), subject.configuration.cpu_level)
+    return [*places] or [posixpath.dirname(path) for path in subject.assumed if posixpath.basename(path) == name]
+
+
+def host_hint(file: InstalledFile) -> str:
+    """Return by which folders of a host the file may still find a library, in brackets; empty if by none."""
+    hosts = [entry for entry in split_run_path(file.run_path) if not is_origin_relative(entry)]
+    more = f" or {len(hosts) - _SHOWN} more folders" if len(hosts) > _SHOWN else ""
+    return f" (only a host that has it in {', '.join(hosts[:_SHOWN])}{more} finds it)" if hosts else ""

@@ -1,0 +1,74 @@
+"""The rule on libraries that nothing provides: no package, no SDK, and not every system."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.audit.misses import find_misses, folders_with, host_hint
+from rocwheel.installed.requirements import packages_elsewhere
+from rocwheel.linking.sdk_layout import find_sdk_library, other_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.audit.misses import Miss
+    from rocwheel.audit.subject import Subject
+
+__all__ = ["NOT_PROVIDED", "RULES", "SHIP"]
+
+NOT_PROVIDED = "no package, SDK library or allowed system library provides it"
+"""The text of findings on a library that is nowhere."""
+
+SHIP = "Ship the library, require the package that provides it, or build against the SDK version that is required."
+"""The remedy for a library that is nowhere."""
+
+
+def _missing(subject: Subject) -> Iterator[Evidence]:
+    for miss in find_misses(subject):
+        if miss.refusal or folders_with(subject, miss.name):
+            continue
+        if package := _absent_package(subject, miss.name):
+            found = f"{miss.words}, but its package {package} is absent"
+            remedy = f"Install {package}, or give it with --with."
+        else:
+            found, remedy = _absence(subject, miss), _remedy(subject, miss)
+        yield Evidence(miss.user.source, found + host_hint(miss.file), remedy)
+
+
+def _absent_package(subject: Subject, name: str) -> str:
+    """Return the SDK package that has a library and is absent from a closed set of packages; empty if there is none."""
+    folder = find_sdk_library(name)
+    package = folder.distribution if folder else ""
+    given = (f"{owner.name}-" for owner in subject.tree.distributions)  # maybe those of one target family
+    return "" if any(owner.startswith(f"{package}-") for owner in given) else package
+
+
+def _absence(subject: Subject, miss: Miss) -> str:
+    if folders := [file.folder for file in subject.tree.libraries.get(miss.name, ())]:
+        return f"{miss.words}, but only newer processors find it, in {', '.join(folders)}"
+    found = f"{miss.words}, but {NOT_PROVIDED}"
+    others = other_versions(miss.name, subject.tree.libraries)
+    return f"{found}; they provide {', '.join(others)}" if others else found
+
+
+def _remedy(subject: Subject, miss: Miss) -> str:
+    """Return a remedy that names the required packages that are not given; empty where none of them can help."""
+    owner = subject.tree.owners.get(miss.file.distribution)
+    names = sorted(packages_elsewhere(subject.tree, owner)) if owner else []
+    is_there = miss.name in subject.tree.libraries or other_versions(miss.name, subject.tree.libraries)
+    if owner is None or not names or is_there:
+        return ""
+    required = f"If a package that {owner.name} requires provides it, give that with --with: {', '.join(names)}."
+    return f"{required} Otherwise: {SHIP}"
+
+
+RULES = (
+    Rule(
+        "unresolved-library",
+        Severity.ERROR,
+        "Every NEEDED library is in the packages, in the SDK, or one that every system has.",
+        SHIP,
+        _missing,
+    ),
+)

@@ -1,0 +1,66 @@
+"""Rules on which package a library comes from: one that is required, and its own where it has one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.audit.undeclared_uses import undeclared_uses
+from rocwheel.linking.hwcaps import has_level
+from rocwheel.linking.loader import How
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.audit.subject import Subject
+    from rocwheel.installed.tree import InstalledFile
+
+__all__ = ["RULES"]
+
+
+def _undeclared(subject: Subject) -> Iterator[Evidence]:
+    for use in undeclared_uses(subject):
+        found = f"{use.file.path} loads {use.name} from {use.provider}, which its package doesn't require"
+        yield Evidence(use.owner.label, found)
+
+
+def _unintended(subject: Subject) -> Iterator[Evidence]:
+    for process in subject.processes:
+        for search in process.loader.searches:
+            if search.requester or search.found is None or search.how is How.LOADED:
+                continue
+            own = _own_libraries(subject, process.file, search.name)
+            found = subject.file_of(process.loader.objects[search.found].library)
+            other = "the system's" if search.how is How.SYSTEM else found.path if found else ""
+            if own and other and (found is None or found.distribution != process.file.distribution):
+                text = f"needs {search.name}, but finds {other} before its own {own[0].path}"
+                yield Evidence(process.file.source, text)
+
+
+def _own_libraries(subject: Subject, user: InstalledFile, name: str) -> list[InstalledFile]:
+    """Return the libraries of a name that a file's package ships for any processor of the file's machine."""
+    machine = user.elf.machine if user.elf else 0
+    return [
+        file
+        for file in subject.tree.libraries.get(name, ())
+        if file.distribution == user.distribution and file.elf and file.elf.machine == machine
+        if not has_level(file.folder)
+    ]
+
+
+RULES = (
+    Rule(
+        "undeclared-requirement",
+        Severity.WARNING,
+        "A package requires every package whose libraries it loads.",
+        "Add it to the dependencies; rocwheel repair does so.",
+        _undeclared,
+    ),
+    Rule(
+        "unintended-library",
+        Severity.WARNING,
+        "A package that has a library itself loads its own.",
+        "Put the folder of its own library first in the run path.",
+        _unintended,
+    ),
+)

@@ -1,0 +1,33 @@
+"""The breaches of all rules, from the tests of each."""
+
+from __future__ import annotations
+
+from tests.audit.rules import (
+    test_collisions,
+    test_device_code,
+    test_hardening,
+    test_layout,
+    test_metadata,
+    test_missing_libraries,
+    test_providers,
+    test_run_paths,
+    test_symbols,
+    test_tags,
+    test_unreachable_libraries,
+)
+
+__all__ = ["ALL_BREACHES"]
+
+ALL_BREACHES = {
+    **test_missing_libraries.BREACHES,
+    **test_unreachable_libraries.BREACHES,
+    **test_providers.BREACHES,
+    **test_symbols.BREACHES,
+    **test_run_paths.BREACHES,
+    **test_layout.BREACHES,
+    **test_tags.BREACHES,
+    **test_hardening.BREACHES,
+    **test_collisions.BREACHES,
+    **test_device_code.BREACHES,
+    **test_metadata.BREACHES,
+}

@@ -1,0 +1,31 @@
+"""The rules as a whole: each has a breach, a row in the documentation, and a name of words."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.audit.finding import Rule, Severity
+from rocwheel.audit.rules import ALL_RULES
+from tests.audit.all_breaches import ALL_BREACHES
+from tests.support.breaches import one
+from tests.support.places import ROOT
+from tests.support.trees import find, library
+
+
+def test_every_rule_has_its_breach_here() -> None:
+    assert set(ALL_BREACHES) == {rule.name for rule in ALL_RULES}
+
+
+def test_severities_are_errors_warnings_and_notes_in_that_order() -> None:
+    audited = one(library("demo/a.so", runpath="/opt/rocm/lib", executable_stack=True, build_id=None))
+    assert [finding.severity for finding in find(audited)] == [Severity.ERROR, Severity.WARNING, Severity.NOTE]
+
+
+@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.name)
+def test_the_documentation_has_every_rule_in_its_own_words(rule: Rule) -> None:
+    row = f'| <a id="{rule.name}"></a>`{rule.name}` | {rule.severity.value} | {rule.demand} | {rule.remedy} |'
+    assert row in (ROOT / "docs/audit.md").read_text().splitlines()
+
+
+def test_names_of_rules_are_words_with_hyphens() -> None:
+    assert all(rule.name.replace("-", "").isalpha() and rule.name == rule.name.lower() for rule in ALL_RULES)

@@ -1,0 +1,127 @@
+"""Files with wrong kinds, modes and names, and files that conflict with each other."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from rocwheel.installed.tree import Tree
+from tests.support.breaches import TAG, Breach, check_breach, one
+from tests.support.trees import data, find, library, package, program, tree
+
+BREACHES = {
+    "unreadable-binary": Breach(
+        one(data("demo/a.so", problem="truncated")),
+        "demo/a.so",
+        "truncated",
+    ),
+    "symlink": Breach(
+        one(data("demo/liba.so", link="liba.so.1")),
+        "demo/liba.so",
+        "is a symlink to liba.so.1: installers write a text file with the target's name instead",
+    ),
+    "wrong-mode": Breach(
+        one(program("demo/bin/tool", mode=0o100644)),
+        "demo/bin/tool",
+        "is a program with mode 0644, so it can't be run",
+    ),
+    "duplicate-library": Breach(
+        one(library("demo/libx.so", soname="libx.so.1"), library("demo/libx.so.1")),
+        "demo/libx.so",
+        "has the same SONAME as another file of its package: libx.so.1",
+    ),
+    "soname-clash": Breach(
+        one(
+            library("demo/a/a.so", "libx.so.1", runpath="$ORIGIN"),
+            library("demo/a/libx.so.1"),
+            library("demo/b/b.so", "libx.so.1", runpath="$ORIGIN"),
+            library("demo/b/libx.so.1"),
+        ),
+        "demo/a/libx.so.1",
+        "shares the SONAME libx.so.1 with different files: demo/b/libx.so.1",
+    ),
+    "path-collision": Breach(
+        tree((package("one"), [data("shared/x.py", sha256=b"1" * 32)]), (package("two"), [data("shared/x.py")])),
+        "shared/x.py",
+        f"2 files are installed at shared/x.py, with different content (in one-1.0-{TAG}.whl and two-1.0-{TAG}.whl)",
+    ),
+    "path-outside": Breach(
+        one(data("../evil.so")),
+        "../evil.so",
+        "has a path that leads out of the wheel: installers refuse it, or write it outside of the environment",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", BREACHES)
+def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+    check_breach(rule, BREACHES[rule])
+
+
+@pytest.mark.parametrize(
+    ("mode", "found"),
+    [
+        (0o104755, "has mode 4755, which runs it as another user"),
+        (0o100666, "has mode 0666, so everybody can write to it"),
+        (0o100244, "has mode 0244, so its owner can't read it"),
+    ],
+)
+def test_modes_that_installers_should_not_see_are_found(mode: int, found: str) -> None:
+    assert [finding.found for finding in find(one(data("demo/x", mode=mode)))] == [found]
+
+
+@pytest.mark.parametrize(
+    ("paths", "found"),
+    [
+        (["demo/a.py", "demo/a.py"], "2 files are installed at demo/a.py, with the same content"),
+        (["demo/a", "demo/a/b.py"], "demo/a is a file, and also the folder of demo/a/b.py"),
+    ],
+    ids=["twice", "file and folder"],
+)
+def test_one_wheel_may_clash_with_itself(paths: list[str], found: str) -> None:
+    findings = find(one(*map(data, paths)), select=("path-collision",))
+    assert [finding.found for finding in findings] == [found]
+
+
+@pytest.mark.parametrize(("size", "found"), [(5, []), (6, ["soname-clash"])], ids=["copies", "of another size"])
+def test_copies_are_told_without_digests(size: int, found: list[str]) -> None:
+    files = (
+        library("one/a.so", "libx.so", runpath="$ORIGIN"),
+        library("two/a.so", "libx.so", runpath="$ORIGIN"),
+        library("one/libx.so", sha256=None, size=5),
+        library("two/libx.so", sha256=None, size=size),
+    )
+    assert [finding.rule for finding in find(Tree((), files, is_prefix=True))] == found
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_right"),
+    [(0o100600, True), (0o100775, True), (0o100644, True), (0o100244, False), (0o100646, False)],
+    ids=oct,
+)
+def test_modes_are_right_that_let_owners_read_and_nobody_else_write(mode: int, is_right: bool) -> None:
+    assert (find(one(data("demo/x", mode=mode))) == []) is is_right
+
+
+def test_an_install_prefix_may_hold_symlinks_and_libraries_of_several_names() -> None:
+    files = (
+        data("lib/libx.so", link="libx.so.1"),
+        library("lib/libx.so.1.0", soname="libx.so.1"),
+        data("lib/libx.so.1", link="libx.so.1.0"),
+        library("lib/liby.so", "libx.so.1", runpath="$ORIGIN"),
+    )
+    assert find(Tree((), files, is_prefix=True)) == []
+
+
+def test_copies_in_a_prefix_are_told_where_links_belong() -> None:
+    real = library("lib/libx.so.1", size=5)
+    files = (
+        real,
+        msgspec.structs.replace(real, path="lib/libx.so", source="lib/libx.so"),
+        msgspec.structs.replace(real, path="lib/libx.so.0", source="lib/libx.so.0", size=6),
+        msgspec.structs.replace(real, path="plugins/libx.so", source="plugins/libx.so"),
+    )
+    found = [(finding.rule, finding.path, finding.found) for finding in find(Tree((), files, is_prefix=True))]
+    assert found == [
+        ("duplicate-library", "lib/libx.so", "has the same SONAME as another file of its package: libx.so.1"),
+    ]

@@ -1,0 +1,186 @@
+"""METADATA and RECORD compared with what a package contains and what is given with it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from rocwheel.installed.tree import InstalledFile, RecordEntry, Tree
+from tests.support.breaches import HIP, TAG, Breach, brief, check_breach, one, with_core
+from tests.support.trees import data, find, library, package, tree
+
+
+def duplicated_record() -> tuple[RecordEntry, ...]:
+    made = one(data("demo/a.py"))
+    rows = made.distributions[0].record
+    return (*rows, rows[0])
+
+
+BREACHES = {
+    "license-file-missing": Breach(
+        one(owner=package(license_files=("LICENSE", "NOTICE"))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "names the licence file NOTICE, but doesn't contain it",
+    ),
+    "license-missing": Breach(
+        one(owner=package(license="")),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "contains no licence text",
+    ),
+    "metadata-malformed": Breach(
+        one(owner=package(requires=("rocm-sdk-core = 1",))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "Requires-Dist 'rocm-sdk-core = 1' is malformed",
+    ),
+    "requirement-unsatisfied": Breach(
+        with_core(owner=package(requires=("rocm-sdk-core==1.0.post1",))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "requires rocm-sdk-core==1.0.post1, but version 1.0 is given",
+    ),
+    "requirement-unavailable": Breach(
+        one(owner=package(requires=('amd_hipblas_instinct; extra == "with-rocm"',), extras=("with-rocm",))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        'requires amd_hipblas_instinct; extra == "with-rocm", but no given package provides it',
+        {"closed": True},
+    ),
+    "record-wrong": Breach(
+        one(data("demo/a.py"), owner=package(record=duplicated_record())),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "RECORD lists demo-1.0.dist-info/METADATA 2 times",
+    ),
+    "import-clash": Breach(
+        tree((package("one"), [data("plugins/__init__.py")]), (package("two"), [data("plugins/x.py")])),
+        "one-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "ships plugins/__init__.py in a namespace that two-1.0-py3-none-manylinux_2_17_x86_64.whl also uses",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", BREACHES)
+def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+    check_breach(rule, BREACHES[rule])
+
+
+@pytest.mark.parametrize(("version", "is_met"), [("7.1rc1", True), ("6.9", False)])
+def test_a_prerelease_beside_it_may_satisfy(version: str, is_met: bool) -> None:
+    owner = package(requires=("rocm-sdk-core>=7.0",))
+    audited = tree((owner, []), (package("rocm-sdk-core", version=version), []))
+    assert (find(audited, select=("requirement-unsatisfied",)) == []) is is_met
+
+
+@pytest.mark.parametrize(
+    ("requirement", "found"),
+    [
+        ("rocm-sdk-core[zz, Fast_Math]", "rocm-sdk-core 1.0 has no extra zz: installers ignore it"),
+        ("rocm-sdk-core[fast-math]", ""),
+        ('rocm-sdk-core>=2; extra == "gpu"', "version 1.0 is given"),
+        ('rocm-sdk-core>=2; extra == "other"', ""),
+        ('rocm-sdk-core[zz]; extra == "gpu"', "rocm-sdk-core 1.0 has no extra zz: installers ignore it"),
+    ],
+)
+def test_extras_count_as_far_as_packages_have_them(requirement: str, found: str) -> None:
+    core = (package("rocm-sdk-core", extras=("fast.math",), is_context=True), [HIP])
+    audited = tree((package(requires=(requirement,), extras=("gpu",)), []), core)
+    texts = [finding.found for finding in find(audited, select=("requirement-unsatisfied",))]
+    assert [text.partition(", but ")[2] for text in texts] == ([found] if found else [])
+
+
+def test_extras_that_an_environment_was_not_asked_for_do_not_count() -> None:
+    owner = package(requires=('rocm-sdk-core>=2; extra == "gpu"',), extras=("gpu",), is_wheel=False)
+    audited = tree((owner, []), (package("rocm-sdk-core", is_wheel=False), [HIP]))
+    assert find(audited, select=("requirement-unsatisfied",)) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        (
+            RecordEntry("demo/a.so", "md5=00", "1"),
+            "RECORD has an md5 hash for demo/a.so; the weakest allowed is sha256",
+        ),
+        (RecordEntry("demo/a.so", "", "2"), "RECORD has the size 2 for demo/a.so, which has 1 bytes"),
+        (RecordEntry("demo/a.so", "", ""), None),
+    ],
+)
+def test_rows_of_record_have_the_size_and_a_strong_hash(row: RecordEntry, found: str | None) -> None:
+    audited = one(library("demo/a.so"), owner=package(record=(row,)))
+    told = [f.found for f in find(audited, select=("record-wrong",)) if "doesn't list" not in f.found]
+    assert told == ([found] if found else [])
+
+
+def test_a_device_package_may_add_to_the_folder_of_what_it_requires() -> None:
+    libraries = package("libs")
+    device = package("device", requires=("libs",))
+    assert find(tree((libraries, [data("_libs/__init__.py")]), (device, [data("_libs/tuning.py")]))) == []
+
+
+@pytest.mark.parametrize("marker", ['os_name ~= "posix"', 'python_version ~= "x"'])
+def test_a_marker_that_compares_what_has_no_order_is_malformed(marker: str) -> None:
+    text = f"other; {marker}"
+    found = find(tree((package(requires=(text,)), []), (package("other"), [])))
+    assert [(finding.rule, finding.found) for finding in found] == [
+        ("metadata-malformed", f"Requires-Dist {text!r} is malformed")
+    ]
+
+
+def test_any_file_in_the_folder_for_licences_is_one() -> None:
+    owner = package(license="", license_files=("LICENSES/MIT.txt",))
+    assert find(one(data("demo-1.0.dist-info/licenses/LICENSES/MIT.txt"), owner=owner)) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [
+        ("utils/__init__.py", "utils.py", "ships utils/__init__.py, which hides utils of two-1.0-{tag}.whl"),
+        (
+            "utils/__init__.py",
+            "utils.cpython-311-x86_64-linux-gnu.so",
+            "ships utils/__init__.py, which hides utils of two-1.0-{tag}.whl",
+        ),
+        ("utils.py", "utils/x.py", "ships the module utils, which hides utils/ of two-1.0-{tag}.whl"),
+        ("utils.abi3.so", "utils/x.py", "ships the module utils, which hides utils/ of two-1.0-{tag}.whl"),
+        ("utils.py", "utils.txt", ""),
+        ("utils/x.py", "utils/y.py", ""),
+        ("libutils.so.1", "libutils/x.py", ""),
+    ],
+)
+def test_modules_and_packages_of_one_name_hide_each_other(first: str, second: str, found: str) -> None:
+    audited = tree((package("one"), [data(first)]), (package("two"), [data(second)]))
+    expected = [("import-clash", f"one-1.0-{TAG}.whl", found.format(tag=TAG))] if found else []
+    assert brief(find(audited)) == expected
+
+
+def installed(*files: InstalledFile, record: tuple[RecordEntry, ...]) -> Tree:
+    """Return an environment in ``/env`` with one distribution."""
+    owner = package(is_wheel=False, record=record)
+    owner = msgspec.structs.replace(owner, source=f"/env/{owner.dist_info}")
+    moved = (msgspec.structs.replace(file, source=f"/env/{file.path}", distribution=owner.source) for file in files)
+    return Tree((owner,), tuple(moved))
+
+
+def test_an_installed_record_is_compared_with_what_lies_in_site_packages() -> None:
+    rows = (
+        RecordEntry("demo/a.py", "sha256=AAAA", "1"),
+        RecordEntry("demo/b.py", "", ""),
+        RecordEntry("demo/gone.py", "sha256=AAAA", "1"),
+        RecordEntry("demo/linked/x.py", "sha256=AAAA", "1"),
+        RecordEntry("../../../bin/tool", "sha256=AAAA", "1"),
+        RecordEntry("demo/__pycache__/a.cpython-311.pyc", "", ""),
+    )
+    files = (data("demo/a.py"), data("demo/b.py"), data("demo/unlisted.py"), data("demo/linked", link="/elsewhere"))
+    assert [finding.found for finding in find(installed(*files, record=rows), select=("record-wrong",))] == [
+        "RECORD has a different hash for demo/a.py",
+        "RECORD lists demo/gone.py, which is absent",
+    ]
+
+
+def test_record_has_to_match_the_files() -> None:
+    rows = (RecordEntry("demo/a.py", "sha256=AAAA", "1"), RecordEntry("demo/gone.py", "", ""))
+    found = [finding.found for finding in find(one(data("demo/a.py"), owner=package(record=rows)))]
+    assert found == [
+        "RECORD doesn't list demo-1.0.dist-info/METADATA",
+        "RECORD doesn't list demo-1.0.dist-info/WHEEL",
+        "RECORD doesn't list demo-1.0.dist-info/licenses/LICENSE",
+        "RECORD has a different hash for demo/a.py",
+        "RECORD lists demo/gone.py, which is absent",
+    ]

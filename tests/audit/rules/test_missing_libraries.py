@@ -1,0 +1,119 @@
+"""Libraries that nothing provides: found, explained, and not confused with those that are only out of reach."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.binary.elf.facts import ElfKind
+from tests.support.breaches import CORE, TO_CORE, USES_CORE, Breach, brief, check_breach, one, with_core
+from tests.support.trees import find, library, package, tree
+
+SHIP = "Ship the library, require the package that provides it, or build against the SDK version that is required."
+OUT_OF_REACH = "but its run path doesn't lead there: only LD_LIBRARY_PATH or an earlier load would help"
+ABSENT = "but no package, SDK library or allowed system library provides it"
+
+BREACHES = {
+    "unresolved-library": Breach(
+        with_core(library("demo/a.so", "libfoo.so.1")),
+        "demo/a.so",
+        "needs libfoo.so.1, but no package, SDK library or allowed system library provides it",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", BREACHES)
+def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+    check_breach(rule, BREACHES[rule])
+
+
+def test_what_a_package_beside_does_not_find_is_told_once_of_what_loads_it() -> None:
+    context = package("sdk", is_context=True)
+    sdk = library("_sdk/libx.so", "libnowhere.so", "liby.so")
+    users = [library(f"demo/{name}.so", "libx.so", runpath="$ORIGIN/../_sdk") for name in "ab"]
+    audited = tree((package(requires=("sdk",)), users), (context, [sdk, library("_sdk/deep/liby.so")]))
+    assert brief(find(audited)) == [
+        (
+            "unreachable-library",
+            "demo/a.so",
+            f"loads _sdk/libx.so, which needs liby.so, which is in _sdk/deep, {OUT_OF_REACH}",
+        ),
+        (
+            "unresolved-library",
+            "demo/a.so",
+            f"loads _sdk/libx.so, which needs libnowhere.so, {ABSENT}",
+        ),
+    ]
+
+
+def test_the_assumed_sdk_serves_files_of_every_machine() -> None:
+    files = [
+        library(f"demo/{machine}.so", "libamdhip64.so.7", runpath=TO_CORE, machine=machine) for machine in (62, 183)
+    ]
+    assert find(one(*files, owner=USES_CORE), ignore=("wrong-machine",)) == []
+
+
+def test_the_sdk_is_taken_to_be_where_its_packages_put_it() -> None:
+    owner = package(requires=("rocm-sdk-core", "rocm-sdk-libraries"))
+    entries = f"{TO_CORE}:$ORIGIN/../_rocm_sdk_libraries/lib"
+    audited = one(library("demo/a.so", "libamdhip64.so.7", "libMIOpen.so.1", runpath=entries), owner=owner)
+    assert find(audited) == []
+
+
+def test_a_package_of_the_sdk_that_is_given_has_what_it_has() -> None:
+    user = library("demo/a.so", "libamdhip64.so.7", runpath=TO_CORE)
+    assert find(one(user, owner=USES_CORE)) == []
+    assert [finding.rule for finding in find(tree((USES_CORE, [user]), (CORE, [])))] == ["unresolved-library"]
+
+
+def test_in_a_closed_set_an_sdk_that_is_not_given_is_not_there() -> None:
+    audited = one(library("demo/a.so", "libamdhip64.so.7", runpath=TO_CORE))
+    assert [finding.rule for finding in find(audited, closed=True, select=("unresolved-*",))] == ["unresolved-library"]
+    assert find(audited, select=("unresolved-*",)) == []
+
+
+def test_an_absolute_entry_is_named_where_it_may_help_on_the_builders_machine() -> None:
+    (_, finding) = sorted(find(one(library("demo/a.so", "libfoo.so.1", runpath="/opt/rocm/lib"))), key=lambda f: f.rule)
+    assert finding.found.endswith(" provides it (only a host that has it in /opt/rocm/lib finds it)")
+
+
+def test_another_version_that_the_sdk_has_is_named() -> None:
+    (finding,) = find(one(library("demo/a.so", "libamdhip64.so.6")))
+    assert finding.found.endswith(" provides it; they provide libamdhip64.so.7")
+
+
+@pytest.mark.parametrize(
+    ("requires", "remedy"),
+    [
+        ((), SHIP),
+        (("rocm-sdk-core", 'other; sys_platform == "win32"'), SHIP),
+        (
+            ("zlib-x", "shiboken6==6.10.1"),
+            f"If a package that demo requires provides it, give that with --with: shiboken6, zlib-x. Otherwise: {SHIP}",
+        ),
+    ],
+    ids=["nothing", "the SDK", "what is not at hand"],
+)
+def test_what_is_missing_may_be_in_requirements_that_are_not_at_hand(requires: tuple[str, ...], remedy: str) -> None:
+    audited = tree((package(requires=requires), [library("demo/a.so", "libshiboken6.abi3.so.6.10")]))
+    assert [(finding.rule, finding.remedy) for finding in find(audited)] == [("unresolved-library", remedy)]
+
+
+def test_a_library_for_some_processors_alone_is_missing_on_others() -> None:
+    files = (library("demo/a.so", "libb.so", runpath="$ORIGIN"), library("demo/glibc-hwcaps/x86-64-v3/libb.so"))
+    (finding,) = find(one(*files))
+    assert (finding.rule, finding.found) == (
+        "unresolved-library",
+        "needs libb.so, but only newer processors find it, in demo/glibc-hwcaps/x86-64-v3",
+    )
+    assert find(one(*files), cpu_level="x86-64-v3") == []
+
+
+@pytest.mark.parametrize("name", ["/home/me/build/libb.so", "build/libb.so", "./libb.so"])
+def test_a_needed_path_is_found_on_the_builders_machine_alone(name: str) -> None:
+    (finding,) = find(one(library("demo/a.so", name, runpath="$ORIGIN"), library("demo/libb.so")))
+    assert finding.found.startswith(f"needs {name}, but no package, SDK library or allowed system")
+
+
+def test_code_objects_and_object_files_are_not_loaded() -> None:
+    audited = one(library("demo/k.co", "libnothing.so", machine=224, kind=ElfKind.CODE_OBJECT, soname=None))
+    assert find(audited) == []

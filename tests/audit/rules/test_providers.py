@@ -1,0 +1,73 @@
+"""Which package a library comes from: a required one, and its own where a package has one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from tests.support.breaches import CORE, HIP, TO_CORE, USES_CORE, Breach, brief, check_breach, one, with_core
+from tests.support.trees import find, library, package, tree
+
+if TYPE_CHECKING:
+    from rocwheel.installed.tree import InstalledFile
+
+BREACHES = {
+    "undeclared-requirement": Breach(
+        with_core(library("demo/a.so", "libamdhip64.so.7", runpath=TO_CORE), owner=package()),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "demo/a.so loads libamdhip64.so.7 from rocm-sdk-core, which its package doesn't require",
+    ),
+    "unintended-library": Breach(
+        with_core(
+            library("demo/a.so", "libamdhip64.so.7", runpath=f"{TO_CORE}:$ORIGIN"),
+            msgspec.structs.replace(library("demo/libamdhip64.so.7"), sha256=HIP.sha256),
+        ),
+        "demo/a.so",
+        "needs libamdhip64.so.7, but finds _rocm_sdk_core/lib/libamdhip64.so.7 before its own demo/libamdhip64.so.7",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", BREACHES)
+def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+    check_breach(rule, BREACHES[rule])
+
+
+def test_a_library_that_loses_to_the_systems_is_told() -> None:
+    files = (library("demo/a.so", "libz.so.1"), library("demo/libs/libz.so.1"))
+    assert brief(find(one(*files))) == [
+        (
+            "unintended-library",
+            "demo/a.so",
+            "needs libz.so.1, but finds the system's before its own demo/libs/libz.so.1",
+        )
+    ]
+    assert find(one(library("demo/a.so", "libz.so.1", runpath="$ORIGIN/libs"), files[1])) == []
+
+
+@pytest.mark.parametrize(
+    "own",
+    [library("demo/arm/libz.so.1", machine=183), library("demo/glibc-hwcaps/x86-64-v3/libz.so.1")],
+    ids=["of another machine", "for better processors"],
+)
+def test_a_library_that_would_not_serve_loses_to_none(own: InstalledFile) -> None:
+    assert find(one(library("demo/a.so", "libz.so.1"), own), ignore=("wrong-machine",)) == []
+
+
+def test_a_library_that_is_loaded_already_is_nobodys_choice() -> None:
+    user = library("demo/a.so", "libb.so", "libx.so", runpath=f"{TO_CORE}:$ORIGIN")
+    other = library("_rocm_sdk_core/lib/libb.so", soname="libx.so")
+    audited = tree((USES_CORE, [user, library("demo/libx.so", soname="other.so")]), (CORE, [other]))
+    assert find(audited, select=("unintended-library",)) == []
+
+
+def test_only_what_a_file_itself_loads_has_to_be_required() -> None:
+    audited = tree(
+        (package(requires=("middle",)), [library("demo/a.so", "libm1.so", runpath="$ORIGIN/../middle")]),
+        (package("middle"), [library("middle/libm1.so", "libamdhip64.so.7", runpath=TO_CORE)]),
+        (CORE, [HIP]),
+    )
+    found = find(audited, select=("undeclared-requirement",))
+    assert [finding.file for finding in found] == ["middle-1.0-py3-none-manylinux_2_17_x86_64.whl"]

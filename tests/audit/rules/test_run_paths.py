@@ -1,0 +1,182 @@
+"""Entries of RPATH and RUNPATH that lead nowhere, elsewhere, or only on the machine that built the file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.breaches import CORE, HIP, TO_CORE, USES_CORE, Breach, check_breach, one, with_core
+from tests.support.trees import find, library, package, tree
+
+if TYPE_CHECKING:
+    from rocwheel.installed.tree import InstalledFile
+
+BREACHES = {
+    "run-path-relative": Breach(
+        one(library("demo/a.so", runpath="rocm_dis/lib")),
+        "demo/a.so",
+        "searches 'rocm_dis/lib' relative to the folder in which the process was started",
+    ),
+    "run-path-eaten-origin": Breach(
+        one(library("demo/a.so", runpath="/../rocm/lib")),
+        "demo/a.so",
+        "has '/../rocm/lib': a shell or make has removed $ORIGIN",
+    ),
+    "run-path-build-folder": Breach(
+        one(library("demo/a.so", runpath="$ORIGIN/../_solib_k8/_U_S_Sfoo")),
+        "demo/a.so",
+        "searches '$ORIGIN/../_solib_k8/_U_S_Sfoo', a folder of the machine that built it",
+    ),
+    "run-path-absolute": Breach(
+        one(library("demo/a.so", runpath="/opt/rocm/lib")),
+        "demo/a.so",
+        "searches '/opt/rocm/lib' of the host, whatever lies there",
+    ),
+    "run-path-repeated": Breach(
+        one(library("demo/a.so", runpath="$ORIGIN:$ORIGIN/../demo")),
+        "demo/a.so",
+        "names '$ORIGIN/../demo' more than once",
+    ),
+    "run-path-dead": Breach(
+        one(library("demo/a.so", runpath="$ORIGIN/lib")),
+        "demo/a.so",
+        "searches '$ORIGIN/lib', which can't exist after installation",
+    ),
+    "run-path-wrong-depth": Breach(
+        one(library("demo/gpu/a.so", runpath=TO_CORE)),
+        "demo/gpu/a.so",
+        "lies 2 folders deep, so its run path misses the package that is meant: '$ORIGIN/../_rocm_sdk_core/lib'",
+    ),
+    "run-path-mixed": Breach(
+        one(library("demo/a.so", runpath="$ORIGIN"), library("demo/b.so", rpath="$ORIGIN")),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "has 1 files with RPATH (such as demo/b.so) and 1 with RUNPATH",
+    ),
+    "rpath-into-others": Breach(
+        with_core(library("demo/a.so", "libamdhip64.so.7", rpath=TO_CORE), owner=package(requires=("rocm-sdk-core",))),
+        "demo/a.so",
+        (
+            "has an RPATH into _rocm_sdk_core/lib, which LD_LIBRARY_PATH can't override "
+            "and which the libraries there inherit"
+        ),
+    ),
+    "run-path-unexpected": Breach(
+        one(library("demo/a.so", runpath="$ORIGIN")),
+        "demo/a.so",
+        "has the run path '$ORIGIN', but '$ORIGIN/../_rocm_sdk_core/lib' is expected",
+        {"expect_runpath": TO_CORE},
+    ),
+    "run-path-tag": Breach(
+        one(library("demo/a.so", rpath="$ORIGIN")),
+        "demo/a.so",
+        "has RPATH, but RUNPATH is expected",
+        {"expect_tag": "runpath"},
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", BREACHES)
+def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+    check_breach(rule, BREACHES[rule])
+
+
+def test_a_folder_that_the_package_has_is_no_build_folder() -> None:
+    files = (library("demo/a.so", "libb.so", runpath="$ORIGIN/external/lib"), library("demo/external/lib/libb.so"))
+    assert find(one(*files)) == []
+
+
+@pytest.mark.parametrize(
+    ("requirement", "is_release"),
+    [("==7.0", True), ("===7.0", True), ("==7.*", False), (">=7", False), ("~=7.0", False), ("", False)],
+)
+def test_a_release_is_of_one_exact_version(requirement: str, is_release: bool) -> None:
+    core = package("rocm-sdk-core", version="7.0")
+    owner = package(requires=(f"rocm-sdk-core{requirement}",))
+    audited = tree((owner, [library("demo/a.so", "libamdhip64.so.7", rpath=TO_CORE)]), (core, [HIP]))
+    assert ([finding.rule for finding in find(audited)] == []) is is_release
+
+
+def test_an_entry_that_leads_to_the_top_of_site_packages_leads_somewhere() -> None:
+    files = [library("demo/_ext.so", "libfoo.so.1", runpath="$ORIGIN/.."), library("libfoo.so.1")]
+    assert find(tree((package(), files)), ignore=("tag-*",)) == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "rule"),
+    [
+        ("$ORIGIN/nope/../libs", "run-path-dead"),
+        ("RIGIN/libs", "run-path-eaten-origin"),
+        ("/../libs", "run-path-eaten-origin"),
+        ("../libs", "run-path-relative"),
+        ("$ORIGIN/libs/../libs", None),
+    ],
+)
+def test_entries_that_only_look_as_if_they_led_there_are_told(entry: str, rule: str | None) -> None:
+    files = (library("demo/a.so", runpath=entry), library("demo/libs/b.so"))
+    assert [f.rule for f in find(one(*files), select=("run-path-*",))] == ([rule] if rule else [])
+
+
+@pytest.mark.parametrize(
+    ("needed", "requires", "is_dead"),
+    [
+        ("libqt.so.5", ("qt-libraries",), False),
+        ("libqt.so.5", (), True),
+        ("libqt.so.5", ("rocm-sdk-core",), True),
+        ("libc.so.6", ("qt-libraries",), True),
+    ],
+    ids=["maybe of a package", "of no package", "not of the SDK", "nothing is missing"],
+)
+def test_a_package_that_is_not_at_hand_may_share_the_folder(
+    needed: str, requires: tuple[str, ...], is_dead: bool
+) -> None:
+    audited = one(library("demo/a.so", needed, runpath="$ORIGIN/qt/lib"), owner=package(requires=requires))
+    assert bool(find(audited, select=("run-path-dead",))) is is_dead
+
+
+def test_both_spellings_of_origin_are_the_run_path_that_is_expected() -> None:
+    files = (library("demo/a.so", runpath="${ORIGIN}/libs"), library("demo/libs/b.so", runpath="$ORIGIN"))
+    found = find(one(*files), expect_runpath="$ORIGIN/libs", select=("run-path-unexpected",))
+    assert [f.path for f in found] == ["demo/libs/b.so"]
+
+
+@pytest.mark.parametrize(
+    ("file", "settings", "is_told"),
+    [
+        (library("demo/a.so", "libc.so.6"), {}, False),
+        (library("demo/a.so"), {}, False),
+        (library("demo/a.so", "libamdhip64.so.7"), {}, True),
+        (library("demo/a.so", "libc.so.6", imports_dlopen=True), {}, True),
+        (library("demo/a.so"), {"dlopen": {"demo/*": ("libb.so",)}}, True),
+        (library("demo/a.so", "libc.so.6", runpath="$ORIGIN"), {}, True),
+    ],
+    ids=["the system's alone", "nothing", "the SDK's", "calls dlopen", "opens by name", "another run path"],
+)
+def test_a_library_that_searches_nothing_needs_not_the_expected_run_path(
+    file: InstalledFile, settings: dict[str, Any], is_told: bool
+) -> None:
+    found = find(one(file), expect_runpath=TO_CORE, select=("run-path-unexpected",), **settings)
+    assert bool(found) is is_told
+
+
+def test_a_folder_of_a_package_of_the_sdk_that_is_not_at_hand_may_be_there() -> None:
+    user = library("demo/a.so", "libamdhip64.so.7", runpath=f"{TO_CORE}:{TO_CORE}/inner")
+    assert find(one(user, owner=USES_CORE)) == []
+    there = library("_rocm_sdk_core/lib/libamdhip64.so.7")
+    assert [finding.rule for finding in find(tree((USES_CORE, [user]), (CORE, [there])))] == ["run-path-dead"]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "/home/me/build/lib", "/tmp/x/lib", "$ORIGIN/_a.so.runfiles/__main__/x", "$ORIGIN/../../external/r/lib",
+        "/usr/lib/python3/site-packages/torch/lib", "bazel-out/k8-opt/bin",
+    ],
+)  # fmt: skip
+def test_build_folders_are_told_by_their_names(entry: str) -> None:
+    found = find(one(library("demo/a.so", runpath=entry)), select=("run-path-build-folder",))
+    assert [finding.rule for finding in found] == ["run-path-build-folder"]
+
+
+def test_packages_of_one_release_may_use_rpath_among_each_other() -> None:
+    assert find(with_core(library("demo/a.so", "libamdhip64.so.7", rpath=TO_CORE))) == []

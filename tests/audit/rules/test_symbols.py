@@ -1,0 +1,83 @@
+"""Undefined symbols, and what may define them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.binary.elf.linkage import SymbolReference
+from tests.support.breaches import TO_CORE, USES_CORE, Breach, check_breach, one
+from tests.support.trees import find, library
+
+F = SymbolReference("f")
+
+BREACHES = {
+    "undefined-symbol": Breach(
+        one(
+            library("demo/a.so", "libb.so", runpath="$ORIGIN", references=(SymbolReference("f"), SymbolReference("g"))),
+            library("demo/libb.so", defines=("f",)),
+            library("demo/libc.so", defines=("g",)),
+        ),
+        "demo/a.so",
+        "has 1 undefined symbols that nothing it loads defines: g (demo/libc.so defines 1 of them)",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", BREACHES)
+def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+    check_breach(rule, BREACHES[rule])
+
+
+@pytest.mark.parametrize(
+    ("needed", "reference", "is_met"),
+    [
+        ((), SymbolReference("PyLong_FromLong"), False),
+        (("libc.so.6",), SymbolReference("malloc", "GLIBC_2.2.5", "libc.so.6"), True),
+        (("libz.so.1",), SymbolReference("deflate"), True),
+        (("libz.so.1",), F, False),
+        (("libc.so.6", "libm.so.6"), SymbolReference("sin"), False),
+        (("libamdhip64.so.7",), SymbolReference("hipMalloc"), True),
+        (("libamdhip64.so.7",), SymbolReference("hipMalloc", "hip_4.2", "libamdhip64.so.7"), True),
+        (("libamdhip64.so.7",), SymbolReference("new", "V2", "libb.so"), False),
+        (("libnothing.so.1",), F, True),
+    ],
+    ids=str,
+)
+def test_symbols_of_libraries_that_are_not_at_hand(
+    needed: tuple[str, ...], reference: SymbolReference, is_met: bool
+) -> None:
+    audited = one(library("demo/a.so", *needed, runpath=TO_CORE, references=(reference,)), owner=USES_CORE)
+    assert (find(audited, select=("undefined-symbol",)) == []) is is_met
+
+
+def test_copies_of_what_extension_modules_need_leave_symbols_to_the_interpreter() -> None:
+    references = (SymbolReference("PyLong_FromLong"),)
+    files = (
+        library("demo/a.so", "libb.so.1", runpath="$ORIGIN", exports=("PyInit_a",)),
+        library("demo/libb.so.1", references=references),
+        library("demo/libb.so", references=references, soname="libb.so.1"),
+        library("demo/other.so", references=references),
+    )
+    assert [f.path for f in find(one(*files), select=("undefined-symbol",))] == ["demo/other.so"]
+
+
+def test_extension_modules_and_what_they_need_leave_symbols_to_the_interpreter() -> None:
+    references = (SymbolReference("PyLong_FromLong"), SymbolReference("_Py_NoneStruct"), SymbolReference("floorf"), F)
+    files = (
+        library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=("PyInit_a",), references=references),
+        library("demo/libb.so", references=references),
+    )
+    found = [finding.found for finding in find(one(*files), select=("undefined-symbol",))]
+    assert found == ["has 1 undefined symbols that nothing it loads defines: f"] * 2
+
+
+@pytest.mark.parametrize("name", ["demo/core.so", "core.so", "*/core.so", "libelsewhere.so.1"])
+def test_symbols_of_what_loads_a_file_can_be_declared(name: str) -> None:
+    files = (library("demo/plugin.so", references=(F,)), library("demo/core.so", defines=("f",)))
+    assert find(one(*files), loaded_by={"demo/plugin.so": (name,)}) == []
+
+
+def test_libraries_that_are_opened_by_name_keep_their_symbols_to_themselves() -> None:
+    files = (library("demo/a.so", runpath="$ORIGIN", references=(F,)), library("demo/libb.so", defines=("f",)))
+    found = find(one(*files), dlopen={"demo/a.so": ("libb.so",)})
+    assert [finding.rule for finding in found] == ["undefined-symbol"]

@@ -1,0 +1,103 @@
+"""Compatibility tags that promise more, or less, than the files of a wheel keep."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.breaches import Breach, check_breach, one
+from tests.support.trees import find, library, package
+
+BREACHES = {
+    "tag-too-old": Breach(
+        one(library("demo/a.so", versions=("GLIBC_2.34",))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "promises to run on glibc 2.17, but needs a newer one (demo/a.so: GLIBC_2.34)",
+    ),
+    "tag-too-new": Breach(
+        one(library("demo/a.so"), owner=package(tag="py3-none-manylinux_2_28_x86_64")),
+        "demo-1.0-py3-none-manylinux_2_28_x86_64.whl",
+        "asks for glibc 2.28, but its files run on 2.17",
+    ),
+    "elf-in-any-wheel": Breach(
+        one(library("demo/a.so"), owner=package(tag="py3-none-any")),
+        "demo-1.0-py3-none-any.whl",
+        "is for any platform, but contains machine code: demo/a.so",
+    ),
+    "elf-in-purelib": Breach(
+        one(library("demo/a.so"), owner=package(is_purelib=True)),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "says Root-Is-Purelib: true, but contains machine code: demo/a.so",
+    ),
+    "wrong-machine": Breach(
+        one(library("demo/a.so", machine=183)),
+        "demo/a.so",
+        "is for machine 183, but demo-1.0-py3-none-manylinux_2_17_x86_64.whl is not tagged for it",
+    ),
+    "wrong-python": Breach(
+        one(library("demo/a.so", "libpython3.11.so.1.0")),
+        "demo/a.so",
+        "needs libpython3.11.so.1.0, but demo-1.0-py3-none-manylinux_2_17_x86_64.whl is for py3-none",
+    ),
+    "tag-mismatch": Breach(
+        one(owner=package(tags=("py3-none-any",))),
+        "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+        "has other tags in WHEEL than in its file name: py3-none-any",
+    ),
+    "musl-unchecked": Breach(
+        one(library("demo/a.so", "libnothing.so"), owner=package(tag="py3-none-musllinux_1_2_x86_64")),
+        "demo-1.0-py3-none-musllinux_1_2_x86_64.whl",
+        "is for musl: whether its libraries find each other is not checked",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", BREACHES)
+def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+    check_breach(rule, BREACHES[rule])
+
+
+@pytest.mark.parametrize(
+    ("asked", "tag", "found"),
+    [
+        ("GLIBC_2.14", "manylinux_2_17_x86_64.manylinux2014_x86_64", []),
+        ("GLIBC_2.25", "manylinux_2_26_x86_64", []),
+        ("GLIBC_2.36", "manylinux_2_36_x86_64", []),
+        ("GLIBC_2.14", "manylinux_2_24_x86_64", ["tag-too-new"]),
+        ("GLIBC_2.35", "manylinux_2_36_x86_64", ["tag-too-new"]),
+    ],
+)
+def test_the_next_tag_that_auditwheel_knows_is_not_too_new(asked: str, tag: str, found: list[str]) -> None:
+    names = tuple(f"py3-none-{platform}" for platform in tag.split("."))
+    audited = one(library("demo/a.so", versions=(asked,)), owner=package(tag=f"py3-none-{tag}", tags=names))
+    assert [finding.rule for finding in find(audited)] == found
+
+
+@pytest.mark.parametrize(
+    ("platform", "found"),
+    [
+        ("win_amd64", "is for Linux, but demo-1.0-py3-none-win_amd64.whl is for win_amd64"),
+        ("musllinux_1_1_x86_64", "needs libc.so.6 of glibc, which systems with musl don't have"),
+    ],
+)
+def test_libraries_for_glibc_fit_no_other_systems(platform: str, found: str) -> None:
+    audited = one(library("demo/a.so", "libc.so.6"), owner=package(tag=f"py3-none-{platform}"))
+    assert [f.found for f in find(audited, select=("wrong-machine",))] == [found]
+
+
+@pytest.mark.parametrize(
+    ("tag", "needed", "is_wrong"),
+    [
+        ("py3-none", "libpython3.11.so.1.0", True),
+        ("cp311-abi3", "libpython3.11.so.1.0", True),
+        ("cp310-cp310", "libpython3.11.so.1.0", True),
+        ("cp310.cp311-none", "libpython3.11.so.1.0", True),
+        ("cp311-cp311", "libpython3.11.so.1.0", False),
+        ("cp314-cp314t", "libpython3.14t.so.1.0", False),
+        ("py3-none", "libpython3.so", False),
+    ],
+)
+def test_only_wheels_for_one_python_may_need_its_library(tag: str, needed: str, is_wrong: bool) -> None:
+    owner = package(tag=f"{tag}-manylinux_2_17_x86_64")
+    audited = one(library("demo/a.so", needed), owner=owner)
+    found = [f"needs {needed}, but {owner.label} is for {tag}"] if is_wrong else []
+    assert [finding.found for finding in find(audited, select=("wrong-python",))] == found

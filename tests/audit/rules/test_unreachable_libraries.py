@@ -1,0 +1,144 @@
+"""Libraries that are there, but where no run path of the file leads."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from rocwheel.binary.elf.linkage import SymbolReference
+from rocwheel.installed.tree import Tree
+from tests.support.breaches import TO_CORE, USES_CORE, Breach, brief, check_breach, one, with_core
+from tests.support.trees import data, find, library, package, program, tree
+
+F = SymbolReference("f")
+OUT_OF_REACH = "but its run path doesn't lead there: only LD_LIBRARY_PATH or an earlier load would help"
+
+BREACHES = {
+    "unreachable-library": Breach(
+        with_core(library("demo/a.so", "libamdhip64.so.7", runpath="$ORIGIN")),
+        "demo/a.so",
+        "needs libamdhip64.so.7, which is in _rocm_sdk_core/lib, but its run path doesn't lead there: "
+        "only LD_LIBRARY_PATH or an earlier load would help",
+    ),
+    "inherited-run-path": Breach(
+        one(
+            library("demo/a.so", "libb.so", rpath="$ORIGIN/lib"),
+            library("demo/lib/libb.so", "libc.so"),
+            library("demo/lib/libc.so"),
+        ),
+        "demo/lib/libb.so",
+        "finds libc.so only by the RPATH of a file that loads it",
+    ),
+    "unresolved-dlopen": Breach(
+        with_core(library("demo/a.so")),
+        "demo/a.so",
+        "opens libamdhip64.so.7 at run time, but its run path doesn't lead there",
+        {"dlopen": {"demo/*.so": ("libamdhip64.so.7",)}},
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", BREACHES)
+def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
+    check_breach(rule, BREACHES[rule])
+
+
+def test_a_package_that_finds_the_sdk_by_its_run_path_has_no_findings() -> None:
+    audited = with_core(
+        library("demo/a.so", "libamdhip64.so.7", "libb.so", "libc.so.6", runpath=f"$ORIGIN:{TO_CORE}"),
+        library("demo/libb.so", "libm.so.6"),
+        data("demo/__init__.py"),
+    )
+    assert find(audited) == []
+
+
+def test_a_library_that_another_happens_to_have_loaded_is_out_of_reach() -> None:
+    audited = one(
+        library("demo/a.so", "libb.so", "libc.so", runpath="$ORIGIN/lib"),
+        library("demo/lib/libb.so", "libc.so"),
+        library("demo/lib/libc.so"),
+    )
+    assert brief(find(audited)) == [
+        (
+            "unreachable-library",
+            "demo/lib/libb.so",
+            f"needs libc.so, which is in demo/lib, {OUT_OF_REACH}",
+        )
+    ]
+
+
+def test_an_inherited_entry_counts_even_where_the_library_was_loaded_before() -> None:
+    audited = one(
+        library("demo/a.so", "libb.so", "libc.so", rpath="$ORIGIN/lib"),
+        library("demo/lib/libb.so", "libc.so"),
+        library("demo/lib/libc.so"),
+    )
+    assert [finding.rule for finding in find(audited)] == ["inherited-run-path"]
+
+
+def test_what_is_found_by_the_folder_of_a_link_is_not_inherited() -> None:
+    files = (
+        library("lib/real.so", "libx.so", runpath="$ORIGIN"),
+        data("bin/real.so", link="../lib/real.so"),
+        library("bin/libx.so"),
+        library("bin/a.so", "real.so", runpath="$ORIGIN"),
+    )
+    assert [finding.rule for finding in find(Tree((), files, is_prefix=True))] == ["unreachable-library"]
+
+
+def test_what_a_package_beside_inherits_from_one_user_another_does_not_give_it() -> None:
+    sdk = [library("_sdk/libx.so", "liby.so"), library("_sdk/deep/liby.so")]
+    entries = "$ORIGIN/../_sdk:$ORIGIN/../_sdk/deep"
+    users = [library("demo/a.so", "libx.so", rpath=entries), library("demo/b.so", "libx.so", runpath=entries)]
+    audited = tree((package(requires=("sdk==1.0",)), users), (package("sdk", is_context=True), sdk))
+    found = find(audited, select=("un*", "inherited-*"))
+    assert [(finding.rule, finding.path) for finding in found] == [("unreachable-library", "demo/b.so")]
+
+
+def test_programs_of_a_wheel_find_the_libraries_beside_the_interpreters() -> None:
+    tool = program("../../../bin/tool", "libx.so.1", runpath="$ORIGIN/../lib", references=(F,))
+    x = library(
+        "../../../lib/libx.so.1", "libamdhip64.so.7", runpath="$ORIGIN/python3/site-packages/_rocm_sdk_core/lib"
+    )
+    audited = with_core(tool, msgspec.structs.replace(x, traits=library("x", defines=("f",)).traits))
+    assert find(audited, ignore=("record-wrong", "path-outside")) == []
+
+
+def test_a_wheel_may_have_programs_and_libraries_in_its_data_alone() -> None:
+    tool = program("../../../bin/tool", "libx.so.1", runpath="$ORIGIN/../lib")
+    found = find(one(tool, library("../../../lib/libx.so.1")), ignore=("record-wrong", "path-outside"))
+    assert found == []
+
+
+def test_a_library_at_the_top_of_site_packages_has_a_place_as_any_other() -> None:
+    files = [library("demo/_ext.so", "libfoo.so.1"), library("libfoo.so.1")]
+    (found,) = find(tree((package(), files)), select=("unreachable-library",))
+    assert (found.found.partition(",")[2], found.remedy.partition(" to ")[0]) == (
+        f" which is in the top folder, {OUT_OF_REACH}",
+        "Add $ORIGIN/..",
+    )
+
+
+def test_a_name_to_open_that_no_package_has_is_not_a_matter_of_run_paths() -> None:
+    audited = one(library("demo/a.so"), library("demo/libs/libthere.so"))
+    names = {"demo/a.so": ("libthere.so", "libnowhere.so")}
+    found = find(audited, dlopen=names, select=("unresolved-dlopen",))
+    assert [(f.found, f.remedy.partition(" ")[0]) for f in found] == [
+        ("opens libnowhere.so at run time, but no package, SDK library or allowed system library provides it", "Ship"),
+        ("opens libthere.so at run time, but its run path doesn't lead there", "Link"),
+    ]
+
+
+def test_a_library_of_the_sdk_in_another_folder_of_its_package_is_not_found() -> None:
+    audited = one(library("demo/a.so", "librocm_sysdeps_drm.so.2", runpath=TO_CORE), owner=USES_CORE)
+    (finding,) = find(audited)
+    assert finding.rule == "unreachable-library"
+    assert finding.found.startswith("needs librocm_sysdeps_drm.so.2, which is in _rocm_sdk_core/lib/rocm_sysdeps/lib,")
+    assert finding.remedy.startswith("Add $ORIGIN/../_rocm_sdk_core/lib/rocm_sysdeps/lib to its run path")
+
+
+def test_a_library_for_some_processors_alone_is_out_of_reach_where_the_run_path_leads_elsewhere() -> None:
+    files = (library("demo/b/u.so", "libb.so"), library("demo/a/glibc-hwcaps/x86-64-v2/libb.so"))
+    (finding,) = find(one(*files), cpu_level="x86-64-v3")
+    assert finding.rule == "unreachable-library"
+    assert finding.remedy.startswith("Add $ORIGIN/../a to its run path when linking")
