@@ -11,8 +11,9 @@ from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.environments import split_environments
 from rocwheel.repair import outcome
+from rocwheel.repair.changes import Change
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.plan import Change, RepairPlan, RepairPlanner
+from rocwheel.repair.plan import RepairPlan, RepairPlanner
 from tests.support.trees import data, library, package, tree
 
 if TYPE_CHECKING:

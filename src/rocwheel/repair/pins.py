@@ -9,19 +9,24 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from rocwheel.installed.tree import Tree
+    from rocwheel.installed.tree import Distribution, Tree
     from rocwheel.repair.options import Pin
 
-__all__ = ["locked_requirement", "version_to_match"]
+__all__ = ["locked_requirement", "sdk_version_to_match"]
+
+_SDK = ("rocm-sdk-core", "rocm-sdk-libraries")
+"""The packages by one of which ``_rocm_init.py`` checks the SDK's version."""
 
 
-def locked_requirement(tree: Tree, name: str, pin: Pin) -> str:
-    """Return the requirement of a distribution: by name alone, or also by the version at hand.
+def locked_requirement(tree: Tree, owner: Distribution, name: str, pin: Pin) -> str:
+    """Return the requirement of a distribution that ``owner`` uses: by name alone, or also by the version at hand.
 
     A pre-release at hand is named as the oldest one: installers pass over pre-releases that no requirement names.
-    Raises `InputError` for a version that is none.
+    Raises `InputError` where ``pin`` asks for the version of a package that is not at hand or has no valid one.
     """
-    matched = version_to_match(tree, name, pin)
+    if pin != "none" and all(other.name != name for other in tree.distributions):
+        raise _absent_error(owner, name, pin)
+    matched = _version_to_match(tree, name, pin)
     if not matched:
         return name
     version = _version(tree, name)
@@ -29,11 +34,23 @@ def locked_requirement(tree: Tree, name: str, pin: Pin) -> str:
     return f"{name}=={matched},>={version.public}" if version and is_early else f"{name}=={matched}"
 
 
-def version_to_match(tree: Tree, name: str, pin: Pin) -> str:
-    """Return what the version of a distribution has to match; nothing where it isn't at hand or not to be named.
+def sdk_version_to_match(tree: Tree, owner: Distribution, pin: Pin, *, is_needed: bool) -> str:
+    """Return what the SDK's version has to match; empty where ``pin`` asks for none.
 
-    Raises `InputError` for a version that is none.
+    Raises `InputError` for an SDK at hand with an invalid version, and for none at hand though one ``is_needed``.
     """
+    version = next(filter(None, (_version_to_match(tree, name, pin) for name in _SDK)), "")
+    if pin != "none" and not version and is_needed:
+        raise _absent_error(owner, _SDK[0], pin)
+    return version
+
+
+def _absent_error(owner: Distribution, name: str, pin: Pin) -> InputError:
+    found = f"uses {name}, but that package is not at hand for --pin {pin} to take a version from"
+    return InputError(owner.source, found, expected="it among the packages given by --with")
+
+
+def _version_to_match(tree: Tree, name: str, pin: Pin) -> str:
     version = None if pin == "none" else _version(tree, name)
     if version is None:
         return ""
@@ -48,4 +65,4 @@ def _version(tree: Tree, name: str) -> Version | None:
     try:
         return Version(found.version)
     except InvalidVersion as e:
-        raise InputError(found.source, f"the version {found.version!r}", expected="one by PEP 440") from e
+        raise InputError(found.source, f"has the version {found.version!r}", expected="one that follows PEP 440") from e

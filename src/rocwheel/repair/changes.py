@@ -1,0 +1,74 @@
+"""What a repair changes in a wheel, one by one, for people to read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.installed.check_record import wheel_record_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rocwheel.installed.tree import Distribution, InstalledFile
+    from rocwheel.linking.run_path_choice import SetRunpath
+
+__all__ = ["Change", "metadata_changes", "record_changes", "run_path_changes", "signature_changes"]
+
+_VOID = "dropped, since it signs another RECORD: sign the repaired wheel"
+_AGAIN = "written again"
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One change: where, what, from what to what."""
+
+    file: str
+    what: str
+    before: str
+    after: str
+
+
+def run_path_changes(files: Sequence[InstalledFile], edits: Mapping[str, SetRunpath]) -> list[Change]:
+    """Return the changes that edits, by the member's name, make to the run paths of a wheel's files."""
+    by_member = {file.member: file for file in files}
+    return [_run_path_change(by_member[name], edit) for name, edit in edits.items()]
+
+
+def _run_path_change(file: InstalledFile, edit: SetRunpath) -> Change:
+    """Return the change of a run path; a file that has one under each tag is shown with both."""
+    assert file.elf is not None
+    values = {"RPATH": file.elf.rpath, "RUNPATH": file.elf.runpath}
+    found = {tag: value for tag, value in values.items() if value is not None}
+    tags = " and ".join(found)
+    before = (
+        " and ".join(f"{tag} {value}" for tag, value in found.items()) if len(found) > 1 else "".join(found.values())
+    )
+    after = edit.tag.name if edit.value else "none"
+    return Change(file.member, after if tags in {"", after} else f"{tags} -> {after}", before, edit.value)
+
+
+def metadata_changes(
+    owner: Distribution, requires: Sequence[str], tags: Sequence[str], *, is_platlib: bool
+) -> Iterator[Change]:
+    """Yield the changes to METADATA and WHEEL: requirements that are added, new tags, ``Root-Is-Purelib: false``."""
+    info = owner.dist_info
+    for requirement in requires:
+        yield Change(f"{info}/METADATA", "Requires-Dist", "", requirement)
+    if tags:
+        yield Change(f"{info}/WHEEL", "Tag", " ".join(owner.tags), " ".join(tags))
+    if is_platlib:
+        yield Change(f"{info}/WHEEL", "Root-Is-Purelib", "true", "false")
+
+
+def record_changes(owner: Distribution, files: Sequence[InstalledFile]) -> list[Change]:
+    """Return what is wrong in RECORD by itself. It is written again whenever anything changes."""
+    name = f"{owner.dist_info}/RECORD"
+    if not owner.record:
+        return [Change(name, _AGAIN, "none that can be read", "")]
+    return [Change(name, _AGAIN, problem, "") for problem in wheel_record_problems(owner, files)]
+
+
+def signature_changes(dropped: Sequence[str]) -> list[Change]:
+    """Return the changes for members that are dropped since they sign another RECORD."""
+    return [Change(name, _VOID, "a signature of RECORD", "") for name in dropped]
