@@ -118,7 +118,7 @@ def test_versions_are_noted_to_be_open_for_packages_that_are_not_given() -> None
     assert [note.partition(" is of")[0] for note in plan.notes] == ["Requires-Dist: rocm-sdk-core"]
 
 
-def test_a_library_that_is_opened_by_name_and_nowhere_is_not_mended() -> None:
+def test_a_library_that_is_opened_by_name_and_nowhere_is_left_over() -> None:
     made = tree((package(), [library("demo/_e.so", imports_dlopen=True)]))
     plan = RepairPlanner(split_environments(made), RepairOptions(dlopen=("libnowhere.so",))).plan(made.distributions[0])
     assert [text.partition(", ")[0] for text in plan.unmended] == ["demo/_e.so opens libnowhere.so at run time"]

@@ -69,7 +69,7 @@ def test_a_wheel_without_machine_code_stays_for_any_platform() -> None:
         ("linux_armv7l", "demo/a.so is for machine 62, but demo-1.0-py3-none-linux_armv7l.whl is not tagged for it"),
     ],
 )
-def test_files_that_do_not_fit_the_tag_are_not_mended(platform: str, told: str) -> None:
+def test_files_that_do_not_fit_the_tag_are_left_over(platform: str, told: str) -> None:
     made = tree((package(tag=f"py3-none-{platform}"), [X86]))
     plan = RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0])
     assert (plan.file_name, plan.tags, plan.unmended) == (made.distributions[0].label, (), (told,))

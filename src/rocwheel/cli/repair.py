@@ -1,4 +1,4 @@
-"""``rocwheel repair``: wheels that load, from wheels that don't."""
+"""``rocwheel repair``: makes wheels that load from wheels that don't."""
 
 from __future__ import annotations
 
@@ -39,24 +39,29 @@ _LONGEST = 160
 
 @app.command("repair")
 def repair(
-    wheels: Annotated[list[Path], typer.Argument(metavar="WHEEL...", help="Wheels, which are left as they are.")],
-    dest_dir: Annotated[Path | None, typer.Option(help="Folder for the repaired wheels; made when absent.")] = None,
+    wheels: Annotated[list[Path], typer.Argument(metavar="WHEEL...", help="Repair these wheels. They stay unchanged.")],
+    dest_dir: Annotated[Path | None, typer.Option(help="Write the repaired wheels to this folder.")] = None,
     beside: Annotated[
-        list[Path] | None, typer.Option("--with", help="Packages whose libraries they load, such as the SDK's wheels.")
+        list[Path] | None,
+        typer.Option("--with", help="Let the wheels load libraries of this package, such as a wheel of the SDK."),
     ] = None,
-    dlopen: Annotated[list[str] | None, typer.Option(help="A library that the files open by name at run time.")] = None,
+    dlopen: Annotated[
+        list[str] | None, typer.Option(help="Count this library as one that the files open at run time.")
+    ] = None,
     pin: Annotated[
-        Literal["none", "minor", "exact"], typer.Option(help="How added requirements name their version.")
+        Literal["none", "minor", "exact"], typer.Option(help="Pin added requirements to the version at hand.")
     ] = "none",
-    init: Annotated[bool, typer.Option("--init", help="Add _rocm_init.py, which has rocm_sdk load the libraries.")] = (
-        False
-    ),
+    init: Annotated[
+        bool, typer.Option("--init", help="Add _rocm_init.py, which makes rocm_sdk load the libraries.")
+    ] = (False),
     config: Annotated[
-        Path | None, typer.Option(help="Settings of the audit, which count here, too; by default ./pyproject.toml.")
+        Path | None, typer.Option(help="Read the audit's settings from this file; by default ./pyproject.toml.")
     ] = None,
     rpath: Annotated[
         bool | None,
-        typer.Option("--rpath/--runpath", help="The tag of all run paths; by default RPATHs within a release stay."),
+        typer.Option(
+            "--rpath/--runpath", help="Set all run paths under this tag; by default RPATHs within a release stay."
+        ),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if anything would change.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; show the changes.")] = False,
@@ -64,11 +69,10 @@ def repair(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Set wrong run paths, add the SDK packages to the requirements, and tag wheels by what their files ask for.
+    """Fix wrong run paths, add the SDK packages to the requirements, and set the platform tags that the files ask for.
 
-    Files that are right stay as they are, to the byte. Without --with, ROCm's packages are taken to be laid out as
-    they are since ROCm 7. Exit status 1 when something is left that no repair mends, and with --check when anything
-    would change.
+    Files that are right stay as they are, to the byte. Without --with, ROCm's packages are assumed to have the layout
+    of ROCm 7. The exit status is 1 when a repair can't fix everything, and with --check when anything would change.
 
     Example: rocwheel repair dist/*.whl --dest-dir repaired/
     """
@@ -115,7 +119,7 @@ def _show(plans: list[RepairPlan], *, quiet: bool) -> None:
         for note in () if quiet else plan.notes:
             messages.print(f"[cyan]note[/] {escape(f'{name}: {note}')}")
         for problem in plan.unmended:
-            messages.print(f"[yellow]not mended[/] {escape(f'{name}: {problem}')}")
+            messages.print(f"[yellow]not repaired[/] {escape(f'{name}: {problem}')}")
 
 
 def _shortened(text: str) -> str:

@@ -1,4 +1,4 @@
-"""``rocwheel runpath for``: the run path that a file needs, and how to tell the linker."""
+"""``rocwheel runpath for``: prints the run path that a file needs, in the words of build tools."""
 
 from __future__ import annotations
 
@@ -29,18 +29,26 @@ __all__ = ["for_"]
 @runpath_app.command("for")
 def for_(
     file: Annotated[Path, typer.Argument(help="A linked shared library or program.")],
-    at: Annotated[str, typer.Option(metavar="PLACE", help="Where it is installed: site-packages/PACKAGE/[FILE].")],
+    at: Annotated[
+        str, typer.Option(metavar="PLACE", help="Take the file to be installed here: site-packages/PACKAGE/[FILE].")
+    ],
     packages: Annotated[
         list[str] | None,
-        typer.Option("--with", metavar="PACKAGE", help="A wheel, a folder, or an SDK package by its name."),
+        typer.Option(
+            "--with", metavar="PACKAGE", help="Find libraries in this wheel, folder, or SDK package (by its name)."
+        ),
     ] = None,
-    dlopen: Annotated[list[str] | None, typer.Option(help="A library that it opens by name at run time.")] = None,
-    spell: Annotated[list[str] | None, typer.Option(help=f"{', '.join(TOOLS)}, or all.")] = None,
-    rpath: Annotated[bool, typer.Option("--rpath", help="The old RPATH, which LD_LIBRARY_PATH can't override.")] = (
+    dlopen: Annotated[
+        list[str] | None, typer.Option(help="Count this library as one that the file opens at run time.")
+    ] = None,
+    spell: Annotated[
+        list[str] | None, typer.Option(help=f"Print what to write for this tool: {', '.join(TOOLS)}, or all.")
+    ] = None,
+    rpath: Annotated[bool, typer.Option("--rpath", help="Set the old RPATH, which LD_LIBRARY_PATH can't override.")] = (
         False
     ),
     cpu_level: Annotated[
-        CpuLevel, typer.Option(help="The processor: which glibc-hwcaps folders count; by default the oldest.")
+        CpuLevel, typer.Option(help="Count the glibc-hwcaps folders of this processor; by default the oldest.")
     ] = "x86-64",
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -48,7 +56,7 @@ def for_(
 ) -> None:
     """Print the shortest run path that leads a file to its libraries, spelled for build tools.
 
-    Exit status 1 when neither the packages nor every system has one of them.
+    The exit status is 1 when a library is neither in the packages nor on every system.
 
     Example: rocwheel runpath for _ext.so --at site-packages/my_package/ --with rocm-sdk-core --spell cmake
     """

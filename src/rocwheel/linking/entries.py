@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 _WORKING_FOLDER = "/the-working-folder"
-"""Stands for wherever the process was started: what is found there is chance."""
+"""Stands for the folder in which the process was started: what is found there is chance."""
 
 _ORIGIN = re.compile(r"\$(?:ORIGIN\b|\{ORIGIN\})")
 _ORIGIN_FIRST = re.compile(r"\$(?:ORIGIN|\{ORIGIN\})(?=/|$)")
@@ -35,32 +35,32 @@ _BUILD_FOLDER = re.compile(
 
 
 def split_run_path(text: str | None) -> tuple[str, ...]:
-    """Return the entries of a run path; an empty one inside it stands for the working folder, as for the loader."""
+    """Return the entries of a run path. An empty entry inside it stands for the working folder, as for the loader."""
     return tuple(text.split(":")) if text else ()
 
 
 def is_origin_relative(entry: str) -> bool:
-    """Tell whether an entry begins with ``$ORIGIN`` as a whole path component."""
+    """Return whether an entry begins with ``$ORIGIN`` as a whole path component."""
     return _ORIGIN_FIRST.match(entry) is not None
 
 
 def goes_back(entry: str) -> bool:
-    """Tell whether an entry has ``..`` behind a folder's name, which has to exist for the kernel to follow it."""
+    """Return whether an entry has ``..`` after a folder's name: the kernel follows it only if that folder exists."""
     return _BACK.search(entry) is not None
 
 
 def is_build_folder(entry: str) -> bool:
-    """Tell whether an entry leads to a folder that only builds have, by its name."""
+    """Return whether an entry leads to a folder that only builds have, judging by its name."""
     return _BUILD_FOLDER.search(entry.replace("$ORIGIN/", "").replace("${ORIGIN}/", "")) is not None
 
 
 def is_eaten(entry: str) -> bool:
-    """Tell whether an entry is what a shell or make leaves of one that began with ``$ORIGIN``."""
+    """Return whether an entry is what a shell or make leaves of an entry that began with ``$ORIGIN``."""
     return _EATEN.match(entry) is not None
 
 
 def is_host_folder(entry: str) -> bool:
-    """Tell whether an entry is an absolute path that a host may have, such as ``/opt/rocm/lib``."""
+    """Return whether an entry is an absolute path that a host may have, such as ``/opt/rocm/lib``."""
     return entry.startswith("/") and not is_build_folder(entry) and not is_eaten(entry)
 
 
@@ -71,9 +71,9 @@ def expand_entry(entry: str, origin: str) -> str:
 
 
 def resolve_entry(entry: str, folder: str) -> str | None:
-    """Return the folder an entry leads to, both relative to site-packages; none unless it starts with ``$ORIGIN``.
+    """Return the folder that an entry of a file in ``folder`` leads to; None unless it starts with ``$ORIGIN``.
 
-    Site-packages itself is an empty text, as for files that stand there.
+    Both folders are relative to site-packages, which is an empty text itself.
     """
     match = _ORIGIN_FIRST.match(entry)
     if match is None:

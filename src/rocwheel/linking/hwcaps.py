@@ -1,7 +1,7 @@
 """Subfolders with libraries for newer processors (``ld.so(8)``, "Hardware capabilities"; x86-64 psABI, section 3.1.1).
 
-In each folder glibc's loader looks into ``glibc-hwcaps/LEVEL`` first, for the levels that the processor has, the
-highest one first. Of the machines that ROCm runs on only x86-64 has such levels.
+In each folder, glibc's loader first looks into ``glibc-hwcaps/LEVEL`` for the levels that the processor has, the
+highest one first. Of the machines that ROCm runs on, only x86-64 has such levels.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["CpuLevel", "has_level", "hwcaps_folders", "searched_folders"]
 
 CpuLevel = Literal["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"]
-"""The levels of the x86-64 psABI; the first is what every processor has."""
+"""The levels of the x86-64 psABI. Every processor has the first."""
 
 _FOLDER = "glibc-hwcaps"
 
@@ -26,14 +26,15 @@ def hwcaps_folders(level: CpuLevel) -> tuple[str, ...]:
 
 
 def has_level(folder: str) -> bool:
-    """Tell whether a folder holds libraries for some processors alone: run paths name the one above."""
+    """Return whether a folder holds libraries for some processors only: run paths name the folder above it."""
     return f"/{_FOLDER}/" in f"/{folder}/"
 
 
 def searched_folders(folders: Iterable[str], level: CpuLevel) -> tuple[str, ...]:
-    """Return the folders that run paths name to find a library which lies in ``folders``.
+    """Return the folders that run paths name to find a library that is in ``folders``.
 
-    Those that serve every processor; only where there are none, those above the subfolders for one of ``level``.
+    These are the folders that serve every processor. Only if there are none, they are the folders above those
+    subfolders that a processor of ``level`` takes libraries from.
     """
     found = tuple(dict.fromkeys(folders))
     plain = tuple(folder for folder in found if not has_level(folder))

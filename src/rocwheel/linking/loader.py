@@ -1,19 +1,21 @@
 """What glibc's dynamic loader does to find the libraries that an ELF file needs (``ld.so(8)``, ``dlopen(3)``).
 
-It opens all that an object names as NEEDED before what its dependencies need (breadth first). A name is looked for:
+It opens everything that an object names as NEEDED before what its dependencies need (breadth first). It looks for a
+name:
 
 1. among the objects that are loaded already, by their SONAMEs and by the names that they were opened under;
 2. unless the requester has a RUNPATH: in the RPATH of the requester, of the object that had the requester loaded, and
-   so on up to the first object (RPATHs beside a RUNPATH don't count);
-3. in ``LD_LIBRARY_PATH``, which is taken to be unset;
+   so on up to the first object (an RPATH next to a RUNPATH doesn't count);
+3. in ``LD_LIBRARY_PATH``, which is assumed to be unset;
 4. in the requester's RUNPATH, which its dependencies don't inherit;
 5. among the system's libraries.
 
-A name with a slash is a path. A file of another machine or class is passed over; at one that is no library the loader
-stops (`obstacles`), here only the search. In each folder the subfolders for newer processors come first.
+A name with a slash is a path. The loader passes over a file of another machine or class. At a file that is not a
+library it stops (`obstacles`); the model stops only the search. In each folder the subfolders for newer processors come
+first.
 
-Libraries that an object names as filtees (``DT_FILTER``, ``DT_AUXILIARY``) are looked for likewise, and what they need
-comes before what waits to be opened. One of the second kind may be absent.
+The loader looks for filtees (``DT_FILTER``, ``DT_AUXILIARY``) in the same way. What they need comes before what waits
+to be opened. An auxiliary filtee may be absent.
 """
 
 from __future__ import annotations
@@ -37,16 +39,16 @@ __all__ = ["Disk", "How", "Library", "LoadedObject", "Loader", "Refusal", "Searc
 
 
 class Library(msgspec.Struct, frozen=True):
-    """An ELF file as the loader finds it; ``identity`` is one for all names of one file, as device and inode are."""
+    """An ELF file as the loader finds it. All names of one file have one ``identity``, like device and inode."""
 
     path: str
     identity: str
     elf: Elf | None
-    """None for a system library of which no more than the name is known."""
+    """None for a system library of which only the name is known."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A file at which the loader stops, since it is no library: its path as it was opened, and why."""
+    """A file at which the loader stops, since it is not a library: its path as it was opened, and the reason."""
 
     path: str
     reason: str
@@ -100,13 +102,13 @@ class Search(msgspec.Struct, frozen=True):
     refusal: Refusal | None = None
     """The file that the search ended at without a library."""
     is_optional: bool = False
-    """Whether the requester does without it."""
+    """Whether the requester can do without it."""
 
 
 class Loader:
     """One process: opens files and collects the objects and the searches in the order of the real one.
 
-    ``subfolders`` are looked into before each folder itself (`rocwheel.linking.hwcaps`).
+    ``subfolders`` of each folder are looked into before the folder itself (`rocwheel.linking.hwcaps`).
     """
 
     def __init__(self, disk: Disk, system: System, subfolders: Sequence[str] = ()) -> None:
@@ -133,14 +135,14 @@ class Loader:
         return search
 
     def is_inherited(self, search: Search) -> bool:
-        """Tell whether a RPATH that the requester inherits leads to the name, whatever was loaded before."""
+        """Return whether an RPATH that the requester inherits leads to the name, whatever was loaded before."""
         found = self._candidates(search.name, search.requester)
         paths = (path for how, _, path in found if how is How.RPATH)
         return any(isinstance(self._disk.find(path, self._machine), Library) for path in paths)
 
     @property
     def missing(self) -> list[Search]:
-        """The searches that found nothing, for objects that can't do without."""
+        """The searches that found nothing, for objects that can't do without the library."""
         return [search for search in self.searches if search.found is None and not search.is_optional]
 
     def _load_needed(self) -> None:
@@ -194,7 +196,7 @@ class Loader:
         return index
 
     def _candidates(self, name: str, requester: int) -> Iterator[tuple[How, str, str]]:
-        """Give the paths to try, in order, each with the rule and the run path entry that it comes from."""
+        """Yield the paths to try, in order, each with the rule and the run path entry that it comes from."""
         if "/" in name:
             yield How.PATH, "", expand_entry(name, self.objects[requester].origin)
             return
@@ -209,7 +211,7 @@ class Loader:
             yield How.RUNPATH, entry, f"{folder}/{name}"
 
     def _ancestors(self, index: int) -> Iterator[int]:
-        """Give an object, the one that had it loaded, and so on up to the first object of the process."""
+        """Yield an object, the one that had it loaded, and so on up to the first object of the process."""
         while index >= 0:
             yield index
             index = self.objects[index].loader

@@ -1,7 +1,7 @@
 """Files at which the dynamic loader stops, though another folder has the library (glibc, ``open_verify`` in dl-load.c).
 
-In the folders of a run path it takes the first file of the name. If that is for another machine or class it goes on; if
-it is no library at all, loading fails.
+In the folders of a run path, the loader takes the first file of the name. If that is for another machine or class, it
+goes on. If it is not a library at all, loading fails.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _PROGRAM_HEADER_SIZE = 56
 
 
 class Obstacle(msgspec.Struct, frozen=True):
-    """A file that is no library: why, in the loader's words, and for which machine if not for all."""
+    """Why a file is not a library, in the loader's words; with ``machine``, only for objects of that machine."""
 
     reason: str
     machine: int | None = None
 
     def stops(self, machine: int) -> bool:
-        """Tell whether the loader stops there when it looks for a library of a machine."""
+        """Return whether the loader stops there when it looks for a library of a machine."""
         return self.machine in {None, machine}
 
 
@@ -39,7 +39,7 @@ FOLDER = Obstacle("cannot read file data: Is a directory")
 
 
 def find_obstacle(head: bytes) -> Obstacle | None:
-    """Judge a file by its first 64 bytes; none for one that the loader loads or passes over, as far as these tell."""
+    """Return why the loader stops at a file, by its first 64 bytes; None if it loads or passes over the file."""
     if len(head) < _HEADER_SIZE:
         return Obstacle("file too short")
     magic, ident, kind, machine, version, _, _, _, _, _, header_size = _HEADER.unpack_from(head)

@@ -1,4 +1,4 @@
-"""Where ROCm's packages keep their public libraries: for packages that use them, without having them at hand."""
+"""Where ROCm's packages keep their public libraries, for those who use the packages without having them at hand."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class SdkFolder(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fiel
     folder: str
     libraries: tuple[str, ...]
     per_family: bool = False
-    """Whether an SDK in the per-family layout has a distribution and a folder of this kind for each target family."""
+    """Whether an SDK in the per-family layout has such a distribution and folder for each target family."""
 
     def of_family(self, family: str) -> str:
-        """Return the folder in the packages for ``family``; the neutral one's where that is empty."""
+        """Return the folder in the packages for ``family``; that of the neutral package if it is empty."""
         top, _, rest = self.folder.partition("/")
         return f"{top}_{family.replace('-', '_')}/{rest}" if self.per_family and family else self.folder
 
 
 class SdkSelector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The distribution whose extras choose the SDK's others, with what these are without and with each extra."""
+    """The distribution whose extras choose the others of the SDK: what it requires without and with each extra."""
 
     distribution: str
     requires: tuple[str, ...]
@@ -60,12 +60,12 @@ def _layout() -> _Layout:
 
 
 def sdk_selector() -> SdkSelector:
-    """Return the selector in the file beside this module."""
+    """Return the selector of the table next to this module."""
     return _layout().selector
 
 
 def sdk_folders() -> tuple[SdkFolder, ...]:
-    """Return the layout in the file beside this module, in the order in which run paths name the folders."""
+    """Return the layout of the table next to this module, in the order in which run paths name the folders."""
     return _layout().folders
 
 
@@ -78,17 +78,17 @@ def sdk_search_folders(family: str = "") -> tuple[str, ...]:
 
 
 def short_name(soname: str) -> str | None:
-    """Return the name by which ``rocm_sdk`` knows a library; none for one that is not public."""
+    """Return the name by which ``rocm_sdk`` knows a library; None for a library that is not public."""
     return _layout().short_names.get(soname.partition(".so")[0])
 
 
 def find_sdk_library(soname: str) -> SdkFolder | None:
-    """Return the folder that holds the library of a SONAME."""
+    """Return the folder that holds the library of a SONAME; None if no folder does."""
     return next((folder for folder in sdk_folders() if soname in folder.libraries), None)
 
 
 def other_versions(soname: str, known: Collection[str] = ()) -> list[str]:
-    """Return the SONAMEs that differ from ``soname`` in their version alone, of the layout and of ``known``."""
+    """Return the SONAMEs of the layout and of ``known`` that differ from ``soname`` only in their version."""
     stem = _stem(soname)
     names = {*known, *(name for folder in sdk_folders() for name in folder.libraries)} - {soname}
     return sorted(name for name in names if stem and _stem(name) == stem)

@@ -1,4 +1,4 @@
-"""A run path as each build tool wants it written, so that ``$ORIGIN`` reaches the linker whole."""
+"""How each build tool wants a run path written, so that ``$ORIGIN`` reaches the linker whole."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _shell(entries: Sequence[str], tag: RunpathTag) -> str:
 
 
 def _dockerfile(entries: Sequence[str], tag: RunpathTag) -> str:
-    # make and the shell below ninja expand a "$" in LDFLAGS, a shell alone doesn't: no one quoting serves them all.
+    # make and the shell that ninja runs expand a "$" in LDFLAGS, a plain shell doesn't: no quoting serves them all.
     return f'RUN echo {shlex.quote(_ld(entries, tag))} > {_LINKER_FILE}\nENV LDFLAGS="-Wl,@{_LINKER_FILE}"'
 
 
@@ -109,11 +109,11 @@ TOOLS: dict[str, Callable[[Sequence[str], RunpathTag], str]] = {
 def spell_run_path(entries: Sequence[str], tool: str, tag: RunpathTag = RunpathTag.RUNPATH) -> str:
     """Return the text for one of `TOOLS`; empty without entries.
 
-    Raises `InputError` for another tool, and for entries with spaces, commas, colons, quotes and the like, which some
-    tool on the way would take for the end of the entry.
+    Raises `InputError` for another tool, and for entries with spaces, commas, colons, quotes and the like: some tool on
+    the way would take them for the end of the entry.
     """
     if tool not in TOOLS:
-        found = f"{tool!r} is no tool that run paths are spelled for"
+        found = f"{tool!r} is not a tool that run paths can be spelled for"
         msg = f"--spell {tool}"
         raise InputError(msg, found, expected=f"one of {', '.join(TOOLS)}")
     for entry in entries:

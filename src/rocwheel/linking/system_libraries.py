@@ -1,4 +1,4 @@
-"""The libraries of the operating system, as far as a policy allows them, and the symbols that they define."""
+"""The libraries of the operating system that a policy allows, and the symbols that they define."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = [
 
 
 class AllowedLibraries:
-    """What every supported system has, by patterns of SONAMEs; nothing is known of the files."""
+    """The libraries that every supported system has, by patterns of SONAMEs. Nothing is known of the files."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._patterns = tuple(patterns)
 
     def find(self, name: str, machine: int) -> Library | None:  # noqa: ARG002 (the protocol's)
-        """Return a library that stands for any allowed one of that name."""
+        """Return a library that stands for any allowed library of that name; None if none is allowed."""
         if any(fnmatchcase(name, pattern) for pattern in self._patterns):
             return Library(name, f"system:{name}", None)
         return None
@@ -52,7 +52,7 @@ def _policy() -> _Policy:
 
 
 def allowed_libraries(more: Iterable[str] = ()) -> AllowedLibraries:
-    """Return what the policy beside this module allows, and the SONAMEs that fit ``more`` patterns."""
+    """Return what the policy next to this module allows, and the SONAMEs that match ``more`` patterns."""
     return AllowedLibraries((*_patterns(), *more))
 
 
@@ -61,13 +61,13 @@ def _patterns() -> tuple[str, ...]:
 
 
 def interpreter_symbols() -> tuple[str, ...]:
-    """Return patterns of the symbols that are there once Python runs."""
+    """Return patterns of the symbols that the Python interpreter defines."""
     found = _policy().interpreter
     return (*found.symbols, *(name + kind for name in found.math for kind in ("", "f", "l")))
 
 
 def unversioned_symbols(soname: str) -> tuple[str, ...] | None:
-    """Return patterns of the symbols without versions that a library of the policy defines; none for any other."""
+    """Return patterns of the symbols without versions that a library of the policy defines; None for any other."""
     for pattern, symbols in _policy().symbols.items():
         if fnmatchcase(soname, pattern):
             return symbols

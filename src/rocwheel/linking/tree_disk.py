@@ -1,4 +1,4 @@
-"""Where the loader model finds ELF files: in a tree that is only described."""
+"""Where the loader model finds ELF files in a tree that is only described."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["SITE", "TreeDisk", "place_of"]
 
 SITE = "/environment/lib/python3/site-packages"
-"""Where described packages are taken to be installed: deep enough for entries that lead out of it to lead nowhere."""
+"""Where described packages are assumed to be installed: so deep that entries out of it lead nowhere."""
 
 _MOST_LINKS = 40
 
@@ -26,7 +26,7 @@ class TreeDisk:
     """Described files, by their path relative to site-packages, and the symlinks among them with their raw text.
 
     At ``assumed`` paths there are libraries of which nothing is known: they serve every machine. ``obstacles`` are
-    those of the files and of others.
+    the files at which the loader stops, by path.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class TreeDisk:
         self._folders = {folder for path in paths for folder in _parents(path)}
 
     def find(self, path: str, machine: int) -> Library | Refusal | None:
-        """Return the ELF file of ``machine`` at an absolute path, or what the loader stops at there."""
+        """Return the ELF file of ``machine`` at an absolute path, or the file at which the loader stops there."""
         real, is_circle = self._follow(path)
         if real is None:
             stops = is_circle and self.is_folder(posixpath.dirname(path))
@@ -66,7 +66,7 @@ class TreeDisk:
         return path in self._files or path in self._assumed or path in self._obstacles
 
     def is_folder(self, path: str) -> bool:
-        """Tell whether there is a folder at an absolute path."""
+        """Return whether there is a folder at an absolute path."""
         return self.resolve(path) in self._folders
 
     def resolve(self, path: str) -> str | None:
@@ -95,7 +95,7 @@ class TreeDisk:
 
 
 def place_of(library: Library) -> str:
-    """Return where a library of a `TreeDisk` is, relative to site-packages; any other's identity as it is."""
+    """Return where a library of a `TreeDisk` is, relative to site-packages; for any other library its identity."""
     inside = library.identity.removeprefix(f"{SITE}/")
     return posixpath.relpath(inside, SITE) if inside.startswith("/") else inside
 

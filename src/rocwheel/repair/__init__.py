@@ -1,1 +1,1 @@
-"""How finished wheels are mended."""
+"""How finished wheels are repaired: run paths, requirements, platform tags, metadata."""

@@ -1,4 +1,4 @@
-"""Changes to METADATA and WHEEL that leave every other byte as it is (RFC 822 headers, core metadata)."""
+"""Edits METADATA and WHEEL, and leaves every other byte as it is (RFC 822 headers, core metadata)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PURELIB = re.compile(rb"^Root-Is-Purelib:[^\r\n]*", re.MULTILINE | re.IGNORECAS
 
 
 def add_requirements(metadata: bytes, requirements: Sequence[str]) -> bytes:
-    """Add ``Requires-Dist`` lines behind the last one, else at the end of the headers."""
+    """Return METADATA with more ``Requires-Dist`` lines: after the last one, else at the end of the headers."""
     if not requirements:
         return metadata
     end = _headers_end(metadata)
@@ -34,7 +34,7 @@ def _headers_end(text: bytes) -> int:
 
 
 def set_wheel_fields(wheel: bytes, *, tags: Sequence[str] = (), platlib: bool = False) -> bytes:
-    """Set the ``Tag`` lines of WHEEL, if any are given, and ``Root-Is-Purelib: false``, if asked for."""
+    """Return WHEEL with other ``Tag`` lines, if any are given, and with ``Root-Is-Purelib: false`` for ``platlib``."""
     if platlib:
         wheel = _PURELIB.sub(b"Root-Is-Purelib: false", wheel)
     if not tags:

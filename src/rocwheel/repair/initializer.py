@@ -1,4 +1,4 @@
-"""``_rocm_init.py``: the module by which a package has its ROCm libraries loaded before its own."""
+"""``_rocm_init.py``: the module that loads the ROCm libraries of a package before the package's own libraries."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def initialize():
 
 
 def preload_names(loadable: Iterable[InstalledFile]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the short names of the SDK libraries that files need, in load order, and the SONAMEs that have none.
+    """Return the short names of the SDK libraries that files need, in load order, and the SONAMEs without short names.
 
-    The order is that of the files' NEEDED entries: each library finds what it needs itself by its own run path.
+    The order is that of the files' NEEDED entries. Each library finds its own needs by its own run path.
     """
     needed = dict.fromkeys(name for file in loadable if file.elf for name in file.elf.needed)
     named = {soname: short_name(soname) for soname in needed}
@@ -46,35 +46,36 @@ def preload_names(loadable: Iterable[InstalledFile]) -> tuple[tuple[str, ...], t
 
 
 def initializer_member(owner: Distribution, files: Sequence[InstalledFile], version: str = "") -> dict[str, str]:
-    """Return the module for a wheel by its place in there, and nothing if it is there already.
+    """Return the text of the module by its member name in a wheel; nothing if the wheel has the module already.
 
-    Raises `InputError` for a wheel without a Python package to put it in, and for one that has another such module.
+    Raises `InputError` for a wheel without a Python package to put it in, and for a wheel with another such module.
     """
     loadable = [file for file in files if file.is_loadable]
     folder = _package_folder(loadable)
     if loadable and not folder:
-        found = "has its libraries in no Python package"
-        raise InputError(owner.source, found, expected=f"one that {_NAME} can go to", remedy=_NO_INIT)
+        found = "has no library in a Python package"
+        raise InputError(owner.source, found, expected=f"a package that {_NAME} can go to", remedy=_NO_INIT)
     names, others = preload_names(loadable)
     text = render_initializer(names, version, others)
     there = next((file for file in files if file.path == f"{folder}/{_NAME}"), None)
     if there is not None and there.sha256 != hashlib.sha256(text.encode()).digest():
         remedy = "Leave it out when building, or repair without --init."
-        raise InputError(there.source, "another text than a repair adds", remedy=remedy)
+        raise InputError(there.source, "differs from the text that a repair adds", remedy=remedy)
     return {f"{folder}/{_NAME}": text} if loadable and there is None else {}
 
 
 def _package_folder(loadable: Iterable[InstalledFile]) -> str:
-    """Return the package that the module goes to: the first one with a library, relative to site-packages; or none."""
+    """Return the folder of the package that the module goes to: the first with a library; empty if there is none."""
     folders = (posixpath.dirname(file.path) for file in loadable)
     packages = (folder for folder in folders if all(part.isidentifier() for part in folder.split("/")))
     return min(packages, key=lambda folder: (folder.count("/"), folder), default="")
 
 
 def render_initializer(names: Sequence[str], version: str | re.Pattern[str] = "", others: Sequence[str] = ()) -> str:
-    """Return the module's text; ``version`` is what the SDK's has to match: a pattern, or text with ``*`` for anything.
+    """Return the module's text.
 
-    ``others`` are libraries that ``rocm_sdk`` has no names for; the module tells of them.
+    ``version`` is what the SDK's version has to match: a pattern, or text with ``*`` for anything. ``others`` are
+    libraries that ``rocm_sdk`` has no names for; a comment in the module lists them.
     """
     lines = "".join(f'            "{name}",\n' for name in names)
     left = f"        # Left to run paths, since rocm_sdk has no names for them: {', '.join(others)}\n" if others else ""

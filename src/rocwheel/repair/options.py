@@ -1,4 +1,4 @@
-"""What a repair of wheels is told."""
+"""The options of a repair."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 __all__ = ["Pin", "RepairOptions"]
 
 Pin = Literal["none", "minor", "exact"]
-"""How requirements that are added name their version: not at all, as ``==1.2.*``, or as ``==1.2.3``."""
+"""How added requirements name their version: not at all, as ``==1.2.*``, or as ``==1.2.3``."""
 
 
 class RepairOptions(msgspec.Struct, frozen=True):
-    """What a repair is told. ``dlopen`` are libraries that every file of the wheel may open by name."""
+    """The options of a repair. ``dlopen`` are libraries that every file of the wheel may open by name."""
 
     tag: RunpathTag | None = None
-    """The tag of all run paths; none to go by what the wheel has (see `rocwheel.repair.plan.RepairPlanner`)."""
+    """The tag of all run paths; None to choose it by what the wheel has (see `rocwheel.repair.plan.RepairPlanner`)."""
     pin: Pin = "none"
     dlopen: tuple[str, ...] = ()
     init: bool = False
     """Whether the wheel gets ``_rocm_init.py``."""
     settings: Configuration = Configuration()
-    """Those of the audit: more system libraries, and what files open by name."""
+    """The audit's settings: more system libraries, and what files open by name."""
 
     @property
     def audit_settings(self) -> Configuration:

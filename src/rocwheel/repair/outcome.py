@@ -47,14 +47,14 @@ class RepairedTree:
     def undeclared(self, owner: Distribution) -> tuple[str, ...]:
         """Return the packages that a wheel loads libraries from and that it doesn't require yet, in order.
 
-        ROCm's packages that are not at hand are none of them where the wheel is for another version of them.
+        ROCm's packages that are not at hand are left out where the wheel is built for another version of them.
         """
         is_other = bool(self._other_versions(owner))
         used = (use.provider for use in self._uses if use.owner.source == owner.source)
         return tuple(provider for provider in used if provider in self._given or not is_other)
 
     def leftovers(self, owner: Distribution) -> tuple[str, ...]:
-        """Return what no edit mends of a wheel."""
+        """Return what no edit fixes in a wheel."""
         found = (finding for finding in self._findings if finding.file.startswith(f"{owner.source}!"))
         return (*(f"{finding.path} {finding.found}" for finding in found), *self._warning(owner))
 
@@ -69,11 +69,13 @@ class RepairedTree:
     def _warning(self, owner: Distribution) -> list[str]:
         others = self._other_versions(owner)
         names = ", ".join(f"{name} (known: {', '.join(known)})" for name, known in others.items())
-        remedy = "give those that it was built with by --with; Requires-Dist gets none of those taken for granted"
-        return [f"is for another version of ROCm's packages, by {names}: {remedy}"] if others else []
+        remedy = (
+            "give the packages that it was built with by --with; Requires-Dist gets no package that is only assumed"
+        )
+        return [f"is built for another version of ROCm's packages, judging by {names}: {remedy}"] if others else []
 
     def _other_versions(self, owner: Distribution) -> dict[str, list[str]]:
-        """Return the libraries that a wheel lacks and that SDK packages not at hand have in other versions."""
+        """Return the libraries that a wheel lacks, with their other versions in SDK packages that are not at hand."""
         missed = (
             search.name
             for process in self._subject.processes

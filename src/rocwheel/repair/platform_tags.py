@@ -1,4 +1,4 @@
-"""The platform tags of a repaired wheel: for the glibc that its files ask for, never for another system or machine."""
+"""The platform tags of a repaired wheel: for the glibc that its files ask for, and for the same systems as before."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _MUSL = re.compile(r"libc\.musl-.*|libc\.so")
 def repaired_platforms(platforms: Sequence[str], files: Iterable[InstalledFile]) -> list[str]:
     """Return the platform tags of a wheel with ``files``, in place of those of its name.
 
-    ``any`` gives way to the machines of the files, and tags of a machine that promise an older glibc than its files run
-    on, or none, to the one that they run on. Tags for musl, for other systems, and for machines that no file is for
-    stay, and so does every tag of a wheel whose files need musl.
+    The machines of the files replace ``any``. Tags that promise an older glibc than their machine's files run on, or
+    none, become the tag of the glibc that these run on. Tags for musl, for other systems, and for machines that no file
+    is for stay, and so does every tag of a wheel whose files need musl.
     """
     elves = {file.path: file.elf for file in files if file.elf is not None and file.elf.machine in host_machines()}
     if any(map(_is_for_musl, elves.values())):
@@ -50,7 +50,7 @@ def _floors(elves: dict[str, Elf]) -> dict[str, PlatformFloor]:
 
 
 def _is_kept(platforms: Sequence[str], floor: PlatformFloor) -> bool:
-    """Tell whether tags promise no older glibc than the files run on: what is promised less may have its reason."""
+    """Return whether tags promise no older glibc than the files run on. A newer one may have its reason: it stays."""
     own = ".".join(platform for platform in platforms if _machine(platform) == floor.architecture)
     promised = lowest_glibc(wheel_platforms(f"-{own}.whl"))
     return promised is not None and promised >= floor.glibc

@@ -1,4 +1,4 @@
-"""Wheels that no repair makes installable, and so are refused: damaged binaries or metadata, misplaced members."""
+"""Which wheels a repair refuses, since it can't make them installable: damaged binaries or metadata, bad members."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 __all__ = ["check_repairable"]
 
 _AGAIN = "Build the wheel again."
-# What a repair writes anew, and what installers do without.
-_MENDED = ("RECORD", "WHEEL has no Tag", "WHEEL has no Root-Is-Purelib")
+# What a repair writes again, and what installers do without.
+_REPAIRABLE = ("RECORD", "WHEEL has no Tag", "WHEEL has no Root-Is-Purelib")
 
 
 def check_repairable(owner: Distribution, files: Sequence[InstalledFile]) -> None:
-    """Check one wheel and its files.
+    """Raise `InputError` for a wheel that no repair makes installable, or `ProblemsError` for several problems.
 
-    Raises `InputError`, or `ProblemsError` for several, for metadata that installers refuse, symlinks, binaries that
-    can't be read, members that are installed outside of the environment, and several files at one path.
+    These are metadata that installers refuse, symlinks, binaries that can't be read, members that are installed outside
+    of the environment, and several files at one path.
     """
     problems = [*_metadata_problems(owner), *_problems(files)]
     if problems:
-        raise problems[0] if len(problems) == 1 else ProblemsError("wheels that no repair mends", problems)
+        raise problems[0] if len(problems) == 1 else ProblemsError("wheels that can't be repaired", problems)
 
 
 def _metadata_problems(owner: Distribution) -> Iterator[InputError]:
     for problem in owner.problems:
         text = problem.removeprefix(f"{owner.dist_info} has no ")
-        if not text.startswith((*_MENDED, DECLARATION_NAME)):
+        if not text.startswith((*_REPAIRABLE, DECLARATION_NAME)):
             yield InputError(owner.source, problem, remedy=_AGAIN)
     folder, name = owner.dist_info.partition("-")[0], owner.label.partition("-")[0]
     if canonicalize_name(folder) != canonicalize_name(name):
@@ -48,7 +48,7 @@ def _metadata_problems(owner: Distribution) -> Iterator[InputError]:
 def _problems(files: Sequence[InstalledFile]) -> Iterator[InputError]:
     for file in files:
         if file.link is not None:
-            yield InputError(file.source, "a symlink", expected="files alone", remedy="Build the wheel without.")
+            yield InputError(file.source, "a symlink", expected="only files", remedy="Build the wheel without it.")
         elif file.problem:
             yield InputError(file.source, file.problem, remedy=_AGAIN)
         elif reason := outside_reason(file.member):

@@ -1,4 +1,4 @@
-"""Planning and writing repaired wheels: members that stay are copied as they are packed, changed ones stream."""
+"""Plans and writes repaired wheels. Members that stay are copied as they are packed, changed ones are packed again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MOST_OPEN = 64
 
 
 class _KeptName(WheelName, frozen=True):
-    """A wheel's name whose ``.dist-info`` folder stays as its builder spelled it."""
+    """A wheel's name whose ``.dist-info`` folder keeps the spelling of its builder."""
 
     folder: str
 
@@ -49,13 +49,14 @@ class _KeptName(WheelName, frozen=True):
 
 
 def plan_repairs(wheels: Sequence[Path], beside: Sequence[Path], options: RepairOptions) -> list[RepairPlan]:
-    """Read wheels and the packages ``beside``, and plan the repair of each wheel.
+    """Read wheels and the packages that they are installed with (``beside``), and return the plan for each wheel.
 
-    Raises `InputError` for what is no wheel, and for wheels that no repair makes installable (`RepairPlanner.plan`).
+    Raises `InputError` for a path that is not a wheel, and for wheels that no repair makes installable
+    (`RepairPlanner.plan`).
     """
     for path in wheels:
         if path.suffix != ".whl":
-            raise InputError(path, "no wheel", expected="a file whose name ends with .whl")
+            raise InputError(path, "not a wheel", expected="a file whose name ends with .whl")
         if path.is_dir():
             raise InputError(path, "a folder", expected="a wheel, which is a file")
     environments = read_environments(wheels, beside)
@@ -64,14 +65,16 @@ def plan_repairs(wheels: Sequence[Path], beside: Sequence[Path], options: Repair
 
 
 def check_destination(dest_dir: Path) -> None:
-    """Raise `InputError` unless ``dest_dir`` is a folder, or can become one as far as its path tells."""
+    """Raise `InputError` if something at or above ``dest_dir`` is not a folder."""
     try:
         nearest = next(path for path in (dest_dir, *dest_dir.parents) if path.exists() or path.is_symlink())
         is_folder = nearest.is_dir()
     except OSError as e:
         raise read_error(dest_dir, e) from e
     if not is_folder:
-        raise InputError(nearest, "no folder", expected="one for the repaired wheels", remedy="Change --dest-dir.")
+        raise InputError(
+            nearest, "not a folder", expected="a folder for the repaired wheels", remedy="Change --dest-dir."
+        )
 
 
 def write_repairs(
@@ -84,9 +87,10 @@ def write_repairs(
 ) -> list[Path]:
     """Write the repaired wheels to ``dest_dir`` and return their paths; a wheel that is right is copied as it is.
 
-    The bytes depend on the wheels, the plans and the date alone. Raises `InputError` before anything is written for a
-    folder that one of the wheels is in and for two wheels that get one name; for damaged members while writing, and
-    `WorkError` when the folder can't be written: nothing of that wheel is left there then.
+    The bytes depend only on the wheels, the plans and the date. Before anything is written, raises `InputError` for a
+    folder that one of the wheels is in and for two wheels that get one name. While a wheel is written, raises
+    `InputError` for damaged members and `WorkError` for a folder that can't be written: then nothing of that wheel is
+    left.
     """
     targets = _targets(plans, dest_dir)
     for plan, target in zip(plans, targets, strict=True):
@@ -174,5 +178,5 @@ def _metadata(plan: RepairPlan, members: Sequence[ZipMember], dist_info: str) ->
 
 
 def _mode(member: ZipMember) -> int:
-    """Return the permission bits; those of installers where the archive tells none."""
+    """Return the permission bits; those that installers set where the archive has none."""
     return member.mode & 0o7777 or 0o644
