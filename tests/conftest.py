@@ -8,6 +8,7 @@ pytest_plugins = [
     "tests.support.command_line",
     "tests.support.device_files",
     "tests.support.machines",
+    "tests.support.repair_wheels",
     "tests.support.sample_sdk",
     "tests.support.tools",
 ]

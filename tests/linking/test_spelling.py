@@ -256,8 +256,8 @@ def test_another_tool_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InputError) as error:
         spell_run_path(ENTRIES, "scons")
     assert str(error.value) == (
-        "--spell scons: 'scons' is not a tool that run paths can be spelled for; expected one of plain, ld, shell, make, "
-        "cmake, meson, bazelrc, build, starlark, python, dockerfile"
+        "--spell scons: 'scons' is not a tool that run paths can be spelled for; expected one of plain, ld, shell, "
+        "make, cmake, meson, bazelrc, build, starlark, python, dockerfile"
     )
 
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from rocwheel.binary.elf.facts import read_elf
 from rocwheel.installed.environments import split_environments
 from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces
 from rocwheel.repair.kept_entries import entries_to_keep
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
+from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import data, library, package, tree
+from tests.support.wheels import make_wheel, members
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
 
 CORE = "$ORIGIN/../_rocm_sdk_core/lib"
 GUESSES = f"{CORE}:$ORIGIN/../nvidia/lib:$ORIGIN/../jaxlib/lib"
@@ -99,3 +109,22 @@ def test_a_file_that_lacks_a_library_of_nobody_keeps_the_folders_of_the_host_as_
     assert kept("/opt/b:/home/me/lib:/opt/a:/opt/b", is_lacking=True, has_others=False) == KeptEntries(
         last=("/opt/b", "/opt/a")
     )
+
+
+@needs_compiler
+@pytest.mark.parametrize("requires", [("other-pkg",), ()], ids=["required, not at hand", "of nobody"])
+def test_run_paths_that_alone_may_lead_to_what_is_not_at_hand_stay(
+    run: Run, tmp_path: Path, requires: tuple[str, ...]
+) -> None:
+    needed = ("libother.so.1", "libamdhip64.so.7")
+    run_path = "/opt/lib:$ORIGIN/../other_pkg/lib:$ORIGIN/gone:$ORIGIN/external/x:$ORIGIN/../../.."
+    tree = build_tree(tmp_path / "tree", Lib("a.so", needed, run_path))
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"}, requires=requires)
+    run("repair", wheel, "--dest-dir", tmp_path / "out")
+    (repaired,) = (tmp_path / "out").glob("*.whl")
+    value = read_elf(members(repaired)["ext/a.so"], name="a").runpath
+    core = "$ORIGIN/../_rocm_sdk_core/lib"
+    kept = ["$ORIGIN/../other_pkg/lib", "$ORIGIN/gone", core] if requires else [core, "/opt/lib"]
+    assert value == ":".join(kept)
+    again = run("repair", repaired, "--dry-run")
+    assert again.stdout == f"{repaired.name}: no changes\n"

@@ -8,13 +8,19 @@ import msgspec
 
 from rocwheel.audit.settings import Configuration
 from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.elf.linkage import SymbolReference
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.outcome import RepairedTree
+from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import library, package, tree
+from tests.support.wheels import make_wheel, members
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rocwheel.installed.tree import Tree
+    from tests.support.command_line import Run
 
 EDITS = {f"{package().source}!demo/a.so": SetRunpath("$ORIGIN/libs", RunpathTag.RUNPATH)}
 
@@ -49,3 +55,71 @@ def test_an_executable_stack_is_told() -> None:
 def test_what_other_packages_have_is_not_of_the_wheel() -> None:
     other = (package("other"), [library("other/b.so", executable_stack=True)])
     assert left(tree((package(), [library("demo/a.so")]), other)) == ()
+
+
+@needs_compiler
+def test_what_no_repair_fixes_is_reported_and_fails(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libnowhere.so.6",)))
+    wheel = make_wheel(tmp_path / "dist", "old", {"old/a.so": tree / "a.so"})
+    done = run("repair", wheel, "--dest-dir", tmp_path / "out", "--quiet")
+    assert done.status == 1
+    assert done.stderr.splitlines() == [
+        (
+            "not repaired old-1.0-py3-none-linux_x86_64.whl: old/a.so needs libnowhere.so.6, but no package, "
+            "SDK library or allowed system library provides it"
+        )
+    ]
+
+
+@needs_compiler
+def test_what_was_built_with_another_sdk_gets_no_worse_and_is_reported(run: Run, tmp_path: Path) -> None:
+    libraries = ("libamdhip64.so.6", "librccl.so.1")
+    tree = build_tree(tmp_path / "tree", Lib("a.so", libraries, "/../rocm/lib:/opt/rocm/lib:/home/me/lib"))
+    wheel = make_wheel(tmp_path / "dist", "old", {"old/a.so": tree / "a.so"})
+    done = run("repair", wheel, "--dest-dir", tmp_path / "out", "--quiet")
+    assert done.status == 1
+    name = "not repaired old-1.0-py3-none-linux_x86_64.whl:"
+    assert done.stderr.splitlines() == [
+        (
+            f"{name} old/a.so needs libamdhip64.so.6, but no package, SDK library or allowed system library "
+            "provides it; they provide libamdhip64.so.7 (only a host that has it in /opt/rocm/lib finds it)"
+        ),
+        (
+            f"{name} is built for another version of ROCm's packages, judging by libamdhip64.so.6 (known: "
+            "libamdhip64.so.7): give the packages that it was built with by --with; Requires-Dist gets no "
+            "package that is only assumed"
+        ),
+    ]
+    (repaired,) = (tmp_path / "out").glob("*.whl")
+    after = members(repaired)
+    assert read_elf(after["old/a.so"], name="a").runpath == "$ORIGIN/../_rocm_sdk_libraries/lib:/opt/rocm/lib"
+    assert b"Requires-Dist" not in after["old-1.0.dist-info/METADATA"]
+    assert run("repair", repaired, "--dry-run").stdout == f"{repaired.name}: no changes\n"
+
+
+@needs_compiler
+def test_the_sdk_that_a_wheel_was_built_with_makes_it_whole(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.6",), "/opt/rocm/lib"), Lib("libamdhip64.so.6"))
+    wheel = make_wheel(tmp_path / "dist", "old", {"old/a.so": tree / "a.so"})
+    core = make_wheel(
+        tmp_path / "sdk",
+        "rocm_sdk_core",
+        {"_rocm_sdk_core/lib/libamdhip64.so.6": tree / "libamdhip64.so.6"},
+        version="6.4",
+    )
+    done = run("repair", wheel, "--with", core, "--pin", "minor", "--dest-dir", tmp_path / "out", "--quiet")
+    assert (done.status, done.stderr) == (0, "")
+    (repaired,) = (tmp_path / "out").glob("*.whl")
+    after = members(repaired)
+    assert read_elf(after["old/a.so"], name="a").runpath == "$ORIGIN/../_rocm_sdk_core/lib"
+    assert b"Requires-Dist: rocm-sdk-core==6.4.*\n" in after["old-1.0.dist-info/METADATA"]
+
+
+@needs_compiler
+def test_what_the_audit_still_finds_afterwards_is_reported_and_fails(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("_ext.so", options=("-Wl,-z,execstack",)))
+    done = run("repair", make_wheel(tmp_path / "dist", "demo", {"demo/_ext.so": tree / "_ext.so"}), "--dry-run")
+    assert done.status == 1
+    assert "demo-1.0-py3-none-linux_x86_64.whl: demo/_ext.so asks for an executable stack" in (
+        " ".join(done.stderr.split())
+    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from email import message_from_bytes
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rocwheel.audit.audit import check
+from rocwheel.audit.settings import Configuration
 from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.environments import split_environments
@@ -14,12 +16,18 @@ from rocwheel.repair import outcome
 from rocwheel.repair.changes import Change
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan, RepairPlanner
+from tests.repair.wheels import repaired_plugin
+from tests.support.libraries import needs_compiler
 from tests.support.trees import data, library, package, tree
+from tests.support.wheels import members
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rocwheel.audit.finding import Finding
     from rocwheel.audit.settings import Configuration
     from rocwheel.installed.tree import Distribution, Tree
+    from tests.support.command_line import Run
 
 
 def plans(made: Tree) -> list[RepairPlan]:
@@ -115,10 +123,32 @@ def test_versions_are_noted_to_be_open_for_packages_that_are_not_given() -> None
     other = (package("other", is_context=True), [library("other/libq.so")])
     (plan,) = plans(tree((package(), needs), other))
     assert plan.requires == ("other", "rocm-sdk-core")
-    assert [note.partition(" is of")[0] for note in plan.notes] == ["Requires-Dist: rocm-sdk-core"]
+    assert [note.partition(" allows any")[0] for note in plan.notes] == ["Requires-Dist: rocm-sdk-core"]
 
 
 def test_a_library_that_is_opened_by_name_and_nowhere_is_left_over() -> None:
     made = tree((package(), [library("demo/_e.so", imports_dlopen=True)]))
     plan = RepairPlanner(split_environments(made), RepairOptions(dlopen=("libnowhere.so",))).plan(made.distributions[0])
     assert [text.partition(", ")[0] for text in plan.unmended] == ["demo/_e.so opens libnowhere.so at run time"]
+
+
+def test_a_package_that_ships_a_library_itself_requires_no_other_for_it() -> None:
+    own = [library("demo/a.so", "libz.so.1", runpath="$ORIGIN"), library("demo/libz.so.1")]
+    other = package("other", is_context=True)
+    made = tree((other, [library("other/libz.so.1")]), (package(), own))
+    assert RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[1]).requires == ()
+
+
+@needs_compiler
+def test_metadata_and_tags_say_what_the_files_ask_for(
+    run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
+) -> None:
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "--pin", "exact")
+    repaired = repaired_plugin(tmp_path / "out")
+    assert repaired.name == "plugin-1.0-py3-none-manylinux_2_5_x86_64.whl"
+    texts = members(repaired)
+    metadata = message_from_bytes(texts["plugin-1.0.dist-info/METADATA"])
+    assert metadata.get_all("Requires-Dist") == ["rocm-sdk-core==7.1.2"]
+    assert metadata.get_payload() == "A description.\n"
+    wheel = message_from_bytes(texts["plugin-1.0.dist-info/WHEEL"])
+    assert (wheel["Tag"], wheel["Root-Is-Purelib"]) == ("py3-none-manylinux_2_5_x86_64", "false")

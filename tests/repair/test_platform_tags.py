@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from rocwheel.installed.environments import split_environments
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from rocwheel.repair.platform_tags import repaired_platforms
+from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import data, library, package, tree
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
 
 X86 = library("demo/a.so", "libc.so.6", versions=("GLIBC_2.28",))
 ARM = library("demo/z.so", machine=183, versions=("GLIBC_2.34",))
@@ -80,3 +89,25 @@ def test_tags_of_wheel_in_another_order_are_no_change() -> None:
     owner = package(tag="py2.py3-none-manylinux_2_28_x86_64", tags=tags)
     made = tree((owner, [X86]))
     assert RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0]).changes == ()
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("platforms", "expected"),
+    [
+        ("manylinux1_x86_64", "manylinux1_x86_64"),
+        ("manylinux_2_17_x86_64.manylinux2014_x86_64", "manylinux_2_17_x86_64.manylinux2014_x86_64"),
+        ("manylinux_2_40_x86_64", "manylinux_2_40_x86_64"),
+        ("linux_x86_64", "manylinux_2_5_x86_64"),
+        ("any", "manylinux_2_5_x86_64"),
+        ("manylinux_2_17_aarch64", "manylinux_2_17_aarch64"),
+        ("linux_x86_64.musllinux_1_2_x86_64", "manylinux_2_5_x86_64.musllinux_1_2_x86_64"),
+    ],
+)
+def test_tags_that_promise_no_more_than_the_files_hold_stay(
+    run: Run, tmp_path: Path, platforms: str, expected: str
+) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("_ext.so"))
+    wheel = make_wheel(tmp_path / "dist", "demo", {"demo/_ext.so": tree / "_ext.so"}, tag=f"py3-none-{platforms}")
+    run("repair", wheel, "--dest-dir", tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [f"demo-1.0-py3-none-{expected}.whl"]

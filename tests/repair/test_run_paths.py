@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from importlib.resources import files as resources
 from typing import TYPE_CHECKING
+
+import pytest
 
 from rocwheel.audit.settings import Configuration
 from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.elf.facts import read_elf
+from rocwheel.demo.demo import SAMPLE_SDK
+from rocwheel.installed.environments import split_environments
 from rocwheel.linking.run_path_choice import SetRunpath
+from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.plan import RepairPlanner
 from rocwheel.repair.run_paths import run_path_edits
+from tests.repair.wheels import repaired_plugin
+from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import data, library, package, tree
+from tests.support.wheels import make_wheel, members
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rocwheel.installed.tree import InstalledFile, Tree
+    from tests.support.command_line import Run
 
 OTHER = (package("other", is_context=True), [library("other/lib/libq.so")])
 
@@ -53,3 +67,88 @@ def test_a_folder_of_plugins_without_known_libraries_stays_in_files_that_open_by
     opener = library("demo/_e.so", runpath="$ORIGIN/plugins", imports_dlopen=True)
     assert of_wheel(opener, data("demo/plugins/first.plugin")) == {}
     assert of_wheel(opener)["demo/_e.so"].value == ""
+
+
+@needs_compiler
+@pytest.mark.parametrize("tag", ["rpath", "runpath"])
+def test_packages_as_build_makes_them_need_no_repair(run: Run, tmp_path: Path, tag: str) -> None:
+    recipe = tmp_path / "recipe.toml"
+    text = (resources("rocwheel.packages.recipe") / "rocm.toml").read_text()
+    recipe.write_text(text.replace('run-path-tag = "rpath"', f'run-path-tag = "{tag}"'))
+    BuildJob(PlanJob(SAMPLE_SDK, recipe=recipe), tmp_path / "made").run()
+    done = run("repair", *sorted((tmp_path / "made/dist").glob("*.whl")), "--check")
+    assert (done.status, {line.rpartition(": ")[2] for line in done.stdout.splitlines()}) == (0, {"no changes"})
+
+
+@needs_compiler
+def test_the_old_rpath_can_be_asked_for(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "--rpath")
+    after = members(repaired_plugin(tmp_path / "out"))
+    elf = read_elf(after["plugin/_right.so"], name="right")
+    assert (elf.rpath, elf.runpath) == ("$ORIGIN", None)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("requires", "kept"), [("rocm-sdk-core==7.1.2", True), ("rocm-sdk-core", False)], ids=["one release", "others"]
+)
+def test_rpaths_stay_as_long_as_they_lead_into_packages_of_one_release(
+    run: Run, sdk_wheel: Path, tmp_path: Path, requires: str, kept: bool
+) -> None:
+    lib = Lib("a.so", ("libamdhip64.so.7",), "$ORIGIN/../_rocm_sdk_core/lib:/opt/rocm/lib", is_rpath=True)
+    tree = build_tree(tmp_path / "tree", lib)
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"}, requires=(requires,))
+    run("repair", wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out")
+    (repaired,) = (tmp_path / "out").glob("*.whl")
+    elf = read_elf(members(repaired)["ext/a.so"], name="a")
+    to_core = "$ORIGIN/../_rocm_sdk_core/lib"
+    assert (elf.rpath, elf.runpath) == ((to_core, None) if kept else (None, to_core))
+    assert "rpath-into-others" not in run("audit", repaired, "--with", sdk_wheel).stdout
+    assert run("repair", repaired, "--with", sdk_wheel, "--check").status == 0
+
+
+@needs_compiler
+def test_a_right_rpath_within_the_package_stays_beside_runpaths(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(
+        tmp_path / "tree",
+        Lib("old.so", ("libhelp.so",), "$ORIGIN", is_rpath=True),
+        Lib("new.so", ("libhelp.so",), "$ORIGIN"),
+        Lib("wrong.so", ("libhelp.so",), "/opt/lib"),
+        Lib("libhelp.so"),
+    )
+    files: dict[str, Path | bytes] = {f"demo/{path.name}": path for path in sorted(tree.glob("*.so"))}
+    wheel = make_wheel(tmp_path / "dist", "demo", files)
+    run("repair", wheel, "--dest-dir", tmp_path / "out")
+    (repaired,) = (tmp_path / "out").iterdir()
+    before, after = members(wheel), members(repaired)
+    assert [name for name in before if name.endswith(".so") and before[name] != after[name]] == ["demo/wrong.so"]
+
+
+@needs_compiler
+def test_a_useless_runpath_among_rpaths_does_not_turn_them(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(
+        tmp_path / "tree",
+        Lib("old.so", ("libhelp.so",), "$ORIGIN", is_rpath=True),
+        Lib("none.so", ("libhelp.so",)),
+        Lib("libhelp.so", (), "/usr/local/lib"),
+    )
+    files: dict[str, Path | bytes] = {f"demo/{path.name}": path for path in sorted(tree.glob("*.so"))}
+    run("repair", make_wheel(tmp_path / "dist", "demo", files), "--dest-dir", tmp_path / "out")
+    (repaired,) = (tmp_path / "out").iterdir()
+    found = {name: read_elf(data, name=name) for name, data in members(repaired).items() if name.endswith(".so")}
+    assert {name: (elf.rpath, elf.runpath) for name, elf in found.items()} == {
+        "demo/old.so": ("$ORIGIN", None),
+        "demo/none.so": ("$ORIGIN", None),
+        "demo/libhelp.so": (None, None),
+    }
+
+
+def test_a_library_for_newer_processors_alone_is_led_to_when_the_settings_name_one() -> None:
+    files = [library("demo/b/u.so", "libb.so"), library("demo/a/glibc-hwcaps/x86-64-v2/libb.so")]
+    made = tree((package(), files))
+    options = RepairOptions(settings=Configuration(cpu_level="x86-64-v2"))
+    assert (
+        RepairPlanner(split_environments(made), options).plan(made.distributions[0]).edits["demo/b/u.so"].value
+        == "$ORIGIN/../a"
+    )
+    assert RepairPlanner(split_environments(made), RepairOptions()).plan(made.distributions[0]).edits == {}

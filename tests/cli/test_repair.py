@@ -1,0 +1,103 @@
+"""``rocwheel repair``: what it prints and how it ends."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.elf.facts import read_elf
+from tests.repair.wheels import repaired_plugin
+from tests.support.libraries import Lib, build_tree, needs_compiler
+from tests.support.wheels import make_wheel, members
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+pytestmark = needs_compiler
+
+
+OPENER = 'void *dlopen(const char *, int); void *f(void) { return dlopen("libamdhip64.so.7", 1); }'
+
+
+def test_a_dry_run_shows_the_changes_and_writes_nothing(
+    run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
+) -> None:
+    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "--dry-run")
+    assert done.status == 0
+    assert done.stdout == (
+        "plugin-1.0-py3-none-linux_x86_64.whl -> plugin-1.0-py3-none-manylinux_2_5_x86_64.whl: 4 changes\n"
+        "  plugin/_wrong.so: RUNPATH\n"
+        "    - $ORIGIN/../rocm/lib:local/lib:/opt/rocm/lib\n"
+        "    + $ORIGIN/../_rocm_sdk_core/lib:$ORIGIN/../_rocm_sdk_core/lib/rocm_sysdeps/lib\n"
+        "  plugin-1.0.dist-info/METADATA: Requires-Dist\n"
+        "    + rocm-sdk-core\n"
+        "  plugin-1.0.dist-info/WHEEL: Tag\n"
+        "    - py3-none-linux_x86_64\n"
+        "    + py3-none-manylinux_2_5_x86_64\n"
+        "  plugin-1.0.dist-info/WHEEL: Root-Is-Purelib\n"
+        "    - true\n"
+        "    + false\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_check_fails_where_anything_would_change(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
+    assert run("repair", plugin_wheel, "--with", sdk_wheel, "--check").status == 1
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out")
+    assert run("repair", repaired_plugin(tmp_path / "out"), "--with", sdk_wheel, "--check").status == 0
+
+
+def test_json_names_what_was_written(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
+    done = run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "--json")
+    document = json.loads(done.stdout)
+    assert (document["schema"], document["written"]) == ("rocwheel.repair/1", [str(repaired_plugin(tmp_path / "out"))])
+
+
+def test_a_pin_that_has_nothing_to_pin_is_reported(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""}, tag="py3-none-any")
+    done = run("repair", wheel, "--check", "--pin", "minor")
+    told = "--pin minor pins nothing: the wheel gets no requirement of a package given by '--with'"
+    assert (done.status, told in " ".join(done.stderr.split())) == (0, True)
+
+
+def test_requirements_of_packages_that_are_not_at_hand_are_reported_to_be_open(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",)))
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"})
+    done = run("repair", wheel, "--dry-run")
+    assert done.status == 0
+    assert done.stderr.splitlines() == [
+        (
+            "note ext-1.0-py3-none-linux_x86_64.whl: Requires-Dist: rocm-sdk-core allows any version, though its "
+            "libraries are assumed to be those of ROCm 7: give rocm-sdk-core by --with, and --pin"
+        )
+    ]
+    assert run("repair", wheel, "--dry-run", "--quiet").stderr == ""
+
+
+def test_system_libraries_of_the_settings_need_no_repair(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libvendor.so.1",)))
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"}, tag="py3-none-manylinux_2_5_x86_64")
+    config = tmp_path / "settings.toml"
+    config.write_text('[tool.rocwheel.audit]\nsystem-libraries = ["libvendor.so.1"]\n')
+    assert run("repair", wheel, "--check").status == 1
+    assert run("repair", wheel, "--check", "--config", config).status == 0
+
+
+@pytest.mark.parametrize("way", ["option", "settings"])
+def test_libraries_that_are_opened_by_name_get_an_entry_and_a_requirement(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tree = build_tree(tmp_path / "tree", Lib("a.so", source=OPENER, options=("-lc",)))
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"})
+    if way == "settings":
+        (tmp_path / "pyproject.toml").write_text('[tool.rocwheel.audit.dlopen]\n"ext/*" = ["libamdhip64.so.7"]\n')
+    run("repair", wheel, "--dest-dir", "out", *(("--dlopen", "libamdhip64.so.7") if way == "option" else ()))
+    (repaired,) = (tmp_path / "out").glob("*.whl")
+    after = members(repaired)
+    assert read_elf(after["ext/a.so"], name="a").runpath == "$ORIGIN/../_rocm_sdk_core/lib"
+    assert b"Requires-Dist: rocm-sdk-core\n" in after["ext-1.0.dist-info/METADATA"]

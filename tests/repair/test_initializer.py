@@ -1,0 +1,98 @@
+"""``_rocm_init.py`` of a repaired wheel."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.repair.wheels import repaired_plugin
+from tests.support.libraries import Lib, build_tree, needs_compiler
+from tests.support.wheels import make_wheel, members
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+pytestmark = needs_compiler
+
+
+def test_an_initializer_loads_what_the_libraries_need_in_their_order(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libhipblas.so.3", "libamdhip64.so.7", "librocsolver.so.0")))
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so", "ext/__init__.py": b""})
+    run("repair", wheel, "--dest-dir", tmp_path / "out", "--init")
+    (repaired,) = (tmp_path / "out").glob("*.whl")
+    calls: list[dict[str, object]] = []
+
+    class Sdk:
+        @staticmethod
+        def initialize_process(**arguments: object) -> None:
+            calls.append(arguments)
+
+    space: dict[str, object] = {}
+    exec(members(repaired)["ext/_rocm_init.py"], space)
+    sys.modules["rocm_sdk"] = Sdk  # type: ignore[assignment]
+    try:
+        space["initialize"]()  # type: ignore[operator]
+    finally:
+        del sys.modules["rocm_sdk"]
+    assert calls == [{"preload_shortnames": ["hipblas", "amdhip64"]}]
+
+
+@pytest.mark.parametrize(
+    ("pin", "version"), [("exact", "7.1.2"), ("minor", "7.1.*")], ids=["exactly", "to major and minor"]
+)
+def test_an_initializer_is_locked_to_the_version_at_hand(
+    run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path, pin: str, version: str
+) -> None:
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "--init", "--pin", pin)
+    text = members(repaired_plugin(tmp_path / "out"))["plugin/_rocm_init.py"].decode()
+    assert f'        check_version="{version}",\n        fail_on_version_mismatch=True,\n' in text
+
+
+def test_an_initializer_is_added_once(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "--init")
+    repaired = repaired_plugin(tmp_path / "out")
+    done = run("repair", repaired, "--with", sdk_wheel, "--init", "--check")
+    assert (done.status, done.stdout) == (0, f"{repaired.name}: no changes\n")
+
+
+def test_an_initializer_of_other_text_is_not_overwritten(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",)))
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so", "ext/_rocm_init.py": b"# mine\n"})
+    done = run("repair", wheel, "--init", "--check")
+    assert done.status == 2
+    assert done.stderr == (
+        f"error: {wheel}!ext/_rocm_init.py: differs from the text that a repair adds. "
+        "Leave it out when building, or repair without --init.\n"
+    )
+
+
+def test_an_initializer_needs_a_package_to_be_in(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",)))
+    files: dict[str, Path | bytes] = {"a.so": tree / "a.so", "ext.libs/b.so": tree / "a.so"}
+    wheel = make_wheel(tmp_path / "dist", "ext", files)
+    done = run("repair", wheel, "--init", "--check")
+    assert done.status == 2
+    assert done.stderr == (
+        f"error: {wheel}: has no library in a Python package; expected a package that _rocm_init.py can go to. "
+        "Repair without --init.\n"
+    )
+
+
+def test_an_initializer_lists_the_libraries_that_it_does_not_load(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7", "librocsolver.so.0", "libc.so.6")))
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"})
+    run("repair", wheel, "--dest-dir", tmp_path / "out", "--init")
+    (repaired,) = (tmp_path / "out").glob("*.whl")
+    text = members(repaired)["ext/_rocm_init.py"].decode()
+    assert "        # Left to run paths, since rocm_sdk has no names for them: librocsolver.so.0\n" in text
+
+
+def test_a_module_that_checks_the_version_needs_one(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",), "$ORIGIN/../_rocm_sdk_core/lib"))
+    wheel = make_wheel(tmp_path / "dist", "demo", {"demo/a.so": tree / "a.so"}, requires=("rocm-sdk-core==7.2.0",))
+    assert run("repair", wheel, "--check", "--pin", "exact", "--init").status == 2
+    assert run("repair", wheel, "--dry-run", "--init").status == 0
