@@ -23,11 +23,6 @@ PLACE = Place("libx.so", 0x1000, 3)
 TRUNCATED = "where the data end. The file may be truncated."
 HOST = "host-x86_64-unknown-linux--"
 GFX906 = "hipv4-amdgcn-amd-amdhsa--gfx906"
-SPELLINGS = st.sampled_from([HOST, GFX906, "hip-amdgcn-amd-amdhsa--gfx90a:xnack-", "hipv4-amdgcn-amd-amdhsa--gfx1030"])
-PARTS = st.lists(
-    st.builds(lambda spelling, data: BundlePart(spelling, (memoryview(data),) if data else ()), SPELLINGS, st.binary()),
-    max_size=6,
-)
 
 
 def read(data: bytes) -> OffloadBundle:
@@ -66,27 +61,6 @@ def test_bundle_of_every_compiler_is_read(fixture: Fixture, name: str, targets: 
     assert bundle.entries[0].spelling == host
     assert bundle.size == len(fixture(name))
     assert bundle.find_problems() == ()
-
-
-@pytest.mark.parametrize("name", ["v16/saxpy.hipfb", "v19/saxpy.hipfb", "v22/saxpy.hipfb", "edge/hostonly.hipfb"])
-def test_bundle_is_written_as_clang_writes_it(fixture: Fixture, name: str) -> None:
-    data = fixture(name)
-    parts = [
-        BundlePart(entry.spelling, (data[entry.offset : entry.stop],) if entry.size else ())
-        for entry in read_offload_bundle(data, place=PLACE).entries
-    ]
-    assert b"".join(write_offload_bundle(parts)) == data
-
-
-@given(PARTS, st.sampled_from([1, 16, 4096]))
-def test_written_bundle_reads_back(parts: list[BundlePart], alignment: int) -> None:
-    data = b"".join(write_offload_bundle(parts, alignment=alignment))
-    bundle = read(data)
-    assert [(entry.spelling, data[entry.offset : entry.stop]) for entry in bundle.entries] == [
-        (part.spelling, b"".join(part.payload)) for part in parts
-    ]
-    assert all(entry.offset % alignment == 0 for entry in bundle.entries)
-    assert bundle.size == len(data)
 
 
 def outcome(data: bytes) -> str:

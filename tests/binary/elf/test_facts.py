@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.elf.bytes import ElfBytes
-from rocwheel.binary.elf.dynamic import DynamicTable, StringTable
+from rocwheel.binary.elf.dynamic import DynamicTable, RunpathTag, StringTable
 from rocwheel.binary.elf.facts import Elf, ElfError, ElfKind, Segment, VersionNeed, read_elf, read_sections
 from rocwheel.binary.elf.versions import VersionReader
-from rocwheel.binary.kind import is_elf
 from tests.support.places import ELF_FIXTURES as FIXTURES
 
 ANSWER = (FIXTURES / "libanswer.so.1").read_bytes()
@@ -114,9 +113,36 @@ def test_a_memory_map_can_be_closed_after_an_error() -> None:
     assert caught.value.source == "libslash.so"
 
 
-@pytest.mark.parametrize(("start", "expected"), [(b"\x7fELF\1\1\1", True), (b"#!/bin/sh", False), (b"", False)])
-def test_the_magic_number_tells_elf_files(start: bytes, expected: bool) -> None:
-    assert is_elf(start) is expected
+@pytest.mark.parametrize(
+    ("rpath", "runpath", "expected"),
+    [
+        ("/old", "/new", (RunpathTag.RUNPATH, "/new")),
+        ("/old", "", (RunpathTag.RUNPATH, "")),
+        ("/old", None, (RunpathTag.RPATH, "/old")),
+        (None, "/new", (RunpathTag.RUNPATH, "/new")),
+        (None, None, (None, None)),
+    ],
+)
+def test_a_runpath_hides_an_rpath(
+    rpath: str | None, runpath: str | None, expected: tuple[RunpathTag | None, str | None]
+) -> None:
+    elf = Elf(machine=62, kind=ElfKind.SHARED_OBJECT, type=3, osabi=0, segments=(), rpath=rpath, runpath=runpath)
+    assert (elf.run_path_tag, elf.run_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("libplain.so", True),
+        ("program-pie", True),
+        ("static", False),
+        ("library.o", False),
+        ("gfx906.co", False),
+        ("static-pie", True),
+    ],
+)
+def test_the_loader_loads_shared_libraries_and_dynamic_programs(name: str, expected: bool) -> None:
+    assert read_elf((FIXTURES / name).read_bytes(), name=name).is_loadable is expected
 
 
 def changed(offset: int, data: bytes) -> bytes:
