@@ -123,8 +123,11 @@ def test_artifacts_are_one_prefix_with_its_links() -> None:
 @pytest.mark.parametrize(
     ("names", "found"),
     [
-        (["a.py"], "no .dist-info folder; expected a wheel, which has one"),
-        (["a.dist-info/WHEEL", "b.dist-info/WHEEL"], "several .dist-info folders: a.dist-info, b.dist-info; expected"),
+        (["a.py"], "has no .dist-info folder; expected a wheel, which has one"),
+        (
+            ["a.dist-info/WHEEL", "b.dist-info/WHEEL"],
+            "has several .dist-info folders: a.dist-info, b.dist-info; expected",
+        ),
     ],
     ids=["none", "several"],
 )

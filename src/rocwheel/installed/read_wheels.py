@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.kind import has_facts
+from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import (
     ZipMember,
     digest_member,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["find_dist_info", "read_wheels"]
+__all__ = ["read_wheels"]
 
 _NAME_PARTS = (5, 6)
 
@@ -50,7 +51,7 @@ def read_wheels(paths: Sequence[Path], *, context: bool = False) -> tuple[list[D
 def _read_wheel(path: Path, executor: Executor, *, context: bool = False) -> tuple[Distribution, list[InstalledFile]]:
     _check_wheel_name(path)
     members = read_directory(path)
-    dist_info = find_dist_info(path, members)
+    dist_info = find_dist_info(path, (member.name for member in members))
     by_name = {member.name: member for member in members}
     texts = {name: read_member(by_name[found]) for name in INFO_FILES if (found := f"{dist_info}/{name}") in by_name}
     distribution = read_distribution(texts, source=str(path), dist_info=dist_info, is_wheel=True, is_context=context)
@@ -62,15 +63,6 @@ def _check_wheel_name(path: Path) -> None:
     if len(path.name.removesuffix(".whl").split("-")) not in _NAME_PARTS:
         expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
         raise InputError(path, "is not named like a wheel", expected=expected, remedy="Rename it back.")
-
-
-def find_dist_info(path: Path, members: Sequence[ZipMember]) -> str:
-    """Return the name of a wheel's one ``.dist-info`` folder; raise `InputError` when there is none, or several."""
-    found = {folder for member in members if (folder := member.name.partition("/")[0]).endswith(".dist-info")}
-    if len(found) != 1:
-        what = "no .dist-info folder" if not found else f"several .dist-info folders: {', '.join(sorted(found))}"
-        raise InputError(path, what, expected="a wheel, which has one")
-    return found.pop()
 
 
 def _read_file(wheel: str, member: ZipMember) -> InstalledFile:

@@ -11,12 +11,12 @@ from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.distributions.content.content import BytesContent, PatchedContent
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.distributions.formats.write_wheel import write_wheels
+from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, open_unpacked, read_directory, read_member
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files import atomic_file
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.read_tree import read_environments
-from rocwheel.installed.read_wheels import find_dist_info
 from rocwheel.repair.edit_metadata import add_requirements, set_wheel_fields
 from rocwheel.repair.plan import RepairPlanner
 
@@ -118,7 +118,7 @@ def _targets(plans: Sequence[RepairPlan], dest_dir: Path) -> list[Path]:
 
 def _rewrite(plan: RepairPlan, target: Path, executor: Executor, source_date: SourceDate, progress: Progress) -> None:
     members = read_directory(Path(plan.wheel))
-    dist_info = find_dist_info(Path(plan.wheel), members)
+    dist_info = find_dist_info(Path(plan.wheel), (member.name for member in members))
     left_out = {f"{dist_info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")} | {*plan.dropped}
     stem, _, tag = plan.file_name.removesuffix(".whl").partition("-")
     progress.begin(f"Repairing {Path(plan.wheel).name}", sum(m.size for m in members))

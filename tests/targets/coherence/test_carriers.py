@@ -267,7 +267,9 @@ def test_packages_that_share_a_folder_are_compared(requires_back: tuple[str, ...
     ("data", "found"),
     [
         pytest.param(b"", "a damaged archive (File is not a zip file). Build or download it again.", id="empty"),
-        pytest.param(b"PK\x05\x06" + bytes(18), "has no .dist-info/METADATA; expected a wheel", id="other archive"),
+        pytest.param(
+            b"PK\x05\x06" + bytes(18), "has no .dist-info folder; expected a wheel, which has one", id="other archive"
+        ),
     ],
 )
 def test_what_is_no_wheel_is_refused(tmp_path: Path, data: bytes, found: str) -> None:

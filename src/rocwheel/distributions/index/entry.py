@@ -26,6 +26,7 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
+from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files import open_regular
 
@@ -118,23 +119,14 @@ def _bad_name(path: Path) -> InputError:
 def _read_wheel_metadata(path: Path, name: _FileName) -> bytes:
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
-            member = archive.getinfo(_find_metadata_member(path, name, archive))
+            expected = f"the core metadata of {name.project} {name.version}"
+            member = archive.getinfo(find_metadata(path, archive.namelist(), expected=expected))
             if member.file_size > _METADATA_LIMIT:
                 found = f"{member.filename} is {member.file_size} bytes long"
                 raise InputError(path, found, expected="at most 16 MiB")
             return archive.read(member)
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError, struct.error) as e:
         raise InputError(path, f"not a readable zip archive ({e})", remedy="Build or fetch it again.") from e
-
-
-def _find_metadata_member(path: Path, name: _FileName, archive: zipfile.ZipFile) -> str:
-    members = [
-        member for member in archive.namelist() if member.count("/") == 1 and member.endswith(".dist-info/METADATA")
-    ]
-    if len(members) != 1:
-        expected = f"one *.dist-info/METADATA of {name.project} {name.version}"
-        raise InputError(path, f"not a wheel: {len(members)} *.dist-info/METADATA inside", expected=expected)
-    return members[0]
 
 
 def _read_sdist_metadata(path: Path) -> bytes:

@@ -9,6 +9,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.kind import has_facts
+from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory, read_member
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.coherence.carriers import WheelFacts, kpack_target
@@ -31,9 +32,7 @@ def read_wheel_facts(path: Path) -> WheelFacts:
     the binaries hold.
     """
     members = {member.name: member for member in read_directory(path)}
-    info = next((name for name in members if name.endswith(".dist-info/METADATA") and name.count("/") == 1), None)
-    if info is None:
-        raise InputError(path, "has no .dist-info/METADATA", expected="a wheel")
+    info = find_metadata(path, members)
     metadata, _ = parse_email(read_member(members[info]))
     if not metadata.get("name"):
         raise InputError(path, f"its {info} has no Name, or several", expected="the name of its package, once")

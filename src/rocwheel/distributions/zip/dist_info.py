@@ -1,0 +1,31 @@
+"""The ``.dist-info`` folder of a wheel, found among the names of its members (wheel format 1.0, :pep:`427`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from pathlib import Path
+
+__all__ = ["find_dist_info", "find_metadata"]
+
+
+def find_dist_info(path: Path, names: Iterable[str]) -> str:
+    """Return the name of a wheel's one ``.dist-info`` folder; raise `InputError` when there is none, or several."""
+    found = {folder for name in names if (folder := name.partition("/")[0]).endswith(".dist-info")}
+    if len(found) != 1:
+        listed = ", ".join(sorted(found))
+        what = f"has several .dist-info folders: {listed}" if found else "has no .dist-info folder"
+        raise InputError(path, what, expected="a wheel, which has one")
+    return found.pop()
+
+
+def find_metadata(path: Path, names: Collection[str], *, expected: str = "a wheel") -> str:
+    """Return the name of the member that holds a wheel's core metadata; raise `InputError` when there is none."""
+    member = f"{find_dist_info(path, names)}/METADATA"
+    if member not in names:
+        raise InputError(path, f"has no {member}", expected=expected)
+    return member
