@@ -5,13 +5,13 @@ Several versions of one distribution never are, nor its wheels for several Pytho
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.distributions.formats.tags import parse_platforms
 from rocwheel.installed.tree import Tree
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Environments", "split_environments"]
 
-_GLIBC = re.compile(r"^(?:manylinux[0-9_]*|linux)_")
 _GENERIC = ("py2", "py3", "none", "abi3")
 
 
@@ -91,8 +90,8 @@ def _beside(leader: Distribution, groups: Iterable[list[Distribution]]) -> list[
 
 def _machines(owner: Distribution) -> frozenset[str]:
     """Return the machines of a wheel's platform tags; of systems without glibc the whole tag. Empty for any machine."""
-    platforms = owner.name_tags[2].split(".") if owner.is_wheel else ["any"]
-    return frozenset(_GLIBC.sub("", tag) for tag in platforms if tag != "any")
+    platforms = parse_platforms(owner.name_tags[2]) if owner.is_wheel else ()
+    return frozenset(tag.machine if tag.system == "glibc" else tag.text for tag in platforms if tag.system != "any")
 
 
 def _likeness(one: Distribution, other: Distribution) -> tuple[bool, bool, bool, bool]:

@@ -9,6 +9,7 @@ import msgspec
 
 from rocwheel.binary.elf.facts import Elf
 from rocwheel.binary.elf.traits import ElfTraits
+from rocwheel.distributions.formats.tags import name_tags, wheel_platforms
 from rocwheel.installed.device_report import DeviceReport
 from rocwheel.linking.obstacles import Obstacle
 from rocwheel.linking.tree_disk import SITE, TreeDisk
@@ -61,13 +62,12 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
         """The tags for Python, ABI and platform in a wheel's file name, each maybe several with dots between."""
         if not self.is_wheel:
             return ("", "", "")
-        _, python, abi, platform = self.label.removesuffix(".whl").rsplit("-", 3)
-        return python, abi, platform
+        return name_tags(self.label)
 
     @property
     def is_for_musl(self) -> bool:
         """Whether a wheel is for systems with musl alone, whose loader is another one."""
-        return self.is_wheel and all(tag.startswith("musllinux_") for tag in self.name_tags[2].split("."))
+        return self.is_wheel and all(tag.system == "musl" for tag in wheel_platforms(self.label))
 
 
 class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):

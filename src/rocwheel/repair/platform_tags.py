@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.formats.tags import host_machines, lowest_glibc, platform_floor, wheel_platforms
+from rocwheel.distributions.formats.platform_floor import host_machines, platform_floor
+from rocwheel.distributions.formats.tags import lowest_glibc, parse_platforms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rocwheel.binary.elf.facts import Elf
-    from rocwheel.distributions.formats.tags import PlatformFloor
+    from rocwheel.distributions.formats.platform_floor import PlatformFloor
     from rocwheel.installed.tree import InstalledFile
 
 __all__ = ["repaired_platforms"]
 
-_GLIBC_LINUX = re.compile(r"(?:linux|manylinux\d*(?:_\d+_\d+)?)_(\w+)")
 # As Alpine's libraries name it, and as musl-gcc's do.
 _MUSL = re.compile(r"libc\.musl-.*|libc\.so")
 
@@ -51,12 +51,12 @@ def _floors(elves: dict[str, Elf]) -> dict[str, PlatformFloor]:
 
 def _is_kept(platforms: Sequence[str], floor: PlatformFloor) -> bool:
     """Return whether tags promise no older glibc than the files run on. A newer one may have its reason: it stays."""
-    own = ".".join(platform for platform in platforms if _machine(platform) == floor.architecture)
-    promised = lowest_glibc(wheel_platforms(f"-{own}.whl"))
+    tags = parse_platforms(".".join(platforms))
+    promised = lowest_glibc(tag for tag in tags if tag.machine == floor.architecture)
     return promised is not None and promised >= floor.glibc
 
 
 def _machine(platform: str) -> str:
     """Return the machine of a tag for Linux with glibc; nothing for any other system."""
-    match = _GLIBC_LINUX.fullmatch(platform)
-    return match[1] if match else ""
+    (tag,) = parse_platforms(platform)
+    return tag.machine if tag.system == "glibc" else ""

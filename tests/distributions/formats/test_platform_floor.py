@@ -1,4 +1,4 @@
-"""Platform tags, held against auditwheel's policy and pip's own idea of what a machine accepts."""
+"""Computed platform tags, held against auditwheel's policy and pip's own idea of what a machine accepts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from packaging.tags import sys_tags
 
 from rocwheel.binary.elf.facts import Elf, ElfKind, VersionNeed, read_elf
-from rocwheel.distributions.formats.tags import PlatformFloor, lowest_glibc, oldest_tag, platform_floor, wheel_platforms
+from rocwheel.distributions.formats.platform_floor import PlatformFloor, oldest_tag, platform_floor
 
 MACHINES = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "riscv64": 243}
 CODE_OBJECT = 224
@@ -117,13 +117,3 @@ def test_this_machine_accepts_the_tag_of_its_own_libraries() -> None:
     floor = platform_floor(elves)
     assert floor is not None
     assert floor.tag in {tag.platform for tag in sys_tags()}
-
-
-def test_old_names_of_platforms_are_read_as_new_ones_of_the_same_glibc() -> None:
-    platforms = wheel_platforms("a-1-py3-none-manylinux1_x86_64.manylinux2014_aarch64.linux_x86_64.whl")
-    assert platforms == ["manylinux_2_5_x86_64", "manylinux_2_17_aarch64", "linux_x86_64"]
-
-
-def test_the_oldest_glibc_of_several_tags_is_what_they_promise() -> None:
-    assert lowest_glibc(["manylinux_2_17_x86_64", "manylinux_2_5_x86_64", "linux_x86_64"]) == (2, 5)
-    assert lowest_glibc(["linux_x86_64", "any"]) is None

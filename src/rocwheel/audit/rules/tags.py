@@ -6,20 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.distributions.formats.tags import (
-    expand_tags,
-    host_machines,
-    lowest_glibc,
-    next_policy,
-    platform_floor,
-    wheel_platforms,
-)
+from rocwheel.distributions.formats.platform_floor import host_machines, next_policy, platform_floor
+from rocwheel.distributions.formats.tags import expand_tags, lowest_glibc, wheel_platforms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.distributions.formats.tags import PlatformFloor
+    from rocwheel.distributions.formats.platform_floor import PlatformFloor
     from rocwheel.installed.tree import Distribution, InstalledFile
 
 __all__ = ["RULES"]
@@ -56,7 +50,7 @@ def _too_new(subject: Subject) -> Iterator[Evidence]:
 
 def _any(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _wheels(subject):
-        if files and wheel_platforms(owner.label) == ["any"]:
+        if files and all(tag.system == "any" for tag in wheel_platforms(owner.label)):
             yield Evidence(owner.label, f"is for any platform, but contains machine code: {files[0].path}")
 
 
@@ -68,14 +62,10 @@ def _purelib(subject: Subject) -> Iterator[Evidence]:
 
 def _machines(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _wheels(subject):
-        named = {
-            number
-            for platform in wheel_platforms(owner.label)
-            for number, name in host_machines().items()
-            if platform.endswith(f"_{name}")
-        }
-        is_linux = any(name.startswith(("linux_", "manylinux", "musllinux_")) for name in wheel_platforms(owner.label))
-        other = [name for name in wheel_platforms(owner.label) if name.startswith(("win", "macosx_"))]
+        platforms = wheel_platforms(owner.label)
+        named = {number for number, name in host_machines().items() if name in {tag.machine for tag in platforms}}
+        is_linux = any(tag.is_linux for tag in platforms)
+        other = [tag.text for tag in platforms if tag.system in ("windows", "macos")]
         for file in files:
             if other and file.is_loadable:
                 yield Evidence(file.source, f"is for Linux, but {owner.label} is for {', '.join(other)}")

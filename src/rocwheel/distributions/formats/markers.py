@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 from packaging.markers import Marker
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from rocwheel.distributions.formats.tags import parse_platforms
+
 if TYPE_CHECKING:
     from packaging.tags import Tag
 
 __all__ = ["marker_holds"]
 
+_WINDOWS_MACHINES = {"amd64": "AMD64", "arm64": "ARM64"}
 _MINORS = range(8, 16)
 """The versions of Python 3 that a wheel for any of them is asked about."""
 _MACHINES = ("x86_64", "aarch64", "ppc64le", "riscv64")
@@ -57,13 +60,14 @@ def _minors(tag: Tag) -> tuple[int, ...]:
 
 def _platforms(tag: str) -> tuple[tuple[str, str], ...]:
     """Return the values of ``sys_platform`` and ``platform_machine``; all where the tag is for any, or is not known."""
-    windows = {"win_amd64": "AMD64", "win_arm64": "ARM64", "win32": "x86"}
-    if tag in windows:
-        return (("win32", windows[tag]),)
-    if tag.startswith("macosx_"):
+    (platform,) = parse_platforms(tag)
+    if platform.is_linux:
+        return (("linux", platform.machine),)
+    if platform.system == "macos":
         return tuple(("darwin", machine) for machine in ("arm64", "x86_64"))
-    match = re.fullmatch(r"(?:many|musl|)linux(?:\d+|)(?:_\d+_\d+|)_(\w+)", tag)
-    return (("linux", match[1]),) if match else _PLATFORMS
+    if platform.system == "windows":
+        return (("win32", _WINDOWS_MACHINES.get(platform.machine, platform.machine)),)
+    return _PLATFORMS
 
 
 def _environment(minor: int, platform: str, machine: str) -> dict[str, str]:

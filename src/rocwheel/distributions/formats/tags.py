@@ -1,136 +1,101 @@
-"""Platform tags computed from the symbol versions of the files inside a wheel (:pep:`600`)."""
+"""Reading of tags: for which Pythons, systems and machines a wheel is (:pep:`425`, :pep:`600`, :pep:`656`)."""
 
 from __future__ import annotations
 
-import functools
-import importlib.resources
 import itertools
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.binary.elf.facts import Elf
-
 __all__ = [
-    "PlatformFloor",
+    "PlatformTag",
     "expand_tags",
-    "host_machines",
+    "is_platform",
     "lowest_glibc",
-    "next_policy",
-    "oldest_tag",
-    "platform_floor",
+    "name_tags",
+    "parse_platforms",
     "wheel_platforms",
 ]
 
-_ARCHITECTURES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64"}
-# PEP 600 gives no tag below the oldest glibc that an architecture was ever tagged for.
-_OLDEST = {"x86_64": (2, 5), "aarch64": (2, 17), "ppc64le": (2, 17), "riscv64": (2, 31)}
-# The glibc versions that auditwheel has policies for; from the last one on, every minor version.
-_POLICIES = ((2, 5), (2, 12), (2, 17), (2, 24), (2, 26), (2, 27), (2, 28), (2, 31), (2, 34))
-_MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
-_LEGACY = {"manylinux1": "manylinux_2_5", "manylinux2010": "manylinux_2_12", "manylinux2014": "manylinux_2_17"}
-_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)+")
+_PLATFORM = re.compile(r"\w+(\.\w+)*", re.ASCII)
+_System = Literal["any", "glibc", "musl", "macos", "windows", "other"]
+_GLIBC_LINUX = re.compile(r"(?:linux|manylinux(?:(?P<old>\d+)|_(?P<major>\d+)_(?P<minor>\d+)))_(?P<machine>\w+)")
+_OTHERS: tuple[tuple[_System, re.Pattern[str]], ...] = (
+    ("musl", re.compile(r"musllinux_\d+_\d+_(\w+)")),
+    ("macos", re.compile(r"macosx_\d+_\d+_(\w+)")),
+    ("windows", re.compile(r"win_(\w+)")),
+)
+# The names that manylinux had before PEP 600, with the glibc of each.
+_OLD_NAMES = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
 
 
-class PlatformFloor(msgspec.Struct, frozen=True):
-    """The oldest glibc that a set of files runs on, and the symbol version of which file asks for it."""
+class PlatformTag(msgspec.Struct, frozen=True):
+    """One platform tag, such as ``manylinux_2_28_x86_64``."""
 
-    machine: int
-    glibc: tuple[int, int]
-    reason: str
+    text: str
+    """The tag as the wheel spells it."""
+    system: _System
+    """The system that the tag is for; ``glibc`` and ``musl`` are Linux with that C library."""
+    machine: str = ""
+    """The machine as the tag spells it, such as ``x86_64`` or ``amd64``; empty for any."""
+    glibc: tuple[int, int] | None = None
+    """The oldest glibc that the tag promises to run on; none where it names none, as ``linux_x86_64``."""
 
     @property
-    def architecture(self) -> str:
-        """The machine as platform tags spell it, such as ``x86_64``."""
-        return _ARCHITECTURES[self.machine]
-
-    @property
-    def tag(self) -> str:
-        """The platform tag, such as ``manylinux_2_28_x86_64``."""
-        major, minor = self.glibc
-        return f"manylinux_{major}_{minor}_{self.architecture}"
+    def is_linux(self) -> bool:
+        """Whether the tag is for Linux, with whichever C library."""
+        return self.system in ("glibc", "musl")
 
 
-def host_machines() -> dict[int, str]:
-    """Return the machine numbers of ELF that platform tags have names for, with these names."""
-    return dict(_ARCHITECTURES)
+_FIXED = {"any": PlatformTag("any", "any"), "win32": PlatformTag("win32", "windows", "x86")}
 
 
-def wheel_platforms(file_name: str) -> list[str]:
-    """Return the platform tags of a wheel's name, old names of manylinux in their new form."""
-    platforms = file_name.removesuffix(".whl").rpartition("-")[2].split(".")
-    return [re.sub(r"^manylinux\d+(?=_)", lambda m: _LEGACY.get(m[0], m[0]), platform) for platform in platforms]
+def is_platform(text: str) -> bool:
+    """Return whether a text can stand in a wheel's name as its platform: a tag, or several joined by dots."""
+    return _PLATFORM.fullmatch(text) is not None
+
+
+def parse_platforms(text: str) -> tuple[PlatformTag, ...]:
+    """Return the platform tags that stand in a wheel's name, joined by dots."""
+    return tuple(map(_parse, text.split(".")))
+
+
+def _parse(text: str) -> PlatformTag:
+    if match := _GLIBC_LINUX.fullmatch(text):
+        return PlatformTag(text, "glibc", match["machine"], _glibc(match))
+    for system, pattern in _OTHERS:
+        if match := pattern.fullmatch(text):
+            return PlatformTag(text, system, match[1])
+    return _FIXED.get(text) or PlatformTag(text, "other")
+
+
+def _glibc(match: re.Match[str]) -> tuple[int, int] | None:
+    if match["major"]:
+        return int(match["major"]), int(match["minor"])
+    return _OLD_NAMES.get(match["old"])
+
+
+def name_tags(file_name: str) -> tuple[str, str, str]:
+    """Return the tags for Python, ABI and platform in a wheel's file name; each may be several, joined by dots."""
+    _, python, abi, platform = file_name.removesuffix(".whl").rsplit("-", 3)
+    return python, abi, platform
+
+
+def wheel_platforms(file_name: str) -> tuple[PlatformTag, ...]:
+    """Return the platform tags in a wheel's file name."""
+    return parse_platforms(name_tags(file_name)[2])
 
 
 def expand_tags(python: str, abi: str, platform: str) -> tuple[str, ...]:
-    """Return the tags that the three of a wheel's name stand for, as its WHEEL lists them, where they hold several."""
+    """Return the tags that the three of a wheel's name stand for, one by one, as its WHEEL lists them."""
     parts = (part.split(".") for part in (python, abi, platform))
     return tuple(map("-".join, itertools.product(*parts)))
 
 
-def lowest_glibc(platforms: list[str]) -> tuple[int, int] | None:
-    """Return the oldest glibc that the tags promise to run on."""
-    matches = [match for platform in platforms if (match := _MANYLINUX.fullmatch(platform))]
-    return min(((int(match[1]), int(match[2])) for match in matches), default=None)
-
-
-def oldest_tag(machine: int) -> str:
-    """Return the tag that any glibc Linux of a machine accepts, for files such as GPU kernels that need no glibc."""
-    return PlatformFloor(machine, _OLDEST[_ARCHITECTURES[machine]], "").tag
-
-
-def next_policy(glibc: tuple[int, int]) -> tuple[int, int]:
-    """Return the glibc of the strictest tag that auditwheel gives to files that ask for ``glibc``."""
-    return min((policy for policy in _POLICIES if policy >= glibc), default=glibc)
-
-
-def platform_floor(files: Iterable[tuple[str, Elf]]) -> PlatformFloor | None:
-    """Return the highest floor of all files of a known host machine; GPU code objects don't count."""
-    floors = [floor for name, elf in files if elf.machine in _ARCHITECTURES for floor in _floors(name, elf)]
-    return max(floors, key=lambda floor: (floor.glibc, floor.reason), default=None)
-
-
-def _floors(name: str, elf: Elf) -> list[PlatformFloor]:
-    oldest = _OLDEST[_ARCHITECTURES[elf.machine]]
-    known = [(need.version, _glibc_of(need.version)) for need in elf.version_needs]
-    return [
-        PlatformFloor(elf.machine, oldest, f"{name}: oldest tag of its machine"),
-        *(PlatformFloor(elf.machine, max(glibc, oldest), f"{name}: {version}") for version, glibc in known if glibc),
-    ]
-
-
-@functools.cache
-def _glibc_of(symbol_version: str) -> tuple[int, int] | None:
-    """Return the glibc of the oldest distributions whose libraries have a symbol version, if it tells one."""
-    library, _, version = symbol_version.rpartition("_")
-    if library == "GLIBC" and _is_number(version):
-        return _pair(version)
-    rows = _table().get(library, {})
-    if version in rows or not _is_number(version):
-        return rows.get(version)
-    later = (glibc for known, glibc in rows.items() if _is_number(known) and _numbers(version) <= _numbers(known))
-    return min(later, default=max(rows.values(), default=None))
-
-
-@functools.cache
-def _table() -> dict[str, dict[str, tuple[int, int]]]:
-    text = importlib.resources.files(__package__).joinpath("tags.toml").read_bytes()
-    libraries = msgspec.toml.decode(text, type=dict[str, dict[str, str]])
-    return {name: {version: _pair(glibc) for version, glibc in rows.items()} for name, rows in libraries.items()}
-
-
-def _is_number(version: str) -> bool:
-    return _NUMBER.fullmatch(version) is not None
-
-
-def _pair(text: str) -> tuple[int, int]:
-    major, minor = _numbers(text)[:2]
-    return major, minor
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split("."))
+def lowest_glibc(platforms: Iterable[PlatformTag]) -> tuple[int, int] | None:
+    """Return the oldest glibc that the tags promise to run on, none when they name none."""
+    return min((tag.glibc for tag in platforms if tag.glibc is not None), default=None)

@@ -21,8 +21,9 @@ from rocwheel.distributions.formats.metadata import (
     render_metadata,
     render_wheel_file,
 )
+from rocwheel.distributions.formats.platform_floor import host_machines, platform_floor
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.formats.tags import host_machines, platform_floor
+from rocwheel.distributions.formats.tags import is_platform, parse_platforms
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.foundation.errors import InputError, ProblemsError
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from rocwheel.distributions.formats.tags import PlatformFloor
+    from rocwheel.distributions.formats.platform_floor import PlatformFloor
     from rocwheel.frameworks.wheel.inputs import InputFiles
     from rocwheel.frameworks.wheel.spec import WheelSpec
 
@@ -45,7 +46,6 @@ _EXECUTABLE = 0o755
 _PLAIN = 0o644
 _LIBRARY_NAME = re.compile(r"\.so(\.[0-9]+)*$")
 _PLATFORM_OPTION = "--platform-tag"
-_PLATFORM_TAG = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)*")
 
 
 class DraftMember(msgspec.Struct, frozen=True):
@@ -178,14 +178,14 @@ def _damaged(members: Sequence[DraftMember]) -> Iterator[InputError]:
 
 def _check_platform(tag: str, floor: PlatformFloor | None) -> None:
     """Raise `InputError` for a platform tag that is none, or that is not for the machine of the files."""
-    if not _PLATFORM_TAG.fullmatch(tag):
+    if not is_platform(tag):
         raise InputError(_PLATFORM_OPTION, f"is {tag!r}", expected="a tag such as manylinux_2_28_x86_64")
     if floor is None:
         return
-    for part in tag.split("."):
-        if "linux" not in part or not part.endswith(f"_{floor.architecture}"):
+    for part in parse_platforms(tag):
+        if not part.is_linux or part.machine != floor.architecture:
             expected = f"one for the files' machine, such as {floor.tag}"
-            raise InputError(_PLATFORM_OPTION, f"is {part!r}", expected=expected)
+            raise InputError(_PLATFORM_OPTION, f"is {part.text!r}", expected=expected)
 
 
 def _check_machines(members: Iterable[DraftMember]) -> None:

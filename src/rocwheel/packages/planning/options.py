@@ -9,6 +9,7 @@ import msgspec
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.binary.bundles.compressed.versions import choose_version
+from rocwheel.distributions.formats.tags import is_platform
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def check_options(options: PlanOptions) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_]*", options.module_suffix):
         option, found = "--version-suffix", f"is {options.module_suffix!r}"
         raise InputError(option, found, expected="letters, digits and underscores, as in a module's name")
-    if options.platform_tag is not None and not re.fullmatch(r"\w+(\.\w+)*", options.platform_tag, re.ASCII):
+    if options.platform_tag is not None and not is_platform(options.platform_tag):
         option, found = "--platform-tag", f"is {options.platform_tag!r}"
         raise InputError(option, found, expected="a tag such as manylinux_2_28_x86_64, or several joined by dots")
 

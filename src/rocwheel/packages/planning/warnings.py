@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["review_plan"]
 
-_LINUX = ("linux_", "manylinux_")
 _SHIP_IT = (
     "Add what is missing to the artifacts of a runtime package (from Debian: from-deb --bundle-sysdeps), or, if every "
     "target system has it, to system-libraries under [audit] in the recipe."
@@ -98,7 +97,7 @@ def _platform_tags(facts: Facts, groups: Iterable[Sequence[PlannedWheel]]) -> It
             asked, given = (".".join(map(str, glibc)) for glibc in (floor.glibc, promised))
             found = f"promises glibc {given}, but {floor.reason} needs {asked}"
             yield PlanWarning("platform-tag", name, found, remedy)
-        foreign = [tag for tag in platforms if not tag.startswith(_LINUX) or not tag.endswith(f"_{floor.architecture}")]
+        foreign = [tag.text for tag in platforms if (tag.system, tag.machine) != ("glibc", floor.architecture)]
         if foreign:
             found = f"promises {', '.join(foreign)}, but its machine code is for Linux on {floor.architecture}"
             yield PlanWarning("platform-tag", name, found, remedy)

@@ -12,7 +12,7 @@ from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.stubs.forwarding_library import forwarding_name
 from rocwheel.distributions.formats.metadata import CoreMetadata
-from rocwheel.distributions.formats.tags import PlatformFloor, oldest_tag, platform_floor
+from rocwheel.distributions.formats.platform_floor import PlatformFloor, oldest_tag, platform_floor
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.packages.plan import AliasMember, Dropped, FileMember, Member, PlannedWheel, TarMember, TextMember
 from rocwheel.packages.planning.devel_tar import DevelTree

@@ -1,0 +1,106 @@
+"""The platform tag of a wheel, computed from the symbol versions that its files ask for (:pep:`600`)."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocwheel.binary.elf.facts import Elf
+
+__all__ = ["PlatformFloor", "host_machines", "next_policy", "oldest_tag", "platform_floor"]
+
+_ARCHITECTURES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64"}
+# PEP 600 gives no tag below the oldest glibc that an architecture was ever tagged for.
+_OLDEST = {"x86_64": (2, 5), "aarch64": (2, 17), "ppc64le": (2, 17), "riscv64": (2, 31)}
+# The glibc versions that auditwheel has policies for; from the last one on, every minor version.
+_POLICIES = ((2, 5), (2, 12), (2, 17), (2, 24), (2, 26), (2, 27), (2, 28), (2, 31), (2, 34))
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)+")
+
+
+class PlatformFloor(msgspec.Struct, frozen=True):
+    """The oldest glibc that a set of files runs on, and the symbol version of which file asks for it."""
+
+    machine: int
+    glibc: tuple[int, int]
+    reason: str
+
+    @property
+    def architecture(self) -> str:
+        """The machine as platform tags spell it, such as ``x86_64``."""
+        return _ARCHITECTURES[self.machine]
+
+    @property
+    def tag(self) -> str:
+        """The platform tag, such as ``manylinux_2_28_x86_64``."""
+        major, minor = self.glibc
+        return f"manylinux_{major}_{minor}_{self.architecture}"
+
+
+def host_machines() -> dict[int, str]:
+    """Return the machine numbers of ELF that platform tags have names for, with these names."""
+    return dict(_ARCHITECTURES)
+
+
+def oldest_tag(machine: int) -> str:
+    """Return the tag that any glibc Linux of a machine accepts, for files such as GPU kernels that need no glibc."""
+    return PlatformFloor(machine, _OLDEST[_ARCHITECTURES[machine]], "").tag
+
+
+def next_policy(glibc: tuple[int, int]) -> tuple[int, int]:
+    """Return the glibc of the strictest tag that auditwheel gives to files that ask for ``glibc``."""
+    return min((policy for policy in _POLICIES if policy >= glibc), default=glibc)
+
+
+def platform_floor(files: Iterable[tuple[str, Elf]]) -> PlatformFloor | None:
+    """Return the highest floor of all files of a known host machine; GPU code objects don't count."""
+    floors = [floor for name, elf in files if elf.machine in _ARCHITECTURES for floor in _floors(name, elf)]
+    return max(floors, key=lambda floor: (floor.glibc, floor.reason), default=None)
+
+
+def _floors(name: str, elf: Elf) -> list[PlatformFloor]:
+    oldest = _OLDEST[_ARCHITECTURES[elf.machine]]
+    known = [(need.version, _glibc_of(need.version)) for need in elf.version_needs]
+    return [
+        PlatformFloor(elf.machine, oldest, f"{name}: oldest tag of its machine"),
+        *(PlatformFloor(elf.machine, max(glibc, oldest), f"{name}: {version}") for version, glibc in known if glibc),
+    ]
+
+
+@functools.cache
+def _glibc_of(symbol_version: str) -> tuple[int, int] | None:
+    """Return the glibc of the oldest distributions whose libraries have a symbol version, if it tells one."""
+    library, _, version = symbol_version.rpartition("_")
+    if library == "GLIBC" and _is_number(version):
+        return _pair(version)
+    rows = _table().get(library, {})
+    if version in rows or not _is_number(version):
+        return rows.get(version)
+    later = (glibc for known, glibc in rows.items() if _is_number(known) and _numbers(version) <= _numbers(known))
+    return min(later, default=max(rows.values(), default=None))
+
+
+@functools.cache
+def _table() -> dict[str, dict[str, tuple[int, int]]]:
+    text = importlib.resources.files(__package__).joinpath("platform_floor.toml").read_bytes()
+    libraries = msgspec.toml.decode(text, type=dict[str, dict[str, str]])
+    return {name: {version: _pair(glibc) for version, glibc in rows.items()} for name, rows in libraries.items()}
+
+
+def _is_number(version: str) -> bool:
+    return _NUMBER.fullmatch(version) is not None
+
+
+def _pair(text: str) -> tuple[int, int]:
+    major, minor = _numbers(text)[:2]
+    return major, minor
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))
