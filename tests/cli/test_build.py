@@ -114,7 +114,7 @@ def test_plan_tells_on_request_what_is_not_shipped() -> None:
         (["--compression", "13"], "--compression: is '13'; expected a level from 0 to 12, or 'stored'"),
         (["--version", "one"], "--version: is 'one'; expected a version as PEP 440 defines it"),
         (["--targets", "gfx942"], "has no artifacts for the expected target gfx942"),
-        (["--targets", "gfx94"], "--targets: 'gfx94' is no known GPU target, family or policy. Nearest: gfx942"),
+        (["--targets", "gfx94"], "--targets: 'gfx94' is not a known GPU target, family or policy. Nearest: gfx942"),
         (["--recipe", "none.toml"], "none.toml: cannot be read (No such file or directory). Check --recipe."),
         (["--default-family", "gfx942"], "--default-family: 'gfx942' has no packages; expected one of gfx906"),
         (["--version-suffix", "a b"], "--version-suffix: is 'a b'; expected letters, digits and underscores"),

@@ -138,7 +138,7 @@ def test_an_unknown_target_ends_with_the_nearest_names_and_status_2(run: Run) ->
     assert run("expand", "gfx1109") == (
         2,
         "",
-        "error: TARGETS: 'gfx1109' is no known GPU target, family or policy. Nearest: gfx1103, gfx1102, gfx1101.\n",
+        "error: TARGETS: 'gfx1109' is not a known GPU target, family or policy. Nearest: gfx1103, gfx1102, gfx1101.\n",
     )
 
 
@@ -170,7 +170,7 @@ def test_flags_for_gentoo_take_optional_targets(run: Run) -> None:
 
 
 def test_optional_targets_are_refused_for_tools_that_know_none(run: Run) -> None:
-    message = "error: --optional: cmake knows no optional targets; expected --for gentoo\n"
+    message = "error: --optional: cmake has no optional targets; expected --for gentoo\n"
     assert run("flags", "--for", "cmake", "gfx1100", "--optional", "gfx1031") == (2, "", message)
 
 
@@ -181,7 +181,7 @@ def test_detect_prints_a_line_for_each_gpu(run: Run, monkeypatch: pytest.MonkeyP
 
 def test_detect_ends_with_1_when_a_required_gpu_is_absent(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCM_BOOTSTRAP_DISABLE_DETECTION", "1")
-    message = "No AMD GPU was found; `rocwheel targets check` tells why.\n"
+    message = "No AMD GPU was found; `rocwheel targets check` says why.\n"
     assert run("detect") == (0, "", message)
     assert run("detect", "--require-gpu") == (1, "", message)
     assert run("detect", "--require-gpu", "--quiet") == (1, "", "")
@@ -237,7 +237,7 @@ def test_native_without_a_gpu_says_what_is_missing(run: Run, monkeypatch: pytest
     monkeypatch.setenv("ROCM_BOOTSTRAP_DISABLE_DETECTION", "1")
     message = (
         "error: native: no AMD GPU was found on this machine. "
-        "`rocwheel targets check` tells why; or give the targets by name.\n"
+        "Run `rocwheel targets check` to see why, or give the targets by name.\n"
     )
     assert run("expand", "gfx906", "native") == (2, "", message)
 
@@ -371,13 +371,13 @@ def test_coherent_reduces_to_the_largest_set(run: Run, tmp_path: Path) -> None:
     assert run("coherent", *wheels, "--quiet") == (0, "", "")
 
 
-def test_a_reduced_set_without_targets_is_told_with_the_reason(run: Run, tmp_path: Path) -> None:
+def test_a_reduced_set_without_targets_is_reported_with_the_reason(run: Run, tmp_path: Path) -> None:
     _wheel(tmp_path, "blas", "gfx906")
     _wheel(tmp_path, "fft", "gfx1100")
     assert run("coherent", tmp_path, "--reduce") == (1, "", "no target is served by every package with device code\n")
 
 
-def test_a_reduced_set_that_lacks_what_is_required_is_told(run: Run, tmp_path: Path) -> None:
+def test_a_reduced_set_that_lacks_what_is_required_is_reported(run: Run, tmp_path: Path) -> None:
     blas = _wheel(tmp_path, "blas", "gfx906", "gfx1100")
     finished = run("coherent", blas, "--reduce", "--require", "gfx1100,gfx90a")
     assert finished == (1, "gfx906\ngfx1100\n", "the set does not serve gfx90a, which --require asks for\n")
@@ -433,9 +433,9 @@ def test_runs_on_tells_which_code_is_used_and_why(run: Run, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("gpu", "message"),
     [
-        pytest.param("foo", "GPU: 'foo' is no known GPU target, family or policy", id="unknown"),
-        pytest.param("amdgcnspirv", "GPU: 'amdgcnspirv' is a target of code, and no GPU", id="SPIR-V"),
-        pytest.param("gfx11-generic", "GPU: 'gfx11-generic' is a target of code, and no GPU", id="generic"),
+        pytest.param("foo", "GPU: 'foo' is not a known GPU target, family or policy", id="unknown"),
+        pytest.param("amdgcnspirv", "GPU: 'amdgcnspirv' is a target of code, not of a GPU", id="SPIR-V"),
+        pytest.param("gfx11-generic", "GPU: 'gfx11-generic' is a target of code, not of a GPU", id="generic"),
     ],
 )
 def test_runs_on_refuses_what_is_no_gpu(run: Run, tmp_path: Path, gpu: str, message: str) -> None:
@@ -499,7 +499,7 @@ def test_runs_on_passes_over_kernel_files_of_folders_that_are_named_for_other_ta
             "(the same processor with the same features)\n"
             f"{folder}/libblas.gfx1030.so.hipfb: gfx906 on an extended runtime: uses gfx906 in 1 bundle "
             "(the same processor with the same features)\n"
-            "passed over, as named for other targets: 3 files\n"
+            "skipped, as named for other targets: 3 files\n"
         ),
         "",
     )

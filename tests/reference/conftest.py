@@ -34,7 +34,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def make_environment(tmp_path: Path) -> MakeEnvironment:
-    """Give a new virtual environment that installs from a folder of packages."""
+    """Return a function that makes a virtual environment which installs from a folder of packages."""
     count = 0
 
     def make(dist: Path, tool: str = "uv", cache: Path | None = None) -> Installed:

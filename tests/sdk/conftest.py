@@ -41,7 +41,7 @@ def binaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def make_set(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Give the folder of distributions of a set; each is built once."""
+    """Return a function that returns the folder of distributions of a set; each is built once."""
     built: dict[Options, Path] = {}
 
     def make(**options: Any) -> Path:
@@ -56,7 +56,7 @@ def make_set(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Callab
 
 @pytest.fixture(scope="session")
 def make_environment(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Installed]:
-    """Give a new environment that installs from a folder of distributions."""
+    """Return a function that makes an environment which installs from a folder of distributions."""
 
     def make(dist: Path, tool: str = "uv", cache: Path | None = None, python: str = sys.executable) -> Installed:
         path = tmp_path_factory.mktemp("an environment")
@@ -68,7 +68,7 @@ def make_environment(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., 
 
 @pytest.fixture
 def load_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Callable[[str], ModuleType]]]:
-    """Give a function that imports modules of ``rocm_sdk`` as a set with these options has it."""
+    """Return a function that imports modules of ``rocm_sdk`` as a set with these options has it."""
 
     def forget() -> None:
         for name in [name for name in sys.modules if name.partition(".")[0] == "rocm_sdk"]:

@@ -59,7 +59,7 @@ def test_version_is_that_of_the_packages(core: Installed) -> None:
     assert core.run("python", "-m", "rocm_sdk", "version").stdout == "7.2.0\n"
 
 
-def test_version_is_told_without_reading_metadata_or_options(core: Installed) -> None:
+def test_version_is_printed_without_reading_metadata_or_options(core: Installed) -> None:
     show = "import atexit, sys; atexit.register(lambda: print(*sys.modules))"
     code = f"{show}; from rocm_sdk._cli import main; main(['version'])"
     modules = core.run("python", "-c", code).stdout.split()
@@ -84,7 +84,7 @@ def test_damaged_facts_about_the_set_are_named(make_set: MakeSet, make_environme
     environment = make_environment(make_set())
     environment.install("rocm", "--link-mode=copy")
     path = environment.site / "_rocm_sdk_core/share/therock/dist_info.json"
-    for text, found in (("{", "not JSON ("), ("[]", "no JSON object. Reinstall: pip install ")):
+    for text, found in (("{", "not JSON ("), ("[]", "not a JSON object. Reinstall: pip install ")):
         path.write_text(text)
         done = environment.run("rocm-sdk", "targets", check=False)
         assert done.returncode == 1

@@ -22,7 +22,7 @@ FAMILIES = (("gfx103X-dgpu", ("gfx1030", "gfx1031")), ("gfx94X-dcgpu", ("gfx942"
 
 def decide(load: Load, environ: dict[str, str], platform: str = "linux", **options: Any) -> Any:
     modules = load(**options)
-    system = modules("rocm_sdk._system").System(Path("/absent"), environ, platform)
+    system = modules("rocm_sdk._gpus.system").System(Path("/absent"), environ, platform)
     return modules("rocm_sdk._select").select(system)
 
 
@@ -53,9 +53,9 @@ def test_choice_that_names_nothing_is_none(load_sdk: Load, value: str) -> None:
 
 def test_the_doctor_tells_of_the_families_for_the_platform_alone(load_sdk: Load) -> None:
     modules = load_sdk()
-    system = modules("rocm_sdk._system").System(Path("/absent"), {}, "win32")
-    [finding] = modules("rocm_sdk._device_code").check_device_code(
-        system, [modules("rocm_sdk._topology").Gpu(1, "gfx906")]
+    system = modules("rocm_sdk._gpus.system").System(Path("/absent"), {}, "win32")
+    [finding] = modules("rocm_sdk._doctor.device_code").check_device_code(
+        system, [modules("rocm_sdk._gpus.topology").Gpu(1, "gfx906")]
     )
     assert finding.text == "ROCm 7.2.0, which has none for win32, has no packages for gfx906"
 
@@ -104,7 +104,7 @@ def test_nothing_is_selected_without_a_gpu_and_a_default(load_sdk: Load) -> None
 def test_broken_detection_matters_only_to_what_depends_on_the_gpu(load_sdk: Load) -> None:
     selection = decide(load_sdk, gpus("navi"))
     assert selection[:2] == ((), "none")
-    assert selection.explanation.startswith("ROCM_BOOTSTRAP_FORCE_GFX_ARCH: 'navi' is no GPU target")
+    assert selection.explanation.startswith("ROCM_BOOTSTRAP_FORCE_GFX_ARCH: 'navi' is not a GPU target")
 
 
 def test_a_node_that_makes_no_sense_does_not_hide_a_gpu(load_sdk: Load, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_node_that_makes_no_sense_does_not_hide_a_gpu(load_sdk: Load, tmp_path
         (nodes / str(node)).mkdir(parents=True)
         (nodes / str(node) / "properties").write_text(text)
     modules = load_sdk()
-    system = modules("rocm_sdk._system").System(tmp_path / "machine", {}, "linux")
+    system = modules("rocm_sdk._gpus.system").System(tmp_path / "machine", {}, "linux")
     assert modules("rocm_sdk._select").select(system) == (
         ("gfx906",),
         "detection",
@@ -137,7 +137,7 @@ def test_selected_extra_says_what_to_do_when_nothing_is_selected(load_sdk: Load)
     assert extras(load_sdk, {}, version="7.2.0.dev0+abc")["device"] == [[requirement, ""]]
 
 
-def test_platform_without_families_is_told_so(load_sdk: Load) -> None:
+def test_a_platform_without_families_is_named(load_sdk: Load) -> None:
     chosen = extras(load_sdk, {}, platform="win32", default="gfx1030")
     assert chosen["device"] == [["rocm-sdk-core==7.2.0+this.release.has.no.device.packages.for.win32", ""]]
 

@@ -64,7 +64,7 @@ def test_a_set_without_device_packages_installs_whatever_is_chosen(
 
 
 @TOOLS
-def test_device_without_a_gpu_is_refused_and_the_user_is_told_what_to_set(
+def test_device_without_a_gpu_is_refused_with_what_to_set(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str
 ) -> None:
     done = make_environment(make_set(), tool).install("rocm[device]", check=False)

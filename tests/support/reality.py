@@ -17,7 +17,7 @@ from rocwheel.binary.elf.traits import read_elf_traits
 from rocwheel.foundation.files import FileRange
 from rocwheel.installed.read_tree import read_tree
 from rocwheel.linking.hwcaps import CpuLevel, hwcaps_folders
-from rocwheel.linking.loader import Loader, System
+from rocwheel.linking.loader import Loader, SystemLibraries
 from rocwheel.linking.tree_disk import SITE
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def has_cpu_level(level: str) -> bool:
 
 
 def model_libraries(
-    path: Path, disk: FileSystem, system: System, level: CpuLevel = "x86-64-v4"
+    path: Path, disk: FileSystem, system: SystemLibraries, level: CpuLevel = "x86-64-v4"
 ) -> dict[str, str] | None:
     """Return the same from the model: a needed path as the path that it became, none where it stops at a file."""
     library = disk.open(path)
@@ -148,7 +148,7 @@ def undefined_symbols(path: Path) -> set[str]:
     return {line["name"] for line in lines if line and line["file"] == str(path)}
 
 
-def model_undefined_symbols(path: Path, disk: FileSystem, system: System) -> set[str]:
+def model_undefined_symbols(path: Path, disk: FileSystem, system: SystemLibraries) -> set[str]:
     """Return the same from the model, whose libraries are all at hand."""
     library = disk.open(path)
     assert library is not None

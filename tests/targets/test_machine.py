@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.sdk.rocm_sdk._topology import target_name
+from rocwheel.sdk.rocm_sdk._gpus.topology import target_name
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.machine import DetectedGpu, System, find_gpus, native_targets, survey_machine
 
@@ -123,12 +123,12 @@ def test_a_card_that_passes_for_an_integrated_gpu_is_not_called_one(make_machine
     "value", ["gfx942;gfx90a", "gfx942:foo-", "gfx-", "gfx942:", "gfx942:xnack", "gfx942:xnack+:xnack-"]
 )
 def test_a_forced_name_that_is_no_target_id_is_an_error(make_machine: MakeMachine, value: str) -> None:
-    message = f"{value!r} is no GPU target; expected names such as gfx90a or gfx90a:xnack-"
+    message = f"{value!r} is not a GPU target; expected names such as gfx90a or gfx90a:xnack-"
     with pytest.raises(InputError, match=re.escape(message)):
         find_gpus(make_machine(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": value}))
 
 
-def test_a_forced_target_with_a_feature_that_its_processor_lacks_is_told_beside_the_others(
+def test_a_forced_target_with_a_feature_that_its_processor_lacks_is_reported_with_the_others(
     make_machine: MakeMachine,
 ) -> None:
     machine = make_machine(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx1030:xnack+,gfx90a:xnack+"})
@@ -195,7 +195,7 @@ def test_in_wsl_an_override_hides_no_node_that_cannot_be_understood(make_machine
 
 @pytest.mark.parametrize("version", [91600, 90016, 50000])
 def test_a_number_that_no_name_can_spell_is_no_version(make_machine: MakeMachine, version: int) -> None:
-    with pytest.raises(InputError, match=f"'gfx_target_version {version}' is no version of a GPU"):
+    with pytest.raises(InputError, match=f"'gfx_target_version {version}' is not the version of a GPU"):
         find_gpus(make_machine(_gpu(version)))
 
 
@@ -238,20 +238,20 @@ def test_a_node_that_cannot_be_read_is_an_error(make_machine: MakeMachine) -> No
         pytest.param(
             ["simd_count 4\ngfx_target_version gfx90a\n"],
             {},
-            f"{NODES}/0/properties: 'gfx_target_version gfx90a' is no property; "
+            f"{NODES}/0/properties: 'gfx_target_version gfx90a' is not a property; "
             "expected 'gfx_target_version' and a number",
             id="malformed number",
         ),
         pytest.param(
             ["simd_count\n"],
             {},
-            f"{NODES}/0/properties: 'simd_count' is no property; expected 'simd_count' and a number",
+            f"{NODES}/0/properties: 'simd_count' is not a property; expected 'simd_count' and a number",
             id="no number",
         ),
         pytest.param(
             ["simd_count 256\ncpu_cores_count 0\n"],
             {},
-            f"{NODES}/0/properties: a GPU without gfx_target_version, which Linux has told since 5.13; "
+            f"{NODES}/0/properties: a GPU without gfx_target_version, which Linux shows since 5.13; "
             "set HSA_OVERRIDE_GFX_VERSION to its version, such as 9.0.6",
             id="old kernel",
         ),
@@ -271,28 +271,28 @@ def test_a_node_that_cannot_be_read_is_an_error(make_machine: MakeMachine) -> No
         pytest.param(
             ["simd_count 4\ngfx_target_version 999999999\n"],
             {},
-            f"{NODES}/0/properties: 'gfx_target_version 999999999' is no version of a GPU; "
+            f"{NODES}/0/properties: 'gfx_target_version 999999999' is not the version of a GPU; "
             "expected major * 10000 + minor * 100 + stepping, such as 90010 for gfx90a",
             id="absurd version",
         ),
         pytest.param(
             ["simd_count 4\ngfx_target_version 91900\n"],
             {},
-            f"{NODES}/0/properties: 'gfx_target_version 91900' is no version of a GPU; "
+            f"{NODES}/0/properties: 'gfx_target_version 91900' is not the version of a GPU; "
             "expected major * 10000 + minor * 100 + stepping, such as 90010 for gfx90a",
             id="minor version that no name can have",
         ),
         pytest.param(
             ["simd_count 4\ngfx_target_version -90010\n"],
             {},
-            f"{NODES}/0/properties: 'gfx_target_version -90010' is no property; "
+            f"{NODES}/0/properties: 'gfx_target_version -90010' is not a property; "
             "expected 'gfx_target_version' and a number",
             id="negative version",
         ),
         pytest.param(
             ["simd_count " + "9" * 5000 + "\n"],
             {},
-            f"{NODES}/0/properties: 'simd_count {'9' * 5000}' is no property; expected 'simd_count' and a number",
+            f"{NODES}/0/properties: 'simd_count {'9' * 5000}' is not a property; expected 'simd_count' and a number",
             id="number without end",
         ),
         pytest.param(
@@ -310,7 +310,8 @@ def test_a_node_that_cannot_be_read_is_an_error(make_machine: MakeMachine) -> No
         pytest.param(
             [],
             {"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "MI300"},
-            "ROCM_BOOTSTRAP_FORCE_GFX_ARCH: 'MI300' is no GPU target; expected names such as gfx90a or gfx90a:xnack-",
+            "ROCM_BOOTSTRAP_FORCE_GFX_ARCH: 'MI300' is not a GPU target; "
+            "expected names such as gfx90a or gfx90a:xnack-",
             id="forced name that is no target",
         ),
         pytest.param(
@@ -352,7 +353,8 @@ def test_several_nodes_that_cannot_be_understood_are_all_told(make_machine: Make
 
 def test_native_needs_a_gpu(make_machine: MakeMachine) -> None:
     message = (
-        "native: no AMD GPU was found on this machine. `rocwheel targets check` tells why; or give the targets by name."
+        "native: no AMD GPU was found on this machine. "
+        "Run `rocwheel targets check` to see why, or give the targets by name."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         native_targets(make_machine(CPU))
@@ -377,7 +379,7 @@ def test_a_device_that_is_not_there_is_refused(tmp_path: Path) -> None:
     assert System(tmp_path).device_refusal("/dev/kfd") == "ENOENT"
 
 
-def test_the_owner_of_a_file_is_told_by_name_and_number() -> None:
+def test_the_owner_of_a_file_is_reported_by_name_and_number() -> None:
     assert System().owner_group("/dev/null") == ("root", 0)
 
 

@@ -1,4 +1,4 @@
-"""``rocwheel targets``: GPU targets listed, expanded and spelled for each tool."""
+"""``rocwheel targets list``, ``expand`` and ``flags``: the catalogue, sets of targets, settings of tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from rocwheel.targets.spelling.tool_settings import Tool, flags_for
 __all__ = ["TargetCommand", "Words", "print_target_set", "read_targets", "targets_app"]
 
 targets_app = typer.Typer(
-    name="targets", help="GPU targets: which exist, who spells them how, what runs on which.", no_args_is_help=True
+    name="targets",
+    help="GPU targets: which exist, how each tool spells them, which code runs on which.",
+    no_args_is_help=True,
 )
 app.add_typer(targets_app)
 
@@ -40,7 +42,7 @@ class TargetCommand(TyperCommand):
     """A command that takes targets as they are pasted from a build, where they look like options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, of which ``-DGPU_TARGETS=gfx906`` stands for ``gfx906``."""
+        """Parse the arguments, taking ``-DGPU_TARGETS=gfx906`` for ``gfx906``."""
         return super().parse_args(ctx, [strip_setting(argument) for argument in args])
 
 
@@ -88,15 +90,15 @@ def print_target_set(form: str, words: Sequence[str], *, as_json: bool) -> None:
 
 @targets_app.command("list", cls=TargetCommand)
 def list_command(
-    words: Annotated[list[str] | None, typer.Argument(metavar="[TARGETS]...", help="Only these.")] = None,
+    words: Annotated[list[str] | None, typer.Argument(metavar="[TARGETS]...", help="List only these.")] = None,
     *,
-    family: Annotated[str, typer.Option(help="Only the targets of this family.")] = "",
-    kind: Annotated[Kind | None, typer.Option(help="Only those of this kind.")] = None,
+    family: Annotated[str, typer.Option(help="List only the targets of this family.")] = "",
+    kind: Annotated[Kind | None, typer.Option(help="List only those of this kind.")] = None,
     official: Annotated[
-        str, typer.Option(metavar="VERSION", help="Only those official for this ROCm version, by Gentoo's lists.")
+        str, typer.Option(metavar="VERSION", help="List only those official for this ROCm version, by Gentoo's lists.")
     ] = "",
-    feature: Annotated[Feature | None, typer.Option(help="Only those that have this feature.")] = None,
-    product: Annotated[str, typer.Option(help="Only those with this in the name of a product.")] = "",
+    feature: Annotated[Feature | None, typer.Option(help="List only those that have this feature.")] = None,
+    product: Annotated[str, typer.Option(help="List only those with this in the name of a product.")] = "",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -138,14 +140,14 @@ def _table(rows: list[TargetRow], *, verbose: bool) -> str:
 @targets_app.command(cls=TargetCommand)
 def expand(
     words: Words,
-    to: Annotated[Form, typer.Option(help="Single targets, families that hold just these, or generic code.")] = (
-        Form.TARGETS
-    ),
+    to: Annotated[
+        Form, typer.Option(help="Print single targets, the families that hold exactly these, or generic processors.")
+    ] = Form.TARGETS,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Print the single targets that words stand for, one a line; or the way back, with --to.
+    """Print the single targets that words stand for, one a line; with --to, families or generic processors for them.
 
     Example: rocwheel targets expand gfx94X-dcgpu official@6.4 --to generics
     """
@@ -161,15 +163,16 @@ def expand(
 @targets_app.command(cls=TargetCommand)
 def flags(
     words: Words,
-    tool: Annotated[Tool, typer.Option("--for", help="The tool to write the settings for.")],
+    tool: Annotated[Tool, typer.Option("--for", help="Print the settings for this tool.")],
     optional: Annotated[
-        list[str] | None, typer.Option("--optional", help="Gentoo: targets that have a flag, off by default.")
+        list[str] | None,
+        typer.Option("--optional", help="With --for gentoo: give these targets a flag that is off by default."),
     ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Print the settings that tell a tool the targets, ready to paste.
+    """Print a tool's settings for the targets, ready to paste.
 
     Example: rocwheel targets flags --for cmake gfx90a gfx1100
     """
@@ -177,7 +180,7 @@ def flags(
     targets = read_targets(words)
     others = read_targets(optional or [], required=False)
     if optional and tool is not Tool.GENTOO:
-        source, found = "--optional", f"{tool.value} knows no optional targets"
+        source, found = "--optional", f"{tool.value} has no optional targets"
         raise InputError(source, found, expected="--for gentoo")
     text = flags_for(tool, targets, others)
     if as_json:

@@ -1,4 +1,4 @@
-"""``rocwheel targets``: what wheels and binaries hold for which GPU."""
+"""``rocwheel targets coherent`` and ``runs-on``: which GPUs wheels and binaries hold code for."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def coherent(
     wheels: Annotated[
         list[Path], typer.Argument(exists=True, metavar="WHEEL...", help="Wheels and rocm's sdist, or folders of them.")
     ],
-    require: Annotated[list[str] | None, typer.Option(help="Targets that every package has to carry.")] = None,
+    require: Annotated[list[str] | None, typer.Option(help="Require that every package carries these targets.")] = None,
     *,
     reduce: Annotated[bool, typer.Option("--reduce", help="Print the largest set that all packages serve.")] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Prove that packages which use one another carry code for the same GPUs; exit with 1 when they don't.
+    """Check that packages which use one another carry code for the same GPUs; exit with 1 when they don't.
 
     With --reduce, exit with 1 when there is no such set, or when it doesn't serve what --require asks for.
     Example: rocwheel targets coherent dist/ --require gfx90a,gfx1100
@@ -49,7 +49,7 @@ def coherent(
     report = check_coherence(carriers, required)
     if reduce:
         print_target_set("targets", _words(report.common), as_json=as_json)
-        raise typer.Exit(_tell_of_shortage(report, required))
+        raise typer.Exit(_report_shortage(report, required))
     if as_json:
         print_json("coherence", 1, _coherence_json(report))
     for line in [] if as_json else _coherence_lines(report, carriers, quiet=quiet):
@@ -67,8 +67,8 @@ def _read_facts(path: Path) -> WheelFacts:
     return read_selector_facts(path) if path.name.endswith(".tar.gz") else read_wheel_facts(path)
 
 
-def _tell_of_shortage(report: CoherenceReport, required: TargetSet) -> int:
-    """Print to standard error why the reduced set won't do; return the exit status."""
+def _report_shortage(report: CoherenceReport, required: TargetSet) -> int:
+    """Print to standard error why the reduced set is not enough; return the exit status."""
     missing = [str(target) for target in required if not covers(report.common, target)]
     reason = f"the set does not serve {', '.join(missing)}, which --require asks for" if missing else ""
     if not report.common:
@@ -119,10 +119,10 @@ def runs_on(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Tell which code object of each binary a GPU would use, and why, by stock and extended runtimes' rules.
+    """Print which code object of each binary a GPU would use, and why, by the rules of stock and extended runtimes.
 
     Where that depends on a feature that GPU leaves open, each setting is judged. In folders, kernel files that are
-    named for other targets are passed over. Exits with 1 when a stock runtime finds nothing to run somewhere.
+    named for other targets are skipped. Exits with 1 when a stock runtime finds nothing to run somewhere.
     Example: rocwheel targets runs-on gfx1031 lib/librocsparse.so.1
     """
     setup_logging(quiet=quiet, verbose=verbose)
@@ -140,17 +140,21 @@ def runs_on(
         rows = [_verdict_json(verdict) for verdict in verdicts]
         print_json("runs-on", 1, {"verdicts": rows, "without_code": without_code, "for_others": for_others})
     lines = [line for verdict in verdicts for line in _verdict_lines(verdict, quiet=quiet)]
-    lines += [] if quiet else [f"{path}: no device code" for path in without_code]
-    if for_others and not quiet:
-        lines.append(f"passed over, as named for other targets: {len(for_others)} file{'s' * (len(for_others) > 1)}")
+    lines += [] if quiet else _omission_lines(without_code, len(for_others))
     for line in [] if as_json else lines:
         typer.echo(line)
     raise typer.Exit(0 if all(verdict.runs for verdict in verdicts if verdict.runtime is Runtime.STOCK) else 1)
 
 
+def _omission_lines(without_code: list[str], for_others: int) -> list[str]:
+    lines = [f"{path}: no device code" for path in without_code]
+    skipped = f"skipped, as named for other targets: {for_others} file{'s' * (for_others > 1)}"
+    return [*lines, skipped] if for_others else lines
+
+
 def _read_gpus(text: str) -> TargetSet:
     gpus = read_targets([text], source="GPU")
-    found = "is a target of code, and no GPU"
+    found = "is a target of code, not of a GPU"
     portable = [f"{name!r} {found}" for name in gpus.processors if name == SPIRV or name.endswith("-generic")]
     raise_all("GPU", [InputError("GPU", text, expected="one such as gfx90a:xnack-, or native") for text in portable])
     return gpus
@@ -163,7 +167,7 @@ def _refuse_wheels(paths: list[Path]) -> None:
 
 
 def _relative(path: str, paths: list[Path]) -> str:
-    """Return a file's path below the folder it was found in; empty for one that was named, which is always judged."""
+    """Return a file's path below the folder it was found in; empty for a named file, which is always judged."""
     if Path(path) in paths:
         return ""
     folder = next(folder for folder in paths if Path(path).is_relative_to(folder))

@@ -1,4 +1,4 @@
-"""``rocwheel targets``: the GPUs of this machine."""
+"""``rocwheel targets detect`` and ``check``: the GPUs of this machine, and the access to them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import typer
 
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, report_error, setup_logging
 from rocwheel.cli.targets import targets_app
-from rocwheel.targets.check import check_machine
-from rocwheel.targets.machine import System, survey_machine
+from rocwheel.targets.machine import System, check_machine, survey_machine
 
 __all__: list[str] = []
 
@@ -18,7 +17,7 @@ RequireGpu = Annotated[bool, typer.Option("--require-gpu", help="Exit with 1 whe
 RootOption = Annotated[
     Path,
     typer.Option(
-        "--root", exists=True, file_okay=False, help="Look at the /sys and /dev below this folder: another machine's."
+        "--root", exists=True, file_okay=False, help="Look at /sys and /dev of another machine, copied to this folder."
     ),
 ]
 
@@ -50,7 +49,7 @@ def detect(
     if problems:
         raise typer.Exit(2)
     if not gpus and not quiet:
-        typer.echo("No AMD GPU was found; `rocwheel targets check` tells why.", err=True)
+        typer.echo("No AMD GPU was found; `rocwheel targets check` says why.", err=True)
     raise typer.Exit(1 if require_gpu and not gpus else 0)
 
 
@@ -63,15 +62,16 @@ def check(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Tell whether this user can use this machine's GPUs, and how to mend what is in the way.
+    """Print what keeps this user from the GPUs of this machine, and how to repair it.
 
-    Exits with 1 when something is. Without a GPU it says so, and exits with 0 unless one is required.
+    Exits with 1 when something does. Without a GPU it says so, and exits with 0 unless one is required.
     Example: rocwheel targets check --require-gpu
     """
     setup_logging(quiet=quiet, verbose=verbose)
     report = check_machine(System(root), require_gpu=require_gpu)
     if as_json:
-        print_json("gpu-access", 1, {"usable": report.usable, "gpus": report.gpus, "findings": report.findings})
+        findings = [finding._asdict() for finding in report.findings]
+        print_json("gpu-access", 1, {"usable": report.usable, "gpus": report.gpus, "findings": findings})
         raise typer.Exit(0 if report.usable else 1)
     if report.gpus and not quiet:
         typer.echo(f"GPUs: {', '.join(report.gpus)}")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.elf.facts import Filtee
 
-__all__ = ["Disk", "How", "Library", "LoadedObject", "Loader", "Refusal", "Search", "System"]
+__all__ = ["Disk", "How", "Library", "LoadedObject", "Loader", "Refusal", "Search", "SystemLibraries"]
 
 
 class Library(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class Disk(Protocol):
         """Return the ELF file of ``machine`` at an absolute path, which may go through links and ``..``."""
 
 
-class System(Protocol):
+class SystemLibraries(Protocol):
     """The libraries of the operating system."""
 
     def find(self, name: str, machine: int) -> Library | None:
@@ -111,7 +111,7 @@ class Loader:
     ``subfolders`` of each folder are looked into before the folder itself (`rocwheel.linking.hwcaps`).
     """
 
-    def __init__(self, disk: Disk, system: System, subfolders: Sequence[str] = ()) -> None:
+    def __init__(self, disk: Disk, system: SystemLibraries, subfolders: Sequence[str] = ()) -> None:
         self.objects: list[LoadedObject] = []
         self.searches: list[Search] = []
         self._disk = disk

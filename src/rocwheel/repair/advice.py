@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rocwheel.linking.hwcaps import CpuLevel
-    from rocwheel.linking.loader import System
+    from rocwheel.linking.loader import SystemLibraries
     from rocwheel.linking.run_path_choice import LibraryPlaces
 
 __all__ = ["RunPathAdvice", "RunPathEntry", "advise", "advise_run_path", "normalized_place"]
@@ -105,7 +105,7 @@ def _place_error(text: str, found: str, expected: str) -> InputError:
 
 
 def advise_run_path(
-    elf: Elf, place: str, places: LibraryPlaces, system: System, dlopen: Sequence[str] = ()
+    elf: Elf, place: str, places: LibraryPlaces, system: SystemLibraries, dlopen: Sequence[str] = ()
 ) -> RunPathAdvice:
     """Return the shortest run path for a file at ``place``, relative to site-packages, whatever run path it has.
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.facts import Elf
     from rocwheel.installed.tree import Tree
     from rocwheel.linking.hwcaps import CpuLevel
-    from rocwheel.linking.loader import System
+    from rocwheel.linking.loader import SystemLibraries
 
 __all__ = ["missing_libraries", "places_for_machine"]
 
@@ -43,7 +43,9 @@ def places_for_machine(
     return LibraryPlaces(providers, frozenset(known))
 
 
-def missing_libraries(elf: Elf, dlopen: Sequence[str], places: LibraryPlaces, system: System) -> tuple[str, ...]:
+def missing_libraries(
+    elf: Elf, dlopen: Sequence[str], places: LibraryPlaces, system: SystemLibraries
+) -> tuple[str, ...]:
     """Return what a file needs, or opens by name (``dlopen``), and neither the packages nor the system has.
 
     A filtee that the file does without counts only where it is needed or opened as well.

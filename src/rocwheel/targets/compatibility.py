@@ -1,10 +1,10 @@
-"""Which code runs on which GPU: the rule of unmodified runtimes, and of those that distributions extended.
+"""Which code runs on which GPU: the rules of unmodified runtimes, and of those that distributions extended.
 
 An unmodified runtime (clang, comgr, CLR and ROCr agree) takes code for the same processor, or for a generic one that
-covers it, whose every feature is open or set as the GPU has it; for want of both, it compiles SPIR-V. Extended ones
-also take code for certain similar processors, which ``similar_code.toml`` lists.
+covers it, when every feature is open or set as the GPU has it. When there is neither, it compiles SPIR-V. Extended
+runtimes also take code for certain similar processors, which ``catalog/similar_code.toml`` lists.
 
-A processor that the catalogue doesn't know, as of code from a newer compiler, suits itself alone.
+A processor that the catalogue doesn't know, such as one of a newer compiler, suits only itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Choice", "Fit", "Runtime", "choose", "covers", "explain", "fit", "se
 
 
 class Runtime(str, Enum):
-    """Whose rules hold when code is loaded."""
+    """The runtime whose rules hold when code is loaded."""
 
     STOCK = "stock"
     EXTENDED = "extended"
@@ -44,7 +44,7 @@ class Fit(str, Enum):
 
     @property
     def rank(self) -> int:
-        """The better, the higher; 0 is no fit."""
+        """A number that is higher for a better fit; 0 is no fit."""
         return list(Fit).index(self)
 
 
@@ -59,7 +59,7 @@ _WORDS = {True: "on", False: "off", None: "either way"}
 
 
 def fit(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Fit:
-    """Tell how ``code`` suits the GPU ``agent``; a feature that the agent leaves open may have either setting."""
+    """Return how ``code`` suits the GPU ``agent``; a feature that the agent leaves open may have either setting."""
     if any(setting != agent.features.get(name) for name, setting in code.features.items()):
         return Fit.NONE
     if code.processor == agent.processor:
@@ -74,7 +74,7 @@ def fit(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Fi
 
 
 def explain(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -> str:
-    """Return in words why ``code`` runs on ``agent`` or doesn't."""
+    """Return in words why ``code`` runs on ``agent``, or why it doesn't."""
     how = fit(code, agent, runtime)
     if how is not Fit.NONE:
         return _REASONS[how]
@@ -85,7 +85,7 @@ def explain(code: TargetId, agent: TargetId, runtime: Runtime = Runtime.STOCK) -
     ]
     if _processor_suits(code.processor, agent.processor, runtime):
         return ", ".join(bound)
-    # No runtime, and no other name, makes code run that needs another setting.
+    # Code that needs another setting runs with no runtime, and under no other name.
     return "code for another processor" if bound else _explain_other(code.processor, agent.processor)
 
 
@@ -93,7 +93,7 @@ def _explain_other(code: str, agent: str) -> str:
     if loads_when_patched(code, agent):
         return _REASONS[Fit.SIMILAR]
     if find_relabelling(code, agent):
-        return f"code that the GPU can run, but takes under its own name alone: device retarget {code}={agent}"
+        return f"code that the GPU can run, but takes only under its own name: device retarget {code}={agent}"
     return "code for another processor"
 
 
@@ -107,18 +107,18 @@ class Choice(msgspec.Struct, frozen=True):
     """The code object that a runtime takes for a GPU."""
 
     index: int
-    """Its place among those that were offered."""
+    """Its position among the code objects that were offered, from 0."""
     code: TargetId
     fit: Fit
     reason: str
 
 
 def choose(codes: Sequence[TargetId], agent: TargetId, runtime: Runtime = Runtime.STOCK) -> Choice | None:
-    """Return which of ``codes``, in the order of their bundle, is loaded on ``agent``, or ``None``.
+    """Return which of ``codes``, in the order of their bundle, is loaded on ``agent``, or `None`.
 
     An unmodified runtime takes the first for the processor, however well its features fit, then a generic one, then
-    SPIR-V. An extended one scores them: exact, then features open (of these one that sets XNACK, then SRAMECC), then
-    similar, generic, SPIR-V.
+    SPIR-V. An extended one prefers an exact fit, then open features (among these, code that sets XNACK, then code that
+    sets SRAMECC), then similar, generic, SPIR-V.
     """
     fits = [(index, code, fit(code, agent, runtime)) for index, code in enumerate(codes)]
     usable = [(index, code, how) for index, code, how in fits if how is not Fit.NONE]
@@ -138,9 +138,9 @@ def _score_extended(code: TargetId, how: Fit) -> int:
 
 
 def covers(codes: Iterable[TargetId], wanted: TargetId) -> bool:
-    """Tell whether ``codes`` together serve all that code for ``wanted`` serves.
+    """Return whether ``codes`` together serve all GPUs that code for ``wanted`` serves.
 
-    A feature left open stands for both settings, a generic processor for each member, unless served itself.
+    Unless it is served itself, a target with open features stands for both settings, a generic one for each member.
     """
     offered = tuple(codes)
     if any(fit(code, wanted) is not Fit.NONE for code in offered):
@@ -160,9 +160,9 @@ def _members_of(target: TargetId) -> list[TargetId]:
 
 
 def settings_of(target: TargetId, features: Collection[str]) -> list[TargetId]:
-    """Return ``target`` with every setting of those of ``features`` that its processor has and it leaves open.
+    """Return ``target`` with every setting of ``features``, as far as its processor has them and it leaves them open.
 
-    A processor that the catalogue doesn't know may have each of them.
+    A processor that the catalogue doesn't know may have each feature.
     """
     row = load_catalog().processors.get(target.processor)
     possible = row.features if row else FEATURES

@@ -1,4 +1,4 @@
-"""What can be wrong with GPU targets that somebody gave, and how the problems of many items are told together."""
+"""What can be wrong with given GPU targets, and raising the problems of many items together."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import difflib
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeVar
 
+from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.sdk.rocm_sdk._detect import base_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -29,7 +29,7 @@ _Result = TypeVar("_Result")
 
 
 def convert_all(source: str, convert: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-    """Convert every item; when some fail, raise the one error, or a `ProblemsError` about ``source`` that holds all."""
+    """Return every item converted; when some fail, raise the one error, or a `ProblemsError` that holds all."""
     problems: list[RocwheelError] = []
 
     def attempt(item: _Item) -> list[_Result]:
@@ -53,7 +53,7 @@ def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
 
 
 class UnknownTargetError(InputError):
-    """A name that is no target, generic processor, family, policy or packager's list; carries the ``nearest`` names."""
+    """An unknown target, generic processor, family, policy or packager's list; ``nearest`` holds similar names."""
 
     def __init__(
         self,
@@ -67,13 +67,13 @@ class UnknownTargetError(InputError):
         self.name = name
         self.nearest = _nearest(name, known)
         remedy = f"Nearest: {', '.join(self.nearest)}." if self.nearest else remedy
-        super().__init__(source, f"{name!r} is no known {what}", remedy=remedy)
+        super().__init__(source, f"{name!r} is not a known {what}", remedy=remedy)
 
 
 def _nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
     by_text = {other.lower(): other for other in sorted(set(known))}
     close = [by_text[text] for text in difflib.get_close_matches(name.lower(), by_text, n=12, cutoff=0.6)]
-    # Of similar names, people mean rather the one that begins alike: a generation, not a stepping.
+    # Of similar names, people usually mean the one that begins alike: a generation, not a stepping.
     return tuple(sorted(close, key=lambda other: -_alike(name, other))[:3])
 
 
@@ -82,18 +82,18 @@ def _alike(one: str, other: str) -> int:
 
 
 class IllegalFeatureError(InputError):
-    """A feature set on a processor that hasn't it, such as ``gfx1030:xnack+``."""
+    """A target id sets a feature that its processor lacks, such as ``gfx1030:xnack+``."""
 
     def __init__(self, target: str, feature: str, allowed: Sequence[str], *, source: str) -> None:
         self.target = target
         self.feature = feature
         self.allowed = tuple(allowed)
-        expected = f"no feature but {' and '.join(allowed)}" if allowed else "no feature"
+        expected = f"no feature other than {' and '.join(allowed)}" if allowed else "no feature"
         super().__init__(source, f"{target!r} sets {feature}, which its processor does not have", expected=expected)
 
 
 class ConflictError(InputError):
-    """Target ids of one processor that name different features, which no compiler takes together."""
+    """Target ids of one processor name different features, which no compiler takes together."""
 
     def __init__(self, one: str, other: str, *, source: str) -> None:
         self.one = one
@@ -102,30 +102,30 @@ class ConflictError(InputError):
             source,
             f"{one!r} and {other!r} name different features of one processor",
             expected="the same features in every target id of a processor",
-            remedy=f"Give {base_target(one)!r} alone (it serves every setting), or each setting that you want.",
+            remedy=f"Give {processor_of(one)!r} alone (it serves every setting), or each setting that you want.",
         )
 
 
 class EmptySetError(InputError):
-    """No target where at least one is needed."""
+    """There is no target where at least one is needed."""
 
     def __init__(self, *, source: str) -> None:
         super().__init__(source, "names no GPU target", expected="at least one, such as gfx1100")
 
 
 class NoGpuError(InputError):
-    """The GPUs of this machine are asked for, and it has none."""
+    """The GPUs of this machine are asked for, but it has none."""
 
     def __init__(self) -> None:
         super().__init__(
             "native",
             "no AMD GPU was found on this machine",
-            remedy="`rocwheel targets check` tells why; or give the targets by name.",
+            remedy="Run `rocwheel targets check` to see why, or give the targets by name.",
         )
 
 
 class NoFlagError(InputError):
-    """Targets that a distribution has no name for, such as generic processors."""
+    """A distribution has no name for targets, such as generic processors."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class NoFlagError(InputError):
 
 
 class UnknownReleaseError(InputError):
-    """A ROCm version whose targets nobody has recorded."""
+    """The targets of a ROCm version are not recorded."""
 
     def __init__(self, version: str, majors: Sequence[int], *, table: str, source: str) -> None:
         self.version = version
@@ -150,5 +150,5 @@ class UnknownReleaseError(InputError):
             source,
             f"the targets of ROCm {version} are not known",
             expected=f"major version {known}",
-            remedy=f"A new major version needs a [[{table}]] in targets/catalog.toml that somebody has looked at.",
+            remedy=f"For a new major version, add a checked [[{table}]] to targets/catalog/catalog.toml.",
         )

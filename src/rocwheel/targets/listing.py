@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.targets.catalog.catalog import Generic, load_catalog, sort_key
-from rocwheel.targets.catalog.families import base_target, families_of, targets_of
+from rocwheel.targets.catalog.families import families_of, targets_of
 from rocwheel.targets.catalog.releases import official_span, release_for
 from rocwheel.targets.spelling.target_set import parse_known_target
 
@@ -20,22 +21,22 @@ __all__ = ["TargetRow", "filter_rows", "list_targets"]
 
 
 class TargetRow(msgspec.Struct, frozen=True):
-    """All that the catalogue tells of one processor."""
+    """Everything that the catalogue says about one processor."""
 
     name: str
     mach: int
     kind: str
-    """What most products are: ``data-centre``, ``desktop``, ``integrated``, or ``generic``; empty when not known."""
+    """What most products are: ``data-centre``, ``desktop``, ``integrated`` or ``generic``; empty when unknown."""
     features: tuple[str, ...]
     generics: tuple[str, ...]
-    """The generic processors that cover it; of a generic one, none."""
+    """The generic processors that cover it; none for a generic one."""
     members: tuple[str, ...]
     """The processors that a generic one covers."""
     families: tuple[str, ...]
     official: str
     """The ROCm versions that support it officially, as a half-open range such as ``5.0 to before 6.4``."""
     packagers: tuple[str, ...]
-    """The packagers whose lists name it, with features or without."""
+    """The packagers whose lists name it, with or without features."""
     products: tuple[str, ...]
     llvm: tuple[int, int]
     sources: tuple[str, ...]
@@ -56,10 +57,10 @@ def filter_rows(
     feature: str = "",
     product: str = "",
 ) -> list[TargetRow]:
-    """Return the rows that every given filter keeps; ``data-centre`` keeps those that have such a product, too.
+    """Return the rows that every given filter keeps; ``data-centre`` also keeps those that have such a product.
 
-    Raises `UnknownTargetError` for an unknown family, what `parse_known_target` does for one target in its place, and
-    `UnknownReleaseError` for an unknown ROCm version.
+    Raises `UnknownTargetError` for an unknown family, what `parse_known_target` raises for a target given as a family,
+    and `UnknownReleaseError` for an unknown ROCm version.
     """
     names = [set(chosen.processors)] if chosen is not None else []
     names += [_processors_of(family)] if family else []
@@ -75,7 +76,7 @@ def _processors_of(family: str) -> set[str]:
 
 
 def _kinds(row: TargetRow) -> set[str]:
-    # AMD's Instinct cards are all for data centres, also those with a processor of desktop cards, as the MI50.
+    # All of AMD's Instinct cards are for data centres, also those with a processor of desktop cards, such as the MI50.
     return {row.kind, "data-centre"} if any("Instinct" in name for name in row.products) else {row.kind}
 
 
@@ -92,7 +93,7 @@ def _row(name: str) -> TargetRow:
         members=row.members if isinstance(row, Generic) else (),
         families=() if generic else families_of(name)[1:],
         official=_official_range(name),
-        packagers=tuple(p.name for p in catalog.packagers if any(base_target(t) == name for t in p.targets)),
+        packagers=tuple(p.name for p in catalog.packagers if any(processor_of(t) == name for t in p.targets)),
         products=() if isinstance(row, Generic) else row.products,
         llvm=row.llvm,
         sources=row.sources,

@@ -1,4 +1,4 @@
-"""The GPUs of this machine, found by the code that ships in ``rocm_sdk``, so that there is one detection."""
+"""The GPUs of this machine and the access to them, found by the code that ships in ``rocm_sdk``: one detection."""
 
 from __future__ import annotations
 
@@ -7,20 +7,30 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
 from rocwheel.foundation.errors import InputError
-from rocwheel.sdk.rocm_sdk._detect import replacing_variable, survey_gpus
-from rocwheel.sdk.rocm_sdk._system import System
+from rocwheel.sdk.rocm_sdk._gpus.access import ERROR, Diagnosis, survey_access
+from rocwheel.sdk.rocm_sdk._gpus.detect import replacing_variable, survey_gpus
+from rocwheel.sdk.rocm_sdk._gpus.system import System
 from rocwheel.targets.catalog.catalog import Target, load_catalog
-from rocwheel.targets.catalog.families import base_target
 from rocwheel.targets.errors import IllegalFeatureError, NoGpuError, raise_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocwheel.sdk.rocm_sdk._topology import Gpu
+    from rocwheel.sdk.rocm_sdk._gpus.topology import Gpu
 
-__all__ = ["DetectedGpu", "Detection", "System", "find_gpus", "native_targets", "survey_machine"]
+__all__ = [
+    "AccessReport",
+    "DetectedGpu",
+    "Detection",
+    "Diagnosis",
+    "System",
+    "check_machine",
+    "find_gpus",
+    "native_targets",
+    "survey_machine",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +39,7 @@ class DetectedGpu(msgspec.Struct, frozen=True):
     """A GPU of a machine, with what the catalogue adds."""
 
     node: int
-    """Its KFD node, or its position in a list that an environment variable gives in place of detection."""
+    """Its KFD node, or its position in the list of an environment variable that replaces detection."""
     target: str
     """Target id; with features only where an environment variable names them."""
     kind: str
@@ -41,16 +51,16 @@ class DetectedGpu(msgspec.Struct, frozen=True):
 
 
 class Detection(msgspec.Struct, frozen=True):
-    """What could be told of a machine."""
+    """The GPUs of a machine, and what could not be understood."""
 
     gpus: tuple[DetectedGpu, ...]
     """In the order of their nodes."""
     problems: tuple[InputError, ...]
-    """Nodes, or environment variables, that can't be understood; there may be GPUs behind them."""
+    """Nodes and environment variables that can't be understood; there may be GPUs behind them."""
 
 
 def survey_machine(system: System | None = None) -> Detection:
-    """Look for the GPUs of ``system`` (this machine)."""
+    """Return the GPUs of ``system`` (by default this machine), and what can't be understood."""
     machine = system or System()
     found, problems = survey_gpus(machine)
     gpus = [gpu for gpu in found if not _illegal_features(gpu)]
@@ -64,9 +74,9 @@ def survey_machine(system: System | None = None) -> Detection:
 
 
 def find_gpus(system: System | None = None) -> Sequence[DetectedGpu]:
-    """Return the GPUs of ``system`` (this machine); what can't be understood beside them is logged as a warning.
+    """Return the GPUs of ``system`` (by default this machine), and log a warning for all that can't be understood.
 
-    Raises the `InputError` of it, or one `ProblemsError` for several, when there is no GPU but that.
+    When there is no GPU, that is raised instead: the `InputError`, or one `ProblemsError` for several.
     """
     detection = survey_machine(system)
     if not detection.gpus:
@@ -77,7 +87,7 @@ def find_gpus(system: System | None = None) -> Sequence[DetectedGpu]:
 
 
 def native_targets(system: System | None = None) -> Sequence[str]:
-    """Return the targets of the GPUs of ``system`` (this machine), each once: what ``native`` means.
+    """Return the targets of the GPUs of ``system`` (by default this machine), each once: what ``native`` means.
 
     Raises `NoGpuError` when there is none.
     """
@@ -87,16 +97,36 @@ def native_targets(system: System | None = None) -> Sequence[str]:
     return targets
 
 
+class AccessReport(msgspec.Struct, frozen=True):
+    """What `check_machine` found."""
+
+    gpus: tuple[str, ...]
+    """The target of each GPU, in the order of their nodes."""
+    findings: tuple[Diagnosis, ...]
+    """Each with a level (``error``, ``warning`` or ``note``), a text, and the remedy."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether nothing keeps the user from the GPUs; also true when there is none, unless one is required."""
+        return all(finding.level != ERROR for finding in self.findings)
+
+
+def check_machine(system: System | None = None, *, require_gpu: bool = False) -> AccessReport:
+    """Check the driver, the devices and the permissions of ``system`` (by default this machine)."""
+    gpus, findings = survey_access(system or System(), require_gpu=require_gpu)
+    return AccessReport(tuple(gpu.target for gpu in gpus), tuple(findings))
+
+
 def _illegal_features(gpu: Gpu) -> dict[str, tuple[str, ...]]:
-    """Return the features that a variable sets and the processor lacks, each with those that it has."""
-    row = load_catalog().processors.get(base_target(gpu.target))
+    """Return the features that a variable sets but the processor lacks, each with the features that it has."""
+    row = load_catalog().processors.get(processor_of(gpu.target))
     named = parse_target_id(gpu.target).features
     return {feature: row.features for feature in named if row and feature not in row.features}
 
 
 def _describe(gpu: Gpu) -> DetectedGpu:
-    row = load_catalog().processors.get(base_target(gpu.target))
-    # An override changes the target, and makes no card of a GPU that is part of a processor, or a part of a card.
+    row = load_catalog().processors.get(processor_of(gpu.target))
+    # An override changes the target; it does not turn an integrated GPU into a card, nor a card into an integrated GPU.
     kind = row.kind if isinstance(row, Target) and row.kind != "integrated" else ""
     kind = "integrated" if gpu.integrated else kind
     render_node = f"/dev/dri/renderD{gpu.render_minor}" if gpu.render_minor else ""

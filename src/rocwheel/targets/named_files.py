@@ -1,4 +1,4 @@
-"""Files that are for one target, by their names: ``Kernels.so-000-gfx90a-xnack+.hsaco``, ``library/gfx942/x.co``."""
+"""Which targets a file is for, by its path: ``Kernels.so-000-gfx90a-xnack+.hsaco``, ``library/gfx942/x.co``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _KERNEL_FILES = (".aks2", ".co", ".dat", ".db", ".db.txt", ".fdb.txt", ".hsaco",
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Find a processor and its features.
+    """Return the pattern of a processor and its features.
 
-    MIOpen glues the number of compute units to it, in hexadecimal: ``gfx90a6e`` is gfx90a with 110 of them.
+    MIOpen appends the number of compute units, in hexadecimal: ``gfx90a6e`` is gfx90a with 110 of them.
     """
     processors = "|".join(map(re.escape, sorted(known_processors(), key=len, reverse=True)))
     features = f"(?:[-:](?:{'|'.join(FEATURES)})[+-])*"
@@ -32,8 +32,8 @@ def targets_in_path(path: str) -> tuple[TargetId, ...]:
 
 
 def is_kernel_file(path: str) -> bool:
-    """Tell whether a file of this name is a kernel library's, so that a target in its name says what it is good for.
+    """Return whether a file of this name belongs to a kernel library, so that a target in its name says what it is for.
 
-    Headers, CMake files and licenses name targets, too, and are for all of them.
+    Headers, CMake files and licenses may name targets, too, but are for all of them.
     """
     return path.endswith(_KERNEL_FILES)

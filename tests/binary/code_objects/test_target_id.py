@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId, parse_target_id
+from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId, parse_target_id, processor_of
 from rocwheel.foundation.errors import InputError
 
 SETTINGS = st.sampled_from([None, True, False])
@@ -90,3 +90,16 @@ def test_text_that_is_no_entry_id_is_refused(text: str) -> None:
     )
     with pytest.raises(InputError, match=re.escape(message)):
         BundleEntryId.parse(text, source="libx.so")
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        pytest.param("gfx90a", "gfx90a", id="plain"),
+        pytest.param("gfx90a:xnack+", "gfx90a", id="with a feature"),
+        pytest.param("gfx90a:sramecc-:xnack+", "gfx90a", id="with two features"),
+        pytest.param("gfx9-4-generic:xnack-", "gfx9-4-generic", id="generic"),
+    ],
+)
+def test_the_processor_of_a_target_id_has_no_features(target: str, expected: str) -> None:
+    assert processor_of(target) == expected

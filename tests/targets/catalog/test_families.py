@@ -8,7 +8,6 @@ import pytest
 
 from rocwheel.foundation.errors import ProblemsError
 from rocwheel.targets.catalog.families import (
-    base_target,
     expand_families,
     families_of,
     is_family,
@@ -16,19 +15,6 @@ from rocwheel.targets.catalog.families import (
     targets_of,
 )
 from rocwheel.targets.errors import UnknownTargetError
-
-
-@pytest.mark.parametrize(
-    ("target", "expected"),
-    [
-        pytest.param("gfx90a", "gfx90a", id="plain"),
-        pytest.param("gfx90a:xnack+", "gfx90a", id="with a feature"),
-        pytest.param("gfx90a:sramecc-:xnack+", "gfx90a", id="with two features"),
-        pytest.param("gfx9-4-generic:xnack-", "gfx9-4-generic", id="generic"),
-    ],
-)
-def test_base_target_is_the_processor_without_features(target: str, expected: str) -> None:
-    assert base_target(target) == expected
 
 
 def test_families_expand_to_their_targets_in_canonical_order() -> None:
@@ -51,7 +37,7 @@ def test_features_survive_expansion() -> None:
 
 
 def test_unknown_family_names_the_nearest() -> None:
-    message = "GPU targets: 'gfx94X-dgpu' is no known GPU target or family. Nearest: gfx94X-dcgpu, "
+    message = "GPU targets: 'gfx94X-dgpu' is not a known GPU target or family. Nearest: gfx94X-dcgpu, "
     with pytest.raises(UnknownTargetError, match=re.escape(message)):
         expand_families(["gfx94X-dgpu"])
 
@@ -61,8 +47,8 @@ def test_several_unknown_names_are_reported_together() -> None:
         expand_families(["gfx1030", "zzz", "rdna7"], source="--targets")
     assert str(caught.value) == (
         "--targets: 2 problems\n"
-        "  --targets: 'zzz' is no known GPU target or family. `rocwheel targets list` prints them all.\n"
-        "  --targets: 'rdna7' is no known GPU target or family. `rocwheel targets list` prints them all."
+        "  --targets: 'zzz' is not a known GPU target or family. `rocwheel targets list` prints them all.\n"
+        "  --targets: 'rdna7' is not a known GPU target or family. `rocwheel targets list` prints them all."
     )
 
 
@@ -85,7 +71,7 @@ def test_families_of_a_target_ignore_its_features() -> None:
         pytest.param("generic", False, False, id="the field of an artifact without device code"),
     ],
 )
-def test_names_are_told_apart(name: str, family: bool, target: bool) -> None:
+def test_families_and_targets_are_distinguished(name: str, family: bool, target: bool) -> None:
     assert (is_family(name), is_target(name)) == (family, target)
 
 

@@ -56,7 +56,7 @@ def test_a_kpack_file_for_a_gpu_newer_than_the_catalogue_names_it(make_wheel: Ma
 
 def test_a_kpack_file_that_names_no_gpu_is_refused(make_wheel: MakeWheel) -> None:
     wheel = make_wheel("x", {"x/blas_lib_generic.kpack": b""})
-    with pytest.raises(InputError, match=re.escape(f"{wheel}!x/blas_lib_generic.kpack: 'generic' is no known GPU")):
+    with pytest.raises(InputError, match=re.escape(f"{wheel}!x/blas_lib_generic.kpack: 'generic' is not a known GPU")):
         read_wheel_facts(wheel)
 
 
@@ -69,7 +69,7 @@ def test_a_declaration_that_differs_from_the_binaries_is_refused(make_wheel: Mak
     wheel = make_wheel("x", {"x/a.co": bundle_of("gfx906")}, declaration=encode_declaration([GFX906, GFX1030]))
     message = (
         f"{wheel}: declares gfx906, gfx1030, but its binaries carry gfx906. "
-        "Build it anew: the declaration has to be read back from the binaries."
+        "Build it again: the declaration has to be read from the binaries."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         read_wheel_facts(wheel)
@@ -105,13 +105,13 @@ def test_wheels_of_one_package_that_carry_and_need_the_same_count_once() -> None
     [
         pytest.param(
             WheelFacts("two.whl", "a", (), (GFX1030,), frozenset("a"), "1.0"),
-            "one.whl: carries gfx906, and two.whl, of the same package, carries gfx1030; "
+            "one.whl: carries gfx906, but two.whl, of the same package, carries gfx1030; "
             "expected the same targets in all wheels of a package",
             id="other code",
         ),
         pytest.param(
             WheelFacts("two.whl", "a", (), (GFX906,), frozenset("a"), "2.0"),
-            "one.whl: is version 1.0 of a, and two.whl is version 2.0; expected one version of each package",
+            "one.whl: is version 1.0 of a, but two.whl is version 2.0; expected one version of each package",
             id="another version",
         ),
     ],

@@ -122,7 +122,7 @@ def test_a_setting_is_one_only_at_the_start_of_a_word() -> None:
 
 
 def test_native_is_refused_where_nothing_detects() -> None:
-    with pytest.raises(InputError, match="'native' means the GPUs of this machine, which nothing looks for here"):
+    with pytest.raises(InputError, match="'native' means the GPUs of this machine, but they are not looked for here"):
         parse_target_set("native")
 
 
@@ -136,7 +136,7 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
         pytest.param(
             "gfx1109",
             UnknownTargetError,
-            "--targets: 'gfx1109' is no known GPU target, family or policy. Nearest: gfx1103, gfx1102, gfx1101.",
+            "--targets: 'gfx1109' is not a known GPU target, family or policy. Nearest: gfx1103, gfx1102, gfx1101.",
             id="unknown target",
         ),
         pytest.param(
@@ -149,7 +149,7 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
             "gfx900:sramecc+",
             IllegalFeatureError,
             "--targets: 'gfx900:sramecc+' sets sramecc, which its processor does not have; "
-            "expected no feature but xnack",
+            "expected no feature other than xnack",
             id="other feature than the processor has",
         ),
         pytest.param(
@@ -181,27 +181,27 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
         pytest.param(
             "list@jaxx",
             UnknownTargetError,
-            "--targets: 'jaxx' is no known packager's list. Nearest: jax.",
+            "--targets: 'jaxx' is not a known packager's list. Nearest: jax.",
             id="unknown list",
         ),
         pytest.param(
             "list@",
             UnknownTargetError,
-            "--targets: '' is no known packager's list. There are debian-12, debian-13, debian-sid, "
+            "--targets: '' is not a known packager's list. The lists are debian-12, debian-13, debian-sid, "
             "debian-experimental, ubuntu-26.04, fedora-gfx9, fedora-generic, nix, conda-forge, rocm-jax, jax, spack.",
             id="no list",
         ),
         pytest.param(
             "GFX94x-dcgpu",
             UnknownTargetError,
-            "--targets: 'GFX94x-dcgpu' is no known GPU target, family or policy. "
+            "--targets: 'GFX94x-dcgpu' is not a known GPU target, family or policy. "
             "Nearest: gfx94X-dcgpu, gfx90X-dcgpu, gfx90X-dgpu.",
             id="other case",
         ),
         pytest.param(
             "offical@7.1",
             UnknownTargetError,
-            "--targets: 'offical@7.1' is no known policy. Nearest: official@7.0, official@6.4, official@6.0.",
+            "--targets: 'offical@7.1' is not a known policy. Nearest: official@7.0, official@6.4, official@6.0.",
             id="unknown policy",
         ),
     ],

@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.foundation.errors import InputError
 
 __all__ = ["ARCHIVE_SUFFIXES", "ArtifactName", "looks_like_artifact"]
@@ -47,7 +48,7 @@ class ArtifactName(msgspec.Struct, frozen=True, order=True):
     @property
     def base_target(self) -> str:
         """The target without its feature suffix: ``gfx90a`` for ``gfx90a:xnack+``."""
-        return self.target.partition(":")[0]
+        return processor_of(self.target)
 
     def __str__(self) -> str:
         return f"{self.name}_{self.component}_{self.target}"

@@ -9,7 +9,7 @@ from packaging.version import InvalidVersion, Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.bundles.compressed.versions import reader_of
-from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
 from rocwheel.binary.elf.traits import is_linker
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.compatibility import covers
@@ -85,7 +85,7 @@ def _absent_targets(subject: Subject) -> Iterator[Evidence]:
     for owner in subject.tree.audited_distributions:
         files = subject.tree.files_of[owner.source]
         found = {target for file in files if file.device for target in file.device.targets}
-        carried = found | {target.partition(":")[0] for target in found}
+        carried = found | {processor_of(target) for target in found}
         # The targets of kernel archives and databases are known by their names alone.
         named = {file.name for file in files}
         for target in sorted(_promised(owner)):

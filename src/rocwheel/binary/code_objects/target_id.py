@@ -14,7 +14,7 @@ import msgspec
 
 from rocwheel.foundation.errors import InputError
 
-__all__ = ["DEVICE_KINDS", "FEATURES", "BundleEntryId", "TargetId", "parse_target_id"]
+__all__ = ["DEVICE_KINDS", "FEATURES", "BundleEntryId", "TargetId", "parse_target_id", "processor_of"]
 
 FEATURES = ("sramecc", "xnack")
 """The features a target id may name, in canonical order."""
@@ -67,6 +67,11 @@ def parse_target_id(text: str, *, source: str = "target id") -> TargetId:
             raise _bad_target(text, source, f"{match[1]}, which is given twice")
         settings[match[1]] = match[2] == "+"
     return TargetId(processor, **settings)
+
+
+def processor_of(text: str) -> str:
+    """Return the processor of a target id, without features: ``gfx90a`` for ``gfx90a:xnack-``. Checks nothing."""
+    return text.partition(":")[0]
 
 
 def _bad_target(text: str, source: str, part: str) -> InputError:

@@ -9,6 +9,7 @@ import msgspec
 
 from rocwheel.artifacts.links import PrefixIndex
 from rocwheel.artifacts.patterns import PathPatterns
+from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.packages.layout.placement import Placement, place_runtime
 from rocwheel.packages.layout.prefixes import Prefixes, canonical_order, merge_prefixes
@@ -21,7 +22,6 @@ from rocwheel.packages.planning.options import PlanOptions, check_options, check
 from rocwheel.packages.planning.selector import make_selector_facts, plan_selector_sdist, plan_selector_wheel
 from rocwheel.packages.planning.warnings import review_plan
 from rocwheel.packages.planning.wheels import WheelPlanner
-from rocwheel.targets.catalog.families import base_target
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:
@@ -234,5 +234,5 @@ def _code_targets(recipe: Recipe, facts: Facts, placed: Iterable[PlacedPackage])
             found.add(package.variant)
         for file in package.placement.files.values():
             if file.entry.source:
-                found.update(base_target(text) for text in facts.targets.get(file.entry.source, ()))
+                found.update(processor_of(text) for text in facts.targets.get(file.entry.source, ()))
     return canonical_order(found)

@@ -25,7 +25,7 @@ def function_name(script: str) -> str:
 
 
 def __getattr__(name: str) -> Callable[[], NoReturn]:
-    """Make the entry points, one for each console script of the package."""
+    """Return the entry point of this name; there is one for each console script of the package."""
     for script in _build_info.SCRIPTS:
         if function_name(script) == name:
             return lambda: _run(script)
@@ -34,7 +34,7 @@ def __getattr__(name: str) -> Callable[[], NoReturn]:
 
 
 def _run(script: str) -> NoReturn:
-    """Replace this process by the program; what its caller sees is the program's own doing."""
+    """Replace this process by the program, so that output, signals and exit status are the program's own."""
     info = _build_info.SCRIPTS[script]
     program = SITE / _build_info.PLATFORM_MODULE / info["path"]
     for variable, folders in info.get("prepend", {}).items():

@@ -21,7 +21,7 @@ _ALL_CDLLS: dict[str, ctypes.CDLL] = {}
 
 
 def __getattr__(name: str) -> Any:
-    """Import what the package offers on first use, as importing it has to be quick."""
+    """Import what the package offers on first use, as importing the package itself has to be quick."""
     if name == "__version__":
         return import_module("._build_info", __name__).VERSION
     if name in __all__:

@@ -8,8 +8,6 @@ import sys
 from importlib import import_module
 
 from . import _build_info
-from ._devel import get_devel_root
-from ._doctor import run_doctor
 from ._packages import find_root, installation_hint, installed_devices, reinstallation_hint
 
 TYPE_CHECKING = False
@@ -33,17 +31,17 @@ def run_command(arguments: Sequence[str]) -> int:
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="rocm-sdk",
-        description="Tells about the ROCm packages installed in this Python environment.",
+        description="Finds, tests and prepares the ROCm packages that are installed in this Python environment.",
         epilog='Example: cmake -DCMAKE_PREFIX_PATH="$(rocm-sdk path --cmake)" ...',
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     path = commands.add_parser("path", help="print where ROCm is")
     place = path.add_mutually_exclusive_group(required=True)
-    place.add_argument("--root", action="store_const", dest="place", const="", help="the prefix")
-    place.add_argument("--bin", action="store_const", dest="place", const="bin", help="the folder of its programs")
+    place.add_argument("--root", action="store_const", dest="place", const="", help="print the prefix")
+    place.add_argument("--bin", action="store_const", dest="place", const="bin", help="print the folder of programs")
     place.add_argument(
-        "--cmake", action="store_const", dest="place", const="lib/cmake", help="the value for CMAKE_PREFIX_PATH"
+        "--cmake", action="store_const", dest="place", const="lib/cmake", help="print the value for CMAKE_PREFIX_PATH"
     )
     path.set_defaults(run=_print_path)
 
@@ -54,7 +52,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     commands.add_parser("test", help="test the installation").set_defaults(run=_test)
     doctor = commands.add_parser("doctor", help="find what is wrong with the packages, the GPUs and the access to them")
     doctor.add_argument("--require-gpu", action="store_true", help="fail when there is no GPU")
-    doctor.add_argument("--json", action="store_true", dest="as_json", help="print the findings as JSON")
+    doctor.add_argument("--report", action="store_true", help="print what a report of a bug needs, to be pasted there")
+    doctor.add_argument("--json", action="store_true", dest="as_json", help="print the findings or the report as JSON")
     doctor.set_defaults(run=_run_doctor)
     commands.add_parser("version", help="print the version").set_defaults(run=_print_version)
     commands.add_parser("targets", help="print the GPU targets that the packages support").set_defaults(
@@ -65,7 +64,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _print_path(options: argparse.Namespace) -> int:
     try:
-        root = get_devel_root()
+        root = _devel_root()
     except ModuleNotFoundError:
         core = find_root("core")
         if core is None or options.place == "lib/cmake":
@@ -77,10 +76,15 @@ def _print_path(options: argparse.Namespace) -> int:
 
 
 def _init(options: argparse.Namespace) -> int:
-    root = get_devel_root()
+    root = _devel_root()
     if not options.quiet:
         _print(f"The ROCm development files are ready in {root}")
     return 0
+
+
+def _devel_root() -> Path:
+    root: Path = import_module(f"{__package__}._devel").get_devel_root()
+    return root
 
 
 def _test(options: argparse.Namespace) -> int:  # noqa: ARG001 (the same form as all commands)
@@ -88,7 +92,8 @@ def _test(options: argparse.Namespace) -> int:  # noqa: ARG001 (the same form as
 
 
 def _run_doctor(options: argparse.Namespace) -> int:
-    return run_doctor(require_gpu=options.require_gpu, as_json=options.as_json)
+    run = import_module(f"{__package__}._doctor.run")
+    return int(run.run_doctor(require_gpu=options.require_gpu, as_json=options.as_json, report=options.report))
 
 
 def _print_version(options: argparse.Namespace) -> int:  # noqa: ARG001
@@ -117,7 +122,7 @@ def _read_built_targets(core: Path) -> list[str]:
         msg = f"{path}: not JSON ({e}). Reinstall: {reinstallation_hint()}"
         raise ValueError(msg) from e
     if not isinstance(facts, dict):
-        msg = f"{path}: no JSON object. Reinstall: {reinstallation_hint()}"
+        msg = f"{path}: not a JSON object. Reinstall: {reinstallation_hint()}"
         raise ValueError(msg)  # noqa: TRY004 (a damaged file, not a wrong argument)
     return [target for target in str(facts.get("dist_amdgpu_targets", "")).split(";") if target]
 

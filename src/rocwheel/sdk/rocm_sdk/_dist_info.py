@@ -1,4 +1,4 @@
-"""Facts about this release under the names that frameworks already use."""
+"""Facts about this release, by the names that frameworks already use."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 from . import _build_info
-from ._detect import detect_gpus
+from ._gpus.detect import detect_gpus
+from ._gpus.system import System
 from ._packages import describe_package, find_module, installed_devices
 from ._select import available_families, family_serving, select
-from ._system import System
 
 try:
     from ._selection import FAMILIES as INSTALLED_FAMILIES
@@ -53,12 +53,12 @@ class PackageEntry(NamedTuple):
 
     @property
     def is_target_specific(self) -> bool:
-        """Tell whether there is one package a target family."""
+        """Whether each target family has a package of its own."""
         return "{family}" in self.dist_package_template
 
     @property
     def required(self) -> bool:
-        """Tell whether ``rocm`` always installs it."""
+        """Whether ``rocm`` always installs it."""
         return self.logical_name in {"meta", "core"}
 
     def get_dist_package_name(self, target_family: str | None = None) -> str:
@@ -78,7 +78,7 @@ class PackageEntry(NamedTuple):
         return find_spec(self.get_py_package_name(target_family)) if self.has_py_package(target_family) else None
 
     def has_py_package(self, target_family: str | None = None) -> bool:
-        """Tell whether the package is installed; device packages have their files in the folder of the libraries."""
+        """Return whether the package is installed; device packages have their files in the folder of the libraries."""
         name = self.get_py_package_name(target_family)
         if self.logical_name == "device":
             return target_family in installed_devices()
@@ -112,9 +112,9 @@ ALL_LIBRARIES = {
 
 @lru_cache(maxsize=None)
 def determine_target_family() -> str:
-    """Return the family to use: ``ROCM_SDK_TARGET_FAMILY``, then the GPU's, then what was installed, then the default.
+    """Return the family to use: ``ROCM_SDK_TARGET_FAMILY``, else the GPU's, else what was installed, else the default.
 
-    Raises `ValueError` when the choice isn't available or there is nothing to go by.
+    Raises `ValueError` when the choice isn't available, and when there is none of these.
     """
     selection = select(System())
     families = selection.families or INSTALLED_FAMILIES
@@ -126,14 +126,14 @@ def determine_target_family() -> str:
 
 
 def discover_current_target_family() -> str | None:
-    """Return the family that serves the first GPU that any serves, None when there is none."""
+    """Return the family of the first GPU that has one, None when no GPU has."""
     system = System()
     families = (family_serving(gpu.target, system.platform) for gpu in detect_gpus(system))
     return next((family for family in families if family), None)
 
 
 def get_target_family_platform_marker(target_family: str) -> str:
-    """Return the environment marker of a family that only some platforms have, else nothing."""
+    """Return the environment marker of a family that only some platforms have, empty for any other."""
     everywhere = {platform for family in _build_info.FAMILIES.values() for platform in family["platforms"]}
     platforms = _build_info.FAMILIES[target_family]["platforms"]
     if set(platforms) == everywhere:

@@ -1,16 +1,17 @@
-"""Where the packages of the SDK are installed; looks at folders, so that nothing is ever out of date."""
+"""Finds the installed packages of the SDK by their folders, so that nothing is ever out of date."""
 
 from __future__ import annotations
 
 import os
+import re
 from importlib import invalidate_caches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from . import _build_info
+from ._gpus.system import System
 from ._select import CHOICE_VARIABLE, select
-from ._system import System
 
 __all__ = [
     "Package",
@@ -22,6 +23,7 @@ __all__ = [
     "installed_families",
     "library_family",
     "reinstallation_hint",
+    "release_of",
 ]
 
 SITE = Path(__file__).parent.parent
@@ -61,13 +63,13 @@ def find_root(logical: str) -> Path | None:
 
 
 def find_module(name: str) -> Path | None:
-    """Return the folder of a package with an ``__init__.py``, first beside ``rocm_sdk``, then on ``sys.path``.
+    """Return the folder of a package with an ``__init__.py``, first next to ``rocm_sdk``, then on ``sys.path``.
 
-    Wheels with binaries may be installed elsewhere than pure ones: ``lib64`` beside ``lib``.
+    Wheels with binaries may be installed elsewhere than pure ones: in ``lib64`` next to ``lib``.
     """
-    beside = SITE / name
-    if (beside / "__init__.py").exists():
-        return beside
+    neighbour = SITE / name
+    if (neighbour / "__init__.py").exists():
+        return neighbour
     invalidate_caches()
     spec = find_spec(name)
     return Path(spec.origin).parent if spec and spec.origin else None
@@ -76,7 +78,7 @@ def find_module(name: str) -> Path | None:
 def library_family() -> str:
     """Return the family whose libraries to use: the choice, else the one installed, else the first that suits the GPU.
 
-    Empty when none is installed and none can be chosen. A choice that this release lacks counts for nothing.
+    Empty when none is installed and none can be chosen. A choice that this release lacks is ignored.
     """
     system = _system_with_valid_choice()
     installed = installed_families()
@@ -113,8 +115,13 @@ def installation_hint(*logical: str) -> str:
 
 
 def reinstallation_hint(*logical: str) -> str:
-    """Return the command that installs packages again although they are installed: their files are damaged."""
+    """Return the command that installs packages again, for those whose files are damaged."""
     return f"{installation_hint(*logical)} --force-reinstall"
+
+
+def release_of(version: str) -> str:
+    """Return a version without its post-release, which packs the same files again."""
+    return re.sub(r"\.post\d+", "", version)
 
 
 def _is_per_family(logical: str) -> bool:
@@ -126,7 +133,7 @@ def _system_with_valid_choice() -> System:
     try:
         if system.variable(CHOICE_VARIABLE):
             select(system)
-    except ValueError:  # `rocm-sdk doctor` and `rocm-sdk test` tell of it
+    except ValueError:  # `rocm-sdk doctor` and `rocm-sdk test` report it
         return System(environ={name: value for name, value in os.environ.items() if name != CHOICE_VARIABLE})
     return system
 

@@ -1,4 +1,4 @@
-"""Gives a process the public libraries: finds them, loads them, checks their version."""
+"""Finds the public libraries, loads them into a process, and checks their version."""
 
 from __future__ import annotations
 

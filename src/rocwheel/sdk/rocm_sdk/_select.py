@@ -6,16 +6,16 @@ import re
 from typing import NamedTuple
 
 from . import _build_info
-from ._detect import base_target, survey_gpus
+from ._gpus.detect import base_target, survey_gpus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._system import System
+    from ._gpus.system import System
 
 __all__ = ["CHOICE_VARIABLE", "Selection", "available_families", "choose_extras", "family_serving", "select"]
 
 CHOICE_VARIABLE = "ROCM_SDK_TARGET_FAMILY"
-"""Names the families wanted, separated by commas, semicolons or blanks."""
+"""The variable that names the wanted families, separated by commas, semicolons or blanks."""
 
 
 class Selection(NamedTuple):
@@ -28,7 +28,7 @@ class Selection(NamedTuple):
     """``environment``, ``detection``, ``default``, or ``none``."""
 
     explanation: str
-    """For people: what was decided and why, or why nothing was."""
+    """For people: what was decided and why, or why nothing was decided."""
 
 
 def available_families(platform: str) -> list[str]:
@@ -48,7 +48,7 @@ def family_serving(target: str, platform: str) -> str | None:
 def select(system: System) -> Selection:
     """Decide for a machine.
 
-    Raises `ValueError` when the user chose what this release doesn't have, naming what it has.
+    Raises `ValueError`, naming what this release has, when the user chose something else.
     """
     return _select_chosen(system) or _select_detected(system) or _select_default(system)
 
@@ -56,7 +56,7 @@ def select(system: System) -> Selection:
 def _select_chosen(system: System) -> Selection | None:
     choice = system.variable(CHOICE_VARIABLE)
     names = [name for name in re.split(r"[,;\s]+", choice) if name]
-    if not names or not _build_info.FAMILIES:  # without packages for families there is nothing to choose from
+    if not names or not _build_info.FAMILIES:  # without packages for families, there is nothing to choose
         return None
     families = {name: family_serving(name, system.platform) for name in names}
     unknown = [name for name, family in families.items() if family is None]
@@ -72,7 +72,7 @@ def _select_chosen(system: System) -> Selection | None:
 
 
 def _select_detected(system: System) -> Selection | None:
-    # What can't be understood matters to those alone who ask for packages that depend on the GPU.
+    # What can't be understood matters only to those who ask for packages that depend on the GPU.
     gpus, problems = survey_gpus(system)
     targets = _unique([base_target(gpu.target) for gpu in gpus])
     if not targets:
@@ -97,8 +97,8 @@ def _select_default(system: System) -> Selection:
 def choose_extras(selection: Selection, platform: str) -> dict[str, list[list[str]]]:
     """Return all extras with their requirements and markers, those that depend on the selection included.
 
-    With nothing selected such an extra asks for a version of the core package that can't exist and whose local label
-    says what to do. An installer shows the requirements it can't meet, and nothing else that a package could tell.
+    When nothing is selected, such an extra requires a version of the core package that can't exist, and whose local
+    label says what to do: of all that a package could say, an installer shows only the requirements it can't meet.
     """
     extras = {extra: [list(pair) for pair in pairs] for extra, pairs in _build_info.EXTRAS.items()}
     for extra, requirement in _build_info.SELECTED.items():

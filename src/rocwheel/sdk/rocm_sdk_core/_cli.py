@@ -26,7 +26,7 @@ def function_name(script: str) -> str:
 
 
 def __getattr__(name: str) -> Callable[[], NoReturn]:
-    """Make the entry points, one for each console script of the package."""
+    """Return the entry point of this name; there is one for each console script of the package."""
     for script in _build_info.SCRIPTS:
         if function_name(script) == name:
             return lambda: _run(script)
@@ -35,7 +35,7 @@ def __getattr__(name: str) -> Callable[[], NoReturn]:
 
 
 def _run(script: str) -> NoReturn:
-    """Replace this process by the program; what its caller sees is the program's own doing."""
+    """Replace this process by the program, so that output, signals and exit status are the program's own."""
     info = _build_info.SCRIPTS[script]
     try:
         program = _find_program(info)
@@ -57,7 +57,10 @@ def _run(script: str) -> NoReturn:
 
 
 def _find_program(info: _build_info.ScriptInfo) -> Path | None:
-    """Return the program's path; `RuntimeError` when the development tree can't be made, `OSError` without access."""
+    """Return the program's path, None when there is none.
+
+    Raises `RuntimeError` when the development tree can't be made, and `OSError` without access.
+    """
     roots = [SITE / _build_info.PLATFORM_MODULE]
     if _build_info.DEVEL_MODULE and (SITE / _build_info.DEVEL_PACKAGE / "__init__.py").exists():
         roots[:0] = _find_devel_root(expand=info["expands"])
@@ -66,7 +69,7 @@ def _find_program(info: _build_info.ScriptInfo) -> Path | None:
 
 
 def _is_there(path: Path) -> bool:
-    """Tell whether a file exists; one in a closed folder may, which `Path.exists` doesn't tell in every Python."""
+    """Return whether a file exists, or raise `PermissionError`: not every Python's `Path.exists` does."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):

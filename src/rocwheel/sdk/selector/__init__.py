@@ -1,6 +1,6 @@
 """The :pep:`517` build backend that the ``rocm`` sdist carries: chooses packages on the machine that installs it.
 
-Standard library only, so that it works in an isolated build environment without an index.
+It needs only the standard library, so that it works in an isolated build environment without an index.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def _module_name() -> str:
 def _decide() -> tuple[str, str]:
     """Return METADATA and the text of the module's ``_selection.py``; end with the reason when nothing suitable exists.
 
-    Exiting leaves nothing but the text on standard error, which pip and uv show; an error would add a traceback.
+    pip and uv show standard error: exiting writes only the text to it, an exception would add a traceback.
     """
     module = _module_name()
     build_info = importlib.import_module(f"{module}._build_info")
     chooser = importlib.import_module(f"{module}._select")
-    system = importlib.import_module(f"{module}._system").System()
+    system = importlib.import_module(f"{module}._gpus.system").System()
     name = build_info.PACKAGES["meta"]["dist"]
     try:
         selection = chooser.select(system)

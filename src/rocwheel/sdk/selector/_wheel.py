@@ -19,7 +19,7 @@ __all__ = ["dist_info_files", "write_wheel"]
 WHEEL = "Wheel-Version: 1.0\nGenerator: rocwheel selector\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 ENTRY_POINTS = "[console_scripts]\nrocm-sdk = {module}._cli:main\n"
 EARLIEST = (1980, 1, 1, 0, 0, 0)
-"""Time of every member, the first that a zip can hold: the same choice gives the same bytes."""
+"""Time of every member, the earliest that a zip can hold: the same choice gives the same bytes."""
 
 
 def dist_info_files(source: Path, module: str, metadata: str) -> tuple[str, dict[str, bytes]]:

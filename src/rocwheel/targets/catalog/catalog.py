@@ -13,19 +13,19 @@ from rocwheel.targets.errors import UnknownTargetError
 
 __all__ = [
     "SPIRV",
-    "Catalog",
     "Family",
     "Generic",
     "Matrix",
     "Packager",
     "Release",
     "Target",
+    "TargetCatalog",
     "load_catalog",
     "sort_key",
 ]
 
 SPIRV = "amdgcnspirv"
-"""The target of code that the runtime compiles for the GPU when it is loaded; no processor, so not in the catalogue."""
+"""The target of code that the runtime compiles for the GPU when it loads it. Not a processor, so not in the table."""
 
 _GENERIC = re.compile(r"gfx(\d+)(?:-(\d+))?-generic")
 _SPECIFIC = re.compile(r"gfx(\d+)(\d)([0-9a-f])(?:-.*)?")
@@ -34,7 +34,7 @@ _UNNUMBERED = (1 << 16, 0, 0)
 
 class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     sources: tuple[str, ...]
-    """Names of the facts' sources, explained in `Catalog.sources`."""
+    """Names of the facts' sources, explained in `TargetCatalog.sources`."""
 
 
 class _Processor(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -61,7 +61,7 @@ class _Processor(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Target(_Processor, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One processor: the name, what it can be set to, and the products that carry it."""
+    """One processor: its name, its features, and the products that have it."""
 
     kind: str = ""
     """``data-centre``, ``desktop``, ``integrated``, or empty when not known."""
@@ -108,7 +108,7 @@ class Packager(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
     targets: tuple[str, ...]
 
 
-class Catalog(
+class TargetCatalog(
     msgspec.Struct,
     frozen=True,
     forbid_unknown_fields=True,
@@ -122,7 +122,7 @@ class Catalog(
         "packagers": "packager",
     },
 ):
-    """All of it, in the order of the file."""
+    """The whole catalogue, in the order of the file."""
 
     sources: dict[str, str]
     targets: tuple[Target, ...]
@@ -144,7 +144,7 @@ class Catalog(
         return {family.name: family.targets for family in self.families}
 
     def processor(self, name: str, *, source: str = "GPU target") -> Target | Generic:
-        """Return the processor called ``name``; raises `UnknownTargetError`, led by ``source``."""
+        """Return the processor called ``name``; raises `UnknownTargetError`, led by ``source``, when there is none."""
         try:
             return self.processors[name]
         except KeyError:
@@ -156,13 +156,13 @@ class Catalog(
 
 
 @lru_cache(maxsize=1)
-def load_catalog() -> Catalog:
+def load_catalog() -> TargetCatalog:
     """Return the catalogue that ships with rocwheel."""
-    return read_table("rocwheel.targets.catalog", "catalog.toml", Catalog)
+    return read_table("rocwheel.targets.catalog", "catalog.toml", TargetCatalog)
 
 
 def sort_key(processor: str) -> tuple[int, int, int, str]:
-    """Return what processors are ordered by: the numbers of their names, a generic before its members."""
+    """Return the key that orders processors: by the numbers in their names, a generic one before its members."""
     generic = _GENERIC.fullmatch(processor)
     if generic:
         return int(generic[1]), int(generic[2] or -1), -1, processor

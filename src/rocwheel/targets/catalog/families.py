@@ -1,28 +1,28 @@
-"""Families of GPU targets: TheRock's names (``gfx94X-dcgpu``) and each target as a family by itself (``gfx942``)."""
+"""Families of GPU targets: TheRock's names (``gfx94X-dcgpu``), and each target as its own family (``gfx942``)."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rocwheel.sdk.rocm_sdk._detect import base_target
+from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.targets.catalog.catalog import load_catalog, sort_key
 from rocwheel.targets.errors import UnknownTargetError, convert_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["base_target", "expand_families", "families_of", "is_family", "is_target", "targets_of"]
+__all__ = ["expand_families", "families_of", "is_family", "is_target", "targets_of"]
 
 
 def is_family(name: str) -> bool:
-    """Tell whether ``name`` is one of TheRock's families, such as ``gfx94X-dcgpu``."""
+    """Return whether ``name`` is one of TheRock's families, such as ``gfx94X-dcgpu``."""
     return name in load_catalog().family_targets
 
 
 def is_target(name: str) -> bool:
-    """Tell whether ``name`` is a known processor, specific or generic, whatever features follow it."""
-    return base_target(name) in load_catalog().processors
+    """Return whether ``name`` is a known processor, specific or generic, whatever features follow it."""
+    return processor_of(name) in load_catalog().processors
 
 
 def targets_of(name: str, *, source: str = "GPU family") -> tuple[str, ...]:
@@ -46,11 +46,11 @@ def expand_families(names: Iterable[str], *, source: str = "GPU targets") -> tup
     """
     groups = convert_all(source, partial(targets_of, source=source), names)
     targets = {target for group in groups for target in group}
-    return tuple(sorted(targets, key=lambda target: (sort_key(base_target(target)), target)))
+    return tuple(sorted(targets, key=lambda target: (sort_key(processor_of(target)), target)))
 
 
 def families_of(target: str) -> tuple[str, ...]:
-    """Return the families that hold the processor of ``target``, the smallest first, itself before all."""
-    processor = base_target(target)
+    """Return the families that hold the processor of ``target``: the processor itself, then the smallest first."""
+    processor = processor_of(target)
     holding = [family for family in load_catalog().families if processor in family.targets]
     return (processor, *(family.name for family in sorted(holding, key=lambda f: (len(f.targets), f.name))))

@@ -18,13 +18,13 @@ __all__ = ["LIVE", "matrix_for", "official_span", "release_for"]
 _Row = TypeVar("_Row", Matrix, Release)
 
 LIVE = "9999"
-"""What Gentoo calls a build of the newest source; it supports what the newest recorded release does."""
+"""What Gentoo calls a build of the newest source; it supports what the newest recorded release supports."""
 
 
 def release_for(version: str, *, source: str = "ROCm version") -> Release:
     """Return the row of Gentoo's lists that holds for a ROCm version: ``6.4`` is ``6.4.0``, and ``9999`` is the newest.
 
-    Raises `InputError` for no version at all and `UnknownReleaseError` for a major version that is not recorded.
+    Raises `InputError` for text that is not a version, and `UnknownReleaseError` for a major version without a record.
     """
     releases = load_catalog().releases
     return releases[-1] if version == LIVE else _row_for(version, releases, "release", source)
@@ -39,7 +39,7 @@ def _row_for(version: str, table: Sequence[_Row], name: str, source: str) -> _Ro
     try:
         wanted = Version(version)
     except InvalidVersion as e:
-        raise InputError(source, f"{version!r} is no version", expected="one such as 6.4 or 7.1.1") from e
+        raise InputError(source, f"{version!r} is not a version", expected="one such as 6.4 or 7.1.1") from e
     # A release candidate has the targets of its release.
     wanted = Version(wanted.base_version)
     rows = [row for row in table if Version(row.since).major == wanted.major and Version(row.since) <= wanted]
@@ -50,10 +50,10 @@ def _row_for(version: str, table: Sequence[_Row], name: str, source: str) -> _Ro
 
 
 def official_span(target: str) -> tuple[str, str]:
-    """Return the versions at which a target first and last was official, ``""`` for never and for still being.
+    """Return the versions between which a target was official: the first, and the first that no longer has it.
 
-    The record begins with 5.0, so that version stands for itself and all before it; the last is the version
-    from which the target no longer was official.
+    Both are ``""`` when it never was, the second when it still is. The record begins with 5.0, so that version stands
+    for itself and all before it.
     """
     first = last = ""
     for row in load_catalog().releases:

@@ -1,4 +1,4 @@
-"""Which code suits GPUs other than its own, from ``similar_code.toml``; each rule says who vouches for it."""
+"""Which code also suits other GPUs, read from ``similar_code.toml``; each rule names its source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["CodeRule", "find_relabelling", "load_rules", "loads_when_patched", "
 
 
 class CodeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Code for each of ``code`` suits each of ``agents``; who says so, and what was compared."""
+    """Code for each of ``code`` suits each of ``agents``; who says so, and what was measured."""
 
     code: tuple[str, ...]
     agents: tuple[str, ...]
@@ -25,7 +25,7 @@ class CodeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     note: str = ""
 
     def is_about(self, code: str, agent: str) -> bool:
-        """Tell whether the rule is about code for one processor on another."""
+        """Return whether the rule is about code for one processor on another."""
         return code in self.code and agent in self.agents
 
 
@@ -45,12 +45,12 @@ def load_rules() -> tuple[CodeRule, ...]:
 
 
 def unnamed_features(processor: str) -> tuple[str, ...]:
-    """Return the features that runtimes don't name of ``processor``, as they are switched off there."""
+    """Return the features of ``processor`` that runtimes don't name, as they are switched off there."""
     return _load_table().unnamed.get(processor, ())
 
 
 def loads_when_patched(code: str, agent: str) -> bool:
-    """Tell whether patched runtimes load code for the processor ``code`` on ``agent``."""
+    """Return whether patched runtimes load code for the processor ``code`` on ``agent``."""
     return any(rule.loads and rule.is_about(code, agent) for rule in load_rules())
 
 

@@ -1,1 +1,1 @@
-"""Whether packages agree on the GPUs that they are for."""
+"""Whether packages that use one another carry code for the same GPUs."""

@@ -37,15 +37,15 @@ class WheelFacts(msgspec.Struct, frozen=True):
     roots: frozenset[str]
     """Its top-level directories, without ``.dist-info`` and ``.data``."""
     version: str = ""
-    """Empty when all versions are one, as in a build."""
+    """Empty when all packages have the same version, as in a build."""
     alternatives: frozenset[str] = frozenset()
-    """Names of packages of which it installs those for the machine's GPUs, so that their code counts as one's."""
+    """Names of packages of which it installs those for the machine's GPUs; their code counts as that of one package."""
 
 
 def kpack_target(name: str, *, source: str) -> TargetId:
     """Return the one target that a kpack file holds the code of, which its name ends with.
 
-    Raises `InputError`, led by ``source``, when that is no target of a GPU; it may be newer than the catalogue.
+    Raises `InputError`, led by ``source``, when that is not the target of a GPU. The catalogue need not know it.
     """
     target = parse_target_id(name.removesuffix(".kpack").rpartition("_")[2], source=source)
     if not target.processor.startswith("gfx"):
@@ -56,10 +56,10 @@ def kpack_target(name: str, *, source: str) -> TargetId:
 def carriers_of(wheels: Sequence[WheelFacts]) -> list[Carrier]:
     """Return what `check_coherence` compares: each wheel with all it needs, directly or through others of ``wheels``.
 
-    A wheel that is named for the GPUs of all its code, as ``rocm-sdk-device-gfx906`` is, and whose directories all
-    belong to one that it requires, completes that one; packages may share a directory without being parts of one
-    another. Wheels of one package that carry the same, as those for several versions of Python do, count once, with
-    what any of them needs. Raises `InputError` for wheels of one package that carry different code or are of different
+    A wheel completes another one when it is named for the GPUs of all its code, such as ``rocm-sdk-device-gfx906``, and
+    requires the other one, which has all its directories; packages may share a directory without being parts of one
+    another. Wheels of one package that carry the same, such as those for several versions of Python, count once, with
+    what any of them needs. Raises `InputError` for wheels of one package that carry different code or have different
     versions.
     """
     by_name = {wheel.name: wheel for wheel in wheels}
@@ -75,10 +75,10 @@ def _differ(by_name: dict[str, WheelFacts], wheel: WheelFacts) -> bool:
 
 def _difference(one: WheelFacts, other: WheelFacts) -> InputError:
     if one.version != other.version:
-        found = f"is version {other.version} of {other.name}, and {one.path} is version {one.version}"
+        found = f"is version {other.version} of {other.name}, but {one.path} is version {one.version}"
         return InputError(other.path, found, expected="one version of each package")
     carried, others = (", ".join(map(str, wheel.targets)) or "no device code" for wheel in (other, one))
-    found = f"carries {carried}, and {one.path}, of the same package, carries {others}"
+    found = f"carries {carried}, but {one.path}, of the same package, carries {others}"
     return InputError(other.path, found, expected="the same targets in all wheels of a package")
 
 
@@ -89,9 +89,9 @@ def _carrier(wheels: list[WheelFacts], by_name: dict[str, WheelFacts]) -> Carrie
 
 
 def _needed(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> set[str]:
-    """Follow requirements, with the extras that each asks for, through all given wheels and no further.
+    """Return the names of all packages that a wheel needs, following requirements and extras through the given wheels.
 
-    What is needed in another version than is given is named with the version.
+    A package that is needed in another version than the given one is named with that version.
     """
     reached: set[tuple[str, frozenset[str]]] = set()
     waiting = [(wheel.name, frozenset[str]())]
@@ -111,13 +111,13 @@ def _name_of(requirement: Requirement, by_name: dict[str, WheelFacts]) -> str:
     version = by_name[name].version if name in by_name else ""
     try:
         met = not version or requirement.specifier.contains(version, prereleases=True)
-    except InvalidVersion:  # nothing can be told of it
+    except InvalidVersion:  # it can't be compared
         met = True
     return name if met else f"{name}{requirement.specifier}"
 
 
 def _requirements(wheel: WheelFacts, extras: frozenset[str], path: str) -> list[Requirement]:
-    """Return what a wheel needs, with extras, in some environment that the wheel in the file ``path`` is for."""
+    """Return what a wheel needs, with extras, in any environment that the wheel in the file ``path`` is for."""
     try:
         requirements = [Requirement(text) for text in wheel.requirements]
     except InvalidRequirement as e:
@@ -139,6 +139,6 @@ def _completed_by(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> str:
 
 
 def _is_named_for_its_gpus(wheel: WheelFacts) -> bool:
-    """Tell whether a wheel's name holds, between dashes, each target that it carries, or a family of it."""
+    """Return whether a wheel's name holds, between dashes, each target that it carries, or a family of it."""
     groups = [families_of(target.processor) for target in wheel.targets]
     return bool(groups) and all(any(f"-{word.lower()}-" in f"-{wheel.name}-" for word in words) for words in groups)

@@ -1,8 +1,8 @@
 """Whether packages that use one another carry code for the same GPUs.
 
-The rule that Gentoo's rocm.eclass states with ``ROCM_REQUIRED_USE`` and ``ROCM_USEDEP``: at least one target is
-enabled, and whatever target a package carries, each of its dependencies carries it too. A dependency without any
-device code (a compiler, a header package) limits nothing; packages that all have none are coherent.
+The rule is that of Gentoo's rocm.eclass (``ROCM_REQUIRED_USE`` and ``ROCM_USEDEP``): at least one target is enabled,
+and each target that a package carries is carried by each of its dependencies. A dependency without device code, such as
+a compiler or headers, limits nothing; packages that all have none are coherent.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Carrier(msgspec.Struct, frozen=True):
     targets: tuple[TargetId, ...] = ()
     requires: tuple[str, ...] = ()
     part_of: str = ""
-    """The package that this one completes, such as the host libraries of one GPU's kernels; its code counts there."""
+    """The package that this one completes, as kernels for one GPU complete host libraries; its code counts there."""
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """A target that ``package`` lacks, though ``wanted_by`` (a package, or the list of required ones) has it."""
+    """A target that ``package`` lacks, although ``wanted_by`` (a package, or the list of required targets) has it."""
 
     package: str
     target: TargetId
@@ -55,9 +55,9 @@ class CoherenceReport(msgspec.Struct, frozen=True):
     """The targets that every package with device code serves."""
     gaps: tuple[Gap, ...]
     has_device_code: bool
-    """Whether any of the packages has some."""
+    """Whether any of the packages has device code."""
     absent: tuple[str, ...] = ()
-    """Packages that are needed but were not given, so that nothing is known of their code."""
+    """Packages that are needed but were not given, so that their code was not compared."""
 
     @property
     def divided(self) -> bool:
@@ -66,15 +66,15 @@ class CoherenceReport(msgspec.Struct, frozen=True):
 
     @property
     def coherent(self) -> bool:
-        """Whether every package can rely on its dependencies for its own targets, and some target is served by all."""
+        """Whether each package's dependencies serve its targets, and some target is served by all."""
         return not self.gaps and not self.divided
 
 
 def check_coherence(carriers: Sequence[Carrier], required: Iterable[TargetId] = ()) -> CoherenceReport:
     """Compare each package with its dependencies, and each that has device code with ``required``.
 
-    When none has device code, each of them lacks what is required. A dependency that is not given is named, and nothing
-    more. Raises `InputError` for a package that is given twice.
+    When none has device code, each of them lacks what is required. A dependency that is not given is only named.
+    Raises `InputError` for a package that is given twice.
     """
     groups = _Groups(carriers)
     loaded = any(whole.targets for whole in groups.wholes)
@@ -92,9 +92,9 @@ def check_coherence(carriers: Sequence[Carrier], required: Iterable[TargetId] = 
 
 
 def largest_coherent_set(carriers: Sequence[Carrier]) -> TargetSet:
-    """Return the targets that every package with device code serves: what all could be reduced to.
+    """Return the targets that every package with device code serves: the set that all could be reduced to.
 
-    A set names the same features in each id of a processor: settings that only some packages tell apart are split.
+    A set names the same features in each id of a processor; settings that only some packages distinguish are split.
     """
     loaded = [whole.targets for whole in _Groups(carriers).wholes if whole.targets]
     processors = {target.processor for targets in loaded for target in targets}
@@ -102,7 +102,7 @@ def largest_coherent_set(carriers: Sequence[Carrier]) -> TargetSet:
 
 
 def _common_settings(processor: TargetId, loaded: Sequence[Sequence[TargetId]]) -> list[TargetId]:
-    """Return what every one of ``loaded`` serves of a processor, told apart by as few features as say it all."""
+    """Return what every one of ``loaded`` serves of a processor, naming as few features as describe it fully."""
     finest = _served(settings_of(processor, FEATURES), loaded)
     choices = (_served(settings_of(processor, features), loaded) for features in _FEATURE_CHOICES)
     return next(choice for choice in choices if all(covers(choice, target) for target in finest))
@@ -134,7 +134,7 @@ class _Groups:
         ]
 
     def dependencies(self, carrier: Carrier) -> list[Carrier]:
-        """Return the other packages that one needs, each with its parts: those that are needed by name, else all."""
+        """Return the other packages that one needs, each with its parts: those needed by name, otherwise all."""
         own = self._roots[carrier.name]
         needed: dict[str, list[str]] = {}
         for name in carrier.requires:

@@ -43,7 +43,7 @@ class Declaration(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def targets(self) -> tuple[TargetId, ...]:
-        """The declared target ids, of newer compilers too; raises `InputError` for a malformed one."""
+        """The declared target ids, also of newer compilers; raises `InputError` for a malformed one."""
         return tuple(parse_target_id(text, source=DECLARATION_NAME) for text in self.rocm_targets)
 
 

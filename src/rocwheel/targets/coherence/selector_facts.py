@@ -26,7 +26,7 @@ _LIMIT = 16 << 20
 
 
 class _BuildInfo(msgspec.Struct, frozen=True, rename="upper"):
-    """The literals that tell of requirements; ``src/rocwheel/sdk/README.md`` tells what each is."""
+    """The literals about requirements; ``src/rocwheel/sdk/README.md`` describes each."""
 
     version: str
     layout: str
@@ -38,7 +38,7 @@ class _BuildInfo(msgspec.Struct, frozen=True, rename="upper"):
 
 
 def find_selectors(folders: Iterable[Path]) -> list[Path]:
-    """Return the sdists below ``folders`` that choose packages; others say nothing about GPUs before they are built."""
+    """Return the sdists below ``folders`` that choose packages; others say nothing about GPUs until they are built."""
     paths = [path for folder in folders for path in sorted(folder.rglob("*.tar.gz")) if path.is_file()]
     return [path for path in paths if _read_build_info(path)]
 
@@ -87,7 +87,7 @@ def _literals(text: bytes) -> dict[str, object]:
 
 
 def _read_build_info(path: Path) -> bytes:
-    """Return the module's text, empty for a sdist that has none."""
+    """Return the module's text, empty for an sdist without one."""
     try:
         with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:gz") as archive:
             for member in archive:

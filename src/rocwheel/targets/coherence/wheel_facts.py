@@ -28,8 +28,8 @@ __all__ = ["read_wheel_facts"]
 def read_wheel_facts(path: Path) -> WheelFacts:
     """Read a wheel's requirements and the targets of every binary in it, one member at a time.
 
-    Raises `InputError` for what is no wheel, is damaged or has no name, and for a declaration that differs from what
-    the binaries hold.
+    Raises `InputError` for a file that is not a wheel, is damaged or has no name, and for a declaration that differs
+    from what the binaries hold.
     """
     members = {member.name: member for member in read_directory(path)}
     info = find_metadata(path, members)
@@ -64,7 +64,7 @@ def _check_declaration(path: Path, declaration: ZipMember, targets: set[TargetId
     declared = set(decode_declaration(read_member(declaration), source=declaration.source).targets)
     if declared != targets:
         found = f"declares {_words(declared)}, but its binaries carry {_words(targets)}"
-        raise InputError(path, found, remedy="Build it anew: the declaration has to be read back from the binaries.")
+        raise InputError(path, found, remedy="Build it again: the declaration has to be read from the binaries.")
 
 
 def _words(targets: Iterable[TargetId]) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["debian_field", "gentoo_variables", "rpm_macros", "spack_variant"]
 
 _SPACK_WITH_FEATURES = ("gfx900:xnack-", "gfx906:xnack-", "gfx908:xnack-", "gfx90a:xnack-", "gfx90a:xnack+")
-"""The values that set features; the catalogue's list of Spack has the others, and says where they are from."""
+"""The values that set features; the catalogue's list of Spack has the others, with their sources."""
 
 
 def gentoo_variables(targets: TargetSet, optional: Sequence[str] = ()) -> str:
@@ -47,7 +47,7 @@ def gentoo_variables(targets: TargetSet, optional: Sequence[str] = ()) -> str:
 def spack_variant(targets: TargetSet) -> str:
     """Return the variant of a Spack spec.
 
-    Raises `NoFlagError` for targets that are no value of it.
+    Raises `NoFlagError` for targets that the variant does not take.
     """
     plain = next(row.targets for row in load_catalog().packagers if row.name == "spack")
     others = [word for word in targets.words if word not in (*plain, *_SPACK_WITH_FEATURES)]
@@ -65,6 +65,6 @@ def debian_field(targets: TargetSet) -> str:
 def rpm_macros(targets: TargetSet) -> str:
     """Return an RPM macro file that sets what Fedora's ROCm packages pass to CMake.
 
-    Its value is quoted, as spec files use it bare in shell commands: ``-DGPU_TARGETS=%{rocm_gpu_list_default}``.
+    Its value is quoted, as spec files use it unquoted in shell commands: ``-DGPU_TARGETS=%{rocm_gpu_list_default}``.
     """
     return f'%rocm_gpu_list_default "{spell_cmake(targets)}"\n'

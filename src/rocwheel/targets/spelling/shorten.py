@@ -1,4 +1,4 @@
-"""The way back from targets: to the families that hold just them, and to the generic processors that serve them."""
+"""Shorter words for targets: the families that hold exactly them, and the generic processors that serve them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["fold_to_families", "fold_to_generics"]
 
 
 def fold_to_families(targets: TargetSet) -> tuple[str, ...]:
-    """Return few words for just these targets: the largest families that they fill, then single targets.
+    """Return the fewest words for exactly these targets: the largest families that they fill, then single targets.
 
     A target that sets features belongs to no family.
     """
@@ -30,9 +30,9 @@ def fold_to_families(targets: TargetSet) -> tuple[str, ...]:
 
 
 def fold_to_generics(targets: TargetSet) -> TargetSet:
-    """Return a set that serves every target with generic code where there is some, and else with its own.
+    """Return a set that serves every target with generic code where a generic processor covers it, else with its own.
 
-    Features are kept where the generic processor has them, and no two of its members need different ones.
+    Features are kept when the generic processor has them and its members here all name the same ones.
     """
     folded = {_generic_for(target) for target in targets}
     named: dict[str, set[frozenset[str]]] = {}

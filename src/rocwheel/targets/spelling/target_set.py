@@ -7,7 +7,7 @@ setting that they were given to, ``--offload-arch=`` or ``-DGPU_TARGETS=``:
 * a family, ``gfx94X-dcgpu``;
 * ``official@7.1``, ``unofficial@7.1``, ``supported@7.1`` (both): what Gentoo's eclass has for a ROCm version;
 * ``amd@7.1``: what AMD's compatibility matrix lists for it;
-* ``extended@7.1``: the official ones, and those that run their code under another name;
+* ``extended@7.1``: the official ones, and those that run code of these under their own name;
 * ``list@jax``: what a packager builds for;
 * ``all``: every specific processor;
 * ``native``: the GPUs of this machine.
@@ -53,17 +53,17 @@ _LABELS = frozenset(
         *("rocmPackages.clr.override", "{", "localGpuTargets", "=", "}"),
     }
 )
-"""What stands around the targets in lines for Bazel, Debian and RPM, and for Nix."""
+"""Words around the targets in lines for Bazel, Debian, RPM and Nix."""
 
 _FILE_NAME_FEATURE = re.compile(r"-(?=(sramecc|xnack)[+-])")
-"""What the names of kernel files have before a feature, for a colon."""
+"""The dash before a feature in the names of kernel files, in place of a colon."""
 
 _SETTING = re.compile(
     r"(--offload-arch|(--|)amdgpu[-_]target|--rocm_amdgpu_targets|"
     r"(-D|--(repo|action)_env=|)(CMAKE_HIP_ARCHITECTURES|(AMD)?GPU_TARGETS|TF_ROCM_AMDGPU_TARGETS|PYTORCH_ROCM_ARCH)"
     r"(:[A-Z]+)?)="
 )
-"""What clang, older compilers and Spack, JAX, and CMake, Bazel or a shell set the targets by."""
+"""The settings of clang, older compilers, Spack, JAX, CMake, Bazel and shells that take targets."""
 
 
 class TargetSet(msgspec.Struct, frozen=True):
@@ -104,7 +104,7 @@ class TargetSet(msgspec.Struct, frozen=True):
 
 
 def id_sort_key(target: TargetId) -> tuple[tuple[int, int, int, str], str]:
-    """Return what target ids are ordered by: the processor's number, then the text, so that ``+`` precedes ``-``."""
+    """Return the key that orders target ids: the processor's number, then the text, so that ``+`` precedes ``-``."""
     return sort_key(target.processor), str(target)
 
 
@@ -130,8 +130,8 @@ def parse_target_set(
 ) -> TargetSet:
     """Parse words of the grammar above into a set; ``native`` is called to expand the word of that name.
 
-    Raises `EmptySetError` for nothing when ``required``, `ConflictError`, and for unknown or illegal words their
-    errors, several together as one `ProblemsError`.
+    Raises `EmptySetError` for an empty set when ``required``, `ConflictError` for differing features, and the errors of
+    unknown or illegal words, several of them as one `ProblemsError`.
     """
     texts = [words] if isinstance(words, str) else words
     parts = [word for text in texts for word in _split_words(text)]
@@ -144,7 +144,7 @@ def parse_target_set(
 
 
 def strip_setting(text: str) -> str:
-    """Return the targets that ``-DGPU_TARGETS=gfx906`` or another tool's setting names; other text as it is."""
+    """Return the targets in ``-DGPU_TARGETS=gfx906`` or another tool's setting; other text unchanged."""
     return text[match.end() :] if (match := _SETTING.match(text)) else text
 
 
@@ -165,10 +165,10 @@ def _expand_word(word: str, *, source: str, native: Callable[[], Sequence[str]] 
 
 
 def _targets_of_name(name: str, *, source: str, native: Callable[[], Sequence[str]] | None) -> Sequence[str] | None:
-    """Return what a word without features stands for, None for what can be but a target itself."""
+    """Return the targets that a word without features stands for, None when it can only be a target itself."""
     if name == _NATIVE:
         if native is None:
-            found = "'native' means the GPUs of this machine, which nothing looks for here"
+            found = "'native' means the GPUs of this machine, but they are not looked for here"
             raise InputError(source, found, expected="the targets by name")
         return native()
     if name == "all":
@@ -183,7 +183,7 @@ def _policy_targets(policy: str, argument: str, word: str, source: str) -> Seque
     if policy == "list":
         lists = {packager.name: packager.targets for packager in load_catalog().packagers}
         if argument not in lists:
-            remedy = f"There are {', '.join(lists)}."
+            remedy = f"The lists are {', '.join(lists)}."
             raise UnknownTargetError(argument, lists, source=source, what="packager's list", remedy=remedy)
         return lists[argument]
     if policy not in _POLICIES:

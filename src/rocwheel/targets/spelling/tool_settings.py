@@ -1,4 +1,4 @@
-"""The settings by which each tool is told the GPU targets."""
+"""The settings by which each tool takes GPU targets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Tool(str, Enum):
 def flags_for(tool: Tool, targets: TargetSet, optional: TargetSet | None = None) -> str:
     """Return the settings for ``tool``, whole lines: command-line arguments, or the text of a file that it reads.
 
-    Arguments are quoted for the shell where they need it. Gentoo alone knows ``optional`` targets, off by default.
+    Arguments are quoted for the shell where they need it. Only Gentoo has ``optional`` targets, off by default.
     Raises `NoFlagError` for what Gentoo, Spack or ``ROCM_TARGET_LST`` have no name for.
     """
     if tool is Tool.GENTOO:

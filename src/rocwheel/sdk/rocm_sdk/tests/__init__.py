@@ -1,4 +1,4 @@
-"""Self tests of an installation: ``rocm-sdk test``. They pass without a GPU and say what they left out."""
+"""Self tests of an installation: ``rocm-sdk test``. They pass without a GPU, and say what they left out."""
 
 from __future__ import annotations
 

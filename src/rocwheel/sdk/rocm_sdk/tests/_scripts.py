@@ -20,10 +20,10 @@ __all__ = ["find_script", "run_script"]
 def find_script(package: str, name: str) -> Path | None:
     """Return the path of a console script of a package (``core``, ``profiler``), None when there is none.
 
-    Only one that imports the package's entry points is it: a system's own ROCm has programs of the same names.
+    It imports the package's entry points: a ROCm of the system has programs of the same names that don't.
     """
     entry_points = f"{_build_info.PACKAGES[package]['module']}._cli".encode()
-    # Of pip's --target no scheme tells, and RECORD something wrong; but `rocm-sdk` itself was started from there.
+    # With pip's --target, no scheme names the folder and RECORD names a wrong one; yet `rocm-sdk` was started there.
     places = [folder / name for folder in (SITE / "bin", Path(sys.argv[0]).parent)]
     recorded = [path for path in _recorded_files(package) if path.name == name]
     places = [*recorded, *places] if recorded else [*places, *(folder / name for folder in _scheme_folders())]

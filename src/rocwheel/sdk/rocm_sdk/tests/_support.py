@@ -1,4 +1,4 @@
-"""What the self tests share: shared libraries of a package, loading one safely, the GPUs to be used."""
+"""What the self tests share: finding shared libraries, loading one safely, finding the usable GPUs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import struct
 from fnmatch import fnmatch
 
 from .. import _build_info
-from .._detect import survey_gpus
-from .._system import System
+from .._gpus.detect import survey_gpus
+from .._gpus.system import System
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ TIME_LIMIT = 60
 """Seconds after which a program or a library that is being loaded counts as hanging."""
 
 LOADED = "\0"
-"""What a child process writes once a library is loaded; no message of the loader."""
+"""What a child process writes once a library is loaded; the loader has no such message."""
 
 NATIVE_MACHINE = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "riscv64": 243}
 """ELF's ``e_machine`` by the name of a machine; libraries for GPUs have others."""
 
 
 def shared_libraries(root: Path) -> Iterator[Path]:
-    """Give the shared libraries below a folder that this machine can load, without those known not to load alone."""
+    """Yield the shared libraries below a folder that this machine can load, without those known not to load alone."""
     for path in sorted(root.rglob("*.so*")):
         relative = path.relative_to(root).as_posix()
         known = any(fnmatch(relative, pattern) for pattern in _build_info.UNLOADABLE)
@@ -41,7 +41,7 @@ def shared_libraries(root: Path) -> Iterator[Path]:
 def check_load(path: Path) -> str:
     """Load a library in a child process, where it can neither hang nor break this one; return what went wrong.
 
-    Only a child that lives to say so has loaded it: a library may also end its process, with any status.
+    Only a child that says so has loaded it: a library may also end its process, with any status.
     """
     reading, writing = os.pipe()
     child = os.fork()

@@ -6,14 +6,14 @@ import unittest
 from importlib.metadata import distribution
 
 from .. import _build_info
-from .._access import ERROR, WARNING
-from .._choice import check_choice
-from .._detect import survey_gpus
-from .._device_code import check_device_code, needs_device_code
-from .._installed import deviating_versions
+from .._doctor.choice import check_choice
+from .._doctor.device_code import check_device_code, needs_device_code
+from .._doctor.installed import deviating_versions
+from .._gpus.access import ERROR, WARNING
+from .._gpus.detect import survey_gpus
+from .._gpus.system import System
 from .._packages import find_root
 from .._select import CHOICE_VARIABLE
-from .._system import System
 
 __all__ = ["BaseTest"]
 
@@ -39,22 +39,22 @@ class BaseTest(unittest.TestCase):
         self.assertIn("rocm-sdk", scripts)
 
     def test_gpus_are_served_by_the_packages_installed(self) -> None:
-        """What pip chose on another day it keeps in its cache: a GPU without its packages fails at the first kernel."""
+        """Pip caches what it chose on another day: a GPU without its packages fails at the first kernel."""
         gpus, problems = survey_gpus(System())
         if not needs_device_code():
             self.skipTest("no package that needs device code is installed")
         self.assertEqual(problems, [])
         if not gpus:
             self.skipTest("no AMD GPU was found")
-        findings = check_device_code(System(), gpus)
-        self.assertEqual([f"{text}: {remedy}" for level, text, remedy in findings if level == ERROR], [])
-        warnings = [text for level, text, _ in findings if level == WARNING]
+        diagnoses = check_device_code(System(), gpus)
+        self.assertEqual([f"{text}: {remedy}" for level, text, remedy in diagnoses if level == ERROR], [])
+        warnings = [text for level, text, _ in diagnoses if level == WARNING]
         if warnings:
             self.skipTest("; ".join(warnings))
 
     def test_choice_of_families_is_installed(self) -> None:
-        """What pip chose for another value of the variable it keeps in its cache."""
+        """Pip caches what it chose for another value of the variable."""
         if not System().variable(CHOICE_VARIABLE):
             self.skipTest(f"{CHOICE_VARIABLE} is not set")
-        findings = check_choice(System())
-        self.assertEqual([f"{text}: {remedy}" for _, text, remedy in findings], [])
+        diagnoses = check_choice(System())
+        self.assertEqual([f"{text}: {remedy}" for _, text, remedy in diagnoses], [])

@@ -29,7 +29,7 @@ class CoreTest(unittest.TestCase):
         check_all_libraries(self, "core")
 
     def test_console_scripts_run(self) -> None:
-        """Each leads to a program, and those that can tell their version do."""
+        """Each leads to a program, and those that can print their version do so."""
         check_scripts(self, "core")
 
 

@@ -16,7 +16,7 @@ __all__ = ["DevelTest"]
 
 
 class DevelTest(unittest.TestCase):
-    """Tests the development tree, expanding it if that wasn't done."""
+    """Tests the development tree, after expanding it if that wasn't done."""
 
     def test_tree_has_cmake_files(self) -> None:
         """CMake's ``find_package`` looks below ``rocm-sdk path --cmake``."""
@@ -31,13 +31,13 @@ class DevelTest(unittest.TestCase):
         self.assertEqual(broken, [], "links that lead nowhere; reinstall all packages of the set together")
 
     def test_shared_libraries_load(self) -> None:
-        """Those that only this package has; the others are links to libraries tested elsewhere."""
+        """Only those of this package alone; the others are links to libraries tested elsewhere."""
         for path in shared_libraries(get_devel_root()):
             with self.subTest(library=str(path)):
                 self.assertEqual(check_load(path), "")
 
 
 def _leads_out(root: Path, link: Path) -> bool:
-    """Tell whether a link leads to another package; those inside are as ROCm has them."""
+    """Return whether a link leads to another package; those inside are as ROCm has them."""
     target = os.path.normpath(link.parent / link.readlink())
     return not target.startswith(f"{root}{os.sep}")

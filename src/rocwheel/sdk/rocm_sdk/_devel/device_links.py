@@ -1,0 +1,144 @@
+"""Links files of device packages into the development tree, and removes those of packages that are gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+import sys
+
+from .. import _build_info
+from .._packages import describe_package, release_of
+from .modes import make_folder, modes_like, write_text
+from .place import STATE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .place import DevelPlace
+
+__all__ = ["device_manifests", "link_devices"]
+
+NOTES = ".device_links"
+"""In the tree: the folder that notes which paths were linked for which device package."""
+
+
+def device_manifests(place: DevelPlace) -> dict[str, list[int]]:
+    """Return size and time of the manifest of each installed device package; a change of either is noticed.
+
+    Raises `OSError` when they can't be listed.
+    """
+    folder = _manifest_folder(place)
+    if folder is None or not folder.is_dir():
+        return {}
+    facts = {path.stem: path.stat() for path in sorted(folder.iterdir()) if path.suffix == ".json"}
+    return {target: [fact.st_size, fact.st_mtime_ns] for target, fact in facts.items()}
+
+
+def link_devices(place: DevelPlace) -> None:
+    """Make the links agree with the installed device packages; the caller holds the lock.
+
+    The process may be killed at any moment: paths are noted before they are linked, and the state is written last.
+    """
+    manifests = device_manifests(place)
+    state = place.read_state()
+    if state.get("devices") == manifests:
+        return
+    wanted = {target: _read_manifest(place, target) for target in manifests}
+    notes = place.root / NOTES
+    if not notes.is_dir():
+        make_folder(notes, modes_like(place.package))
+    for note in sorted(notes.glob("*.json")):
+        kept = set(wanted.get(note.stem, ()))
+        for path in _read_note(note):
+            if path not in kept:
+                _unlink(place, path)
+        if note.stem not in wanted:
+            note.unlink()
+    for target, paths in wanted.items():
+        _write(place, notes / f"{target}.json", paths)
+        for path in paths:
+            _link(place, path)
+    state["devices"] = manifests
+    _write(place, place.root / STATE, state)
+
+
+def _manifest_folder(place: DevelPlace) -> Path | None:
+    device = describe_package("device")
+    return place.site / device.platform_module / ".devel_links" if device else None
+
+
+def _read_manifest(place: DevelPlace, target: str) -> list[str]:
+    """Return the paths of a device package's files; none, with a warning, when they don't fit this release."""
+    folder = _manifest_folder(place)
+    try:
+        manifest = json.loads((folder / f"{target}.json").read_text(encoding="utf-8")) if folder else {}
+        version = manifest["version"]
+        paths = [_checked(link["relpath"]) for link in manifest["links"]]
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        _warn(f"the device package for {target} is damaged ({e!r}); reinstall it")
+        return []
+    if release_of(version) != release_of(_build_info.VERSION):
+        _warn(
+            f"the device package for {target} has version {version}, not {_build_info.VERSION}: its files are left out"
+        )
+        return []
+    return paths
+
+
+def _checked(path: str) -> str:
+    if path.startswith("/") or ".." in path.split("/"):
+        msg = f"unsafe path {path!r}"
+        raise ValueError(msg)
+    return posixpath.normpath(path)
+
+
+def _link(place: DevelPlace, path: str) -> None:
+    """Link a file, unless the package lacks it or the tree has its own file there."""
+    link = place.root / path
+    if not (place.site / _device_module() / path).is_file() or os.path.lexists(link):
+        return
+    if link.parent.resolve() == place.root.resolve() / posixpath.dirname(path):
+        if not link.parent.is_dir():
+            make_folder(link.parent, modes_like(place.package))
+        link.symlink_to(_link_text(path))
+
+
+def _unlink(place: DevelPlace, path: str) -> None:
+    link = place.root / _checked(path)
+    if not link.is_symlink() or str(link.readlink()) != _link_text(path):
+        return
+    link.unlink()
+    for folder in link.parents:
+        if folder == place.root or any(folder.iterdir()):
+            return
+        folder.rmdir()
+
+
+def _link_text(path: str) -> str:
+    return f"{'../' * (path.count('/') + 1)}{_device_module()}/{path}"
+
+
+def _device_module() -> str:
+    device = describe_package("device")
+    return device.platform_module if device else ""
+
+
+def _read_note(note: Path) -> list[str]:
+    try:
+        paths = json.loads(note.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    return [path for path in paths if isinstance(path, str)]
+
+
+def _write(place: DevelPlace, path: Path, value: object) -> None:
+    """Write JSON so that the file is either the old one or the new one, never a part."""
+    new = path.with_name(f"{path.name}.new")
+    write_text(new, json.dumps(value), modes_like(place.package))
+    new.replace(path)
+
+
+def _warn(text: str) -> None:
+    sys.stderr.write(f"rocm-sdk: warning: {text}\n")

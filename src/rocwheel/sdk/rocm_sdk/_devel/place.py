@@ -1,0 +1,98 @@
+"""Where the parts of an installed rocm-sdk-devel are, and the error that says what is wrong with them."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from .. import _build_info
+from .._packages import describe_package, find_module, installation_hint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["STATE", "DevelError", "DevelPlace", "find_place", "missing_packages_text"]
+
+STATE = ".expanded.json"
+"""In the tree: the file that says what it was made from. Its presence means that the tree is whole."""
+
+ARCHIVES = ("_devel.tar", "_devel.tar.xz", "_devel.tar.zst")
+
+
+class DevelError(RuntimeError):
+    """The development files are installed but can't be used; the text says why and what to do."""
+
+
+class DevelPlace(NamedTuple):
+    """Where the parts of an installed rocm-sdk-devel are."""
+
+    package: Path
+    """``rocm_sdk_devel``, with the archive until it is expanded."""
+
+    root: Path
+    """``_rocm_sdk_devel``, the tree."""
+
+    @property
+    def site(self) -> Path:
+        """The folder in which all packages are installed, side by side."""
+        return self.package.parent
+
+    @property
+    def partial(self) -> Path:
+        """The tree while it is being made."""
+        return self.root.with_name(f"{self.root.name}.partial")
+
+    @property
+    def archive(self) -> Path | None:
+        """The archive, None once it is expanded."""
+        paths = (self.package / name for name in ARCHIVES)
+        return next((path for path in paths if path.exists()), None)
+
+    def read_state(self) -> dict[str, object]:
+        """Return what the tree was made from, empty when there is no whole tree.
+
+        Raises `DevelError` when this user may not read it.
+        """
+        try:
+            state = json.loads((self.root / STATE).read_text(encoding="utf-8"))
+        except PermissionError as e:
+            msg = f"{e.filename}: this user may not read it. As the owner of {self.root}: chmod -R a+rX {self.root}"
+            raise DevelError(msg) from e
+        except (OSError, ValueError):
+            return {}
+        return state if isinstance(state, dict) else {}
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock of the tree: a file that is installed with it, so that no lock file is left behind."""
+        with (self.package / "__init__.py").open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def find_place() -> DevelPlace:
+    """Return where rocm-sdk-devel is. Raises `ModuleNotFoundError` with the command that installs it."""
+    package = describe_package("devel")
+    module = find_module(package.module) if package else None
+    if package is None or module is None:
+        msg = f"The ROCm development files are not installed. Install with: {installation_hint('devel')}"
+        raise ModuleNotFoundError(msg)
+    return DevelPlace(module, module.with_name(package.platform_module))
+
+
+def missing_packages_text(modules: list[str]) -> str:
+    """Return the message for packages that the tree links to but that aren't installed, given their folders."""
+    starts = {logical: names["platform_module"].partition("{")[0] for logical, names in _build_info.PACKAGES.items()}
+    logical = [
+        name
+        for name in ("core", "libraries", "profiler")
+        if name in starts and any(m.startswith(starts[name]) for m in modules)
+    ]
+    return (
+        f"The ROCm development files link to files in {', '.join(modules)}, which is not installed. "
+        f"Install with: {installation_hint('devel', *logical)}"
+    )

@@ -1,0 +1,69 @@
+"""Finds the root of the development tree, after bringing the tree up to date."""
+
+from __future__ import annotations
+
+import sys
+
+from .._packages import reinstallation_hint
+from .device_links import device_manifests, link_devices
+from .place import DevelError, find_place, missing_packages_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .place import DevelPlace
+
+__all__ = ["DevelError", "get_devel_root", "require_whole"]
+
+
+def get_devel_root() -> Path:
+    """Return the development tree, after expanding it and linking device files into it where needed.
+
+    Any number of processes may call this at once. Raises `ModuleNotFoundError` when rocm-sdk-devel isn't installed,
+    `DevelError` when its tree can't be made or links to packages that are gone.
+    """
+    place = find_place()
+    if place.archive:
+        from .expand import ensure_expanded  # noqa: PLC0415 (slow to import, and needed once)
+
+        ensure_expanded(place)
+    _link_devices(place, require_whole(place))
+    return place.root
+
+
+def require_whole(place: DevelPlace) -> dict[str, object]:
+    """Return what the tree was made from.
+
+    Raises `DevelError` when it isn't whole, or when a package that it links to is gone.
+    """
+    state = place.read_state()
+    if not state:
+        msg = (
+            f"{place.root}: incomplete, and the archive it is made from is gone. "
+            f"Reinstall: {reinstallation_hint('devel')}"
+        )
+        raise DevelError(msg)
+    _require_packages(place, state)
+    return state
+
+
+def _link_devices(place: DevelPlace, state: dict[str, object]) -> None:
+    try:
+        if state.get("devices") == device_manifests(place):
+            return
+        with place.locked():
+            link_devices(place)
+    except OSError as e:
+        sys.stderr.write(f"rocm-sdk: warning: {place.root} lacks files of installed device packages: {e}\n")
+
+
+def _require_packages(place: DevelPlace, state: dict[str, object]) -> None:
+    linked = state.get("packages")
+    missing = [
+        str(module)
+        for module in (linked if isinstance(linked, list) else [])
+        if not (place.site / str(module) / "__init__.py").exists()
+    ]
+    if missing:
+        raise DevelError(missing_packages_text(missing))

@@ -1,0 +1,81 @@
+"""Checks that the installed packages fit each other, and that the development files are or can be expanded."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import PackageNotFoundError, version
+
+from .. import _build_info
+from .._devel.place import DevelError, find_place
+from .._devel.root import require_whole
+from .._gpus.access import ERROR, Diagnosis
+from .._packages import installation_hint, installed_devices, release_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .._devel.place import DevelPlace
+
+__all__ = ["check_devel", "check_versions", "deviating_versions", "installed_packages"]
+
+
+def deviating_versions() -> dict[str, str]:
+    """Return the installed distributions of the set that have another version than this one, with that version."""
+    found = {dist: text for dist, _, text in installed_packages()}
+    return {dist: text for dist, text in found.items() if release_of(text) != release_of(_build_info.VERSION)}
+
+
+def check_versions() -> list[Diagnosis]:
+    """Return an error when packages of different releases are installed.
+
+    They link to files and symbols that the others lack.
+    """
+    deviating = deviating_versions()
+    if not deviating:
+        return []
+    listed = ", ".join(f"{dist} of {text}" for dist, text in deviating.items())
+    text = f"{_build_info.PACKAGES['meta']['dist']} is of version {_build_info.VERSION}, and {listed}"
+    return [Diagnosis(ERROR, text, installation_hint(*(extra for _, extra, _ in installed_packages())))]
+
+
+def check_devel() -> list[Diagnosis]:
+    """Return an error when the development files are installed but can't be used. Changes nothing."""
+    try:
+        place = find_place()
+    except ModuleNotFoundError:
+        return []
+    if place.archive is None:
+        try:
+            require_whole(place)
+        except DevelError as e:
+            return [Diagnosis(ERROR, str(e), "")]
+        return []
+    return _check_expandable(place)
+
+
+def _check_expandable(place: DevelPlace) -> list[Diagnosis]:
+    needed = (place.package / "__init__.py", place.package, place.site)
+    locked = next((path for path in needed if not os.access(path, os.W_OK)), None)
+    if locked is None:
+        return []
+    text = f"the development files are not expanded yet, and {locked} cannot be written: compilers and CMake fail"
+    return [Diagnosis(ERROR, text, "As a user who may write there: rocm-sdk init")]
+
+
+def installed_packages() -> list[tuple[str, str, str]]:
+    """Return name, extra and version of each installed package; ``core`` and ``meta`` stand for no extra."""
+    devices = dict.fromkeys([*_build_info.FAMILIES, *installed_devices()])
+    extras = {}
+    for logical, names in _build_info.PACKAGES.items():
+        if "{family}" in names["dist"]:
+            extras.update({names["dist"].replace("{family}", family): f"{logical}-{family}" for family in devices})
+        else:
+            extras[names["dist"]] = logical
+    found = ((dist, extra, _version(dist)) for dist, extra in extras.items())
+    return [row for row in found if row[2]]
+
+
+def _version(dist: str) -> str:
+    try:
+        return version(dist)
+    except PackageNotFoundError:
+        return ""

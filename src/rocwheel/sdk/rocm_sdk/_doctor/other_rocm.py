@@ -1,0 +1,92 @@
+"""Finds a second ROCm whose libraries may be loaded in place of those of the packages."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+from .. import _build_info
+from .._gpus.access import NOTE, WARNING, Diagnosis
+from .._packages import describe_package, find_module, find_root
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .._gpus.system import System
+
+__all__ = ["check_library_path", "check_other_rocm"]
+
+LOADER_CONFIGURATION = "/etc/ld.so.conf.d"
+
+
+def check_library_path(system: System) -> list[Diagnosis]:
+    """Return a warning for each folder of LD_LIBRARY_PATH whose libraries hide those of the packages."""
+    diagnoses = []
+    value = system.variable("LD_LIBRARY_PATH")
+    # To the loader, an empty entry among others is the working directory, where relative ones start.
+    folders = dict.fromkeys(map(system.absolute, re.split("[:;]", value))) if value else ()
+    for folder in folders:
+        names = _foreign_libraries(system, folder)
+        if names:
+            text = f"LD_LIBRARY_PATH puts {folder} first, which has {', '.join(names)}"
+            diagnoses.append(Diagnosis(WARNING, text, "unset LD_LIBRARY_PATH"))
+    return diagnoses
+
+
+def check_other_rocm(system: System) -> list[Diagnosis]:
+    """Return what leads programs to a second ROCm: installations, variables, the loader's configuration."""
+    return [*_check_installations(system), *_check_variables(system), *_check_loader_configuration(system)]
+
+
+def _check_installations(system: System) -> list[Diagnosis]:
+    places = [f"/opt/{name}" for name in system.list_names("/opt") if name.startswith("rocm")]
+    # The last of several names of one folder: /opt/rocm is a link to one with the version.
+    by_folder = {system.real_path(place): place for place in places}
+    return [
+        Diagnosis(
+            NOTE,
+            f"there is a second ROCm in {place}, which these packages do not use",
+            f"If it is not wanted, remove what installed it: dpkg --search {place} || rpm --query --file {place}",
+        )
+        for place in by_folder.values()
+        if _foreign_libraries(system, f"{place}/lib")
+    ]
+
+
+def _check_variables(system: System) -> list[Diagnosis]:
+    diagnoses = []
+    for name in ("ROCM_PATH", "HIP_PATH"):
+        value = system.variable(name)
+        if value and _foreign_libraries(system, f"{value}/lib"):
+            text = f"{name}={value} sends compilers and frameworks to a second ROCm"
+            diagnoses.append(Diagnosis(WARNING, text, f"unset {name}"))
+    return diagnoses
+
+
+def _check_loader_configuration(system: System) -> list[Diagnosis]:
+    diagnoses = []
+    for name in system.list_names(LOADER_CONFIGURATION):
+        path = f"{LOADER_CONFIGURATION}/{name}"
+        folders = [line.strip() for line in (system.read_text(path) or "").splitlines()]
+        if any(_foreign_libraries(system, folder) for folder in folders if folder.startswith("/opt/rocm")):
+            text = f"{path} lets every program find the libraries of a second ROCm"
+            diagnoses.append(Diagnosis(NOTE, text, f"If that is not wanted: sudo rm {path} && sudo ldconfig"))
+    return diagnoses
+
+
+def _foreign_libraries(system: System, folder: str) -> list[str]:
+    """Return the public libraries of ROCm in a folder that does not belong to these packages."""
+    real = Path(system.real_path(folder))  # Path.resolve raises for a loop of symlinks
+    if any(real.is_relative_to(root.resolve()) for root in _own_roots()):
+        return []
+    patterns = [entry["pattern"] for entry in _build_info.LIBRARIES.values()]
+    return [name for name in system.list_names(folder) if any(fnmatch(name, pattern) for pattern in patterns)]
+
+
+def _own_roots() -> list[Path]:
+    """Return the folders of the installed packages, the development tree among them."""
+    roots = [find_root(logical) for logical in ("core", "libraries", "profiler")]
+    devel = describe_package("devel")
+    module = find_module(devel.module) if devel else None
+    tree = module.with_name(devel.platform_module) if devel and module else None
+    return [root for root in (*roots, tree) if root]

@@ -1,0 +1,140 @@
+"""Everything that is read of a machine, in one place, so that tests can replace it by another one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+if sys.platform != "win32":
+    import grp
+    import pwd
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["System"]
+
+
+class System:
+    """The file system below ``root``, the environment variables and the platform of a machine."""
+
+    def __init__(
+        self,
+        root: Path = Path("/"),
+        environ: Mapping[str, str] | None = None,
+        platform: str = sys.platform,
+    ) -> None:
+        self._root = root
+        self._environ = os.environ if environ is None else environ
+        self.platform = platform
+
+    def variable(self, name: str) -> str:
+        """Return an environment variable without surrounding blanks, empty when it isn't set."""
+        return self._environ.get(name, "").strip()
+
+    def variables(self) -> dict[str, str]:
+        """Return all environment variables."""
+        return dict(self._environ)
+
+    def home(self) -> str:
+        """Return the path of the user's home folder, empty when it isn't known."""
+        path = self._environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 (Path raises for an unknown one)
+        return path if os.path.isabs(path) else ""  # noqa: PTH117
+
+    def read_text(self, path: str) -> str | None:
+        """Return the text of a file, None when it can't be read."""
+        try:
+            return self._locate(path).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+
+    def refusal(self, path: str) -> str:
+        """Return why a file can't be read, such as ``EACCES``; empty when it can.
+
+        Files of sysfs refuse when they are read, not when they are opened.
+        """
+        try:
+            self._locate(path).read_bytes()
+        except OSError as e:
+            return errno.errorcode.get(e.errno or 0, str(e))
+        return ""
+
+    def read_given(self, path: str) -> str | None:
+        """Return the text of a file that a variable names, None when it can't be read.
+
+        Like the variables, it belongs to this process, whichever machine lies below ``root``.
+        """
+        try:
+            return Path(path).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+
+    def absolute(self, path: str) -> str:
+        """Return a path made absolute from the working directory; the empty path is that directory."""
+        return os.path.abspath(path)  # noqa: PTH100 (no Path: the empty one is the working directory)
+
+    def exists(self, path: str) -> bool:
+        """Return whether a file, folder or device exists there and may be looked at."""
+        try:
+            return self._locate(path).exists()
+        except OSError:
+            return False
+
+    def list_names(self, folder: str) -> list[str]:
+        """Return the names in a folder, none when it can't be listed."""
+        try:
+            return sorted(entry.name for entry in self._locate(folder).iterdir())
+        except OSError:
+            return []
+
+    def listing_refusal(self, folder: str) -> str:
+        """Return why a folder can't be listed, such as ``ENOENT``; empty when it can."""
+        try:
+            next(self._locate(folder).iterdir(), None)
+        except OSError as e:
+            return errno.errorcode.get(e.errno or 0, str(e))
+        return ""
+
+    def real_path(self, path: str) -> str:
+        """Return where a path leads through all symbolic links: the same for two paths of one file."""
+        return os.path.realpath(self._locate(path))
+
+    def device_refusal(self, path: str) -> str:
+        """Return why a device can't be opened for reading and writing, such as ``EPERM``; empty when it can."""
+        try:
+            os.close(os.open(self._locate(path), os.O_RDWR | getattr(os, "O_CLOEXEC", 0)))
+        except OSError as e:
+            return errno.errorcode.get(e.errno or 0, str(e))
+        return ""
+
+    def owner_group(self, path: str) -> tuple[str, int]:
+        """Return the name (its number, when it has none) and the number of the group that owns a file."""
+        number = self._locate(path).stat().st_gid
+        try:
+            return grp.getgrgid(number).gr_name, number
+        except KeyError:
+            return str(number), number
+
+    def has_group(self, number: int) -> bool:
+        """Return whether this process is in a group."""
+        return number in {os.getegid(), *os.getgroups()}
+
+    def is_member(self, number: int) -> bool:
+        """Return whether the user was put into a group, which takes effect at the next login."""
+        try:
+            return self.user() in grp.getgrgid(number).gr_mem
+        except KeyError:
+            return False
+
+    def user(self) -> str:
+        """Return the user's name, or its number when it has none."""
+        try:
+            return pwd.getpwuid(os.geteuid()).pw_name
+        except KeyError:
+            return str(os.geteuid())
+
+    def _locate(self, path: str) -> Path:
+        return self._root / path.lstrip("/")

@@ -1,0 +1,134 @@
+"""Archives of development files: order, compression, damage, members that would lie or lead outside."""
+
+from __future__ import annotations
+
+import sys
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sdk.devel.trees import REINSTALL, TREE, describe, member, replace_archive
+
+if TYPE_CHECKING:
+    from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
+
+LINK = "_rocm_sdk_devel/link"
+
+
+@pytest.mark.parametrize("reverse", [False, True], ids=["as packed", "reversed"])
+@pytest.mark.parametrize("suffix", ["", ".xz"])
+def test_tree_does_not_depend_on_order_or_compression(
+    make_set: MakeSet, make_environment: MakeEnvironment, suffix: str, reverse: bool
+) -> None:
+    environment = make_environment(make_set(devel=suffix, reverse_devel=reverse))
+    environment.install("rocm[devel]", "--link-mode=copy")
+    environment.run("rocm-sdk", "init", "--quiet")
+    assert describe(environment.root) == TREE
+
+
+def test_zstd_archive_is_expanded_where_python_can(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+    environment = make_environment(make_set(devel=".zst"))
+    environment.install("rocm[devel]", "--link-mode=copy")
+    if sys.version_info < (3, 14):
+        archive = environment.site / "rocm_sdk_devel/_devel.tar.zst"
+        message = f"rocm-sdk: error: {archive}: reading it needs Python 3.14, or: pip install backports.zstd\n"
+        assert fail_to_expand(environment) == message
+        environment.run("python", "-c", "pass")
+    path = (
+        ""
+        if sys.version_info >= (3, 14)
+        else str(Path(sys.executable).parents[1] / environment.site.relative_to(environment.path))
+    )
+    environment.run("rocm-sdk", "init", PYTHONPATH=path)
+    assert describe(environment.root) == TREE
+
+
+def fail_to_expand(environment: Installed) -> str:
+    """Return the message of a failing expansion, after checking that it left nothing and kept the archive."""
+    before = environment.files()
+    done = environment.run("rocm-sdk", "init", check=False, PYTHONDONTWRITEBYTECODE="1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert set(before) - set(environment.files()) <= {"rocm_sdk_devel/_record.scratch"}
+    assert set(environment.files()) <= set(before)
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (member("/etc/passwd"), "'/etc/passwd' is not below _rocm_sdk_devel/."),
+        (member("_rocm_sdk_devel/../x"), "'_rocm_sdk_devel/../x' is not below _rocm_sdk_devel/."),
+        (member("rocm_sdk/x.py"), "'rocm_sdk/x.py' is not below _rocm_sdk_devel/."),
+        (member(LINK, tarfile.SYMTYPE, "/etc"), f"{LINK!r} links to '/etc', which is outside site-packages."),
+        (member(LINK, tarfile.SYMTYPE, "../../x"), f"{LINK!r} links to '../../x', which is outside site-packages."),
+        (member(LINK, tarfile.LNKTYPE, "_rocm_sdk_devel/x"), f"{LINK!r} is neither a file, a folder nor a symlink."),
+        (member(LINK, tarfile.CHRTYPE), f"{LINK!r} is neither a file, a folder nor a symlink."),
+    ],
+    ids=["absolute", "dots", "other package", "absolute link", "link out", "hard link", "device"],
+)
+def test_unsafe_member_is_refused(environment: Installed, bad: tarfile.TarInfo, message: str) -> None:
+    replace_archive(environment, member("_rocm_sdk_devel/fine"), bad)
+    complete = f"rocm-sdk: error: The archive of the ROCm development files has an unsafe member: {message}\n"
+    assert fail_to_expand(environment) == complete
+
+
+def test_file_below_a_link_is_refused(environment: Installed) -> None:
+    link = member("_rocm_sdk_devel/lib", tarfile.SYMTYPE, "../_rocm_sdk_core/lib")
+    replace_archive(environment, link, member("_rocm_sdk_devel/lib/x"))
+    assert fail_to_expand(environment) == (
+        "rocm-sdk: error: The archive of the ROCm development files has an unsafe member: '_rocm_sdk_devel/lib/x' "
+        "lies below something that is not a folder.\n"
+    )
+    assert not (environment.site / "_rocm_sdk_core/lib/x").exists()
+
+
+def test_member_that_is_there_twice_is_refused(environment: Installed) -> None:
+    replace_archive(environment, member("_rocm_sdk_devel/x"), member("_rocm_sdk_devel/x"))
+    assert "'_rocm_sdk_devel/x' is there twice." in fail_to_expand(environment)
+
+
+@pytest.mark.parametrize("suffix", ["", ".xz"])
+def test_damaged_archive_is_refused(make_set: MakeSet, make_environment: MakeEnvironment, suffix: str) -> None:
+    environment = make_environment(make_set(devel=suffix))
+    environment.install("rocm[devel]", "--link-mode=copy")
+    archive = environment.site / f"rocm_sdk_devel/_devel.tar{suffix}"
+    data = archive.read_bytes()
+    archive.write_bytes(data[: len(data) // 2 + 7])
+    message = fail_to_expand(environment)
+    assert message.startswith(f"rocm-sdk: error: {archive}: damaged (")
+    assert message.endswith(f"Reinstall: {REINSTALL}\n")
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        pytest.param(b"\xff" * 512, "a header is damaged: bad checksum", id="no header"),
+        pytest.param(bytes(512), "a block of zeros stands between its members", id="zeros"),
+    ],
+)
+def test_a_damaged_header_is_not_taken_for_the_end(environment: Installed, damage: bytes, why: str) -> None:
+    replace_archive(environment, *(member(f"_rocm_sdk_devel/{name}") for name in "abc"))
+    archive = environment.site / "rocm_sdk_devel/_devel.tar"
+    data = archive.read_bytes()
+    archive.write_bytes(data[:512] + damage + data[1024:])
+    complete = f"rocm-sdk: error: {archive}: damaged ({why}). Reinstall: {REINSTALL}\n"
+    assert fail_to_expand(environment) == complete
+
+
+def test_an_archive_that_is_cut_between_two_members_is_refused(environment: Installed) -> None:
+    replace_archive(environment, *(member(f"_rocm_sdk_devel/{name}") for name in "abc"))
+    archive = environment.site / "rocm_sdk_devel/_devel.tar"
+    archive.write_bytes(archive.read_bytes()[:1024])
+    complete = f"rocm-sdk: error: {archive}: damaged (it has no end). Reinstall: {REINSTALL}\n"
+    assert fail_to_expand(environment) == complete
+
+
+def test_link_to_a_file_that_its_package_lacks_is_refused(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+    environment = make_environment(make_set(extra_devel=(("lib/x", "../../_rocm_sdk_core/lib/gone.so.2"),)))
+    environment.install("rocm[devel]", "--link-mode=copy")
+    assert fail_to_expand(environment) == (
+        "rocm-sdk: error: The ROCm development files link to 1 files that installed packages lack, such as "
+        "_rocm_sdk_core/lib/gone.so.2. All packages must be of version 7.2.0; reinstall them together.\n"
+    )

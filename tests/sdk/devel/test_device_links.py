@@ -1,0 +1,176 @@
+"""Files of device packages in the development tree, as device packages come and go."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sdk.installed import read_only
+
+if TYPE_CHECKING:
+    from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
+
+
+KERNELS_906 = "lib/rocblas/library/kernels_gfx906.co"
+KERNELS_1030 = "lib/rocblas/library/kernels_gfx1030.co"
+
+KILLER = """
+import os, signal, sys
+from rocm_sdk._devel import get_devel_root
+steps = int(sys.argv[1])
+def count(event, arguments):
+    global steps
+    if event in ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "fcntl.flock"):
+        steps -= 1
+        if steps < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(count)
+get_devel_root()
+"""
+
+
+@pytest.fixture
+def environment(make_set: MakeSet, make_environment: MakeEnvironment) -> Installed:
+    """Return an environment with an expanded tree and no device package."""
+    environment = make_environment(make_set())
+    environment.install("rocm[devel]", "--link-mode=copy")
+    environment.run("rocm-sdk", "init")
+    return environment
+
+
+def device_files(environment: Installed) -> list[str]:
+    """Return the links of the tree that lead to device files, after checking that they lead somewhere."""
+    links = [path for path in environment.root.rglob("*gfx*") if path.is_symlink()]
+    assert all(path.exists() for path in links)
+    return sorted(path.relative_to(environment.root).as_posix() for path in links)
+
+
+def test_files_are_linked_to_the_package_that_has_them(environment: Installed) -> None:
+    environment.install("rocm-sdk-device-gfx906")
+    environment.run("rocm-sdk", "init")
+    link = environment.root / KERNELS_906
+    assert str(link.readlink()) == f"../../../../_rocm_sdk_libraries/{KERNELS_906}"
+    assert link.read_text() == "gfx906"
+
+
+def test_packages_present_at_the_expansion_are_linked(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm[devel,device-all]")
+    environment.run("rocm-sdk", "init")
+    assert [name for name in device_files(environment) if "kernels" in name] == [KERNELS_1030, KERNELS_906]
+
+
+def test_compiler_links_packages_that_came_later(environment: Installed) -> None:
+    environment.install("rocm-sdk-device-gfx906")
+    environment.run("hipcc")
+    environment.install("rocm-sdk-device-gfx1030")
+    environment.run("hipcc")
+    assert [name for name in device_files(environment) if "kernels" in name] == [KERNELS_1030, KERNELS_906]
+
+
+def test_links_of_a_package_that_is_gone_are_removed_with_their_folders(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    environment = make_environment(make_set())
+    environment.install("rocm[devel,device-gfx906,device-gfx1030]")
+    environment.run("hipcc")
+    environment.uninstall("rocm-sdk-device-gfx906")
+    environment.run("hipcc")
+    assert device_files(environment) == [".kpack/blas_lib_gfx1030.kpack", KERNELS_1030]
+    environment.uninstall("rocm-sdk-device-gfx1030")
+    environment.run("hipcc")
+    assert device_files(environment) == []
+    assert not (environment.root / ".kpack").exists()
+
+
+def test_file_of_the_tree_itself_is_kept(environment: Installed) -> None:
+    environment.install("rocm-sdk-device-gfx906")
+    environment.run("rocm-sdk", "init")
+    environment.uninstall("rocm-sdk-device-gfx906")
+    environment.run("rocm-sdk", "init")
+    assert (environment.root / "lib/note.txt").read_text() == "of devel itself"
+
+
+def change_manifest(environment: Installed, **changes: object) -> None:
+    path = environment.site / "_rocm_sdk_libraries/.devel_links/gfx906.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize("version", ["7.2.0.post1", "7.2.0"])
+def test_post_release_of_a_device_package_is_linked(environment: Installed, version: str) -> None:
+    environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
+    change_manifest(environment, version=version)
+    assert environment.run("rocm-sdk", "init").stderr == ""
+    assert KERNELS_906 in device_files(environment)
+
+
+def test_device_packages_that_may_not_be_read_are_named(environment: Installed) -> None:
+    environment.install("rocm-sdk-device-gfx906")
+    environment.run("rocm-sdk", "init")
+    folder = environment.site / "_rocm_sdk_libraries/.devel_links"
+    with read_only(environment) as prefix:
+        folder.chmod(0)
+        command = [*prefix, str(environment.path / "bin/rocm-sdk"), "path", "--root"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        folder.chmod(0o755)
+    assert (done.returncode, done.stdout) == (0, f"{environment.root}\n")
+    assert done.stderr == (
+        f"rocm-sdk: warning: {environment.root} lacks files of installed device packages: "
+        f"[Errno 13] Permission denied: '{folder}'\n"
+    )
+
+
+def test_device_package_of_another_release_is_left_out_with_a_warning(environment: Installed) -> None:
+    environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
+    change_manifest(environment, version="7.1.0")
+    assert environment.run("rocm-sdk", "init").stderr == (
+        "rocm-sdk: warning: the device package for gfx906 has version 7.1.0, not 7.2.0: its files are left out\n"
+    )
+    assert device_files(environment) == []
+
+
+@pytest.mark.parametrize(
+    ("manifest", "reason"),
+    [
+        ("{", "JSONDecodeError"),
+        ('{"version": "7.2.0"}', "KeyError('links')"),
+        ('{"version": "7.2.0", "links": [{"relpath": "../../x"}]}', "ValueError(\"unsafe path '../../x'\")"),
+        ('{"version": "7.2.0", "links": [{"relpath": "/etc/x"}]}', "ValueError(\"unsafe path '/etc/x'\")"),
+    ],
+    ids=["no json", "no links", "outside", "absolute"],
+)
+def test_damaged_manifest_is_left_out_with_a_warning(environment: Installed, manifest: str, reason: str) -> None:
+    environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
+    (environment.site / "_rocm_sdk_libraries/.devel_links/gfx906.json").write_text(manifest)
+    message = rf"rocm-sdk: warning: the device package for gfx906 is damaged \({re.escape(reason)}.*\); reinstall it\n"
+    assert re.fullmatch(message, environment.run("rocm-sdk", "init").stderr)
+    assert device_files(environment) == []
+
+
+def test_links_never_go_through_a_link_into_another_package(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    # Given a tree in which the folder of a device file is a link to a folder of the libraries
+    link = ("lib/rocblas", "../../_rocm_sdk_libraries/lib/rocblas")
+    environment = make_environment(make_set(extra_devel=(link,)))
+    environment.install("rocm[devel,device-gfx906]")
+    environment.run("rocm-sdk", "init")
+    assert (environment.root / KERNELS_906).read_text() == "gfx906"
+    assert not (environment.site / "_rocm_sdk_libraries" / KERNELS_906).is_symlink()
+
+
+def test_kill_at_any_step_leaves_what_the_next_process_finishes(environment: Installed) -> None:
+    environment.install("rocm-sdk-device-gfx906")
+    for installed in (True, False):
+        for steps in range(1, 100):
+            done = environment.run("python", "-c", KILLER, str(steps), check=False)
+            if done.returncode == 0:
+                break
+            assert done.returncode == -9
+        assert steps > 4
+        assert (KERNELS_906 in device_files(environment)) == installed
+        environment.uninstall("rocm-sdk-device-gfx906") if installed else None

@@ -1,0 +1,69 @@
+"""``rocm-sdk doctor`` finds packages that don't fit each other, and development files that can't be used."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from tests.sdk.installed import read_only
+
+Make = Callable[..., Any]
+
+
+def test_a_missing_core_comes_with_the_command_that_installs_it(environment: Any, diagnose: Make) -> None:
+    environment.uninstall("rocm-sdk-core")
+    assert diagnose(environment, 90006) == [["error", "the ROCm core is not installed", 'pip install "rocm==7.2.0"']]
+
+
+def test_packages_of_different_releases_are_reported(
+    make_set: Make, make_environment: Make, environment: Any, diagnose: Make
+) -> None:
+    newer = make_set(version="7.3.0")
+    environment.installer("install", "--no-index", "--no-deps", "--find-links", str(newer), "rocm-sdk-core==7.3.0")
+    assert diagnose(environment, 90006) == [
+        [
+            "error",
+            "rocm is of version 7.2.0, and rocm-sdk-core of 7.3.0",
+            'pip install "rocm[device-gfx906,libraries]==7.2.0"',
+        ]
+    ]
+
+
+def test_the_same_files_packed_again_are_of_the_same_release(make_set: Make, environment: Any, diagnose: Make) -> None:
+    again = make_set(version="7.2.0.post1")
+    environment.installer(
+        "install", "--no-index", "--no-deps", "--find-links", str(again), "rocm-sdk-core==7.2.0.post1"
+    )
+    assert diagnose(environment, 90006) == []
+
+
+def test_development_files_that_can_be_expanded_are_no_finding(environment: Any, diagnose: Make) -> None:
+    environment.install("rocm[devel]")
+    assert diagnose(environment, 90006) == []
+    assert not environment.root.exists()
+
+
+def test_development_files_in_a_read_only_environment_are_reported(environment: Any) -> None:
+    environment.install("rocm[devel]", "--link-mode=copy")
+    with read_only(environment) as prefix:
+        command = [*prefix, str(environment.path / "bin/rocm-sdk"), "doctor", "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lock = environment.site / "rocm_sdk_devel/__init__.py"
+    assert {
+        "level": "error",
+        "text": f"the development files are not expanded yet, and {lock} cannot be written: compilers and CMake fail",
+        "remedy": "As a user who may write there: rocm-sdk init",
+    } in json.loads(done.stdout)["findings"]
+    assert done.returncode == 1
+
+
+def test_a_development_tree_that_was_removed_by_hand_is_reported(environment: Any, diagnose: Make) -> None:
+    environment.install("rocm[devel]", "--link-mode=copy")
+    environment.run("rocm-sdk", "init")
+    shutil.rmtree(environment.root)
+    (level, text, _), *others = diagnose(environment, 90006)
+    assert (level, others) == ("error", [])
+    assert text.startswith(f"{environment.root}: incomplete, and the archive it is made from is gone. Reinstall: ")

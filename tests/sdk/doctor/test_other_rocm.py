@@ -1,0 +1,117 @@
+"""``rocm-sdk doctor`` finds a second ROCm that may be loaded in place of the packages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REMOVE_SECOND = (
+    "If it is not wanted, remove what installed it: dpkg --search /opt/rocm-6.4 || rpm --query --file /opt/rocm-6.4"
+)
+Make = Callable[..., Any]
+
+
+def test_libraries_that_shadow_those_of_the_packages_are_reported(environment: Any, diagnose: Make) -> None:
+    findings = diagnose(
+        environment, 90006, files=("/usr/lib/old/libamdhip64.so.5",), LD_LIBRARY_PATH="/usr/lib/old:/usr/lib/none"
+    )
+    assert findings == [
+        ["warning", "LD_LIBRARY_PATH puts /usr/lib/old first, which has libamdhip64.so.5", "unset LD_LIBRARY_PATH"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "library", "folder"),
+    [
+        pytest.param("old", "/usr/lib/old/libamdhip64.so.5", "/usr/lib/old", id="relative"),
+        pytest.param("../old", "/usr/old/libamdhip64.so.5", "/usr/old", id="relative, upwards"),
+        pytest.param("/nowhere:", "/usr/lib/libamdhip64.so.5", "/usr/lib", id="empty entry"),
+        pytest.param("/nowhere;/old", "/old/libamdhip64.so.5", "/old", id="semicolon"),
+    ],
+)
+def test_relative_folders_start_from_the_working_directory(
+    environment: Any, diagnose: Make, value: str, library: str, folder: str
+) -> None:
+    text = f"LD_LIBRARY_PATH puts {folder} first, which has libamdhip64.so.5"
+    findings = diagnose(environment, 90006, files=(library,), LD_LIBRARY_PATH=value)
+    assert findings == [["warning", text, "unset LD_LIBRARY_PATH"]]
+
+
+def test_a_loop_of_symlinks_is_no_folder(environment: Any, diagnose: Make, tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    loop = str(tmp_path / "one")
+    assert diagnose(environment, 90006, LD_LIBRARY_PATH=loop, ROCM_PATH=loop) == []
+
+
+def test_the_second_rocm_of_compilers_is_reported(environment: Any, diagnose: Make) -> None:
+    findings = diagnose(environment, 90006, files=("/opt/old/lib/libamdhip64.so.5",), HIP_PATH="/opt/old")
+    text = "HIP_PATH=/opt/old sends compilers and frameworks to a second ROCm"
+    assert findings == [["warning", text, "unset HIP_PATH"]]
+
+
+def test_an_empty_library_path_names_no_folder(environment: Any, diagnose: Make) -> None:
+    assert diagnose(environment, 90006, files=("/usr/lib/libamdhip64.so.5",), LD_LIBRARY_PATH="") == []
+
+
+def test_a_second_rocm_is_reported(environment: Any, diagnose: Make) -> None:
+    findings = diagnose(
+        environment,
+        90006,
+        files=("/opt/rocm-6.4/lib/libamdhip64.so.6", "/opt/rocm-empty/lib/readme"),
+        texts={"/etc/ld.so.conf.d/rocm.conf": "/opt/rocm-6.4/lib\n"},
+        ROCM_PATH="/opt/rocm-6.4",
+    )
+    assert findings == [
+        [
+            "note",
+            "there is a second ROCm in /opt/rocm-6.4, which these packages do not use",
+            REMOVE_SECOND,
+        ],
+        [
+            "warning",
+            "ROCM_PATH=/opt/rocm-6.4 sends compilers and frameworks to a second ROCm",
+            "unset ROCM_PATH",
+        ],
+        [
+            "note",
+            "/etc/ld.so.conf.d/rocm.conf lets every program find the libraries of a second ROCm",
+            "If that is not wanted: sudo rm /etc/ld.so.conf.d/rocm.conf && sudo ldconfig",
+        ],
+    ]
+
+
+def test_a_second_rocm_with_two_names_is_reported_once(environment: Any, diagnose: Make, tmp_path: Path) -> None:
+    folder = tmp_path / "machine/opt"
+    folder.mkdir(parents=True)
+    (folder / "rocm").symlink_to("rocm-6.4")
+    findings = diagnose(environment, 90006, files=("/opt/rocm-6.4/lib/libamdhip64.so.6",))
+    text = "there is a second ROCm in /opt/rocm-6.4, which these packages do not use"
+    assert findings == [["note", text, REMOVE_SECOND]]
+
+
+def test_the_loader_s_other_folders_are_no_second_rocm(environment: Any, diagnose: Make) -> None:
+    library = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5"
+    configuration = {"/etc/ld.so.conf.d/x86_64-linux-gnu.conf": "/usr/lib/x86_64-linux-gnu\n"}
+    assert diagnose(environment, 90006, files=(library,), texts=configuration) == []
+
+
+def test_the_packages_themselves_are_no_second_rocm(environment: Any) -> None:
+    environment.install("rocm[devel]", "--link-mode=copy")
+    tree = environment.run("rocm-sdk", "path", "--root").stdout.strip()
+    core = environment.site / "_rocm_sdk_core"
+    by_link = environment.path / "lib64" / core.relative_to(environment.path / "lib")
+    assert by_link.is_dir()
+    for variables in (
+        {"ROCM_PATH": tree, "HIP_PATH": str(core)},
+        {"LD_LIBRARY_PATH": f"{tree}/lib:{core}/lib:{by_link}/lib"},
+    ):
+        done = environment.run("rocm-sdk", "doctor", "--json", check=False, **variables)
+        levels = [finding["level"] for finding in json.loads(done.stdout)["findings"]]
+        assert "warning" not in levels
