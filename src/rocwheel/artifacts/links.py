@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import posixpath
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,14 +10,12 @@ import msgspec
 from rocwheel.artifacts.catalog import Entry
 from rocwheel.artifacts.model.artifact import FileKind
 from rocwheel.artifacts.model.paths import ancestors
+from rocwheel.foundation.symlinks import Symlinks, WalkEnd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["MAX_LINKS", "LinkOutcome", "LinkTarget", "PrefixIndex", "describe_end", "resolve_link"]
-
-MAX_LINKS = 40
-"""Links that Linux follows on one way before it answers ELOOP (path_resolution(7))."""
+__all__ = ["LinkOutcome", "LinkTarget", "PrefixIndex", "describe_end", "resolve_link"]
 
 
 class LinkOutcome(enum.Enum):
@@ -29,6 +26,14 @@ class LinkOutcome(enum.Enum):
     DANGLING = "dangling"
     LOOP = "loop"
     OUTSIDE = "outside"
+
+
+_OUTCOMES = {
+    WalkEnd.MISSING: LinkOutcome.DANGLING,
+    WalkEnd.LOOP: LinkOutcome.LOOP,
+    WalkEnd.ABOVE: LinkOutcome.OUTSIDE,
+    WalkEnd.OUTSIDE: LinkOutcome.OUTSIDE,
+}
 
 
 class LinkTarget(msgspec.Struct, frozen=True):
@@ -46,7 +51,7 @@ class PrefixIndex:
     """The entries of a prefix by path; a path above an entry is a directory whether or not it has an entry itself."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        """Index the entries; of several for one path the first that is no directory counts, as on a file system."""
+        """Index the entries; of several for one path, the first that is not a directory counts, as on a file system."""
         self.entries: dict[str, Entry] = {}
         self.directories: set[str] = {""}
         for entry in entries:
@@ -62,36 +67,29 @@ class PrefixIndex:
             return entry.kind
         return FileKind.DIRECTORY if path in self.directories else None
 
+    def is_directory(self, path: str) -> bool:
+        """Return whether a directory stands at ``path``, links not followed."""
+        return self.kind(path) is FileKind.DIRECTORY
+
+    def link_text(self, path: str) -> str | WalkEnd | None:
+        """Return the text of the symlink at ``path``, if there is one; an absolute one leaves the prefix."""
+        entry = self.entries.get(path)
+        text = entry.link if entry is not None else None
+        return WalkEnd.OUTSIDE if text is not None and text.startswith("/") else text
+
 
 def resolve_link(index: PrefixIndex, path: str) -> LinkTarget:
     """Follow ``path`` through every symlink on its way, the last one included, as the kernel would inside the prefix.
 
     An absolute link, or one that climbs above the prefix, ends `LinkOutcome.OUTSIDE`.
     """
-    here, culprit = "", path
-    ahead = _stacked(path)
-    followed = 0
-    while ahead:
-        segment = ahead.pop()
-        if segment == "..":
-            if not here:
-                return LinkTarget(LinkOutcome.OUTSIDE, culprit)
-            here = posixpath.dirname(here)
-        elif segment not in {"", "."}:
-            here = posixpath.join(here, segment)
-            entry = index.entries.get(here)
-            if entry is None or entry.link is None:
-                if index.kind(here) is not FileKind.DIRECTORY:
-                    return _end(here, entry, ahead)
-                continue
-            followed += 1
-            if followed > MAX_LINKS:
-                return LinkTarget(LinkOutcome.LOOP, here)
-            if entry.link.startswith("/"):
-                return LinkTarget(LinkOutcome.OUTSIDE, here)
-            ahead += _stacked(entry.link)
-            culprit, here = here, posixpath.dirname(here)
-    return LinkTarget(LinkOutcome.DIRECTORY, here)
+    walk = Symlinks(index.link_text, index.is_directory).follow(path)
+    if walk.end is not WalkEnd.REACHED:
+        return LinkTarget(_OUTCOMES[walk.end], walk.path)
+    if index.is_directory(walk.path):
+        return LinkTarget(LinkOutcome.DIRECTORY, walk.path)
+    entry = index.entries.get(walk.path)
+    return LinkTarget(LinkOutcome.DANGLING if entry is None else LinkOutcome.FILE, walk.path, entry)
 
 
 def describe_end(target: LinkTarget) -> str:
@@ -104,13 +102,3 @@ def describe_end(target: LinkTarget) -> str:
         LinkOutcome.LOOP: f"that leads in a circle at {path}",
         LinkOutcome.OUTSIDE: f"that leads out of the prefix at {path}",
     }[target.outcome]
-
-
-def _stacked(path: str) -> list[str]:
-    return path.split("/")[::-1]
-
-
-def _end(path: str, entry: Entry | None, ahead: list[str]) -> LinkTarget:
-    if entry is None or ahead:  # Even a slash after a file leads nowhere.
-        return LinkTarget(LinkOutcome.DANGLING, path)
-    return LinkTarget(LinkOutcome.FILE, path, entry)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
+from rocwheel.foundation.symlinks import Symlinks, WalkEnd
 from rocwheel.linking.loader import Library, Refusal
 from rocwheel.linking.obstacles import CIRCLE, FOLDER
 
@@ -18,8 +19,6 @@ __all__ = ["SITE", "TreeDisk", "place_of"]
 
 SITE = "/environment/lib/python3/site-packages"
 """Where described packages are assumed to be installed: so deep that entries out of it lead nowhere."""
-
-_MOST_LINKS = 40
 
 
 class TreeDisk:
@@ -42,13 +41,16 @@ class TreeDisk:
         self._obstacles = {_absolute(path): obstacle for path, obstacle in (obstacles or {}).items()}
         paths = (*self._files, *self._links, *self._assumed, *self._obstacles, posixpath.join(SITE, "x"))
         self._folders = {folder for path in paths for folder in _parents(path)}
+        self._symlinks = Symlinks(self._links.get, self._folders.__contains__, root="/")
 
     def find(self, path: str, machine: int) -> Library | Refusal | None:
         """Return the ELF file of ``machine`` at an absolute path, or the file at which the loader stops there."""
-        real, is_circle = self._follow(path)
-        if real is None:
-            stops = is_circle and self.is_folder(posixpath.dirname(path))
-            return Refusal(path, CIRCLE.reason) if stops else None
+        walk = self._symlinks.follow(path)
+        if walk.end is WalkEnd.LOOP:
+            return Refusal(path, CIRCLE.reason) if self.is_folder(posixpath.dirname(path)) else None
+        if walk.end is not WalkEnd.REACHED:
+            return None
+        real = walk.path
         if real in self._assumed:
             return Library(path, real, None)
         obstacle = FOLDER if real in self._folders else self._obstacles.get(real)
@@ -62,36 +64,17 @@ class TreeDisk:
         real = self.resolve(path)
         return Library(path, real, self._files[real]) if real in self._files else None
 
-    def _is_file(self, path: str) -> bool:
-        return path in self._files or path in self._assumed or path in self._obstacles
-
     def is_folder(self, path: str) -> bool:
         """Return whether there is a folder at an absolute path."""
         return self.resolve(path) in self._folders
 
     def resolve(self, path: str) -> str | None:
         """Follow links and ``..`` as a kernel does: each component has to exist."""
-        return self._follow(path)[0]
+        walk = self._symlinks.follow(path)
+        return walk.path if walk.end is WalkEnd.REACHED and self._exists(walk.path) else None
 
-    def _follow(self, path: str) -> tuple[str | None, bool]:
-        """Return where a path leads, and whether it leads nowhere because of links in a circle."""
-        waiting = path.split("/")[::-1]
-        current, followed = "/", 0
-        while waiting:
-            part = waiting.pop()
-            if part in {"", "."}:
-                continue
-            current = posixpath.dirname(current) if part == ".." else posixpath.join(current, part)
-            if current in self._links:
-                followed += 1
-                if followed > _MOST_LINKS:
-                    return None, True
-                text = self._links[current]
-                waiting += text.split("/")[::-1]
-                current = "/" if text.startswith("/") else posixpath.dirname(current)
-            elif current not in self._folders and (waiting or not self._is_file(current)):
-                return None, False
-        return current, False
+    def _exists(self, path: str) -> bool:
+        return any(path in known for known in (self._folders, self._files, self._assumed, self._obstacles))
 
 
 def place_of(library: Library) -> str:

@@ -7,9 +7,9 @@ import posixpath
 import msgspec
 
 from rocwheel.artifacts.importing.rules import Destination, Origin
-from rocwheel.artifacts.links import MAX_LINKS
 from rocwheel.artifacts.model.paths import ancestors
 from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.foundation.symlinks import MAX_LINKS, Symlinks, WalkEnd
 
 __all__ = ["LinkTree", "MovedLink", "SymlinkError"]
 
@@ -116,23 +116,19 @@ class LinkTree:
         """Return the source path that a link's text names, with the links among its folders resolved."""
         if self._links[source].is_outside:
             return _ELSEWHERE
-        raw = self._links[source].raw
-        here: list[str] = [] if raw.startswith("/") else source.split("/")[:-1]
-        ahead = raw.split("/")[::-1]
-        followed = 0
-        while ahead:
-            if not _advance(here, ahead.pop()):
-                raise self._leaving(source)
-            link = self._links.get("/".join(here)) if ahead else None
-            if link is not None:
-                followed += 1
-                if followed > MAX_LINKS:
-                    raise self._endless(source)
-                if link.is_outside:
-                    return _ELSEWHERE
-                ahead += link.raw.split("/")[::-1]
-                here = [] if link.raw.startswith("/") else here[:-1]
-        return "/".join(here)
+        start = posixpath.dirname(source)
+        walk = Symlinks(self._text_at).follow(self._links[source].raw, start=start, follows_last=False)
+        if walk.end is WalkEnd.ABOVE:
+            raise self._leaving(source)
+        if walk.end is WalkEnd.LOOP:
+            raise self._endless(source)
+        return _ELSEWHERE if walk.end is WalkEnd.OUTSIDE else walk.path
+
+    def _text_at(self, path: str) -> str | WalkEnd | None:
+        link = self._links.get(path)
+        if link is None:
+            return None
+        return WalkEnd.OUTSIDE if link.is_outside else link.raw
 
     def _endless(self, source: str) -> SymlinkError:
         origin = str(self._links[source].origin)
@@ -142,14 +138,3 @@ class LinkTree:
         link = self._links[source]
         found = f"is a symlink that leaves the tree through {link.raw!r}"
         return SymlinkError(str(link.origin), found, expected="links to what is in the same source")
-
-
-def _advance(here: list[str], segment: str) -> bool:
-    """Take one segment of a path; False when that would climb above the root."""
-    if segment == "..":
-        if not here:
-            return False
-        here.pop()
-    elif segment not in {"", "."}:
-        here.append(segment)
-    return True

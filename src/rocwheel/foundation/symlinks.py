@@ -1,0 +1,109 @@
+"""Following the symlinks of a tree that is only described, as Linux follows them (path_resolution(7))."""
+
+from __future__ import annotations
+
+import enum
+import posixpath
+from collections.abc import Callable
+
+import msgspec
+
+__all__ = ["MAX_LINKS", "Symlinks", "Walk", "WalkEnd"]
+
+MAX_LINKS = 40
+"""Links that Linux follows on one way before it answers ELOOP."""
+
+
+class WalkEnd(enum.Enum):
+    """How a walk along a path ends."""
+
+    REACHED = "reached"
+    """At the end of the path. Whether anything exists there is the caller's to know."""
+    MISSING = "missing"
+    """At something that is not a folder, with more of the path ahead."""
+    LOOP = "loop"
+    """At one link too many."""
+    ABOVE = "above"
+    """At a ``..`` that climbs above the root."""
+    OUTSIDE = "outside"
+    """At a link that leaves the tree."""
+
+
+class Walk(msgspec.Struct, frozen=True):
+    """How a walk ended, and at which path.
+
+    For `WalkEnd.ABOVE` the path is that of the last link followed, or the whole path if there was none.
+    """
+
+    end: WalkEnd
+    path: str
+
+
+class Symlinks(msgspec.Struct, frozen=True):
+    """The symlinks of a tree.
+
+    Paths are relative to the root of the tree, which is the empty path. With ``root`` set to ``/`` they are absolute,
+    and ``..`` of the root is the root, as on a whole file system.
+    """
+
+    text_at: Callable[[str], str | WalkEnd | None]
+    """Returns the text of the link at a path, `WalkEnd.OUTSIDE` if it leaves the tree, or None if there is no link."""
+    is_folder: Callable[[str], bool] = lambda _: True
+    """Returns whether a folder stands at a path, links not followed."""
+    root: str = ""
+
+    def follow(self, path: str, *, start: str | None = None, follows_last: bool = True) -> Walk:
+        """Walk along ``path`` through every symlink on the way; absolute texts of links begin at the root.
+
+        A relative path begins at ``start``, else at the root. Without ``follows_last``, a link at the very end of the
+        path is where the walk ends.
+        """
+        here = self.root if start is None or path.startswith("/") else start
+        walker = _Walker(self, here, path, follows_last=follows_last)
+        while walker.ahead:
+            end = walker.step(walker.ahead.pop())
+            if end is not None:
+                return end
+        return Walk(WalkEnd.REACHED, walker.here)
+
+
+class _Walker:
+    """A place on the way, and the segments that are still ahead, the next one last."""
+
+    def __init__(self, links: Symlinks, here: str, path: str, *, follows_last: bool) -> None:
+        self.here = here
+        self.ahead = _stacked(path)
+        self._links = links
+        self._follows_last = follows_last
+        self._last_link = path
+        self._followed = 0
+
+    def step(self, segment: str) -> Walk | None:
+        """Take one segment of the path; return how the walk ends if it ends here."""
+        if segment == "..":
+            if not self.here:
+                return Walk(WalkEnd.ABOVE, self._last_link)
+            self.here = posixpath.dirname(self.here)
+        elif segment not in {"", "."}:
+            self.here = posixpath.join(self.here, segment)
+            text = self._links.text_at(self.here) if self.ahead or self._follows_last else None
+            if text is not None:
+                return self._follow(text)
+            if self.ahead and not self._links.is_folder(self.here):
+                return Walk(WalkEnd.MISSING, self.here)
+        return None
+
+    def _follow(self, text: str | WalkEnd) -> Walk | None:
+        self._followed += 1
+        if self._followed > MAX_LINKS:
+            return Walk(WalkEnd.LOOP, self.here)
+        if isinstance(text, WalkEnd):
+            return Walk(text, self.here)
+        self.ahead += _stacked(text)
+        self._last_link = self.here
+        self.here = self._links.root if text.startswith("/") else posixpath.dirname(self.here)
+        return None
+
+
+def _stacked(path: str) -> list[str]:
+    return path.split("/")[::-1]
