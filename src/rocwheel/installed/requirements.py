@@ -4,58 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packaging.markers import UndefinedComparison
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
 
-from rocwheel.distributions.formats.markers import marker_holds
+from rocwheel.distributions.formats.requirements import (
+    applies,
+    asked_for,
+    follow_requirements,
+    readable_requirements,
+)
 from rocwheel.linking.sdk_layout import sdk_folders, sdk_selector
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterator
+
+    from packaging.requirements import Requirement
 
     from rocwheel.installed.tree import Distribution, Tree
 
 __all__ = [
-    "applies",
     "packages_elsewhere",
-    "parse_requirement",
-    "parse_requirements",
     "release_folders",
     "required_distributions",
 ]
-
-
-def parse_requirements(owner: Distribution) -> list[Requirement]:
-    """Return the requirements that can be read; which can't is the metadata rules' to tell."""
-    return [requirement for text in owner.requires if (requirement := parse_requirement(text)) is not None]
-
-
-def parse_requirement(text: str) -> Requirement | None:
-    """Return a requirement; none for malformed text, and for a marker that compares what has no order."""
-    try:
-        requirement = Requirement(text)
-        applies(requirement)
-    except (InvalidRequirement, UndefinedComparison):
-        return None
-    return requirement
-
-
-def applies(requirement: Requirement, extras: Iterable[str] = ("",), wheel: str = "") -> bool:
-    """Tell whether a requirement holds with any of the extras, on this machine or wherever a ``wheel`` goes.
-
-    A wheel is told by its file name, whose tags say which Pythons and platforms it is for; any of them will do.
-    Raises `packaging.markers.UndefinedComparison`, though not for what `parse_requirement` returns.
-    """
-    marker = requirement.marker
-    try:
-        return marker is None or any(
-            marker_holds(str(marker), extra, wheel) if wheel else marker.evaluate({"extra": extra}) for extra in extras
-        )
-    except InvalidVersion:
-        # Of this machine, such as a kernel's: earlier releases of packaging don't compare it as text.
-        return True
 
 
 def required_distributions(tree: Tree, owner: Distribution) -> frozenset[str]:
@@ -66,17 +36,15 @@ def required_distributions(tree: Tree, owner: Distribution) -> frozenset[str]:
     platforms that the distribution is for, if it is a wheel: which Python asks is no matter.
     """
     wheel = owner.label if owner.is_wheel else ""
-    reached: set[tuple[str, str]] = set()
-    waiting = [(owner.name, "")]
-    while waiting:
-        name, extra = waiting.pop()
-        brought = _brought_by_selector(tree, extra) if name == sdk_selector().distribution else set()
+
+    def brought_by(name: str, extra: str) -> Iterator[tuple[str, str]]:
+        if name == sdk_selector().distribution:
+            yield from _brought_by_selector(tree, extra)
         for other in tree.distributions:
             if other.name == name:
-                brought |= _named(other, extra, wheel)
-        waiting += brought - reached
-        reached |= brought
-    return frozenset(name for name, _ in reached)
+                yield from _named(other, extra, wheel)
+
+    return follow_requirements(owner.name, brought_by)
 
 
 def packages_elsewhere(tree: Tree, owner: Distribution) -> frozenset[str]:
@@ -88,7 +56,9 @@ def packages_elsewhere(tree: Tree, owner: Distribution) -> frozenset[str]:
 def release_folders(tree: Tree, owner: Distribution) -> frozenset[str]:
     """Return the top-level folders of a release: a distribution, and those that it requires in one exact version."""
     pinned = {
-        canonicalize_name(requirement.name) for requirement in parse_requirements(owner) if _is_exact(requirement)
+        canonicalize_name(requirement.name)
+        for requirement in readable_requirements(owner.requires)
+        if _is_exact(requirement)
     }
     release = {other.source for other in tree.distributions if other is owner or other.name in pinned}
     given = {file.path.partition("/")[0] for file in tree.files if file.distribution in release}
@@ -101,14 +71,10 @@ def _is_exact(requirement: Requirement) -> bool:
     )
 
 
-def _named(owner: Distribution, extra: str, wheel: str) -> set[tuple[str, str]]:
-    """Return name and extra of each requirement, once for each extra that it asks for and once without."""
-    return {
-        (str(canonicalize_name(requirement.name)), asked)
-        for requirement in parse_requirements(owner)
-        if applies(requirement, (extra,), wheel)
-        for asked in ("", *map(canonicalize_name, requirement.extras))
-    }
+def _named(owner: Distribution, extra: str, wheel: str) -> Iterator[tuple[str, str]]:
+    for requirement in readable_requirements(owner.requires):
+        if applies(requirement, (extra,), wheel):
+            yield from asked_for(requirement)
 
 
 def _brought_by_selector(tree: Tree, extra: str) -> set[tuple[str, str]]:

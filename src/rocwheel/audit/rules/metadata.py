@@ -11,8 +11,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.distributions.formats.requirements import applies, readable_requirements
 from rocwheel.installed.check_record import installed_record_problems, wheel_record_problems
-from rocwheel.installed.requirements import applies, parse_requirement, parse_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,14 +59,14 @@ def _malformed(subject: Subject) -> Iterator[Evidence]:
         for problem in owner.problems:
             yield Evidence(owner.label, problem)
         for text in owner.requires:
-            if parse_requirement(text) is None:
+            if not readable_requirements([text]):
                 yield Evidence(owner.label, f"Requires-Dist {text!r} is malformed")
 
 
 def _unsatisfied(subject: Subject) -> Iterator[Evidence]:
     given = {owner.name: owner for owner in subject.tree.distributions if owner.name}
     for owner, _ in _with_metadata(subject):
-        for requirement in parse_requirements(owner):
+        for requirement in readable_requirements(owner.requires):
             found = given.get(canonicalize_name(requirement.name))
             if found is None or not applies(requirement, _asked_extras(owner)):
                 continue
@@ -106,7 +106,7 @@ def _unavailable(subject: Subject) -> Iterator[Evidence]:
         return
     given = {owner.name for owner in subject.tree.distributions}
     for owner, _ in _with_metadata(subject):
-        for requirement in parse_requirements(owner):
+        for requirement in readable_requirements(owner.requires):
             if canonicalize_name(requirement.name) not in given and applies(requirement, ("", *owner.extras)):
                 text = f"requires {requirement}, but no given package provides it"
                 yield Evidence(owner.label, text, lasting=f"requires {_plain(requirement)}, which is not given")

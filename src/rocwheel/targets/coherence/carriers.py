@@ -7,13 +7,17 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.markers import UndefinedComparison
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
-from rocwheel.distributions.formats.markers import marker_holds
+from rocwheel.distributions.formats.requirements import (
+    RequirementError,
+    applies,
+    asked_for,
+    follow_requirements,
+    parse_requirement,
+)
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.catalog.families import families_of
@@ -21,7 +25,9 @@ from rocwheel.targets.coherence.check import Carrier
 from rocwheel.targets.errors import UnknownTargetError, raise_all
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from packaging.requirements import Requirement
 
 __all__ = ["WheelFacts", "carriers_of", "kpack_target"]
 
@@ -93,17 +99,14 @@ def _needed(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> set[str]:
 
     A package that is needed in another version than the given one is named with that version.
     """
-    reached: set[tuple[str, frozenset[str]]] = set()
-    waiting = [(wheel.name, frozenset[str]())]
-    while waiting:
-        name, extras = waiting.pop()
-        source = wheel if name == wheel.name else by_name[name]
-        for requirement in _requirements(source, extras, wheel.path):
-            step = (_name_of(requirement, by_name), frozenset(requirement.extras))
-            if step not in reached and step[0] in by_name:
-                waiting.append(step)
-            reached.add(step)
-    return {name for name, _ in reached} - {wheel.name}
+
+    def brought_by(name: str, extra: str) -> Iterator[tuple[str, str]]:
+        source = wheel if name == wheel.name else by_name.get(name)
+        for requirement in _requirements(source, extra, wheel.path) if source else ():
+            named = _name_of(requirement, by_name)
+            yield from ((named, asked) for _, asked in asked_for(requirement))
+
+    return {*follow_requirements(wheel.name, brought_by)} - {wheel.name}
 
 
 def _name_of(requirement: Requirement, by_name: dict[str, WheelFacts]) -> str:
@@ -116,24 +119,20 @@ def _name_of(requirement: Requirement, by_name: dict[str, WheelFacts]) -> str:
     return name if met else f"{name}{requirement.specifier}"
 
 
-def _requirements(wheel: WheelFacts, extras: frozenset[str], path: str) -> list[Requirement]:
-    """Return what a wheel needs, with extras, in any environment that the wheel in the file ``path`` is for."""
+def _requirements(wheel: WheelFacts, extra: str, path: str) -> list[Requirement]:
+    """Return what a wheel needs with an extra, or none for ``""``, wherever the wheel ``path`` can be installed."""
     try:
-        requirements = [Requirement(text) for text in wheel.requirements]
-    except InvalidRequirement as e:
-        raise InputError(wheel.path, f"has a malformed Requires-Dist ({e})") from e
-    asked = extras or {""}
-    try:
-        return [r for r in requirements if not r.marker or any(marker_holds(str(r.marker), e, path) for e in asked)]
-    except UndefinedComparison as e:
-        raise InputError(wheel.path, f"has a Requires-Dist with a marker that can't be evaluated ({e})") from e
+        requirements = [parse_requirement(text) for text in wheel.requirements]
+    except RequirementError as e:
+        raise InputError(wheel.path, f"has {e}") from e
+    return [requirement for requirement in requirements if applies(requirement, (extra,), path)]
 
 
 def _completed_by(wheel: WheelFacts, by_name: dict[str, WheelFacts]) -> str:
     chooser = next((other.name for other in by_name.values() if wheel.name in other.alternatives), "")
     if chooser or not _is_named_for_its_gpus(wheel):
         return chooser
-    names = {canonicalize_name(requirement.name) for requirement in _requirements(wheel, frozenset(), wheel.path)}
+    names = {canonicalize_name(requirement.name) for requirement in _requirements(wheel, "", wheel.path)}
     owners = [by_name[name] for name in sorted(names) if name in by_name and not _is_named_for_its_gpus(by_name[name])]
     return next((owner.name for owner in owners if wheel.roots and wheel.roots <= owner.roots), "")
 

@@ -1,0 +1,91 @@
+"""What distributions require: Requires-Dist read, judged by its marker, and followed through others (:pep:`508`)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from packaging.markers import UndefinedComparison
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion
+
+from rocwheel.distributions.formats.markers import marker_holds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = [
+    "RequirementError",
+    "applies",
+    "asked_for",
+    "follow_requirements",
+    "parse_requirement",
+    "readable_requirements",
+]
+
+
+class RequirementError(ValueError):
+    """A Requires-Dist that is malformed, or whose marker compares what has no order; the text says which."""
+
+
+def parse_requirement(text: str) -> Requirement:
+    """Return a requirement whose marker can be judged; raise `RequirementError` for any other text."""
+    try:
+        requirement = Requirement(text)
+        applies(requirement)
+    except InvalidRequirement as e:
+        message = f"a malformed Requires-Dist ({e})"
+        raise RequirementError(message) from e
+    except UndefinedComparison as e:
+        message = f"a Requires-Dist with a marker that can't be evaluated ({e})"
+        raise RequirementError(message) from e
+    return requirement
+
+
+def readable_requirements(texts: Iterable[str]) -> list[Requirement]:
+    """Return the requirements that `parse_requirement` reads, without the others."""
+    found = []
+    for text in texts:
+        with suppress(RequirementError):
+            found.append(parse_requirement(text))
+    return found
+
+
+def applies(requirement: Requirement, extras: Iterable[str] = ("",), file_name: str = "") -> bool:
+    """Return whether a requirement holds with any of the extras; ``""`` stands for no extra.
+
+    With the ``file_name`` of a wheel, it holds if it does for some Python and platform that the wheel's tags name, and
+    with any other file name, for some Python and platform at all. Without a file name, it is judged on this machine.
+    """
+    if requirement.marker is None:
+        return True
+    marker = requirement.marker
+    try:
+        return any(
+            marker_holds(str(marker), extra, file_name) if file_name else marker.evaluate({"extra": extra})
+            for extra in extras
+        )
+    except InvalidVersion:
+        # A version of this machine, such as its kernel's: earlier releases of packaging don't compare it as text.
+        return True
+
+
+def asked_for(requirement: Requirement) -> list[tuple[str, str]]:
+    """Return the name that a requirement asks for, normalised, once without an extra and once with each of its own."""
+    name = str(canonicalize_name(requirement.name))
+    return [(name, extra) for extra in ("", *map(canonicalize_name, requirement.extras))]
+
+
+def follow_requirements(start: str, brought_by: Callable[[str, str], Iterable[tuple[str, str]]]) -> frozenset[str]:
+    """Return the names of all that a distribution brings, directly or through others; its own name may be among them.
+
+    ``brought_by`` returns what a name with an extra asks for directly, as `asked_for` does.
+    """
+    reached: set[tuple[str, str]] = set()
+    waiting = [(start, "")]
+    while waiting:
+        brought = set(brought_by(*waiting.pop())) - reached
+        waiting += brought
+        reached |= brought
+    return frozenset(name for name, _ in reached)

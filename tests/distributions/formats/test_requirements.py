@@ -1,0 +1,64 @@
+"""Requirements: what can be read, where they hold, and what they bring."""
+
+from __future__ import annotations
+
+import pytest
+from packaging.requirements import Requirement
+
+from rocwheel.distributions.formats.requirements import (
+    RequirementError,
+    applies,
+    asked_for,
+    follow_requirements,
+    parse_requirement,
+    readable_requirements,
+)
+
+BROUGHT = {
+    ("one", ""): [("two", ""), ("two", "fast")],
+    ("two", ""): [("one", "")],
+    ("two", "fast"): [("three", "")],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("one ==", r"^a malformed Requires-Dist \("),
+        ("one; python_version ~= 'x'", r"^a Requires-Dist with a marker that can't be evaluated \("),
+    ],
+    ids=["malformed", "no order"],
+)
+def test_a_requirement_that_cannot_be_judged_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(RequirementError, match=problem):
+        parse_requirement(text)
+
+
+def test_what_can_be_read_is_kept() -> None:
+    assert readable_requirements(["one ==", "two>=1"]) == [Requirement("two>=1")]
+
+
+@pytest.mark.parametrize(("extras", "holds"), [(("",), False), (("fast",), True), (("", "fast"), True)])
+def test_a_requirement_of_an_extra_holds_with_it_alone(extras: tuple[str, ...], *, holds: bool) -> None:
+    assert applies(Requirement("one; extra == 'fast'"), extras) is holds
+
+
+@pytest.mark.parametrize(
+    ("file_name", "holds"),
+    [
+        ("a-1.0-cp310-cp310-linux_x86_64.whl", False),
+        ("a-1.0-cp313-cp313-linux_x86_64.whl", True),
+        ("a-1.0.tar.gz", True),
+    ],
+)
+def test_a_marker_is_judged_by_the_tags_of_a_wheel(file_name: str, *, holds: bool) -> None:
+    assert applies(Requirement("one; python_version >= '3.12' and sys_platform == 'linux'"), ("",), file_name) is holds
+
+
+def test_an_extra_asks_for_the_distribution_itself_too() -> None:
+    assert asked_for(Requirement("My.Lib[Fast_IO]")) == [("my-lib", ""), ("my-lib", "fast-io")]
+
+
+def test_requirements_are_followed_through_others_even_in_a_circle() -> None:
+    reached = follow_requirements("one", lambda name, extra: BROUGHT.get((name, extra), ()))
+    assert reached == {"one", "two", "three"}
