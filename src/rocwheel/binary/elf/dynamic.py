@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.bytes import ElfBytes
     from rocwheel.binary.elf.header import Segment
 
-__all__ = ["DynamicTable", "RunpathTag", "StringTable", "counting_tag", "read_dynamic", "read_string_table"]
+__all__ = [
+    "RUN_PATH_TAGS",
+    "DynamicTable",
+    "RunpathTag",
+    "StringTable",
+    "counting_tag",
+    "read_dynamic",
+    "read_string_table",
+]
 
 DT_NULL, DT_NEEDED, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SONAME, DT_RPATH, DT_RUNPATH = 0, 1, 5, 6, 10, 14, 15, 29
 DT_HASH, DT_GNU_HASH, DT_VERSYM = 4, 0x6FFFFEF5, 0x6FFFFFF0
@@ -37,6 +45,10 @@ class RunpathTag(enum.Enum):
     """Searched first, also for the libraries that a needed library needs in turn; ignored next to a RUNPATH."""
     RUNPATH = "runpath"
     """Searched after ``LD_LIBRARY_PATH``, for the file's own needs only."""
+
+
+RUN_PATH_TAGS: Final = {RunpathTag.RPATH: DT_RPATH, RunpathTag.RUNPATH: DT_RUNPATH}
+"""The tags of the dynamic section that hold the two kinds of run path."""
 
 
 def counting_tag(rpath: object, runpath: object) -> RunpathTag | None:

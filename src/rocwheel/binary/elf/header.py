@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.elf.bytes import ElfBytes
 
-__all__ = ["Header", "Segment", "load_segments", "read_header", "read_segments"]
+__all__ = ["Header", "Segment", "load_segments", "pack_header", "read_header", "read_segments"]
 
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
 EM_MIPS, EM_X86_64, EM_AARCH64, EM_AMDGPU = 8, 62, 183, 224
@@ -112,6 +112,15 @@ def read_header(source: ElfBytes) -> Header:
     _check_table(source, "program header", phoff, phnum, phentsize, SEGMENT_LAYOUT.size)
     _check_table(source, "section header", shoff, shnum, shentsize, _FIRST_SECTION_LAYOUT.size)
     return Header(kind, machine, osabi, abi_version, flags, entry, phoff, phnum, shoff, shnum, shstrndx)
+
+
+def pack_header(kind: int, machine: int, *, entry: int = 0, segment_count: int) -> bytes:
+    """Return the header of a file without sections whose program headers come right after it."""
+    tables = HEADER_SIZE, SEGMENT_LAYOUT.size, segment_count, 0, 0, 0
+    return _HEADER_LAYOUT.pack(
+        ELF_MAGIC, _CLASS_64, _LITTLE_ENDIAN, _CURRENT_VERSION, 0, 0, kind, machine, _CURRENT_VERSION, entry,
+        HEADER_SIZE, 0, 0, *tables,
+    )  # fmt: skip
 
 
 def _check_identification(source: ElfBytes) -> None:

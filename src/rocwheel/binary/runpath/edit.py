@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError
-from rocwheel.binary.elf.dynamic import DT_RPATH, DT_RUNPATH, RunpathTag
+from rocwheel.binary.elf.dynamic import RUN_PATH_TAGS, RunpathTag
+from rocwheel.binary.elf.patch import PatchWriter
 from rocwheel.binary.runpath.image import Image, read_image
-from rocwheel.binary.runpath.patch import PatchWriter
 from rocwheel.binary.runpath.strings import place_string
 from rocwheel.binary.runpath.tables import choose_tables, write_string, write_tables
 from rocwheel.foundation.patch import FilePatch
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["plan_runpath"]
-
-
-_TAGS = {RunpathTag.RPATH: DT_RPATH, RunpathTag.RUNPATH: DT_RUNPATH}
 
 
 def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> FilePatch:
@@ -62,11 +59,11 @@ def _static(name: str) -> ElfError:
 
 
 def _is_set(source: ElfBytes, image: Image, value: str, tag: RunpathTag) -> bool:
-    present = [(other, offset) for other, offset in image.dynamic.entries if other in _TAGS.values()]
+    present = [(other, offset) for other, offset in image.dynamic.entries if other in RUN_PATH_TAGS.values()]
     if not value or len(present) != 1:
         return not value and not present
     other, offset = present[0]
-    return other == _TAGS[tag] and image.strings.path(source, offset, "the run path") == value
+    return other == RUN_PATH_TAGS[tag] and image.strings.path(source, offset, "the run path") == value
 
 
 def _plan(source: ElfBytes, image: Image, text: bytes, tag: RunpathTag) -> FilePatch:
@@ -76,7 +73,7 @@ def _plan(source: ElfBytes, image: Image, text: bytes, tag: RunpathTag) -> FileP
         write_tables(writer, source, image, choose_tables(source, image, 0, len(entries)), entries)
         return writer.patch()
     placement = place_string(source, image, text)
-    entries = _with_run_path(image.dynamic.entries, (_TAGS[tag], placement.offset))
+    entries = _with_run_path(image.dynamic.entries, (RUN_PATH_TAGS[tag], placement.offset))
     tables = choose_tables(source, image, placement.table_size, len(entries))
     write_string(writer, source, image, tables, placement)
     write_tables(writer, source, image, tables, entries)
@@ -84,10 +81,10 @@ def _plan(source: ElfBytes, image: Image, text: bytes, tag: RunpathTag) -> FileP
 
 
 def _without_run_path(entries: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    return [entry for entry in entries if entry[0] not in _TAGS.values()]
+    return [entry for entry in entries if entry[0] not in RUN_PATH_TAGS.values()]
 
 
 def _with_run_path(entries: Sequence[tuple[int, int]], wanted: tuple[int, int]) -> list[tuple[int, int]]:
     """Put the wanted entry where the first run path entry stands, else at the end."""
-    position = next((index for index, (tag, _) in enumerate(entries) if tag in _TAGS.values()), len(entries))
+    position = next((index for index, (tag, _) in enumerate(entries) if tag in RUN_PATH_TAGS.values()), len(entries))
     return [*entries[:position], wanted, *_without_run_path(entries[position:])]

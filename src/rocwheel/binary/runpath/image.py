@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -39,6 +38,7 @@ from rocwheel.binary.elf.header import (
     require_contents,
 )
 from rocwheel.binary.elf.mapping import find_offset
+from rocwheel.binary.elf.patch import require_apart
 from rocwheel.binary.elf.sections import (
     SECTION_LAYOUT,
     SHF_ALLOC,
@@ -125,9 +125,7 @@ def _check_apart(source: ElfBytes, image: Image) -> None:
         (image.dynamic.offset, (len(entries) + 1) * ENTRY_LAYOUT.size),
         (image.strings.offset, image.strings.size),
     ]
-    taken = sorted((offset, offset + size) for offset, size in ranges if size)
-    if any(end > start for (_, end), (start, _) in pairwise(taken)):
-        raise ElfError(source.name, "tables that overlap", expected="a place of its own for each")
+    require_apart(sorted((offset, offset + size) for offset, size in ranges if size), name=source.name)
 
 
 def _check_kind(source: ElfBytes, header: Header, segments: Sequence[Segment], sections: Sequence[Section]) -> None:

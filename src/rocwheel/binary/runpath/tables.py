@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.elf.bytes import ElfBytes
+    from rocwheel.binary.elf.patch import PatchWriter
     from rocwheel.binary.runpath.image import Image
-    from rocwheel.binary.runpath.patch import PatchWriter
     from rocwheel.binary.runpath.strings import StringPlace
 
 __all__ = ["Tables", "choose_tables", "write_string", "write_tables"]

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-import struct
 from functools import cache
 from importlib.resources import files
 
+from rocwheel.binary.elf.header import (
+    EM_AARCH64,
+    EM_X86_64,
+    ET_EXEC,
+    HEADER_SIZE,
+    PF_R,
+    PF_W,
+    PF_X,
+    PT_LOAD,
+    SEGMENT_LAYOUT,
+    Segment,
+    pack_header,
+)
 from rocwheel.foundation.errors import InputError
 
 __all__ = ["EXEC_STUB_MACHINES", "make_exec_stub"]
 
-EXEC_STUB_MACHINES = {62: "x86_64", 183: "aarch64"}
+EXEC_STUB_MACHINES = {EM_X86_64: "x86_64", EM_AARCH64: "aarch64"}
 """ELF ``e_machine`` values that stubs exist for, and the names of their templates."""
 
 _PATH_MAX = 4096
 _BASE_ADDRESS = 0x400000
-_ELF_HEADER = struct.Struct("<16s2HI3QI6H")
-_PROGRAM_HEADER = struct.Struct("<2I6Q")
-_IDENT = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
-_ET_EXEC, _PT_LOAD, _PT_GNU_STACK = 2, 1, 0x6474E551
-_READ, _WRITE, _EXECUTE = 4, 2, 1
-_CODE_OFFSET = _ELF_HEADER.size + 2 * _PROGRAM_HEADER.size
+_PT_GNU_STACK = 0x6474E551
+_CODE_OFFSET = HEADER_SIZE + 2 * SEGMENT_LAYOUT.size
 
 # The largest page of any Linux kernel on the machine.
-_PAGE_SIZES = {62: 0x1000, 183: 0x10000}
+_PAGE_SIZES = {EM_X86_64: 0x1000, EM_AARCH64: 0x10000}
 
 
 def make_exec_stub(machine: int, target: str) -> bytes:
@@ -43,14 +51,10 @@ def make_exec_stub(machine: int, target: str) -> bytes:
     template = _read_template(machine)
     size = _CODE_OFFSET + len(template) + len(path)
     entry = _BASE_ADDRESS + _CODE_OFFSET
-    header = _ELF_HEADER.pack(
-        _IDENT, _ET_EXEC, machine, 1, entry, _ELF_HEADER.size, 0, 0, _ELF_HEADER.size, _PROGRAM_HEADER.size, 2, 0, 0, 0
-    )
-    load = _PROGRAM_HEADER.pack(
-        _PT_LOAD, _READ | _EXECUTE, 0, _BASE_ADDRESS, _BASE_ADDRESS, size, size, _PAGE_SIZES[machine]
-    )
-    stack = _PROGRAM_HEADER.pack(_PT_GNU_STACK, _READ | _WRITE, 0, 0, 0, 0, 0, 16)
-    return header + load + stack + template + path
+    header = pack_header(ET_EXEC, machine, entry=entry, segment_count=2)
+    load = Segment(PT_LOAD, PF_R | PF_X, 0, _BASE_ADDRESS, _BASE_ADDRESS, size, size, _PAGE_SIZES[machine])
+    stack = Segment(_PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 0, 0, 16)
+    return header + load.pack() + stack.pack() + template + path
 
 
 @cache

@@ -10,30 +10,40 @@ from __future__ import annotations
 
 import re
 import struct
+from typing import TYPE_CHECKING
 
-from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.binary.elf.dynamic import (
+    DT_HASH,
+    DT_NEEDED,
+    DT_NULL,
+    DT_SONAME,
+    DT_STRSZ,
+    DT_STRTAB,
+    DT_SYMTAB,
+    ENTRY_LAYOUT,
+    RUN_PATH_TAGS,
+)
+from rocwheel.binary.elf.header import (
+    ET_DYN,
+    HEADER_SIZE,
+    PF_R,
+    PF_W,
+    PT_DYNAMIC,
+    PT_LOAD,
+    SEGMENT_LAYOUT,
+    Segment,
+    pack_header,
+)
+from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
+
+if TYPE_CHECKING:
+    from rocwheel.binary.elf.dynamic import RunpathTag
 
 __all__ = ["forwarding_name", "make_forwarding_library"]
 
-_EHDR = struct.Struct("<16sHHIQQQIHHHHHH")
-_PHDR = struct.Struct("<IIQQQQQQ")
-_DYN = struct.Struct("<QQ")
-_SYM_SIZE = 24
+_DT_SYMENT = 11
+_PT_GNU_STACK = 0x6474E551
 _PAGE = 0x1000
-_ET_DYN = 3
-_PT_LOAD, _PT_DYNAMIC, _PT_GNU_STACK = 1, 2, 0x6474E551
-_PF_R, _PF_W = 4, 2
-_DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SYMENT, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = (
-    1,
-    4,
-    5,
-    6,
-    10,
-    11,
-    14,
-    15,
-    29,
-)
 # One bucket, one symbol, which is the undefined one: nothing to find here.
 _HASH = struct.pack("<4I", 1, 1, 0, 0)
 
@@ -51,25 +61,25 @@ def make_forwarding_library(soname: str, machine: int, tag: RunpathTag) -> bytes
     Layout: ELF header, three program headers (a readable and writable segment over the whole file, the dynamic section,
     a stack that is not executable), hash table, symbol table, strings, dynamic section. No section headers.
     """
-    strings = b"\0" + b"\0".join(text.encode() for text in (soname, forwarding_name(soname), "$ORIGIN")) + b"\0"
-    needed, own = 1, 2 + len(soname.encode())
-    run_path = own + len(forwarding_name(soname).encode()) + 1
-    hash_at = _EHDR.size + 3 * _PHDR.size
+    names = [soname.encode(), forwarding_name(soname).encode(), b"$ORIGIN"]
+    strings = b"\0" + b"\0".join(names) + b"\0"
+    needed, own = 1, 2 + len(names[0])
+    run_path = own + len(names[1]) + 1
+    hash_at = HEADER_SIZE + 3 * SEGMENT_LAYOUT.size
     symbols_at = hash_at + len(_HASH)
-    strings_at = symbols_at + _SYM_SIZE
+    strings_at = symbols_at + SYMBOL_LAYOUT.size
     dynamic_at = -(-(strings_at + len(strings)) // 8) * 8
-    run_path_tag = _DT_RPATH if tag is RunpathTag.RPATH else _DT_RUNPATH
     rows = [
-        (_DT_NEEDED, needed), (_DT_SONAME, own), (run_path_tag, run_path), (_DT_HASH, hash_at),
-        (_DT_STRTAB, strings_at), (_DT_SYMTAB, symbols_at), (_DT_STRSZ, len(strings)), (_DT_SYMENT, _SYM_SIZE), (0, 0),
+        (DT_NEEDED, needed), (DT_SONAME, own), (RUN_PATH_TAGS[tag], run_path), (DT_HASH, hash_at),
+        (DT_STRTAB, strings_at), (DT_SYMTAB, symbols_at), (DT_STRSZ, len(strings)), (_DT_SYMENT, SYMBOL_LAYOUT.size),
+        (DT_NULL, 0),
     ]  # fmt: skip
-    dynamic = b"".join(_DYN.pack(tag, value) for tag, value in rows)
+    dynamic = b"".join(ENTRY_LAYOUT.pack(*row) for row in rows)
     size = dynamic_at + len(dynamic)
-    identity = b"\x7fELF\2\1\1" + bytes(9)
-    header = _EHDR.pack(identity, _ET_DYN, machine, 1, 0, _EHDR.size, 0, 0, _EHDR.size, _PHDR.size, 3, 0, 0, 0)
-    segments = (
-        _PHDR.pack(_PT_LOAD, _PF_R | _PF_W, 0, 0, 0, size, size, _PAGE)
-        + _PHDR.pack(_PT_DYNAMIC, _PF_R | _PF_W, dynamic_at, dynamic_at, dynamic_at, len(dynamic), len(dynamic), 8)
-        + _PHDR.pack(_PT_GNU_STACK, _PF_R | _PF_W, 0, 0, 0, 0, 0, 16)
-    )
-    return (header + segments + _HASH + bytes(_SYM_SIZE) + strings).ljust(dynamic_at, b"\0") + dynamic
+    segments = [
+        Segment(PT_LOAD, PF_R | PF_W, 0, 0, 0, size, size, _PAGE),
+        Segment(PT_DYNAMIC, PF_R | PF_W, dynamic_at, dynamic_at, dynamic_at, len(dynamic), len(dynamic), 8),
+        Segment(_PT_GNU_STACK, PF_R | PF_W, 0, 0, 0, 0, 0, 16),
+    ]
+    head = pack_header(ET_DYN, machine, segment_count=len(segments)) + b"".join(s.pack() for s in segments)
+    return (head + _HASH + bytes(SYMBOL_LAYOUT.size) + strings).ljust(dynamic_at, b"\0") + dynamic

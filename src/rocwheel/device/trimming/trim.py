@@ -14,14 +14,13 @@ and elfutils, and patchelf work on the result as on the original.
 from __future__ import annotations
 
 import struct
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
-from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.header import E_PHOFF, Segment
+from rocwheel.binary.elf.patch import patch_of_writes
 from rocwheel.device.trimming.library import PAGE, FatLibrary, read_fat_library
 from rocwheel.device.trimming.segment_cut import cut_segment
 from rocwheel.foundation.patch import FilePatch, Replacement
@@ -79,10 +78,8 @@ def plan_trim(data: memoryview, *, name: str, changes: Sequence[BundleChange] = 
     if layout is None or layout.offset(len(data)) >= len(data):
         return None
     size = layout.offset(len(data))
-    edits = sorted([*_pointers(library, layout), *_headers(library, layout)], key=lambda edit: edit.start)
-    if any(before.stop > after.start for before, after in pairwise(edits)):
-        raise ElfError(name, "tables that overlap", expected="a place of its own for each")
-    return FilePatch(size, tuple(_contents(library, layout, len(data)))).then(FilePatch(size, tuple(edits)))
+    edits = patch_of_writes([*_pointers(library, layout), *_headers(library, layout)], size, name=name)
+    return FilePatch(size, tuple(_contents(library, layout, len(data)))).then(edits)
 
 
 def _pack(library: FatLibrary, bundles: Sequence[Bundle], changes: Sequence[BundleChange]) -> tuple[_Move, ...]:
