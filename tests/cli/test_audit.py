@@ -278,8 +278,10 @@ def test_a_baseline_to_update_has_to_be_named(run: Run, wheel: Path) -> None:
         ("{}", "is not a baseline (Object missing required field `schema`). Use --update-baseline to make a new one."),
         (
             '{"schema": "other/1", "findings": []}',
-            "is a baseline of schema 'other/1'; expected rocwheel.audit-baseline/3. "
-            "Use --update-baseline to make a new one.",
+            (
+                "is a baseline of schema 'other/1'; expected rocwheel.audit-baseline/3. "
+                "Use --update-baseline to make a new one."
+            ),
         ),
     ],
     ids=["absent", "another file", "another schema"],

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 INTERRUPT = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
 
 
-def test_interrupt_while_the_command_line_is_loaded_ends_it_without_a_word(tmp_path: Path) -> None:
+def test_interrupt_while_the_command_line_is_loaded_ends_it_silently(tmp_path: Path) -> None:
     # typer is imported by the command line alone.
     (tmp_path / "typer.py").write_text(INTERRUPT)
     done = rocwheel("--version", environ={"PYTHONPATH": str(tmp_path)})
@@ -52,7 +52,7 @@ def test_an_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
-def test_output_that_is_cut_short_is_told(tmp_path: Path, unbuffered: str) -> None:
+def test_output_that_is_cut_short_is_reported(tmp_path: Path, unbuffered: str) -> None:
     # Given a file that takes 1000 bytes, as a full disk would
     limit = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000));"
     code = f"{limit} os.execv(sys.executable, [sys.executable, '-m', 'rocwheel', 'targets', 'list', '--json'])"
@@ -66,7 +66,7 @@ def test_output_that_is_cut_short_is_told(tmp_path: Path, unbuffered: str) -> No
     assert done.returncode == 1
 
 
-def test_a_closed_standard_output_is_no_error() -> None:
+def test_a_closed_standard_output_is_not_an_error() -> None:
     code = "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, '-m', 'rocwheel', '--version'])"
     done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -89,7 +89,7 @@ def test_json_is_utf_8_whatever_the_encoding(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("environ", [{}, {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}], ids=str)
 @pytest.mark.parametrize("option", [[], ["--json"]], ids=["table", "json"])
-def test_a_folder_whose_name_is_no_text_is_shown_with_escapes(
+def test_a_folder_whose_name_is_not_text_is_shown_with_escapes(
     tmp_path: Path, option: list[str], environ: dict[str, str]
 ) -> None:
     dest = tmp_path / os.fsdecode(b"caf\xe9")

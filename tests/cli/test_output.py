@@ -110,7 +110,7 @@ def test_a_step_of_unknown_length_gets_one_line(messages: io.StringIO) -> None:
     assert messages.getvalue() == "installing ...\n"
 
 
-def test_a_jump_over_several_quarters_is_told_once(messages: io.StringIO) -> None:
+def test_a_jump_over_several_quarters_is_reported_once(messages: io.StringIO) -> None:
     progress = output.make_progress(quiet=False)
     progress.begin("building", 100)
     progress.advance(60)

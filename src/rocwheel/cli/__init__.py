@@ -1,4 +1,4 @@
-"""The command line: one module per command group; parses, calls one function, prints."""
+"""The command line: one module for each command or group; it parses, calls one function, and prints."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["app", "main"]
 
 
 def main() -> None:
-    """Run the command line; every error that rocwheel raises on purpose becomes a message and an exit status."""
+    """Run the command line. Every error that rocwheel raises on purpose becomes a message and an exit status."""
     # Ended from outside, a command removes its temporary files like any that fails.
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))
@@ -60,10 +60,10 @@ def _run() -> None:
     try:
         app()
     finally:
-        # Written out here, where a failure can still be told.
+        # A failure to write can still be reported here.
         sys.stdout.flush()
 
 
 def _drop_output() -> None:
-    """Point standard output to nowhere, so that Python's own last flush doesn't fail again."""
+    """Redirect standard output to nowhere, so that Python's own last flush doesn't fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

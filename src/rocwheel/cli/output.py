@@ -42,39 +42,39 @@ __all__ = [
 ]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON (versioned, documented).")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no messages but errors.")]
-VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Tell more about what is done and why.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no messages except errors.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Print more about what is done and why.")]
 
 messages = Console(stderr=True, soft_wrap=True, highlight=False)
 """Standard error, for people."""
 results = Console(soft_wrap=True, highlight=False)
-"""Standard output, for text that is no table."""
+"""Standard output, for text other than tables."""
 
 _UNLIMITED = 100_000
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def prepare_streams() -> None:
-    """Make standard output take any text, and all of it or fail, whatever the environment says of it.
+    """Make standard output accept any text, and either write all of it or fail.
 
-    Characters that its encoding lacks, and bytes of file names that are no text, are written as escapes.
+    Characters that its encoding lacks, and bytes of file names that are not text, are written as escapes.
     """
     if sys.stdout is None:  # closed by the caller
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
     if isinstance(sys.stdout, io.TextIOWrapper):
         raw = sys.stdout.buffer
         if isinstance(raw, io.RawIOBase):
-            # PYTHONUNBUFFERED: Python takes a write that a full disk cut short for a whole one.
+            # PYTHONUNBUFFERED: Python doesn't notice when a full disk cuts a write short.
             buffered = io.BufferedWriter(raw)
             sys.stdout = io.TextIOWrapper(buffered, encoding=sys.stdout.encoding, line_buffering=True)
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def print_json(kind: str, version: int, value: Any) -> None:
-    """Print ``value`` as one JSON object, led by its ``schema`` (such as ``rocwheel.plan/1``).
+    """Print ``value`` as one JSON object that begins with its ``schema`` (such as ``rocwheel.plan/1``).
 
-    It is UTF-8, as JSON always is (:rfc:`8259`), or ASCII alone where a file name is no text: its bytes are then
-    spelled as escapes, as Python's ``surrogateescape`` has them.
+    It is UTF-8, as JSON always is (:rfc:`8259`). If a file name is not text, it is ASCII only, and the name's bytes
+    are escapes as in Python's ``surrogateescape``.
     """
     document = {"schema": f"rocwheel.{kind}/{version}", **msgspec.to_builtins(value)}
     try:
@@ -86,12 +86,12 @@ def print_json(kind: str, version: int, value: Any) -> None:
 
 
 def print_table(table: Table) -> None:
-    """Print a table as wide as its text: a name cut short or folded is of no use in a log."""
+    """Print a table as wide as its text, so that no name is cut short or folded in a log."""
     Console(width=_UNLIMITED, highlight=False).print(table)
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with control characters but the end of a line as escapes: file names may hold a terminal's."""
+    """Return ``text`` with control characters as escapes, except tabs and line ends: file names may contain them."""
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
@@ -112,7 +112,7 @@ def setup_logging(*, quiet: bool, verbose: bool) -> None:
 
 
 class _MessageHandler(RichHandler):
-    """Shows warnings as `report_warning` does, in a line of their own that is never folded."""
+    """Print warnings as `report_warning` does, each in its own line that is never folded."""
 
     def __init__(self) -> None:
         super().__init__(console=messages, show_time=False, show_path=False)
@@ -162,20 +162,20 @@ class _BarProgress:
 
 
 class _LineProgress:
-    """A line at the begin of each step and at every quarter of it."""
+    """Print a line when a step begins, and one at each quarter of it."""
 
     def __init__(self) -> None:
-        self._label, self._total, self._done, self._told = "", 0, 0, 0
+        self._label, self._total, self._done, self._reported = "", 0, 0, 0
 
     def begin(self, label: str, total: int) -> None:
-        self._label, self._total, self._done, self._told = printable(label), total, 0, 0
+        self._label, self._total, self._done, self._reported = printable(label), total, 0, 0
         messages.print(f"{self._label} ...", markup=False)
 
     def advance(self, amount: int) -> None:
         self._done += amount
         quarter = 4 * self._done // self._total if self._total else 4
-        if self._told < quarter < 4:
-            self._told = quarter
+        if self._reported < quarter < 4:
+            self._reported = quarter
             messages.print(f"{self._label} {25 * quarter} %", markup=False)
 
     def end(self) -> None:

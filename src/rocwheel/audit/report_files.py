@@ -1,0 +1,70 @@
+"""The files that an audit writes: a baseline and SARIF, never over what is audited."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.audit.baseline import write_baseline
+from rocwheel.audit.sarif import to_sarif
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files import atomic_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rocwheel.audit.audit import AuditReport
+
+__all__ = ["ReportFiles"]
+
+_HEAD = 1 << 10
+_MARKS = (b'"schema": "rocwheel.audit-baseline/', b'"name": "rocwheel"')
+
+
+class ReportFiles(msgspec.Struct, frozen=True):
+    """Where to write the new baseline and the findings as SARIF; None for what is not written."""
+
+    baseline: Path | None = None
+    sarif: Path | None = None
+
+    def check(self, read: Iterable[str]) -> None:
+        """Raise `InputError` for a file in a folder that doesn't exist, and for one that is itself audited.
+
+        ``read`` are the real paths of the audited wheels and folders. A file in an audited folder may be written over
+        only if it is an older report.
+        """
+        audited = set(map(Path, read))
+        for target in filter(None, (self.sarif, self.baseline)):
+            if not _is_folder(target.parent):
+                raise InputError(target, f"would be written to {target.parent}", expected="a folder that exists")
+            if not _is_replaceable(target) and not audited.isdisjoint((target.resolve(), *target.resolve().parents)):
+                raise InputError(target, "is itself audited", expected="another file to write to")
+
+    def write(self, report: AuditReport) -> None:
+        """Write the files; raise `WorkError` for one that can't be written."""
+        if self.baseline:
+            write_baseline(self.baseline, report.findings)
+        if self.sarif:
+            with atomic_file(self.sarif) as file:
+                file.write(msgspec.json.format(msgspec.json.encode(to_sarif(report))))
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def _is_replaceable(path: Path) -> bool:
+    """Return whether nothing is there, or a file that begins as baselines and SARIF files of rocwheel do."""
+    try:
+        if not path.is_file():
+            return not path.exists()
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return False
+    return head.startswith(b"{") and any(mark in head for mark in _MARKS)

@@ -1,0 +1,56 @@
+"""The arguments and options of ``rocwheel audit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from rocwheel.linking.hwcaps import CpuLevel
+
+__all__ = [
+    "BaselineOption",
+    "ClosedOption",
+    "ConfigOption",
+    "CpuLevelOption",
+    "ExpectRunpathOption",
+    "ExpectTagOption",
+    "IgnoreOption",
+    "PathsArgument",
+    "RulesOption",
+    "SarifOption",
+    "SelectOption",
+    "UpdateBaselineOption",
+    "WithOption",
+]
+
+PathsArgument = Annotated[
+    list[Path] | None, typer.Argument(metavar="PATH...", help="Wheels, folders of them, environments, artifacts.")
+]
+WithOption = Annotated[
+    list[Path] | None,
+    typer.Option("--with", help="Take these packages to be installed as well, but don't audit them."),
+]
+SelectOption = Annotated[list[str] | None, typer.Option(help="Check only these rules (patterns).")]
+IgnoreOption = Annotated[list[str] | None, typer.Option(help="Leave out these rules (patterns).")]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(help="Read settings from this pyproject.toml or recipe; default: ./pyproject.toml."),
+]
+BaselineOption = Annotated[Path | None, typer.Option(help="Don't report the known findings that this file lists.")]
+UpdateBaselineOption = Annotated[bool, typer.Option(help="Write every finding to the baseline.")]
+ExpectRunpathOption = Annotated[str | None, typer.Option(help="Require this run path of every library.")]
+ExpectTagOption = Annotated[
+    Literal["rpath", "runpath"] | None, typer.Option(help="Require every run path to be of this kind.")
+]
+CpuLevelOption = Annotated[
+    CpuLevel | None,
+    typer.Option(help="Search the glibc-hwcaps folders that this processor has; by default those of the oldest."),
+]
+ClosedOption = Annotated[
+    bool | None,
+    typer.Option(help="Take the given packages to be all there is; by default this is so for an environment's SDK."),
+]
+SarifOption = Annotated[Path | None, typer.Option(help="Also write the findings to this file, as SARIF 2.1.0.")]
+RulesOption = Annotated[bool, typer.Option("--rules", help="List the rules and exit.")]
