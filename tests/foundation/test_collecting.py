@@ -1,10 +1,10 @@
-"""Doing the same to many artifacts at once."""
+"""Doing the same to many items."""
 
 from __future__ import annotations
 
 import pytest
 
-from rocwheel.foundation.collecting import map_collecting
+from rocwheel.foundation.collecting import convert_all, map_collecting, raise_all
 from rocwheel.foundation.errors import InputError, ProblemsError, WorkError
 
 
@@ -38,3 +38,22 @@ def test_work_that_failed_is_told_before_bad_input() -> None:
 def test_an_accident_is_not_taken_for_a_problem() -> None:
     with pytest.raises(ZeroDivisionError):
         map_collecting(_fail, ["accident", "bad"], "the folder")
+
+
+def test_converted_items_come_in_their_order() -> None:
+    assert convert_all("the list", _fail, ["a", "b"]) == ["A", "B"]
+
+
+def test_one_item_that_fails_raises_its_own_error() -> None:
+    with pytest.raises(InputError, match=r"^bad: is bad$"):
+        convert_all("the list", _fail, ["a", "bad"])
+
+
+def test_several_items_that_fail_are_reported_together() -> None:
+    with pytest.raises(ProblemsError) as caught:
+        convert_all("the list", _fail, ["bad", "a", "bad"])
+    assert str(caught.value) == "the list: 2 problems\n  bad: is bad\n  bad: is bad"
+
+
+def test_no_problem_is_no_error() -> None:
+    raise_all("the list", [])

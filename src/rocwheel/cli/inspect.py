@@ -23,7 +23,7 @@ from rocwheel.cli.output import (
     setup_logging,
 )
 from rocwheel.device.reading.inspection import file_document, inspect_paths
-from rocwheel.foundation.errors import ProblemsError
+from rocwheel.foundation.collecting import raise_all
 
 if TYPE_CHECKING:
     from rocwheel.device.reading.facts import DeviceFacts
@@ -75,11 +75,7 @@ def _finish(files: list[FileFacts], *, quiet: bool) -> None:
         for problem in problems:
             report_warning(problem)
     errors = [facts.error for facts in files if facts.error]
-    if len(errors) == 1:
-        raise errors[0]
-    if errors:
-        subject = "Files that can't be read"
-        raise ProblemsError(subject, errors)
+    raise_all("Files that can't be read", errors)
     if problems:
         raise typer.Exit(1)
 

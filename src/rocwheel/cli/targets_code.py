@@ -10,6 +10,7 @@ import typer
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
 from rocwheel.cli.targets import TargetCommand, print_target_set, read_targets, targets_app
 from rocwheel.device.reading.runs_on import FileVerdict, is_named_for_others, judge_files
+from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.catalog.catalog import SPIRV
 from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
@@ -17,7 +18,6 @@ from rocwheel.targets.coherence.check import Carrier, CoherenceReport, check_coh
 from rocwheel.targets.coherence.selector_facts import find_selectors, read_selector_facts
 from rocwheel.targets.coherence.wheel_facts import read_wheel_facts
 from rocwheel.targets.compatibility import Runtime, covers
-from rocwheel.targets.errors import convert_all, raise_all
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
 

@@ -1,4 +1,4 @@
-"""Doing the same to many artifacts at once, with every problem reported together."""
+"""Doing the same to many items, with every problem reported together."""
 
 from __future__ import annotations
 
@@ -12,13 +12,37 @@ from rocwheel.foundation.errors import ProblemsError, RocwheelError, WorkError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["map_collecting", "serialised"]
+__all__ = ["convert_all", "map_collecting", "raise_all", "serialised"]
 
 _WORKERS = min(3, os.cpu_count() or 1)
-"""Artifacts in work at a time: the codecs leave the interpreter's lock, and each may hold a window of 128 MiB."""
+"""Items in work at a time: the codecs release the interpreter's lock, and each may hold a window of 128 MiB."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
+    """Raise the one problem, or a `ProblemsError` about ``subject`` that holds all; nothing when there is none."""
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise ProblemsError(subject, problems)
+
+
+def convert_all(subject: str, convert: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Call ``convert`` with each item and return the results; raise the errors of all, as `raise_all` does."""
+    problems: list[RocwheelError] = []
+
+    def attempt(item: Item) -> list[Result]:
+        try:
+            return [convert(item)]
+        except RocwheelError as e:
+            problems.append(e)
+            return []
+
+    results = [result for item in items for result in attempt(item)]
+    raise_all(subject, problems)
+    return results
 
 
 def map_collecting(
@@ -26,8 +50,8 @@ def map_collecting(
 ) -> tuple[Result, ...]:
     """Call ``function`` with each item, in a few threads, and return the results in the order of the items.
 
-    Raises `ProblemsError` about ``subject`` with the ``known`` problems and those that the calls raised; a `WorkError`
-    is raised as it is.
+    Raises `ProblemsError` about ``subject`` with the ``known`` problems and those that the calls raised, even for one
+    problem. A `WorkError` is raised as it is.
     """
     with ThreadPoolExecutor(_WORKERS) as executor:
         futures = [executor.submit(function, item) for item in items]
@@ -39,7 +63,7 @@ def map_collecting(
 
 
 def serialised(advance: Callable[[int], None]) -> Callable[[int], None]:
-    """Return ``advance`` such that several threads may call it."""
+    """Return a form of ``advance`` that several threads may call."""
     lock = threading.Lock()
 
     def locked(amount: int) -> None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError
 from rocwheel.installed.conflicts import find_conflicts
 from rocwheel.installed.member_paths import outside_reason
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME
@@ -30,8 +31,7 @@ def check_repairable(owner: Distribution, files: Sequence[InstalledFile]) -> Non
     of the environment, and several files at one path.
     """
     problems = [*_metadata_problems(owner), *_problems(files)]
-    if problems:
-        raise problems[0] if len(problems) == 1 else ProblemsError("wheels that can't be repaired", problems)
+    raise_all("wheels that can't be repaired", problems)
 
 
 def _metadata_problems(owner: Distribution) -> Iterator[InputError]:

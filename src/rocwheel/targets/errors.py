@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 from itertools import takewhile
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from rocwheel.binary.code_objects.target_id import processor_of
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
 __all__ = [
     "ConflictError",
@@ -20,36 +20,7 @@ __all__ = [
     "NoGpuError",
     "UnknownReleaseError",
     "UnknownTargetError",
-    "convert_all",
-    "raise_all",
 ]
-
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
-
-
-def convert_all(source: str, convert: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-    """Return every item converted; when some fail, raise the one error, or a `ProblemsError` that holds all."""
-    problems: list[RocwheelError] = []
-
-    def attempt(item: _Item) -> list[_Result]:
-        try:
-            return [convert(item)]
-        except RocwheelError as e:
-            problems.append(e)
-            return []
-
-    results = [result for item in items for result in attempt(item)]
-    raise_all(source, problems)
-    return results
-
-
-def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
-    """Raise the one problem, or a `ProblemsError` about ``subject`` that holds all; nothing when there is none."""
-    if len(problems) == 1:
-        raise problems[0]
-    if problems:
-        raise ProblemsError(subject, problems)
 
 
 class UnknownTargetError(InputError):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from rocwheel.artifacts.importing.deb import Deb, DebControl, open_deb
 from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
 from rocwheel.artifacts.importing.rules import Origin
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -66,8 +67,7 @@ def _checked(paths: Iterable[Path], table: ImportTable) -> list[tuple[Path, DebC
             problems.append(problem)
         known.setdefault(control.package, path)
         read.append((path, control))
-    if problems:
-        raise problems[0] if len(problems) == 1 else ProblemsError("the packages", problems)
+    raise_all("the packages", problems)
     return read
 
 

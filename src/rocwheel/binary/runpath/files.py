@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.runpath.edit import plan_runpath
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.foundation.collecting import convert_all
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files import FileRange, atomic_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from rocwheel.foundation.patch import FilePatch
 
 __all__ = ["ChangedFile", "FileRunPath", "read_run_paths", "write_run_paths"]
 
-_Result = TypeVar("_Result")
+_UNUSABLE = "files that can't be used"
 
 
 class FileRunPath(msgspec.Struct, frozen=True):
@@ -47,7 +48,7 @@ class ChangedFile(msgspec.Struct, frozen=True):
 
 def read_run_paths(paths: Sequence[Path]) -> tuple[FileRunPath, ...]:
     """Read the run path of each file; raise `ProblemsError` that names every file that can't be read."""
-    return _collect(paths, _read)
+    return tuple(convert_all(_UNUSABLE, _read, paths))
 
 
 def write_run_paths(paths: Sequence[Path], value: str, tag: RunpathTag, dest_dir: Path) -> tuple[ChangedFile, ...]:
@@ -59,23 +60,8 @@ def write_run_paths(paths: Sequence[Path], value: str, tag: RunpathTag, dest_dir
     """
     _check_names(paths)
     _check_targets(paths, dest_dir)
-    patches = _collect(paths, lambda path: _plan(path, value, tag))
+    patches = convert_all(_UNUSABLE, lambda path: _plan(path, value, tag), paths)
     return tuple(_write(path, patch, dest_dir / path.name) for path, patch in zip(paths, patches, strict=True))
-
-
-def _collect(paths: Sequence[Path], work: Callable[[Path], _Result]) -> tuple[_Result, ...]:
-    outcomes = [_attempt(path, work) for path in paths]
-    problems = [outcome for outcome in outcomes if isinstance(outcome, RocwheelError)]
-    if problems:
-        raise problems[0] if len(problems) == 1 else ProblemsError("files that can't be used", problems)
-    return tuple(outcome for outcome in outcomes if not isinstance(outcome, RocwheelError))
-
-
-def _attempt(path: Path, work: Callable[[Path], _Result]) -> _Result | RocwheelError:
-    try:
-        return work(path)
-    except RocwheelError as e:
-        return e
 
 
 def _check_names(paths: Sequence[Path]) -> None:

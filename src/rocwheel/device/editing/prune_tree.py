@@ -17,7 +17,8 @@ from rocwheel.binary.kind import is_bundle
 from rocwheel.device.editing.places import UnlinkedCodeError, list_places
 from rocwheel.device.editing.prune import Prune, serves
 from rocwheel.device.editing.rewrite import RewriteReport, rewrite_device_code
-from rocwheel.foundation.errors import InputError, ProblemsError, WorkError
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.files import FileRange
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.targets.named_files import is_kernel_file, targets_in_path
@@ -88,8 +89,7 @@ def _list_tree(folder: Path) -> list[Path]:
     walk = os.walk(folder, onerror=errors.append)
     paths = sorted(Path(root, name) for root, folders, files in walk for name in (*folders, *files))
     problems = [InputError(e.filename, f"cannot be listed ({e.strerror})", remedy=_PERMISSIONS) for e in errors]
-    if problems:
-        raise problems[0] if len(problems) == 1 else ProblemsError(str(folder), problems)
+    raise_all(str(folder), problems)
     return paths
 
 

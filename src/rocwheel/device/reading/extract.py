@@ -18,7 +18,8 @@ from rocwheel.binary.bundles.sequence import Bundle, iter_entries, require_size
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import is_thin_archive
-from rocwheel.foundation.errors import InputError, ProblemsError, WorkError, write_error
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError, WorkError, write_error
 from rocwheel.foundation.files import FileRange, atomic_file
 from rocwheel.targets.compatibility import Runtime, choose
 from rocwheel.targets.spelling.spellings import file_name_spelling
@@ -157,7 +158,7 @@ def _choose_all(
             chosen[number] = list(each_once.values())
         problems += [_missing(bundle, target, rule) for target, entry in found.items() if entry is None]
     if problems and not (allow_missing and chosen):
-        raise problems[0] if len(problems) == 1 else ProblemsError(str(source), problems)
+        raise_all(str(source), problems)
     return chosen
 
 

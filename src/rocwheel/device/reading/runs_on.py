@@ -9,9 +9,9 @@ import msgspec
 
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.files import FileRange
 from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit, settings_of
-from rocwheel.targets.errors import convert_all
 from rocwheel.targets.named_files import is_kernel_file, targets_in_path
 
 if TYPE_CHECKING:

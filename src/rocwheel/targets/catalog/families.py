@@ -6,8 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.code_objects.target_id import processor_of
+from rocwheel.foundation.collecting import convert_all
 from rocwheel.targets.catalog.catalog import load_catalog, sort_key
-from rocwheel.targets.errors import UnknownTargetError, convert_all
+from rocwheel.targets.errors import UnknownTargetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

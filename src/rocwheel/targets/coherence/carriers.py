@@ -18,11 +18,12 @@ from rocwheel.distributions.formats.requirements import (
     follow_requirements,
     parse_requirement,
 )
+from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.catalog.families import families_of
 from rocwheel.targets.coherence.check import Carrier
-from rocwheel.targets.errors import UnknownTargetError, raise_all
+from rocwheel.targets.errors import UnknownTargetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

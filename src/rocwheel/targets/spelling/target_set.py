@@ -25,18 +25,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.catalog.catalog import SPIRV, load_catalog, sort_key
 from rocwheel.targets.catalog.families import is_family, is_target, targets_of
 from rocwheel.targets.catalog.releases import matrix_for, release_for
 from rocwheel.targets.catalog.similar_code import relabelled_agents
-from rocwheel.targets.errors import (
-    ConflictError,
-    EmptySetError,
-    IllegalFeatureError,
-    UnknownTargetError,
-    convert_all,
-)
+from rocwheel.targets.errors import ConflictError, EmptySetError, IllegalFeatureError, UnknownTargetError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
