@@ -21,7 +21,7 @@ from rocwheel.audit.audit import AuditReport
 from rocwheel.audit.audit import audit as audit_environments
 from rocwheel.audit.baseline import read_baseline
 from rocwheel.audit.finding import Finding, Severity
-from rocwheel.audit.settings import Configuration as AuditSettings
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.device.reading.facts import DeviceFacts
 from rocwheel.device.reading.inspection import ElfFacts, FileFacts, inspect_paths

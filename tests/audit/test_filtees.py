@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.audit.audit import audit
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import Filtee, read_elf
@@ -90,7 +90,7 @@ def test_a_filtee_that_is_absent_keeps_the_library_from_being_loaded(tmp_path: P
     command = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(root / 'a.so')!r})"]
     done = subprocess.run(command, env={}, capture_output=True, text=True, check=False)
     assert "absent.so: cannot open shared object file" in done.stderr
-    found = [finding.found for finding in audit(read_environments([root]), Configuration(select=("un*",))).findings]
+    found = [finding.found for finding in audit(read_environments([root]), AuditSettings(select=("un*",))).findings]
     assert found == ["needs absent.so, but no package, SDK library or allowed system library provides it"]
 
 
@@ -107,8 +107,8 @@ def test_symbols_of_filtees_are_found(tmp_path: Path) -> None:
     root = build_tree(tmp_path / "tree", *libraries)
     command = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(root / 'a.so')!r}, 2)"]
     assert subprocess.run(command, env={}, check=False).returncode == 0
-    assert not audit(read_environments([root]), Configuration(select=("undefined-symbol",))).findings
-    assert len(Subject(read_tree([root]), Configuration()).processes) == 3
+    assert not audit(read_environments([root]), AuditSettings(select=("undefined-symbol",))).findings
+    assert len(Subject(read_tree([root]), AuditSettings()).processes) == 3
 
 
 def test_run_paths_lead_to_filtees(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.audit.audit import audit
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.installed.read_tree import read_environments, read_tree
 from rocwheel.linking.tree_disk import SITE
@@ -51,7 +51,7 @@ def prefix(tmp_path: Path) -> Path:
 def found_by_audit(root: Path) -> dict[str, dict[str, str]]:
     """Return for each file, by its path, name to the path that the audit finds; empty where it finds none."""
     answers = {}
-    for process in Subject(read_tree([root]), Configuration()).processes:
+    for process in Subject(read_tree([root]), AuditSettings()).processes:
         objects = process.loader.objects
         answers[process.file.path] = {
             search.name: "" if search.found is None else objects[search.found].library.path.removeprefix(f"{SITE}/")
@@ -70,7 +70,7 @@ def test_libraries_are_found_through_symlinks_as_the_loader_finds_them(prefix: P
 
 
 def test_a_prefix_that_loads_has_no_findings_but_the_file_that_does_not(prefix: Path) -> None:
-    (finding,) = audit(read_environments([prefix]), Configuration(ignore=("missing-build-id",))).findings
+    (finding,) = audit(read_environments([prefix]), AuditSettings(ignore=("missing-build-id",))).findings
     assert (finding.rule, finding.file) == ("unreachable-library", f"{prefix}/bin/lost.so")
     assert finding.found.startswith("needs libamdhip64.so.7, which is in lib, but its run path doesn't lead there")
     assert finding.remedy == "Add $ORIGIN/../lib to its run path when linking, or have rocwheel build set it."
@@ -92,7 +92,7 @@ def test_an_installed_environment_may_hold_symlinks_too(prefix: Path, tmp_path: 
     (info / "WHEEL").write_text("Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-linux_x86_64\n")
     files = [path.relative_to(site) for path in site.rglob("*") if path.is_symlink() or path.is_file()]
     (info / "RECORD").write_text("".join(f"{path},,\n" for path in files))
-    found = audit(read_environments([tmp_path / "env"]), Configuration(select=("un*",))).findings
+    found = audit(read_environments([tmp_path / "env"]), AuditSettings(select=("un*",))).findings
     assert [(finding.rule, Path(finding.file).name) for finding in found] == [("unreachable-library", "lost.so")]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from rocwheel.audit.audit import audit
 from rocwheel.audit.finding import Finding, Severity
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.installed.read_tree import read_environments
 from tests.support.command_line import rocwheel
 from tests.support.libraries import needs_compiler
@@ -36,7 +36,7 @@ def wheel(stem: str) -> Path:
 
 
 def findings(path: Path, *beside: Path) -> list[Finding]:
-    return list(audit(read_environments([path], beside), Configuration()).findings)
+    return list(audit(read_environments([path], beside), AuditSettings()).findings)
 
 
 def counted(found: list[Finding]) -> dict[str, int]:

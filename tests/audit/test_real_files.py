@@ -8,7 +8,7 @@ import pytest
 
 from rocwheel.audit.audit import audit
 from rocwheel.audit.rules import ALL_RULES
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.installed.read_tree import read_environments
 from tests.support.libraries import Lib, needs_compiler
 from tests.support.packs import FIXTURES, Pack, adding, bundles, changed, pack, without
@@ -213,5 +213,5 @@ def test_every_rule_has_its_files_here() -> None:
 def test_a_rule_tells_the_wheel_that_breaks_it_from_the_one_that_keeps_it(tmp_path: Path, rule: str, kind: str) -> None:
     case = CASES[rule]
     wheels = [pack(tmp_path, described) for described in (case.bad if kind == "bad" else case.good)]
-    report = audit(read_environments(wheels), Configuration(select=(rule,), **case.settings))
+    report = audit(read_environments(wheels), AuditSettings(select=(rule,), **case.settings))
     assert {finding.rule for finding in report.findings} == ({rule} if kind == "bad" else set())

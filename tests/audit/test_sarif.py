@@ -12,7 +12,7 @@ import pytest
 from rocwheel.audit.audit import audit
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.sarif import to_sarif
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.installed.environments import split_environments
 from rocwheel.installed.tree import Tree
 from tests.audit.all_breaches import ALL_BREACHES
@@ -24,7 +24,7 @@ SCHEMA = CACHE / "sarif-2.1.0.json"
 
 def sarif(audited: Tree, **settings: Any) -> dict[str, Any]:
     return dict(
-        json.loads(msgspec.json.encode(to_sarif(audit(split_environments(audited), Configuration(**settings)))))
+        json.loads(msgspec.json.encode(to_sarif(audit(split_environments(audited), AuditSettings(**settings)))))
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.audit.audit import audit
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Process, Subject
 from rocwheel.audit.symbol_scopes import Definitions, Scopes
 from rocwheel.binary.elf.linkage import Linkage, SymbolReference
@@ -58,7 +58,7 @@ class CountingSubject(Subject):
 
 def test_what_is_declared_to_be_loaded_before_many_files_is_loaded_for_all_of_them_once() -> None:
     files = [library("demo/core.so", defines=["f"]), *(library(f"demo/p{index}.so") for index in range(20))]
-    settings = Configuration(loaded_by={"demo/p*.so": ("demo/*.so",)})
+    settings = AuditSettings(loaded_by={"demo/p*.so": ("demo/*.so",)})
     subject = CountingSubject(tree((package(), files)), settings)
     subject.started = Counter()
     scopes = Scopes(subject)
@@ -111,6 +111,6 @@ def test_the_loader_aborts_where_the_audit_says_so(tmp_path: Path, name: str) ->
     command = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(root / 'a.so')!r})"]
     done = subprocess.run(command, env={}, capture_output=True, text=True, check=False)
     assert (done.returncode, "check_match" in done.stderr) == ((127, True) if aborts else (0, False))
-    found = [f.found for f in audit(read_environments([root]), Configuration(select=("undefined-symbol",))).findings]
+    found = [f.found for f in audit(read_environments([root]), AuditSettings(select=("undefined-symbol",))).findings]
     text = "asks x.so for f@V1, but that has no symbol versions: the loader aborts"
     assert found == ([text] if aborts else [])

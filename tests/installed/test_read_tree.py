@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from rocwheel.audit.audit import audit
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.foundation.errors import InputError
@@ -144,7 +144,7 @@ def test_a_wheel_has_one_metadata_folder(tmp_path: Path, names: list[str], found
 def test_a_damaged_library_is_a_finding_and_no_end(tmp_path: Path) -> None:
     whole = (FIXTURES / "elf/libplain.so").read_bytes()
     wheel = make_wheel(tmp_path, "demo", {"demo/a.so": whole[:300]}, tag="py3-none-manylinux_2_5_x86_64")
-    (finding,) = audit(read_environments([wheel]), Configuration()).findings
+    (finding,) = audit(read_environments([wheel]), AuditSettings()).findings
     assert finding.rule == "unreadable-binary"
     assert "but the file ends at 0x12c" in finding.found
 
@@ -166,7 +166,7 @@ def test_an_environment_that_pip_installed_keeps_its_record(tmp_path: Path) -> N
     wheel = make_wheel(tmp_path / "dist", "demo", files, tag="py3-none-any")
     command = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(tmp_path / "site")]
     subprocess.run([sys.executable, *command, str(wheel)], check=True)
-    select = Configuration(select=("record-wrong",))
+    select = AuditSettings(select=("record-wrong",))
     assert audit(read_environments([tmp_path / "site"]), select).findings == ()
     (tmp_path / "site/demo/__init__.py").write_text("changed")
     (finding,) = audit(read_environments([tmp_path / "site"]), select).findings
@@ -177,7 +177,7 @@ def test_metadata_that_is_absent_is_a_finding(tmp_path: Path) -> None:
     path = tmp_path / "demo-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("demo-1.0.dist-info/LICENSE", b"")
-    found = [finding.found for finding in audit(read_environments([path]), Configuration()).findings]
+    found = [finding.found for finding in audit(read_environments([path]), AuditSettings()).findings]
     assert found == [f"demo-1.0.dist-info has no {name}" for name in ("METADATA", "RECORD", "WHEEL")]
 
 
@@ -216,13 +216,13 @@ WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 )
 def test_metadata_that_says_too_little_is_a_finding(tmp_path: Path, texts: dict[str, bytes], found: list[str]) -> None:
     path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", **texts)
-    report = audit(read_environments([path]), Configuration(select=("metadata-malformed",)))
+    report = audit(read_environments([path]), AuditSettings(select=("metadata-malformed",)))
     assert [finding.found for finding in report.findings] == found
 
 
 def test_declared_targets_that_are_nested_without_end_are_a_finding(tmp_path: Path) -> None:
     path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", **{DECLARATION_NAME: b'{"x":' + b"[" * 100_000})
-    (finding,) = audit(read_environments([path]), Configuration(select=("metadata-malformed",))).findings
+    (finding,) = audit(read_environments([path]), AuditSettings(select=("metadata-malformed",))).findings
     assert finding.found.startswith(f"{DECLARATION_NAME}: malformed (maximum recursion depth exceeded")
 
 
@@ -233,12 +233,12 @@ def test_declared_targets_that_are_nested_without_end_are_a_finding(tmp_path: Pa
 )  # fmt: skip
 def test_a_version_may_be_spelled_in_several_ways(tmp_path: Path, file_name: str, version: bytes) -> None:
     path = write_wheel(tmp_path / file_name, METADATA=METADATA.replace(b"1.0", version))
-    assert audit(read_environments([path]), Configuration(select=("metadata-malformed",))).findings == ()
+    assert audit(read_environments([path]), AuditSettings(select=("metadata-malformed",))).findings == ()
 
 
 def test_a_record_that_is_no_table_is_a_finding(tmp_path: Path) -> None:
     path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", RECORD=b'demo/a.py,"' + b"x" * 200_000)
-    report = audit(read_environments([path]), Configuration(select=("metadata-malformed",)))
+    report = audit(read_environments([path]), AuditSettings(select=("metadata-malformed",)))
     assert [finding.found for finding in report.findings] == [
         "RECORD can't be read (field larger than field limit (131072))"
     ]
@@ -278,7 +278,7 @@ def test_code_objects_tell_their_compiler(file: str, compiler: str) -> None:
 def test_real_files_of_two_compilers_are_told(tmp_path: Path, versions: tuple[str, str], found: list[str]) -> None:
     files = {f"demo/{i}.so": FIXTURES / version / "libtwo.plain.so" for i, version in enumerate(versions)}
     wheel = make_wheel(tmp_path, "demo", files)
-    report = audit(read_environments([wheel]), Configuration(select=("device-compilers", "host-compiler")))
+    report = audit(read_environments([wheel]), AuditSettings(select=("device-compilers", "host-compiler")))
     assert [finding.rule for finding in report.findings] == found
 
 

@@ -17,7 +17,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.enums import ENUM_D_TAG
 from elftools.elf.sections import SymbolTableSection
 
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.installed.read_tree import read_tree
 from rocwheel.linking.hwcaps import CpuLevel
@@ -357,7 +357,7 @@ def test_programs_in_the_data_of_a_wheel_find_what_they_find_once_it_is_installe
     for name, (_, place) in places.items():
         (tmp_path / "env" / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(built / name, tmp_path / "env" / place)
-    (process,) = (p for p in Subject(read_tree([wheel]), Configuration()).processes if p.file.name == "tool.so")
+    (process,) = (p for p in Subject(read_tree([wheel]), AuditSettings()).processes if p.file.name == "tool.so")
     found = {search.name: search.found is not None for search in process.loader.searches}
     real = list_libraries(tmp_path / "env/bin/tool.so") or {}
     assert found == {name: path != "" for name, path in real.items()} == {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.audit.audit import audit
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.installed.read_tree import read_environments, read_tree
 from tests.support.host import FileSystem, HostLibraries
@@ -78,7 +78,7 @@ def complaint(path: Path) -> str:
 
 def refusal(root: Path) -> str:
     """Return the same from the audit's model."""
-    (process,) = (p for p in Subject(read_tree([root]), Configuration()).processes if p.file.path == "a.so")
+    (process,) = (p for p in Subject(read_tree([root]), AuditSettings()).processes if p.file.path == "a.so")
     found = [search.refusal for search in process.loader.searches if search.refusal]
     return found[0].reason if found else ""
 
@@ -136,7 +136,7 @@ def test_the_file_that_stops_the_loader_is_told(tmp_path: Path) -> None:
     root = tree_with(tmp_path, b"text")
     files: dict[str, Path | bytes] = {f"demo/{path}": root / path for path in ("a.so", "one/b.so", "two/b.so")}
     wheel = make_wheel(tmp_path / "dist", "demo", files)
-    found = [f for f in audit(read_environments([wheel]), Configuration()).findings if f.rule == "unreachable-library"]
+    found = [f for f in audit(read_environments([wheel]), AuditSettings()).findings if f.rule == "unreachable-library"]
     assert [(finding.path, finding.found, finding.remedy) for finding in found] == [
         (
             "demo/a.so",
@@ -150,5 +150,5 @@ def test_a_link_in_a_wheel_becomes_a_text_that_stops_the_loader(tmp_path: Path) 
     root = tree_with(tmp_path, b"../two/b.so")
     files: dict[str, Path | bytes] = {f"demo/{path}": root / path for path in ("a.so", "one/b.so", "two/b.so")}
     wheel = make_wheel(tmp_path / "dist", "demo", files, links=("demo/one/b.so",))
-    findings = {finding.rule for finding in audit(read_environments([wheel]), Configuration()).findings}
+    findings = {finding.rule for finding in audit(read_environments([wheel]), AuditSettings()).findings}
     assert {"symlink", "unreachable-library"} <= findings

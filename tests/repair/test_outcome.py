@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.elf.linkage import SymbolReference
@@ -26,7 +26,7 @@ EDITS = {f"{package().source}!demo/a.so": SetRunpath("$ORIGIN/libs", RunpathTag.
 
 
 def left(audited: Tree, **settings: tuple[str, ...]) -> tuple[str, ...]:
-    settings_ = msgspec.structs.replace(Configuration(), **settings)
+    settings_ = msgspec.structs.replace(AuditSettings(), **settings)
     return RepairedTree(audited, EDITS, settings_).leftovers(audited.distributions[0])
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rocwheel.audit.audit import check
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.environments import split_environments
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.audit.finding import Finding
-    from rocwheel.audit.settings import Configuration
+    from rocwheel.audit.settings import AuditSettings
     from rocwheel.installed.tree import Distribution, Tree
     from tests.support.command_line import Run
 
@@ -68,7 +68,7 @@ def test_wheels_of_one_environment_are_audited_once(monkeypatch: pytest.MonkeyPa
     built: list[int] = []
     checked: list[Subject] = []
 
-    def build(made: Tree, settings: Configuration) -> Subject:
+    def build(made: Tree, settings: AuditSettings) -> Subject:
         built.append(len(made.distributions))
         return Subject(made, settings)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.demo.demo import SAMPLE_SDK
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 OTHER = (package("other", is_context=True), [library("other/lib/libq.so")])
 
 
-def edits(made: Tree, settings: Configuration | None = None) -> dict[str, SetRunpath]:
-    return run_path_edits(made, made.distributions[0], RepairOptions(settings=settings or Configuration()))
+def edits(made: Tree, settings: AuditSettings | None = None) -> dict[str, SetRunpath]:
+    return run_path_edits(made, made.distributions[0], RepairOptions(settings=settings or AuditSettings()))
 
 
 def of_wheel(*files: InstalledFile, requires: tuple[str, ...] = ()) -> dict[str, SetRunpath]:
@@ -59,7 +59,7 @@ def test_entries_into_packages_that_are_not_at_hand_stay_only_in_files_that_may_
 
 def test_where_nothing_more_will_come_the_sdk_is_not_taken_for_granted() -> None:
     made = tree((package(), [library("demo/_e.so", "libamdhip64.so.7")]))
-    assert edits(made, Configuration(closed=True)) == {}
+    assert edits(made, AuditSettings(closed=True)) == {}
     assert edits(made) == {"demo/_e.so": SetRunpath("$ORIGIN/../_rocm_sdk_core/lib", RunpathTag.RUNPATH)}
 
 
@@ -146,7 +146,7 @@ def test_a_useless_runpath_among_rpaths_does_not_turn_them(run: Run, tmp_path: P
 def test_a_library_for_newer_processors_alone_is_led_to_when_the_settings_name_one() -> None:
     files = [library("demo/b/u.so", "libb.so"), library("demo/a/glibc-hwcaps/x86-64-v2/libb.so")]
     made = tree((package(), files))
-    options = RepairOptions(settings=Configuration(cpu_level="x86-64-v2"))
+    options = RepairOptions(settings=AuditSettings(cpu_level="x86-64-v2"))
     assert (
         RepairPlanner(split_environments(made), options).plan(made.distributions[0]).edits["demo/b/u.so"].value
         == "$ORIGIN/../a"

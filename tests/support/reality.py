@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.audit.symbol_scopes import Definitions, Scope, unmet_references
 from rocwheel.binary.elf.facts import ElfKind
@@ -83,7 +83,7 @@ def model_libraries(
 def audited_libraries(root: Path) -> dict[Path, dict[str, str]]:
     """Return the same for each file below a folder as the audit has it, with the system's libraries by name alone."""
     answers = {}
-    for process in Subject(read_tree([root]), Configuration()).processes:
+    for process in Subject(read_tree([root]), AuditSettings()).processes:
         is_stopped = any(search.refusal for search in process.loader.searches)
         found = {} if is_stopped else _answer(process.loader)
         answers[root / process.file.path] = {

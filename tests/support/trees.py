@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rocwheel.audit.audit import audit
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.facts import Elf, ElfKind, Segment, VersionNeed
 from rocwheel.binary.elf.linkage import Linkage
 from rocwheel.binary.elf.traits import ElfTraits
@@ -108,4 +108,4 @@ def _dist_info(owner: Distribution) -> list[InstalledFile]:
 
 def find(audited: Tree, **settings: Any) -> list[Finding]:
     """Return the findings of an audit."""
-    return list(audit(split_environments(audited), Configuration(**settings)).findings)
+    return list(audit(split_environments(audited), AuditSettings(**settings)).findings)

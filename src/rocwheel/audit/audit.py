@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from rocwheel.audit.finding import Evidence, Rule
-    from rocwheel.audit.settings import Configuration
+    from rocwheel.audit.settings import AuditSettings
     from rocwheel.installed.environments import Environments
     from rocwheel.installed.tree import Distribution, Tree
 
@@ -44,12 +44,12 @@ class AuditReport(msgspec.Struct, frozen=True):
         return sum(finding.severity is Severity.ERROR for finding in self.findings)
 
 
-def audit(environments: Environments, configuration: Configuration, baseline: Collection[str] = ()) -> AuditReport:
+def audit(environments: Environments, settings: AuditSettings, baseline: Collection[str] = ()) -> AuditReport:
     """Check each environment; findings whose fingerprint is in ``baseline`` are counted as known.
 
     Raises `InputError` for patterns in ``select``, ``ignore`` and ``per-file-ignore`` that fit no rule.
     """
-    subjects = (Subject(environment, configuration) for environment in environments.each)
+    subjects = (Subject(environment, settings) for environment in environments.each)
     found = dict.fromkeys(finding for subject in subjects for finding in check(subject))
     fresh = [finding for finding in found if finding.fingerprint not in baseline]
     tree = environments.everything
@@ -58,10 +58,10 @@ def audit(environments: Environments, configuration: Configuration, baseline: Co
         len(tree.audited),
         len(tree.loadable),
         labels,
-        tuple(rule.name for rule in _checked_rules(configuration)),
+        tuple(rule.name for rule in _checked_rules(settings)),
         tuple(sorted(fresh, key=_rank)),
         len(found) - len(fresh),
-        configuration.idle_patterns({*(file.path for file in tree.files), *labels}),
+        settings.idle_patterns({*(file.path for file in tree.files), *labels}),
     )
 
 
@@ -70,13 +70,13 @@ def check(subject: Subject) -> tuple[Finding, ...]:
 
     Raises `InputError` for patterns in ``select``, ``ignore`` and ``per-file-ignore`` that fit no rule.
     """
-    _check_patterns(subject.configuration)
-    rules = _checked_rules(subject.configuration)
+    _check_patterns(subject.settings)
+    rules = _checked_rules(subject.settings)
     return tuple(sorted(dict.fromkeys(_breaches(rules, subject)), key=_rank))
 
 
-def _checked_rules(configuration: Configuration) -> list[Rule]:
-    return [rule for rule in ALL_RULES if configuration.is_checked(rule.name)]
+def _checked_rules(settings: AuditSettings) -> list[Rule]:
+    return [rule for rule in ALL_RULES if settings.is_checked(rule.name)]
 
 
 def _rank(finding: Finding) -> tuple[int, str, str, str]:
@@ -89,7 +89,7 @@ def _breaches(rules: Iterable[Rule], subject: Subject) -> Iterator[Finding]:
         for evidence in rule.check(subject):
             file = subject.tree.by_source.get(evidence.file)
             owner = subject.tree.owners.get(file.distribution) if file else owners.get(evidence.file)
-            if not subject.configuration.is_ignored_at(rule.name, file.path if file else evidence.file):
+            if not subject.settings.is_ignored_at(rule.name, file.path if file else evidence.file):
                 yield _finding(rule, evidence, file.path if file else "", owner, subject.tree)
 
 
@@ -109,11 +109,11 @@ def _unversioned(text: str, tree: Tree) -> str:
     return text
 
 
-def _check_patterns(configuration: Configuration) -> None:
+def _check_patterns(settings: AuditSettings) -> None:
     names = [rule.name for rule in ALL_RULES]
-    at_files = (pattern for patterns in configuration.per_file_ignore.values() for pattern in patterns)
-    for pattern in (*configuration.select, *configuration.ignore, *at_files):
-        alone = msgspec.structs.replace(configuration, select=(pattern,), ignore=())
+    at_files = (pattern for patterns in settings.per_file_ignore.values() for pattern in patterns)
+    for pattern in (*settings.select, *settings.ignore, *at_files):
+        alone = msgspec.structs.replace(settings, select=(pattern,), ignore=())
         if not any(alone.is_checked(name) for name in names):
             found = f"{pattern!r} matches no rule"
             msg = "audit rules"

@@ -44,7 +44,7 @@ def find_misses(subject: Subject) -> Iterator[Miss]:
     """Yield what files don't find; what a context package doesn't find only for the first file that loads it."""
     seen: set[tuple[str, str]] = set()
     for process in subject.processes:
-        declared = subject.configuration.opened_by(process.file.path)
+        declared = subject.settings.opened_by(process.file.path)
         missed = (search for search in process.missed if search.name not in declared)
         yield from (Miss(process.file, search.name, process.file, search.refusal) for search in missed)
         for search in process.loader.missing:
@@ -57,7 +57,7 @@ def find_misses(subject: Subject) -> Iterator[Miss]:
 def folders_with(subject: Subject, name: str) -> list[str]:
     """Return the folders of the packages that have a library, those of an assumed SDK included."""
     files = subject.tree.libraries.get(name, ())
-    places = searched_folders((file.folder for file in files), subject.configuration.cpu_level)
+    places = searched_folders((file.folder for file in files), subject.settings.cpu_level)
     return [*places] or [posixpath.dirname(path) for path in subject.assumed if posixpath.basename(path) == name]
 
 

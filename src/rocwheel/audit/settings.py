@@ -14,12 +14,12 @@ from rocwheel.linking.hwcaps import CpuLevel
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-__all__ = ["Configuration", "find_configuration"]
+__all__ = ["AuditSettings", "find_settings"]
 
 _PYPROJECT = Path("pyproject.toml")
 
 
-class Configuration(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+class AuditSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
     """The settings of an audit; an unknown one is an error, since it is a misspelling."""
 
     select: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Configuration(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
 
     Left open, no SDK is taken to be where an environment is audited that has none."""
     baseline: str | None = None
-    """A file of known findings, relative to the configuration's."""
+    """A file of known findings, relative to that of the settings."""
 
     def opened_by(self, path: str) -> tuple[str, ...]:
         """Return the names that the file at a path in site-packages opens at run time."""
@@ -90,7 +90,7 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 class _Tool(msgspec.Struct, frozen=True):
-    audit: Configuration | None = None
+    audit: AuditSettings | None = None
 
 
 class _Tools(msgspec.Struct, frozen=True):
@@ -99,10 +99,10 @@ class _Tools(msgspec.Struct, frozen=True):
 
 class _Project(msgspec.Struct, frozen=True):
     tool: _Tools = _Tools()
-    audit: Configuration | None = None
+    audit: AuditSettings | None = None
 
 
-def find_configuration(path: Path | None) -> tuple[Configuration, Path]:
+def find_settings(path: Path | None) -> tuple[AuditSettings, Path]:
     """Read the settings in a file, else those in ``pyproject.toml`` of the working folder; all defaults without either.
 
     Returns them with the folder that their paths are relative to. Raises `InputError` for a file that is named and has
@@ -113,10 +113,10 @@ def find_configuration(path: Path | None) -> tuple[Configuration, Path]:
     if path is not None and settings is None:
         expected = "[tool.rocwheel.audit], or [audit] in a recipe"
         raise InputError(path, "has no audit settings", expected=expected, remedy="Check --config.")
-    return settings or Configuration(), found.parent if found else Path()
+    return settings or AuditSettings(), found.parent if found else Path()
 
 
-def _load(path: Path) -> Configuration | None:
+def _load(path: Path) -> AuditSettings | None:
     """Read ``[audit]`` of a recipe, else ``[tool.rocwheel.audit]`` of a file; none where it has neither."""
     try:
         project = msgspec.toml.decode(path.read_bytes(), type=_Project)

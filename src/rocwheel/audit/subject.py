@@ -17,7 +17,7 @@ from rocwheel.linking.system_libraries import allowed_libraries
 from rocwheel.linking.tree_disk import SITE, TreeDisk, place_of
 
 if TYPE_CHECKING:
-    from rocwheel.audit.settings import Configuration
+    from rocwheel.audit.settings import AuditSettings
     from rocwheel.installed.tree import Tree
     from rocwheel.linking.loader import Search
 
@@ -41,10 +41,10 @@ class Process(msgspec.Struct, frozen=True):
 class Subject:
     """Everything that rules may ask; what is costly is worked out once."""
 
-    def __init__(self, tree: Tree, configuration: Configuration) -> None:
+    def __init__(self, tree: Tree, settings: AuditSettings) -> None:
         self.tree = tree
-        self.configuration = configuration
-        self.system = allowed_libraries(configuration.system_libraries)
+        self.settings = settings
+        self.system = allowed_libraries(settings.system_libraries)
 
     @cached_property
     def assumed(self) -> dict[str, SdkFolder]:
@@ -52,12 +52,12 @@ class Subject:
 
         None in an environment, unless the settings say that more will come: what is installed is all there is.
         """
-        closed = self.configuration.closed
+        closed = self.settings.closed
         if self.tree.is_installed if closed is None else closed:
             return {}
         given = {owner.name for owner in self.tree.distributions}
         needed = {name for file in self.tree.files if file.elf for name in file.elf.wanted}
-        needed |= {name for names in self.configuration.dlopen.values() for name in names}
+        needed |= {name for names in self.settings.dlopen.values() for name in names}
         return {
             f"{folder.folder}/{name}": folder
             for name in sorted(needed)
@@ -101,11 +101,11 @@ class Subject:
 
     def start(self, file: InstalledFile) -> Process:
         """Load one file into an empty process."""
-        loader = Loader(self.disk, self.system, hwcaps_folders(self.configuration.cpu_level))
+        loader = Loader(self.disk, self.system, hwcaps_folders(self.settings.cpu_level))
         library = self.disk.open(f"{SITE}/{file.path}")
         loader.load(library or Library(f"{SITE}/{file.path}", file.path, file.elf))
         linked = len(loader.objects)
-        for name in self.configuration.opened_by(file.path):
+        for name in self.settings.opened_by(file.path):
             loader.open_name(name)
         return Process(file, loader, linked)
 

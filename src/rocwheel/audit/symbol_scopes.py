@@ -124,7 +124,7 @@ class Scopes:
 
         What a file opens by name is no part of it: ``dlopen`` keeps those symbols to themselves.
         """
-        part = self._part(process) | self._part_before(self._subject.configuration.loaders_of(process.file.path))
+        part = self._part(process) | self._part_before(self._subject.settings.loaders_of(process.file.path))
         system = [unversioned_symbols(name) for name in part.unseen]
         interpreter = interpreter_symbols() if process.file.path in self._in_interpreter else ()
         patterns = sorted({pattern for found in system for pattern in found or ()})

@@ -12,7 +12,7 @@ import typer
 from rocwheel.audit.audit import AuditReport, audit
 from rocwheel.audit.baseline import read_baseline
 from rocwheel.audit.report_files import ReportFiles
-from rocwheel.audit.settings import Configuration, find_configuration
+from rocwheel.audit.settings import AuditSettings, find_settings
 from rocwheel.cli._app import app
 from rocwheel.cli.audit_options import (
     BaselineOption,
@@ -84,9 +84,9 @@ def audit_(
 
 def _configure(
     config: Path | None, baseline: Path | None, given: dict[str, object]
-) -> tuple[Configuration, Path | None]:
+) -> tuple[AuditSettings, Path | None]:
     """Return the settings, of which those on the command line come first, and the baseline."""
-    found, folder = find_configuration(config)
+    found, folder = find_settings(config)
     settings = msgspec.structs.replace(found, **{name: value for name, value in given.items() if value is not None})
     return settings, baseline or (folder / settings.baseline if settings.baseline else None)
 
@@ -99,7 +99,7 @@ def _baseline_to_update(known_file: Path | None) -> Path:
 
 
 def _audit(
-    paths: Sequence[Path], beside: Sequence[Path], settings: Configuration, known_file: Path | None, files: ReportFiles
+    paths: Sequence[Path], beside: Sequence[Path], settings: AuditSettings, known_file: Path | None, files: ReportFiles
 ) -> AuditReport:
     """Audit, and write the files of the report. A baseline that is to be updated is not read first."""
     files.check(real_paths((*paths, *beside)))

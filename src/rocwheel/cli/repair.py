@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.markup import escape
 
-from rocwheel.audit.settings import find_configuration
+from rocwheel.audit.settings import find_settings
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli._app import app
 from rocwheel.cli.output import (
@@ -83,7 +83,7 @@ def repair(
     if dest_dir is not None:
         check_destination(dest_dir)
     tag = None if rpath is None else RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
-    settings, _ = find_configuration(config)
+    settings, _ = find_settings(config)
     options = RepairOptions(tag=tag, pin=pin, dlopen=tuple(dlopen or ()), init=init, settings=settings)
     plans = plan_repairs(wheels, beside or (), options)
     if pin != "none" and not beside and len(wheels) == 1:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
 
 __all__ = ["Pin", "RepairOptions"]
@@ -24,11 +24,11 @@ class RepairOptions(msgspec.Struct, frozen=True):
     dlopen: tuple[str, ...] = ()
     init: bool = False
     """Whether the wheel gets ``_rocm_init.py``."""
-    settings: Configuration = Configuration()
+    settings: AuditSettings = AuditSettings()
     """The audit's settings: more system libraries, and what files open by name."""
 
     @property
-    def audit_settings(self) -> Configuration:
+    def audit_settings(self) -> AuditSettings:
         """The settings by which the repaired wheel is audited."""
         everywhere = (*self.settings.dlopen.get("*", ()), *self.dlopen)
         return msgspec.structs.replace(self.settings, dlopen={**self.settings.dlopen, "*": everywhere})

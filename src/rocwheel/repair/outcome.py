@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rocwheel.audit.finding import Finding
-    from rocwheel.audit.settings import Configuration
+    from rocwheel.audit.settings import AuditSettings
     from rocwheel.audit.undeclared_uses import UndeclaredUse
     from rocwheel.installed.tree import Distribution, InstalledFile
     from rocwheel.linking.run_path_choice import SetRunpath
@@ -38,7 +38,7 @@ _RULES = (
 class RepairedTree:
     """Packages that are installed together, with their files as ``edits``, by the files' source, make them."""
 
-    def __init__(self, tree: Tree, edits: Mapping[str, SetRunpath], settings: Configuration) -> None:
+    def __init__(self, tree: Tree, edits: Mapping[str, SetRunpath], settings: AuditSettings) -> None:
         files = tuple(_edited(file, edits) for file in tree.files)
         rules = msgspec.structs.replace(settings, select=_RULES)
         self._subject = Subject(Tree(tree.distributions, files, tree.is_prefix), rules)

@@ -20,7 +20,7 @@ from rocwheel.repair.library_places import missing_libraries, places_for_machine
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from rocwheel.audit.settings import Configuration
+    from rocwheel.audit.settings import AuditSettings
     from rocwheel.installed.tree import Distribution, InstalledFile, Tree
     from rocwheel.linking.run_path_choice import LibraryPlaces
     from rocwheel.repair.options import RepairOptions
@@ -70,7 +70,7 @@ def _is_rpath_within(file: InstalledFile, release: Collection[str]) -> bool:
 class _Choice:
     """Chooses the run path of each file of a wheel by what is installed with it."""
 
-    def __init__(self, tree: Tree, owner: Distribution, settings: Configuration) -> None:
+    def __init__(self, tree: Tree, owner: Distribution, settings: AuditSettings) -> None:
         given = {other.name for other in tree.distributions}
         layout = () if settings.closed else sdk_folders()
         self._tree = tree

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.versions import VersionNeed
 from rocwheel.packages.plan import PlanWarning
 from rocwheel.packages.planning.make_plan import make_plan
@@ -75,7 +75,7 @@ def test_development_files_that_nothing_serves_are_told() -> None:
 
 
 def test_the_recipe_says_what_every_system_has() -> None:
-    recipe = msgspec.structs.replace(load_recipe(), audit=Configuration(system_libraries=("libnuma.so.*",)))
+    recipe = msgspec.structs.replace(load_recipe(), audit=AuditSettings(system_libraries=("libnuma.so.*",)))
     assert warnings({HIP: library("libamdhip64.so.7", "libnuma.so.1")}, recipe=recipe) == ()
 
 

@@ -102,7 +102,7 @@ def _satisfies(requirement: Requirement, version: str) -> bool:
 
 
 def _unavailable(subject: Subject) -> Iterator[Evidence]:
-    if not subject.configuration.closed:
+    if not subject.settings.closed:
         return
     given = {owner.name for owner in subject.tree.distributions}
     for owner, _ in _with_metadata(subject):

@@ -174,7 +174,7 @@ def _into_others(subject: Subject) -> Iterator[Evidence]:
 
 
 def _expected(subject: Subject) -> Iterator[Evidence]:
-    expected = subject.configuration.expect_runpath
+    expected = subject.settings.expect_runpath
     for file in subject.tree.loadable:
         is_judged = bool(file.run_path) or _searches(subject, file)
         if expected is not None and is_judged and _is_library(file) and _plain(file.run_path) != _plain(expected):
@@ -188,7 +188,7 @@ def _is_library(file: InstalledFile) -> bool:
 def _searches(subject: Subject, file: InstalledFile) -> bool:
     """Return whether a file needs more than the system's libraries or may open others; bundled ones may do neither."""
     assert file.elf is not None
-    names = (*file.elf.needed, *subject.configuration.opened_by(file.path))
+    names = (*file.elf.needed, *subject.settings.opened_by(file.path))
     is_given = (subject.system.find(name, file.elf.machine) for name in names)
     return file.elf.imports_dlopen or not all(is_given)
 
@@ -199,7 +199,7 @@ def _plain(run_path: str | None) -> str:
 
 
 def _expected_tag(subject: Subject) -> Iterator[Evidence]:
-    expected = subject.configuration.expect_tag
+    expected = subject.settings.expect_tag
     for file in subject.tree.loadable:
         if expected is not None and file.run_path and file.tag is not RunpathTag(expected):
             found = "RUNPATH" if expected == "rpath" else "RPATH"

@@ -55,7 +55,7 @@ def _inherited(subject: Subject) -> Iterator[Evidence]:
 def _unresolved_dlopen(subject: Subject) -> Iterator[Evidence]:
     for process in subject.processes:
         missing = {search.name for search in process.missed}
-        for name in subject.configuration.opened_by(process.file.path):
+        for name in subject.settings.opened_by(process.file.path):
             if name in missing and folders_with(subject, name):
                 found = f"opens {name} at run time, but its run path doesn't lead there"
                 yield Evidence(process.file.source, found)

@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.audit.audit import audit
 from rocwheel.audit.finding import Severity
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.frameworks.wheel.run_paths import MeantEntries
 from rocwheel.installed.environments import split_environments
@@ -58,15 +58,15 @@ def verify_wheel(wheel: Path, companions: Sequence[Path], meant: MeantEntries = 
     name = canonicalize_name(wheel.name.partition("-")[0])
     tree = without_distribution(read_tree([wheel], companions), name)
     findings = [
-        *_findings(tree, Configuration(ignore=_MEANT_RULES)),
-        *_findings(_without_entries(tree, meant), Configuration(select=_MEANT_RULES)),
+        *_findings(tree, AuditSettings(ignore=_MEANT_RULES)),
+        *_findings(_without_entries(tree, meant), AuditSettings(select=_MEANT_RULES)),
     ]
     faults = [finding for finding in findings if _is_fault(finding)]
     if faults:
         raise FaultyWheelError(wheel.name, faults)
 
 
-def _findings(tree: Tree, settings: Configuration) -> tuple[Finding, ...]:
+def _findings(tree: Tree, settings: AuditSettings) -> tuple[Finding, ...]:
     return audit(split_environments(tree), settings).findings
 
 

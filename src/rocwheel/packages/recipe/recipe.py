@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from rocwheel.audit.settings import Configuration
+from rocwheel.audit.settings import AuditSettings
 from rocwheel.foundation.errors import InputError
 
 __all__ = [
@@ -132,5 +132,5 @@ class Recipe(_Fields, frozen=True):
     license_patterns: tuple[str, ...] = ()
     requires_python: str = ">=3.9"
     run_path_tag: Literal["rpath", "runpath"] = "rpath"
-    audit: Configuration = Configuration()
+    audit: AuditSettings = AuditSettings()
     """What ``rocwheel audit --config RECIPE`` is told, such as the libraries that files open by name."""
