@@ -66,6 +66,11 @@ class DynamicTable(msgspec.Struct, frozen=True):
     capacity: int
     entries: tuple[tuple[int, int], ...]
 
+    @property
+    def is_pie(self) -> bool:
+        """Whether linkers marked the file as a program that is position independent (``DF_1_PIE``)."""
+        return bool((self.value(DT_FLAGS_1) or 0) & DF_1_PIE)
+
     def value(self, tag: int) -> int | None:
         """Return the value of ``tag``; of several the last, as loaders do; none when the tag is absent."""
         return next((value for other, value in reversed(self.entries) if other == tag), None)

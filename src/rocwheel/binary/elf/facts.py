@@ -9,10 +9,8 @@ import msgspec
 
 from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError
 from rocwheel.binary.elf.dynamic import (
-    DF_1_PIE,
     DT_AUXILIARY,
     DT_FILTER,
-    DT_FLAGS_1,
     DT_NEEDED,
     DT_RPATH,
     DT_RUNPATH,
@@ -172,7 +170,7 @@ def _kind(elf: Elf, dynamic: DynamicTable | None) -> ElfKind:
         return ElfKind.CODE_OBJECT
     if elf.type == ET_REL:
         return ElfKind.RELOCATABLE
-    is_pie = dynamic is not None and bool((dynamic.value(DT_FLAGS_1) or 0) & DF_1_PIE)
+    is_pie = dynamic is not None and dynamic.is_pie
     is_program = elf.type == ET_EXEC or is_pie or (elf.interpreter is not None and elf.soname is None)
     return ElfKind.EXECUTABLE if is_program else ElfKind.SHARED_OBJECT
 

@@ -8,8 +8,6 @@ import msgspec
 
 from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.elf.dynamic import (
-    DF_1_PIE,
-    DT_FLAGS_1,
     DT_NEEDED,
     DT_RPATH,
     DT_RUNPATH,
@@ -78,8 +76,7 @@ class Image(msgspec.Struct, frozen=True):
     @property
     def starts_as_program(self) -> bool:
         """Whether a kernel may start the file, and then looks for its program headers in memory."""
-        is_pie = (self.dynamic.value(DT_FLAGS_1) or 0) & DF_1_PIE
-        return self.header.type == ET_EXEC or bool(is_pie) or self._has_interpreter
+        return self.header.type == ET_EXEC or self.dynamic.is_pie or self._has_interpreter
 
     @property
     def is_static(self) -> bool:

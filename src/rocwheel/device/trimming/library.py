@@ -9,7 +9,7 @@ import msgspec
 from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
 from rocwheel.binary.elf.bytes import ElfBytes
-from rocwheel.binary.elf.dynamic import DF_1_PIE, DT_FLAGS_1, read_dynamic
+from rocwheel.binary.elf.dynamic import read_dynamic
 from rocwheel.binary.elf.header import (
     ET_DYN,
     PT_INTERP,
@@ -113,8 +113,7 @@ def _kind(data: memoryview) -> str:
 def _is_program(source: ElfBytes, segments: Sequence[Segment]) -> bool:
     """Return whether a file is a program; static ones relocate themselves and have no interpreter."""
     dynamic = read_dynamic(source, segments)
-    is_pie = dynamic is not None and bool((dynamic.value(DT_FLAGS_1) or 0) & DF_1_PIE)
-    return is_pie or any(segment.type == PT_INTERP for segment in segments)
+    return (dynamic is not None and dynamic.is_pie) or any(segment.type == PT_INTERP for segment in segments)
 
 
 def _require_apart(library: FatLibrary) -> None:
