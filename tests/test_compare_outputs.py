@@ -1,0 +1,93 @@
+"""The comparison of two versions' outputs: what it takes for a difference."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from typing import TYPE_CHECKING
+from zipfile import ZipFile
+
+import pytest
+
+from scripts.compare_outputs import Row, compare_file, compare_names, differences, verdict_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        ({"size": 1}, {"size": 1}, "identical"),
+        ({"size": 1}, {"size": 2}, "different"),
+        ({"size": 1}, {}, "different"),
+        ({"files": [1]}, {"files": [1, 2]}, "different"),
+        ({"findings": [{"found": "a", "rule": "r"}]}, {"findings": [{"found": "b", "rule": "r"}]}, "wording"),
+        ({"findings": [{"found": "a", "rule": "r"}]}, {"findings": [{"found": "b", "rule": "s"}]}, "different"),
+        ({"warnings": ["a"]}, {"warnings": ["b"]}, "wording"),
+        ({"warnings": ["a"]}, {"warnings": ["a", "b"]}, "different"),
+    ],
+)
+def test_a_document_differs_in_values_or_in_wording_alone(old: object, new: object, verdict: str) -> None:
+    assert verdict_of(differences(old, new)) == verdict
+
+
+def test_wheels_with_other_python_source_of_the_sdk_are_set_apart(tmp_path: Path) -> None:
+    old = _wheel(tmp_path / "old.whl", {"rocm_sdk/__init__.py": b"1", "x-1.dist-info/RECORD": b"1", "lib/a.so": b""})
+    new = _wheel(tmp_path / "new.whl", {"rocm_sdk/__init__.py": b"2", "x-1.dist-info/RECORD": b"2", "lib/a.so": b""})
+    assert compare_file("x.whl", old, new).verdict == "SDK source"
+
+
+def test_a_member_that_differs_is_named(tmp_path: Path) -> None:
+    old = _wheel(tmp_path / "old.whl", {"rocm_sdk/__init__.py": b"1", "lib/a.so": b"1"})
+    new = _wheel(tmp_path / "new.whl", {"rocm_sdk/__init__.py": b"2", "lib/a.so": b"2"})
+    assert compare_file("x.whl", old, new) == Row("file: x.whl", "different", "lib/a.so")
+
+
+def test_a_member_of_a_tar_inside_of_a_wheel_is_named(tmp_path: Path) -> None:
+    old = _wheel(tmp_path / "old.whl", {"rocm_sdk_devel/_devel.tar": _tar(b"1")})
+    new = _wheel(tmp_path / "new.whl", {"rocm_sdk_devel/_devel.tar": _tar(b"2")})
+    assert compare_file("x.whl", old, new).detail == "rocm_sdk_devel/_devel.tar!include/a.h"
+
+
+def test_the_same_members_packed_otherwise_are_different(tmp_path: Path) -> None:
+    old = _wheel(tmp_path / "old.whl", {"a": b"", "b": b""})
+    new = _wheel(tmp_path / "new.whl", {"b": b"", "a": b""})
+    assert compare_file("x.whl", old, new).detail == "the same members, packed in another way"
+
+
+def test_a_file_of_one_side_is_different(tmp_path: Path) -> None:
+    (tmp_path / "old").touch()
+    assert compare_file("a", tmp_path / "old", tmp_path / "new") == Row("file: a", "different", "only in old")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict", "detail"),
+    [
+        (["--json"], ["--json"], "identical", ""),
+        (["--json"], ["--json", "--new"], "new", "+--new"),
+        (["--json", "--old"], ["--json"], "different", "---old"),
+        (None, ["--json"], "new", ""),
+        (["--json"], None, "different", "is gone"),
+    ],
+)
+def test_options_may_be_added_but_not_taken_away(
+    old: list[str] | None, new: list[str] | None, verdict: str, detail: str
+) -> None:
+    assert compare_names("rocwheel plan", old, new) == Row("options: rocwheel plan", verdict, detail)
+
+
+def _wheel(path: Path, members: dict[str, bytes]) -> Path:
+    with ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return path
+
+
+def _tar(data: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        member = tarfile.TarInfo("include/a.h")
+        member.size = len(data)
+        archive.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
