@@ -1,4 +1,4 @@
-"""Pairs of targets of which code for the one may pass for the other's: what ``extended`` packages offer."""
+"""Pairs of targets where code for the one may pass for code of the other: what ``extended`` packages offer."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class TargetPair(msgspec.Struct, frozen=True):
 
 
 def extended_pairs(code: TargetId) -> tuple[TargetPair, ...]:
-    """Return all pairs that let code for ``code`` pass for another target's.
+    """Return all pairs that let code for ``code`` pass for another target's code.
 
-    Those of a variant are about it alone, and keep its features as far as runtimes name them.
+    The pairs of a target with features are about it alone, and keep its features as far as runtimes name them.
     """
     pairs = (_pair(TargetId(code.processor), TargetId(agent)) for agent in relabelled_agents(code.processor))
     if not code.features:
@@ -66,8 +66,8 @@ def parse_pairs(
     """Parse ``gfx1030=gfx1031,gfx1032``, either side in the grammar of `parse_target_set`.
 
     ``gfx1030=extended`` stands for every target that a rule names; code for GPUs of its own target needs no pair.
-    Raises `InputError`, led by ``source``, for text of another form, for no other target than FROM, for unknown
-    processors, of which nobody knows what to write into ``e_flags``, and for pairs without a rule unless ``force``.
+    Raises `InputError`, led by ``source``, for text of another form, when there is no other target than FROM, for
+    unknown processors, whose machine number nobody knows, and for pairs without a rule unless ``force``.
     """
     code_text, equals, agents_text = text.partition("=")
     if not equals or not agents_text:
@@ -83,18 +83,22 @@ def parse_pairs(
         raise
     pairs = tuple(_pair(code, agent) for agent in agents if agent != code)
     if not pairs:
-        raise InputError(
-            source, f"no other target than {code}, whose GPUs load this code as it is", expected="another one after '='"
-        )
+        found = f"no other target than {code}, whose GPUs load this code as it is"
+        raise InputError(source, found, expected="another one after '='")
+    if not force:
+        _require_rules(pairs, source)
+    return pairs
+
+
+def _require_rules(pairs: tuple[TargetPair, ...], source: str) -> None:
     for pair in pairs:
-        if not force and not _is_allowed(pair):
+        if not _is_allowed(pair):
             raise InputError(
                 source,
                 f"no rule says that code for {pair.code} runs on {pair.agent}",
                 expected=_expectation(pair),
                 remedy="Use --force if you know that it does.",
             )
-    return pairs
 
 
 def _no_machine_number(error: UnknownTargetError, source: str) -> InputError:
@@ -112,9 +116,9 @@ def _require_some(pairs: tuple[TargetPair, ...], code: str, source: str) -> tupl
 
 
 def _is_allowed(pair: TargetPair) -> bool:
-    """Tell whether a rule is about the processors, and their features agree.
+    """Return whether a rule is about the processors, and their features agree.
 
-    What the code names, the agent has to name alike, but for what runtimes don't name of it: that has to be off.
+    The agent has to name each feature as the code does; one that runtimes don't name of it has to be off in the code.
     """
     has_rule = find_relabelling(pair.code.processor, pair.agent.processor) is not None
     expected = {name: setting for name, setting in pair.code.features.items() if setting or name not in pair.unnamed}

@@ -36,6 +36,21 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
+    _add_path(commands)
+    init = commands.add_parser("init", help="expand the development files now instead of on first use")
+    init.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    init.set_defaults(run=_init)
+
+    commands.add_parser("test", help="test the installation").set_defaults(run=_test)
+    _add_doctor(commands)
+    commands.add_parser("version", help="print the version").set_defaults(run=_print_version)
+    commands.add_parser("targets", help="print the GPU targets that the packages support").set_defaults(
+        run=_print_targets
+    )
+    return parser.parse_args(arguments)
+
+
+def _add_path(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     path = commands.add_parser("path", help="print where ROCm is")
     place = path.add_mutually_exclusive_group(required=True)
     place.add_argument("--root", action="store_const", dest="place", const="", help="print the prefix")
@@ -45,21 +60,13 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     path.set_defaults(run=_print_path)
 
-    init = commands.add_parser("init", help="expand the development files now instead of on first use")
-    init.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    init.set_defaults(run=_init)
 
-    commands.add_parser("test", help="test the installation").set_defaults(run=_test)
+def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     doctor = commands.add_parser("doctor", help="find what is wrong with the packages, the GPUs and the access to them")
     doctor.add_argument("--require-gpu", action="store_true", help="fail when there is no GPU")
     doctor.add_argument("--report", action="store_true", help="print what a report of a bug needs, to be pasted there")
     doctor.add_argument("--json", action="store_true", dest="as_json", help="print the findings or the report as JSON")
     doctor.set_defaults(run=_run_doctor)
-    commands.add_parser("version", help="print the version").set_defaults(run=_print_version)
-    commands.add_parser("targets", help="print the GPU targets that the packages support").set_defaults(
-        run=_print_targets
-    )
-    return parser.parse_args(arguments)
 
 
 def _print_path(options: argparse.Namespace) -> int:

@@ -49,6 +49,17 @@ def link_devices(place: DevelPlace) -> None:
     notes = place.root / NOTES
     if not notes.is_dir():
         make_folder(notes, modes_like(place.package))
+    _remove_others(place, notes, wanted)
+    for target, paths in wanted.items():
+        _write(place, notes / f"{target}.json", paths)
+        for path in paths:
+            _link(place, path)
+    state["devices"] = manifests
+    _write(place, place.root / STATE, state)
+
+
+def _remove_others(place: DevelPlace, notes: Path, wanted: dict[str, list[str]]) -> None:
+    """Remove the links that were noted but are no longer wanted, and the notes of packages that are gone."""
     for note in sorted(notes.glob("*.json")):
         kept = set(wanted.get(note.stem, ()))
         for path in _read_note(note):
@@ -56,12 +67,6 @@ def link_devices(place: DevelPlace) -> None:
                 _unlink(place, path)
         if note.stem not in wanted:
             note.unlink()
-    for target, paths in wanted.items():
-        _write(place, notes / f"{target}.json", paths)
-        for path in paths:
-            _link(place, path)
-    state["devices"] = manifests
-    _write(place, place.root / STATE, state)
 
 
 def _manifest_folder(place: DevelPlace) -> Path | None:

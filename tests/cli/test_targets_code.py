@@ -1,0 +1,311 @@
+"""``rocwheel targets coherent`` and ``runs-on`` as a user runs them."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.bundles import bundle_of
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+
+def _wheel(folder: Path, name: str, *targets: str, requires: str = "") -> Path:
+    members = {f"{name}/kernels.hipfb": bundle_of(*targets)}
+    return make_wheel(folder, name, members, tag="py3-none-any", requires=(requires,) if requires else ())
+
+
+def test_coherent_names_each_gap(run_targets: Run, tmp_path: Path) -> None:
+    _wheel(tmp_path, "blas", "gfx906")
+    _wheel(tmp_path, "torch", "gfx906", "gfx1100", requires="blas")
+    assert run_targets("coherent", tmp_path) == (
+        1,
+        (
+            "blas: gfx906\n"
+            "torch: gfx906, gfx1100\n"
+            "blas lacks gfx1100, which torch asks for; it carries gfx906\n"
+            "not coherent; served by all: gfx906\n"
+        ),
+        "",
+    )
+
+
+def test_coherent_as_json(run_targets: Run, tmp_path: Path) -> None:
+    blas = _wheel(tmp_path, "blas", "gfx906")
+    assert json.loads(run_targets("coherent", blas, "--require", "gfx906,gfx90a", "--json").stdout) == {
+        "schema": "rocwheel.coherence/1",
+        "coherent": False,
+        "packages": ["blas"],
+        "common": ["gfx906"],
+        "gaps": [
+            {
+                "package": "blas",
+                "target": "gfx90a",
+                "wanted_by": "the list of required targets",
+                "carried": ["gfx906"],
+            }
+        ],
+        "absent": [],
+    }
+
+
+def test_coherent_names_what_is_needed_and_not_given(run_targets: Run, tmp_path: Path) -> None:
+    torch = _wheel(tmp_path, "torch", "gfx906", requires="blas>=2")
+    expected = "torch: gfx906\nneeded, but not given, so not compared: blas\ncoherent; served by all: gfx906\n"
+    assert run_targets("coherent", torch) == (0, expected, "")
+
+
+_BUILD_INFO = """
+VERSION = "1.0"
+LAYOUT = "{layout}"
+FAMILIES = {{"gfx906": {{}}, "gfx1030": {{}}}}
+PACKAGES = {{"meta": {{"dist": "rocm"}}}}
+REQUIRES = ["rocm-core==1.0"]
+EXTRAS = {{"libraries": {extras}}}
+SELECTED = {selected}
+"""
+
+
+def _selector(folder: Path, build_info: str, name: str = "rocm_sdk/_build_info.py") -> Path:
+    path = folder / "rocm-1.0.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        member = tarfile.TarInfo(f"rocm-1.0/{name}")
+        member.size = len(build_info)
+        archive.addfile(member, io.BytesIO(build_info.encode()))
+    return path
+
+
+def test_coherent_follows_the_extras_of_the_sdist_that_chooses_packages(run_targets: Run, tmp_path: Path) -> None:
+    extras = """[["libs==1.0", ""], ["dlls", "sys_platform == 'win32'"]]"""
+    info = _BUILD_INFO.format(layout="neutral", extras=extras, selected='{"device": "device-{family}==1.0"}')
+    sdist = _selector(tmp_path, info)
+    torch = _wheel(tmp_path, "torch", "gfx906", "gfx942", requires="rocm[libraries]==1.0")
+    libraries = _wheel(tmp_path, "libs", "gfx906")
+    gap = "libs lacks gfx942, which torch asks for; it carries gfx906\n"
+    assert run_targets("coherent", tmp_path, "--quiet") == (1, gap, "")
+    assert run_targets("coherent", torch, libraries, sdist, "--quiet") == (1, gap, "")
+    absent = json.loads(run_targets("coherent", tmp_path, "--json").stdout)["absent"]
+    assert absent == ["dlls", "rocm-core"]
+
+
+def test_coherent_counts_the_families_that_the_sdist_chooses_from_as_one_package(
+    run_targets: Run, tmp_path: Path
+) -> None:
+    selected = '{"libraries": "libs-{family}==1.0"}'
+    _selector(tmp_path, _BUILD_INFO.format(layout="per-family", extras="[]", selected=selected))
+    for family in ("gfx906", "gfx1030"):
+        _wheel(tmp_path, f"libs-{family}", family)
+    torch = _wheel(tmp_path, "torch", "gfx906", "gfx1030", requires="rocm[libraries]")
+    assert run_targets("coherent", tmp_path, "--quiet") == (0, "", "")
+    torch.unlink()
+    _wheel(tmp_path, "torch", "gfx906", "gfx942", requires="rocm[libraries]")
+    gap = "rocm lacks gfx942, which torch asks for; it carries gfx906, gfx1030\n"
+    assert run_targets("coherent", tmp_path, "--quiet") == (1, gap, "")
+
+
+def test_coherent_passes_over_other_sdists_in_a_folder(run_targets: Run, tmp_path: Path) -> None:
+    _wheel(tmp_path, "blas", "gfx906")
+    sdist = _selector(tmp_path, "", "PKG-INFO")
+    assert run_targets("coherent", tmp_path, "--quiet") == (0, "", "")
+    message = f"error: {sdist}: has no rocm_sdk/_build_info.py; expected a wheel, or the sdist of rocm\n"
+    assert run_targets("coherent", sdist) == (2, "", message)
+
+
+@pytest.mark.parametrize("text", ["VERSION =", "VERSION = open('x')", "VERSION = '1'"])
+def test_coherent_refuses_a_damaged_sdist(run_targets: Run, tmp_path: Path, text: str) -> None:
+    sdist = _selector(tmp_path, text)
+    finished = run_targets("coherent", sdist)
+    assert (finished[0], finished[1]) == (2, "")
+    assert finished[2].startswith(f"error: {sdist}: its _build_info.py cannot be read (")
+    sdist.write_bytes(b"x")
+    assert run_targets("coherent", sdist)[2].startswith(f"error: {sdist}: not a readable .tar.gz archive (")
+
+
+@pytest.mark.parametrize("value", ["", " , "])
+def test_an_empty_list_of_required_targets_is_wrong_usage(run_targets: Run, tmp_path: Path, value: str) -> None:
+    message = "error: --require: names no GPU target; expected at least one, such as gfx1100\n"
+    assert run_targets("coherent", _wheel(tmp_path, "blas", "gfx906"), "--require", value) == (2, "", message)
+
+
+def test_folders_without_wheels_are_refused(run_targets: Run, tmp_path: Path) -> None:
+    message = f"error: {tmp_path}: holds no wheel; expected a folder of files *.whl\n"
+    assert run_targets("coherent", tmp_path) == (2, "", message)
+
+
+def test_coherent_reduces_to_the_largest_set(run_targets: Run, tmp_path: Path) -> None:
+    wheels = [_wheel(tmp_path, "blas", "gfx906", "gfx11-generic"), _wheel(tmp_path, "fft", "gfx1100", "gfx906")]
+    assert run_targets("coherent", *wheels, "--reduce") == (0, "gfx906\ngfx1100\n", "")
+    assert run_targets("coherent", *wheels, "--quiet") == (0, "", "")
+
+
+def test_a_reduced_set_without_targets_is_reported_with_the_reason(run_targets: Run, tmp_path: Path) -> None:
+    _wheel(tmp_path, "blas", "gfx906")
+    _wheel(tmp_path, "fft", "gfx1100")
+    assert run_targets("coherent", tmp_path, "--reduce") == (
+        1,
+        "",
+        "no target is served by every package with device code\n",
+    )
+
+
+def test_a_reduced_set_that_lacks_what_is_required_is_reported(run_targets: Run, tmp_path: Path) -> None:
+    blas = _wheel(tmp_path, "blas", "gfx906", "gfx1100")
+    finished = run_targets("coherent", blas, "--reduce", "--require", "gfx1100,gfx90a")
+    assert finished == (1, "gfx906\ngfx1100\n", "the set does not serve gfx90a, which --require asks for\n")
+
+
+def test_wheels_without_device_code_are_coherent(run_targets: Run, tmp_path: Path) -> None:
+    for name in ("compiler", "headers"):
+        make_wheel(tmp_path, name, {}, tag="py3-none-any")
+    expected = "compiler: no device code\nheaders: no device code\ncoherent; no package has device code\n"
+    assert run_targets("coherent", tmp_path) == (0, expected, "")
+    assert run_targets("coherent", tmp_path, "--reduce") == (1, "", "no package has device code\n")
+
+
+def test_code_that_the_catalogue_does_not_know_is_compared_by_name(run_targets: Run, tmp_path: Path) -> None:
+    _wheel(tmp_path, "blas", "gfx1100", "gfx1999")
+    _wheel(tmp_path, "torch", "gfx1100", "gfx1999", "amdgcnspirv", requires="blas")
+    finished = run_targets("coherent", tmp_path, "--quiet")
+    assert finished == (1, "blas lacks amdgcnspirv, which torch asks for; it carries gfx1100, gfx1999\n", "")
+
+
+def test_a_reduced_set_can_be_given_to_require(run_targets: Run, tmp_path: Path) -> None:
+    wheels = [_wheel(tmp_path, "a", "gfx90a:xnack+"), _wheel(tmp_path, "b", "gfx90a:sramecc+", "gfx90a:sramecc-")]
+    reduced = run_targets("coherent", *wheels, "--reduce").stdout
+    assert reduced == "gfx90a:xnack+\n"
+    assert run_targets("coherent", *wheels, "--require", reduced, "--quiet") == (0, "", "")
+
+
+def test_coherent_refuses_what_is_no_wheel(run_targets: Run, tmp_path: Path) -> None:
+    path = tmp_path / "x.whl"
+    path.write_bytes(b"no zip")
+    assert run_targets("coherent", path) == (
+        2,
+        "",
+        f"error: {path}: a damaged archive (File is not a zip file). Build or download it again.\n",
+    )
+
+
+def test_runs_on_tells_which_code_is_used_and_why(run_targets: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.hipfb"
+    path.write_bytes(bundle_of("gfx1030", "gfx906"))
+    assert run_targets("runs-on", "gfx1031", path) == (
+        1,
+        (
+            f"{path}: gfx1031 on a stock runtime: finds nothing in 1 bundle (gfx1030: code for a similar GPU, "
+            "which only an extended runtime takes; gfx906: code for another processor)\n"
+            f"{path}: gfx1031 on an extended runtime: uses gfx1030 in 1 bundle "
+            "(code for a similar GPU, which only an extended runtime takes)\n"
+        ),
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpu", "message"),
+    [
+        pytest.param("foo", "GPU: 'foo' is not a known GPU target, family or policy", id="unknown"),
+        pytest.param("amdgcnspirv", "GPU: 'amdgcnspirv' is a target of code, not of a GPU", id="SPIR-V"),
+        pytest.param("gfx11-generic", "GPU: 'gfx11-generic' is a target of code, not of a GPU", id="generic"),
+    ],
+)
+def test_runs_on_refuses_what_is_no_gpu(run_targets: Run, tmp_path: Path, gpu: str, message: str) -> None:
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
+    finished = run_targets("runs-on", gpu, tmp_path)
+    assert (finished.status, finished.stdout) == (2, "")
+    assert finished.stderr.startswith(f"error: {message}")
+
+
+def test_runs_on_is_fine_when_a_stock_runtime_finds_code_everywhere(run_targets: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx1030", "gfx906"))
+    (tmp_path / "notes.txt").write_text("")
+    finished = run_targets("runs-on", "gfx906:sramecc+:xnack-", tmp_path, "--json")
+    assert finished.status == 0
+    verdict = json.loads(finished.stdout)["verdicts"][0]
+    assert verdict == {
+        "gpu": "gfx906:sramecc+:xnack-",
+        "path": str(tmp_path / "a.hipfb"),
+        "runtime": "stock",
+        "runs": True,
+        "kpacked": False,
+        "uses": [{"code": "gfx906", "fit": "open", "why": "the same processor, its features left open", "bundles": 1}],
+    }
+
+
+def test_runs_on_judges_each_setting_of_a_gpu_whose_setting_is_not_known(run_targets: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.hipfb"
+    path.write_bytes(bundle_of("gfx90a:xnack+", "gfx90a:xnack-"))
+    finished = run_targets("runs-on", "gfx90a", path, "--json")
+    assert finished.status == 0
+    assert {verdict["gpu"] for verdict in json.loads(finished.stdout)["verdicts"]} == {"gfx90a:xnack+", "gfx90a:xnack-"}
+
+
+def test_runs_on_names_files_without_device_code(run_targets: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
+    (tmp_path / "b.txt").write_text("")
+    assert run_targets("runs-on", "gfx906", tmp_path / "b.txt", tmp_path / "a.hipfb").stdout.endswith(
+        f"{tmp_path}/b.txt: no device code\n"
+    )
+    assert run_targets("runs-on", "gfx906", tmp_path / "b.txt") == (
+        2,
+        "",
+        f"error: {tmp_path}/b.txt: no device code; expected a fat binary or a file of bundles\n",
+    )
+
+
+def test_runs_on_passes_over_kernel_files_of_folders_that_are_named_for_other_targets(
+    run_targets: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "gfx1100/library"
+    folder.mkdir(parents=True)
+    for target in ("gfx906", "gfx90a-xnack+", "gfx90a-xnack-", "gfx1030"):
+        (folder / f"Kernels_{target}.co").write_bytes(bundle_of(target.replace("-", ":", 1)))
+    (folder / "libblas.gfx1030.so.hipfb").write_bytes(bundle_of("gfx90a", "gfx906"))
+    assert run_targets("runs-on", "gfx906", folder) == (
+        0,
+        (
+            f"{folder}/Kernels_gfx906.co: gfx906 on a stock runtime: uses gfx906 in 1 bundle "
+            "(the same processor with the same features)\n"
+            f"{folder}/Kernels_gfx906.co: gfx906 on an extended runtime: uses gfx906 in 1 bundle "
+            "(the same processor with the same features)\n"
+            f"{folder}/libblas.gfx1030.so.hipfb: gfx906 on a stock runtime: uses gfx906 in 1 bundle "
+            "(the same processor with the same features)\n"
+            f"{folder}/libblas.gfx1030.so.hipfb: gfx906 on an extended runtime: uses gfx906 in 1 bundle "
+            "(the same processor with the same features)\n"
+            "skipped, as named for other targets: 3 files\n"
+        ),
+        "",
+    )
+    finished = run_targets("runs-on", "gfx90a", folder, "--json")
+    assert finished.status == 0
+    assert json.loads(finished.stdout)["for_others"] == [
+        f"{folder}/Kernels_gfx1030.co",
+        f"{folder}/Kernels_gfx906.co",
+    ]
+    named = folder / "Kernels_gfx1030.co"
+    assert run_targets("runs-on", "gfx906", named).status == 1
+    (folder / "libblas.gfx1030.so.hipfb").unlink()
+    message = f"error: {folder}: all device code is in files named for other GPUs than gfx942\n"
+    assert run_targets("runs-on", "gfx942", folder) == (2, "", message)
+
+
+def test_runs_on_refuses_wheels(run_targets: Run, tmp_path: Path) -> None:
+    wheel = _wheel(tmp_path, "blas", "gfx906")
+    remedy = "Unpack it, and give the folder: python -m zipfile -e WHEEL FOLDER"
+    assert run_targets("runs-on", "gfx906", wheel) == (2, "", f"error: {wheel}: is a wheel, not a binary. {remedy}\n")
+
+
+def test_runs_on_refuses_a_damaged_file(run_targets: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.hipfb"
+    path.write_bytes(bundle_of("gfx906")[:50])
+    finished = run_targets("runs-on", "gfx906", path)
+    assert (finished.status, finished.stdout) == (2, "")
+    assert finished.stderr.startswith(f"error: {path}: ")
