@@ -53,7 +53,7 @@ def test_a_missing_input_is_bad_usage(project: Path) -> None:
         2,
         (
             "error: demo/__init__.py: is not among the inputs (none are given). Build the target that makes it, or "
-            "name its folder with --src.\n"
+            "give its folder with --src.\n"
         ),
     )
 
@@ -79,13 +79,16 @@ def test_values_fill_the_description(project: Path, options: list[str], name: st
     [
         (
             ["--set", "were=there"],
-            "gives were a value, which the description has no placeholder for; expected one of version, where",
+            "gives were a value, but the description has no such placeholder; expected one of version, where",
         ),
         (
             ["--set", "pair===2"],
-            "gives pair a value, which the description has no placeholder for; expected one of version, where",
+            "gives pair a value, but the description has no such placeholder; expected one of version, where",
         ),
-        (["--version", "1.0", "--set", "version=2.0"], "gives version the value '2.0', which has '1.0'; expected one"),
+        (
+            ["--version", "1.0", "--set", "version=2.0"],
+            "gives version the value '2.0', but it has the value '1.0'; expected one value",
+        ),
     ],
     ids=["misspelled", "computed", "two"],
 )

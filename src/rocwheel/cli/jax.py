@@ -1,4 +1,4 @@
-"""``rocwheel jax``: what a Bazel build of JAX for ROCm takes: settings, Starlark, commands."""
+"""``rocwheel jax``: what a Bazel build of JAX for ROCm needs: settings, Starlark, commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ jax_app = typer.Typer(name="jax", help="JAX for ROCm: Bazel settings, build comm
 app.add_typer(jax_app)
 
 SettingsOption = Annotated[
-    Path, typer.Option("--settings", "-s", metavar="FILE", help="The build's settings, TOML.", show_default=True)
+    Path,
+    typer.Option(
+        "--settings", "-s", metavar="FILE", help="Read the build's settings (TOML) from FILE.", show_default=True
+    ),
 ]
 CheckOption = Annotated[bool, typer.Option("--check", help="Write nothing; fail if anything would change.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that were edited by hand.")]
@@ -42,7 +45,7 @@ class CommandFormChoice(str, Enum):
 
 @jax_app.callback()
 def jax() -> None:
-    """Hold the commands about JAX."""
+    """Group the commands about JAX."""
 
 
 @jax_app.command()
@@ -50,7 +53,9 @@ def bazelrc(
     settings: SettingsOption = Path("rocm.toml"),
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The fragment.", show_default="standard output"),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write the fragment to FILE.", show_default="standard output"
+        ),
     ] = None,
     force: ForceOption = False,
     check: CheckOption = False,
@@ -60,7 +65,7 @@ def bazelrc(
 ) -> None:
     """Write a .bazelrc fragment with the configs rocm_build, python3XX, avx_posix and native_arch_posix.
 
-    With --output, what changes is printed as a diff, and a file that was edited by hand stays as it is.
+    With --output, the changes are printed as a diff. A file that was edited by hand stays as it is.
 
     Example: rocwheel jax bazelrc --settings rocm.toml --output rocm.bazelrc
     """
@@ -82,8 +87,11 @@ def bazelrc(
 
 @jax_app.command()
 def starlark(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of the workspace; it becomes a package.")],
-    bzlmod: Annotated[bool, typer.Option("--bzlmod", help="For MODULE.bazel; otherwise for WORKSPACE.")] = False,
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Write the files to this folder of the workspace; it becomes a package."),
+    ],
+    bzlmod: Annotated[bool, typer.Option("--bzlmod", help="Write them for MODULE.bazel instead of WORKSPACE.")] = False,
     force: ForceOption = False,
     check: CheckOption = False,
     json: JsonOption = False,
@@ -109,16 +117,18 @@ def starlark(
 
 @jax_app.command()
 def commands(
-    version: Annotated[str, typer.Option("--version", help="The wheels' version, that of JAX.")],
+    version: Annotated[str, typer.Option("--version", help="Set the wheels' version, that of JAX.")],
     settings: SettingsOption = Path("rocm.toml"),
     form: Annotated[
-        CommandFormChoice, typer.Option("--form", help="A shell script, a Makefile, or workflow steps.")
+        CommandFormChoice, typer.Option("--form", help="Print a shell script, a Makefile, or workflow steps.")
     ] = CommandFormChoice.SHELL,
     sdk: Annotated[
-        str, typer.Option("--with", metavar="DIR", help="The folder of the SDK's packages, for the verification.")
+        str, typer.Option("--with", metavar="DIR", help="Verify the wheels with the SDK's packages in this folder.")
     ] = "",
-    dest_dir: Annotated[str, typer.Option(metavar="DIR", help="Where the wheels go.")] = "dist",
-    remote: Annotated[bool, typer.Option("--remote", help="Build by remote execution, as the settings say.")] = False,
+    dest_dir: Annotated[str, typer.Option(metavar="DIR", help="Write the wheels to this folder.")] = "dist",
+    remote: Annotated[
+        bool, typer.Option("--remote", help="Build by remote execution, with the file that the settings name.")
+    ] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -142,14 +152,16 @@ def commands(
 
 @jax_app.command("translate", context_settings={"ignore_unknown_options": True})
 def translate_command(
-    words: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The old command line.")],
-    version: Annotated[str, typer.Option("--version", help="The wheels' version.")] = "VERSION",
-    sdk: Annotated[str, typer.Option("--with", metavar="DIR", help="The folder of the SDK's packages.")] = "",
+    words: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="Translate this command line.")],
+    version: Annotated[str, typer.Option("--version", help="Set the wheels' version.")] = "VERSION",
+    sdk: Annotated[
+        str, typer.Option("--with", metavar="DIR", help="Verify the wheels with the SDK's packages in this folder.")
+    ] = "",
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Say what a command line of rocm-jax's build/build.py stands for: settings, commands, what was silently wrong.
+    """Translate a command line of rocm-jax's build/build.py: print settings, commands, and what was silently wrong.
 
     Example: rocwheel jax translate -- python build/build.py build --wheels=jax-rocm-pjrt --rocm_path=/opt/rocm
     """

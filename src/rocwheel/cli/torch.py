@@ -1,4 +1,4 @@
-"""``rocwheel torch``: what a build of PyTorch takes to use the SDK's packages."""
+"""``rocwheel torch``: what a build of PyTorch needs to use the SDK's packages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ torch_app = typer.Typer(
 )
 app.add_typer(torch_app)
 
-SdkVersionOption = Annotated[str, typer.Option("--sdk-version", metavar="V", help="The version of the SDK's packages.")]
+SdkVersionOption = Annotated[
+    str, typer.Option("--sdk-version", metavar="V", help="Set the version of the SDK's packages.")
+]
 
 
 class Lock(str, Enum):
@@ -41,12 +43,14 @@ class Lock(str, Enum):
     MINOR = "minor"
 
 
-LockOption = Annotated[Lock, typer.Option("--lock", help="This version alone, or any of its major and minor version.")]
+LockOption = Annotated[
+    Lock, typer.Option("--lock", help="Accept only this version, or any with its major and minor version.")
+]
 
 
 @torch_app.callback()
 def torch() -> None:
-    """Hold the commands about PyTorch."""
+    """Group the commands about PyTorch."""
 
 
 def _show(kind: str, text: str, *, json: bool) -> None:
@@ -60,7 +64,8 @@ def _show(kind: str, text: str, *, json: bool) -> None:
 def init(
     sdk_version: SdkVersionOption,
     paths: Annotated[
-        list[Path] | None, typer.Argument(metavar="[PATH...]", help="Wheels or folders: load what their files need.")
+        list[Path] | None,
+        typer.Argument(metavar="[PATH...]", help="Load what the files of these wheels or folders need."),
     ] = None,
     lock: LockOption = Lock.EXACT,
     json: JsonOption = False,
@@ -83,7 +88,10 @@ def init(
 def requirements(
     sdk_version: SdkVersionOption,
     targets: Annotated[
-        list[str] | None, typer.Argument(metavar="[TARGETS...]", help="GPU targets; by default the machine's own.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[TARGETS...]", help="Require code for these GPU targets; by default those of the machine."
+        ),
     ] = None,
     lock: LockOption = Lock.EXACT,
     json: JsonOption = False,
@@ -106,15 +114,13 @@ def runpath(
         typer.Option(
             "--folder",
             metavar="FOLDER",
-            help="Where an extension's libraries stand, relative to site-packages.",
+            help="Print it for libraries in this folder, relative to site-packages.",
             show_default=torch_folder(),
         ),
     ] = None,
-    family: Annotated[
-        str, typer.Option("--family", help="The target family of an SDK with one libraries package for each.")
-    ] = "",
+    family: Annotated[str, typer.Option("--family", help="Search the libraries package of this target family.")] = "",
     spell: Annotated[
-        str, typer.Option("--spell", metavar="TOOL", help=f"For another tool: one of {', '.join(TOOLS)}.")
+        str, typer.Option("--spell", metavar="TOOL", help=f"Print it for another tool: one of {', '.join(TOOLS)}.")
     ] = "",
     json: JsonOption = False,
     quiet: QuietOption = False,

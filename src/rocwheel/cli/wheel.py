@@ -1,4 +1,4 @@
-"""``rocwheel wheel`` and ``rocwheel jax wheel``: a framework's wheel from a description and build outputs."""
+"""``rocwheel wheel`` and ``rocwheel jax wheel``: make a framework's wheel from a description and build outputs."""
 
 from __future__ import annotations
 
@@ -21,36 +21,49 @@ from rocwheel.frameworks.wheel.stamps import parse_commits
 __all__ = ["jax_wheel", "wheel"]
 
 SourceOption = Annotated[
-    list[Path] | None, typer.Option("--src", metavar="PATH", help="A build output, or a folder that outputs are below.")
+    list[Path] | None,
+    typer.Option("--src", metavar="PATH", help="Take build outputs from this file, or from below this folder."),
 ]
 SourceListOption = Annotated[
-    Path | None, typer.Option("--src-list", metavar="FILE", help="A file with one more --src on each line.")
+    Path | None, typer.Option("--src-list", metavar="FILE", help="Read one more --src from each line of FILE.")
 ]
 ManifestOption = Annotated[
-    Path | None, typer.Option("--runfiles-manifest", metavar="FILE", help="Bazel's MANIFEST of a target's runfiles.")
+    Path | None,
+    typer.Option(
+        "--runfiles-manifest", metavar="FILE", help="Take build outputs from Bazel's MANIFEST of a target's runfiles."
+    ),
 ]
-VersionOption = Annotated[str, typer.Option("--version", help="The wheel's version, in place of the description's.")]
+VersionOption = Annotated[
+    str, typer.Option("--version", help="Set the wheel's version, in place of the description's.")
+]
 CommitOption = Annotated[
     list[str] | None,
-    typer.Option("--commit", metavar="REPOSITORY=COMMIT", help="A commit to stamp into commit_info.py."),
+    typer.Option("--commit", metavar="REPOSITORY=COMMIT", help="Stamp this commit into commit_info.py."),
 ]
 PythonOption = Annotated[
-    str, typer.Option("--python", metavar="3.X", help="The Python of extension modules whose names don't tell it.")
+    str, typer.Option("--python", metavar="3.X", help="Set the Python of extension modules whose names don't say it.")
 ]
-PlatformOption = Annotated[str, typer.Option("--platform-tag", metavar="TAG", help="In place of the computed one.")]
+PlatformOption = Annotated[
+    str, typer.Option("--platform-tag", metavar="TAG", help="Set the platform tag, in place of the computed one.")
+]
 WithOption = Annotated[
     list[Path] | None,
-    typer.Option("--with", metavar="PACKAGE", help="A wheel, folder of wheels or site-packages it runs beside."),
+    typer.Option(
+        "--with", metavar="PACKAGE", help="Check the wheel with this wheel, folder of wheels or site-packages."
+    ),
 ]
 SystemRunPathOption = Annotated[
     list[str] | None,
-    typer.Option("--system-run-path", metavar="DIR", help="An absolute run path entry that is meant."),
+    typer.Option("--system-run-path", metavar="DIR", help="Allow this absolute run path entry."),
 ]
-RepairOption = Annotated[bool, typer.Option("--repair", help="Mend wrong run paths instead of failing.")]
+RepairOption = Annotated[bool, typer.Option("--repair", help="Repair wrong run paths instead of failing.")]
 VerifyOption = Annotated[bool, typer.Option(help="Check that every file finds its libraries.")]
-DestDirOption = Annotated[Path, typer.Option("--dest-dir", metavar="DIR", help="Where the wheel goes.")]
+DestDirOption = Annotated[Path, typer.Option("--dest-dir", metavar="DIR", help="Write the wheel to this folder.")]
 OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="The wheel itself; fails if tags say otherwise.")
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write the wheel to FILE; fail if its tags give it another name."
+    ),
 ]
 
 
@@ -73,7 +86,7 @@ def _build(
     repair: bool,
     verify: bool,
 ) -> WheelBuild:
-    """Make a build of the options that both commands have."""
+    """Return the build that the options of both commands describe."""
     return WheelBuild(
         sources=(*(src or ()), *(read_source_list(src_list) if src_list else ())),
         runfiles_manifest=runfiles_manifest,
@@ -88,10 +101,10 @@ def _build(
 
 
 def run_wheel_job(job: WheelJob, *, json: bool, quiet: bool) -> None:
-    """Make a wheel and tell about it."""
+    """Make a wheel and print its path, or a report."""
     report = job.run()
     if not quiet and report.repaired:
-        messages.print(f"run paths mended: {', '.join(report.repaired)}", markup=False)
+        messages.print(f"run paths repaired: {', '.join(report.repaired)}", markup=False)
     if json:
         print_json("wheel", 1, report)
     elif not (quiet and job.output):  # a build action knows the path, and its log shows whatever is printed
@@ -100,14 +113,16 @@ def run_wheel_job(job: WheelJob, *, json: bool, quiet: bool) -> None:
 
 @app.command()
 def wheel(
-    spec: Annotated[Path, typer.Option("--spec", metavar="FILE", help="The wheel's description, TOML.")],
+    spec: Annotated[
+        Path, typer.Option("--spec", metavar="FILE", help="Read the wheel's description (TOML) from FILE.")
+    ],
     src: SourceOption = None,
     src_list: SourceListOption = None,
     runfiles_manifest: ManifestOption = None,
     version: VersionOption = "",
     values: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="The value of a placeholder of the description."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Set the value of a placeholder of the description."),
     ] = None,
     commit: CommitOption = None,
     python: PythonOption = "",
@@ -138,17 +153,25 @@ def wheel(
 
 @jax_app.command("wheel")
 def jax_wheel(
-    kind: Annotated[WheelKind, typer.Argument(help="plugin: the extension modules. pjrt: the PJRT plugin.")],
-    version: Annotated[str, typer.Option("--version", help="The wheel's version, that of JAX.")],
+    kind: Annotated[
+        WheelKind, typer.Argument(help="Make the wheel of the extension modules (plugin) or of the PJRT plugin (pjrt).")
+    ],
+    version: Annotated[str, typer.Option("--version", help="Set the wheel's version, that of JAX.")],
     src: SourceOption = None,
     src_list: SourceListOption = None,
     runfiles_manifest: ManifestOption = None,
-    rocm: Annotated[str, typer.Option("--rocm", metavar="MAJOR", help="The major version in the names.")] = "7",
+    rocm: Annotated[
+        str, typer.Option("--rocm", metavar="MAJOR", help="Set the major version of ROCm in the names.")
+    ] = "7",
     spec: Annotated[
-        Path | None, typer.Option("--spec", metavar="FILE", help="A description in place of the one for ROCm's JAX.")
+        Path | None,
+        typer.Option(
+            "--spec", metavar="FILE", help="Read the description from FILE, in place of the one for ROCm's JAX."
+        ),
     ] = None,
     values: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="The value of a placeholder.")
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Set the value of a placeholder of the description."),
     ] = None,
     commit: CommitOption = None,
     python: PythonOption = "",

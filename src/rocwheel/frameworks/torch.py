@@ -1,4 +1,4 @@
-"""What a build of PyTorch takes to use the SDK's packages: initialiser, requirements, run path."""
+"""What a build of PyTorch needs to use the SDK's packages: initialiser, requirements, run path."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _torch() -> _Torch:
 
 
 def torch_folder() -> str:
-    """Return where PyTorch's libraries stand, relative to site-packages."""
+    """Return the folder of PyTorch's libraries, relative to site-packages."""
     return _torch().folder
 
 
@@ -66,7 +66,7 @@ def initializer(sdk_version: str, lock: VersionLock) -> str:
 
 
 def initializer_for(files: Sequence[InstalledFile], sdk_version: str, lock: VersionLock) -> str:
-    """Return the initialiser that loads what ``files`` need, no more and no less."""
+    """Return the initialiser that loads exactly what ``files`` need."""
     names, others = preload_names(files)
     if not names:
         found = "needs none of the SDK's public libraries"
@@ -88,7 +88,7 @@ def requirements_variable(sdk_version: str, lock: VersionLock, targets: TargetSe
 def search_folders(family: str = "") -> tuple[str, ...]:
     """Return the folders of the SDK's packages, those of a target family if one is named.
 
-    Raises `InputError` for a word that names none.
+    Raises `InputError` for a word that can't be the name of a family.
     """
     if not _FAMILY.fullmatch(family):
         raise InputError(_FAMILY_OPTION, f"is {family!r}", expected="a target family such as gfx94X-dcgpu")

@@ -146,7 +146,7 @@ def test_every_wrong_setting_is_reported(tmp_path: Path) -> None:
             "folder, ASCII without blanks and quotes"
             for entry in ("lib", "/../x", "$ORIGIN/a b")
         ),
-        f"{path}: 'plugin' is no Bazel label; expected such as //pjrt:plugin.so",
+        f"{path}: 'plugin' is not a Bazel label; expected such as //pjrt:plugin.so",
         (
             f"{path}: commits names 'jax' = 'main'; expected a repository, and 7 to 64 hexadecimal digits or "
             "FILE:CONSTANT"
@@ -167,7 +167,7 @@ def test_the_sdk_may_be_searched_among_other_folders() -> None:
 def test_a_misspelled_setting_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rocm.toml"
     path.write_text('schema = 1\ncompiler = "gcc"\ntarget = []\npython-versions = ["3.12"]\n')
-    with pytest.raises(SettingsError, match="holds no settings: Object contains unknown field `target`"):
+    with pytest.raises(SettingsError, match="doesn't hold settings: Object contains unknown field `target`"):
         read_settings(path)
 
 
@@ -179,9 +179,9 @@ def test_a_misspelled_setting_is_refused(tmp_path: Path) -> None:
         ('target-family = "gfxé"', "target-family is 'gfxé'; expected one word"),
         ('search = ["/opt/rocm/lib", "/opt/rocm/lib/"]', "search names a folder twice; expected each once"),
         *((f"search = ['{entry}']", SEARCH.format(entry)) for entry in ("$ORIGIN/`id`", "/_rocm_sdk_core/lib", "/ä")),
-        ('options = ["has blank"]', "options names 'has blank'; expected an option, with its value behind ="),
+        ('options = ["has blank"]', "options names 'has blank'; expected an option, with its value after ="),
         *(
-            (f'options = ["{word}"]', f"options names '{word}'; expected an option, with its value behind =")
+            (f'options = ["{word}"]', f"options names '{word}'; expected an option, with its value after =")
             for word in ("-", "--", "-O2", "--copt", "-c", "--=x", "a")
         ),
         ('configs = ["rocm_build"]', "configs names 'rocm_build', which includes them; expected another config"),

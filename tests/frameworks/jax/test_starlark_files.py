@@ -48,7 +48,7 @@ def test_a_package_for_a_module_becomes_none_for_a_workspace_unnoticed(tmp_path:
     with pytest.raises(InputError) as caught:
         starlark_package(tmp_path, "workspace")
     assert str(caught.value) == (
-        f"{tmp_path}: has the files for MODULE.bazel; expected those for WORKSPACE, or none. "
+        f"{tmp_path}: has the files for MODULE.bazel; expected the files for WORKSPACE, or no files. "
         "Give --bzlmod, or delete extensions.bzl first."
     )
     (tmp_path / "extensions.bzl").write_text("# of somebody else\n")

@@ -329,7 +329,7 @@ def test_what_the_machine_decided_is_told_as_assumed() -> None:
         (
             [*PJRT, "--nonsense"],
             (
-                "command line: unrecognized arguments: --nonsense; expected one that build/build.py takes. "
+                "command line: unrecognized arguments: --nonsense; expected a command line that build/build.py takes. "
                 "Give the whole old command line after --."
             ),
         ),
@@ -341,15 +341,15 @@ def test_what_the_machine_decided_is_told_as_assumed() -> None:
         (
             [*PJRT, "--bazel_options=--repo_env=HERMETIC_PYTHON_VERSION=3.11"],
             (
-                "--bazel_options: is '--repo_env=HERMETIC_PYTHON_VERSION=3.11'; expected none that sets the Python. "
-                "Give the version as --python_version."
+                "--bazel_options: is '--repo_env=HERMETIC_PYTHON_VERSION=3.11'; expected no option that sets the "
+                "Python. Give the version as --python_version."
             ),
         ),
         (
             [*PJRT, "--bazel_options=--repo_env HERMETIC_PYTHON_VERSION=3.10"],
             (
-                "--bazel_options: is 'HERMETIC_PYTHON_VERSION=3.10'; expected none that sets the Python. "
-                "Give the version as --python_version."
+                "--bazel_options: is 'HERMETIC_PYTHON_VERSION=3.10'; expected no option that sets the "
+                "Python. Give the version as --python_version."
             ),
         ),
         (

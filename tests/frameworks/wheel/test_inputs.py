@@ -48,7 +48,7 @@ def test_a_missing_file_is_named_with_the_places_searched(tree: Path) -> None:
     with pytest.raises(InputError) as caught:
         InputFiles([tree]).find("x.so")
     assert str(caught.value) == (
-        f"x.so: is not among the inputs ({tree}). Build the target that makes it, or name its folder with --src."
+        f"x.so: is not among the inputs ({tree}). Build the target that makes it, or give its folder with --src."
     )
 
 

@@ -242,7 +242,7 @@ def test_extension_modules_without_a_known_python_are_refused(outputs: Path, sam
     with pytest.raises(InputError) as caught:
         run_job("plugin", outputs, tmp_path, sample_dist)
     assert str(caught.value) == (
-        "jax_rocm7_plugin/_hybrid.so: is an extension module whose name tells no Python version. "
+        "jax_rocm7_plugin/_hybrid.so: is an extension module whose name has no Python version. "
         "Give --python, such as --python 3.12."
     )
 
@@ -264,7 +264,7 @@ def test_an_init_in_a_shared_namespace_is_refused(outputs: Path, sample_dist: Pa
         run_job("pjrt", outputs, tmp_path, sample_dist, description=description)
     assert [str(problem) for problem in caught.value.problems] == [
         (
-            "jax-rocm7-pjrt: has jax_plugins/__init__.py, yet shares jax_plugins with others. Leave it out: it would "
+            "jax-rocm7-pjrt: has jax_plugins/__init__.py, but shares jax_plugins with others. Leave it out: it would "
             "hide the other distributions' part of the namespace."
         )
     ]
@@ -276,7 +276,7 @@ def test_two_files_at_one_place_are_refused(outputs: Path, sample_dist: Path, tm
         run_job("pjrt", outputs, tmp_path, sample_dist, description=changed("pjrt", files=rows, **{"entry-points": {}}))
     origin = outputs / "pjrt/python/__init__.py"
     assert [str(problem) for problem in caught.value.problems] == [
-        f"jax-rocm7-pjrt: puts two files at x/__init__.py: {origin} and {origin}; expected one"
+        f"jax-rocm7-pjrt: puts two files at x/__init__.py: {origin} and {origin}; expected one file"
     ]
 
 
@@ -308,7 +308,7 @@ def test_an_output_of_another_name_than_its_tags_give_is_refused(
     assert not wrong.exists()
 
 
-@pytest.mark.parametrize(("text", "found"), [("", "is no ELF file"), ("not a library", "is no ELF file")])
+@pytest.mark.parametrize(("text", "found"), [("", "is not an ELF file"), ("not a library", "is not an ELF file")])
 def test_an_output_that_is_no_library_is_refused(
     text: str, found: str, outputs: Path, sample_dist: Path, tmp_path: Path
 ) -> None:
@@ -349,12 +349,12 @@ def test_two_license_texts_of_one_name_are_both_there(outputs: Path, sample_dist
 @pytest.mark.parametrize(
     ("tag", "text"),
     [
-        ("win_amd64", "is 'win_amd64'; expected one for the files' machine, such as manylinux_2_5_x86_64"),
+        ("win_amd64", "is 'win_amd64'; expected a tag for the files' machine, such as manylinux_2_5_x86_64"),
         (
             "manylinux_2_28_x86_64.manylinux_2_28_aarch64",
-            "is 'manylinux_2_28_aarch64'; expected one for the files' machine, such as manylinux_2_5_x86_64",
+            "is 'manylinux_2_28_aarch64'; expected a tag for the files' machine, such as manylinux_2_5_x86_64",
         ),
-        ("any", "is 'any'; expected one for the files' machine, such as manylinux_2_5_x86_64"),
+        ("any", "is 'any'; expected a tag for the files' machine, such as manylinux_2_5_x86_64"),
         ("../x y", "is '../x y'; expected a tag such as manylinux_2_28_x86_64"),
     ],
 )
@@ -375,7 +375,7 @@ def test_files_for_a_machine_without_a_known_tag_need_one(outputs: Path, tmp_pat
     with pytest.raises(InputError) as caught:
         run_job("pjrt", outputs, tmp_path / "dist", verify=False)
     assert str(caught.value) == (
-        f"{library}: is for another machine than platform tags are known for (ELF machine 258). Give --platform-tag."
+        f"{library}: is for a machine that no platform tag is known for (ELF machine 258). Give --platform-tag."
     )
     report = run_job("pjrt", outputs, tmp_path / "dist", verify=False, platform_tag="linux_loongarch64")
     assert Path(report.path).name == "jax_rocm7_pjrt-0.12.0-py3-none-linux_loongarch64.whl"
@@ -385,7 +385,7 @@ def test_files_for_a_machine_without_a_known_tag_need_one(outputs: Path, tmp_pat
 def test_an_init_in_a_namespace_below_another_is_refused(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
     description = changed("pjrt", namespaces=["jax_plugins.xla_rocm7"])
     with pytest.raises(
-        ProblemsError, match=r"has jax_plugins/xla_rocm7/__init__\.py, yet shares jax_plugins\.xla_rocm7"
+        ProblemsError, match=r"has jax_plugins/xla_rocm7/__init__\.py, but shares jax_plugins\.xla_rocm7"
     ):
         run_job("pjrt", outputs, tmp_path, sample_dist, description=description)
 

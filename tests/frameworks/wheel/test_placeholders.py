@@ -32,7 +32,7 @@ def test_a_value_that_nothing_takes_is_refused(known: set[str], expected: str) -
     with pytest.raises(InputError) as caught:
         parse_values(["rocn=8"], known)
     assert str(caught.value) == (
-        f"--set: gives rocn a value, which the description has no placeholder for; expected one of {expected}"
+        f"--set: gives rocn a value, but the description has no such placeholder; expected one of {expected}"
     )
 
 
@@ -40,4 +40,4 @@ def test_a_value_that_is_given_twice_has_to_be_the_same() -> None:
     assert parse_values(["version=1.0"], (), {"version": "1.0"}) == {"version": "1.0"}
     with pytest.raises(InputError) as caught:
         parse_values(["version=2.0"], (), {"version": "1.0"})
-    assert str(caught.value) == "--set: gives version the value '2.0', which has '1.0'; expected one"
+    assert str(caught.value) == "--set: gives version the value '2.0', but it has the value '1.0'; expected one value"

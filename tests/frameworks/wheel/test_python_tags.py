@@ -89,7 +89,7 @@ def test_a_tag_is_one_that_installers_know() -> None:
             [],
             "3.99",
             (
-                "--python: is 3.99, yet no file is an extension module. Leave it out: wheels without extension modules "
+                "--python: is 3.99, but no file is an extension module. Leave it out: wheels without extension modules "
                 "are for every Python."
             ),
         ),
@@ -99,7 +99,7 @@ def test_a_tag_is_one_that_installers_know() -> None:
             ["a/_x.abi3.so"],
             "3.13-ft",
             (
-                "a/_x.abi3.so: is for the stable ABI, which free-threaded Pythons don't load; expected one for "
+                "a/_x.abi3.so: is for the stable ABI, which free-threaded Pythons don't load; expected a module for "
                 "cp313-cp313t"
             ),
         ),
@@ -107,7 +107,7 @@ def test_a_tag_is_one_that_installers_know() -> None:
             ["a/_x.abi3.so", "a/_y.cpython-314t-x86_64-linux-gnu.so"],
             "",
             (
-                "a/_x.abi3.so: is for the stable ABI, which free-threaded Pythons don't load; expected one for "
+                "a/_x.abi3.so: is for the stable ABI, which free-threaded Pythons don't load; expected a module for "
                 "cp314-cp314t"
             ),
         ),
@@ -115,7 +115,7 @@ def test_a_tag_is_one_that_installers_know() -> None:
             ["a/_x.abi3.so"],
             "",
             (
-                "a/_x.abi3.so: is an extension module whose name tells no Python version. Give --python, such as "
+                "a/_x.abi3.so: is an extension module whose name has no Python version. Give --python, such as "
                 "--python 3.12."
             ),
         ),
@@ -123,7 +123,7 @@ def test_a_tag_is_one_that_installers_know() -> None:
             ["a/_x.cpython-311-x86_64-linux-gnu.so"],
             "3.12",
             (
-                "a/_x.cpython-311-x86_64-linux-gnu.so: is an extension module for cp311-cp311; expected one for "
+                "a/_x.cpython-311-x86_64-linux-gnu.so: is an extension module for cp311-cp311; expected a module for "
                 "cp312-cp312"
             ),
         ),

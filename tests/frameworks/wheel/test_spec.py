@@ -102,7 +102,7 @@ def test_a_placeholder_without_value_is_named() -> None:
     with pytest.raises(InputError) as caught:
         make(name="jax-rocm{rocm}")
     assert str(caught.value) == (
-        "demo.toml: names {rocm}, which has no value; expected one of pair, version. Give it with --set rocm=VALUE."
+        "demo.toml: names {rocm}, but it has no value; expected one of pair, version. Give it with --set rocm=VALUE."
     )
 
 
@@ -118,7 +118,8 @@ def test_an_unknown_field_is_refused() -> None:
     with pytest.raises(SpecError) as caught:
         make(licence="MIT")
     assert str(caught.value) == (
-        "demo.toml: describes no wheel: Object contains unknown field `licence`. See the fields in the documentation."
+        "demo.toml: doesn't describe a wheel: Object contains unknown field `licence`. See the fields in the "
+        "documentation."
     )
 
 
@@ -127,9 +128,9 @@ def test_every_problem_is_reported_at_once() -> None:
         make(name="-", texts={"/etc/x": "", "a/../../b": ""}, license="MIT")
     assert str(caught.value) == (
         "demo.toml: 4 problems\n"
-        "  demo.toml: '-' is no valid distribution name; expected letters, digits and single -_. between them\n"
-        "  demo.toml: '/etc/x' is no place; expected a path below site-packages\n"
-        "  demo.toml: 'a/../../b' is no place; expected a path below site-packages\n"
+        "  demo.toml: '-' is not a valid distribution name; expected letters, digits and single -_. between them\n"
+        "  demo.toml: '/etc/x' is not a valid place; expected a path below site-packages\n"
+        "  demo.toml: 'a/../../b' is not a valid place; expected a path below site-packages\n"
         "  demo.toml: declares the licence MIT without its text; expected license-files"
     )
 
@@ -139,7 +140,7 @@ def test_text_that_is_no_toml_is_refused(tmp_path: Path) -> None:
     path.write_text("name = ")
     with pytest.raises(SpecError) as caught:
         read_spec(path)
-    assert re.fullmatch(rf"{path}: is no TOML: .* See the fields in the documentation\.", str(caught.value))
+    assert re.fullmatch(rf"{path}: is not TOML: .* See the fields in the documentation\.", str(caught.value))
 
 
 def test_a_description_that_is_absent_is_named(tmp_path: Path) -> None:

@@ -22,11 +22,11 @@ def test_what_is_no_commit_is_refused(text: str) -> None:
         parse_commits([text])
     assert str(caught.value) == (
         f"--commit: is {text!r}; expected REPOSITORY=COMMIT, the commit as 7 to 64 hexadecimal digits. "
-        "Did looking it up fail?"
+        "Check whether looking it up failed."
     )
 
 
 def test_two_commits_of_one_repository_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         parse_commits(["jax=abcdef0", "jax=abcdef1"])
-    assert str(caught.value) == "--commit: gives two commits for jax: abcdef0 and abcdef1; expected one"
+    assert str(caught.value) == "--commit: gives two commits for jax: abcdef0 and abcdef1; expected one commit"

@@ -1,1 +1,1 @@
-"""What JAX's Bazel build takes."""
+"""What a Bazel build of JAX for ROCm needs: settings, Starlark files, commands."""

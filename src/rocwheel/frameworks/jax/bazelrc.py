@@ -21,7 +21,7 @@ _GCC_WITH_AVX_VNNI_INT8 = 13
 
 
 def spell_rc_word(word: str) -> str:
-    """Spell one argument for an rc file, where blanks part, ``#`` begins a comment, and nothing expands ``$``."""
+    """Spell one argument for an rc file: blanks separate words, ``#`` begins a comment, and nothing expands ``$``."""
     if _SAFE.fullmatch(word):
         return word
     return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,4 +1,4 @@
-"""The commands that build JAX's wheels, as a shell script, a Makefile, or a step of continuous integration."""
+"""The commands that build JAX's wheels, as a shell script, a Makefile, or workflow steps."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Command(msgspec.Struct, frozen=True):
 
 
 class BuildOptions(msgspec.Struct, frozen=True):
-    """What commands are asked for, beside the build's settings."""
+    """What commands are asked for, in addition to the build's settings."""
 
     version: str
     """The wheels' version."""
     sdk: str = ""
-    """The folder of the packages that the wheels run beside; empty: their known layout is what counts."""
+    """The folder of the packages that the wheels run with; empty to go by the packages' known layout."""
     dest_dir: str = "dist"
     kinds: tuple[str, ...] = ("pjrt", "plugin")
     commits: dict[str, str] = {}
@@ -50,7 +50,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     bazel: tuple[str, ...] = ("bazel",)
     """The program and its startup options."""
     bazel_options: tuple[str, ...] = ()
-    """Further options, behind the configs, so that they win."""
+    """Further options, after the configs, so that they take precedence."""
 
 
 def commit_of(checkout: str = "") -> str:
@@ -59,7 +59,7 @@ def commit_of(checkout: str = "") -> str:
 
 
 def commit_in(file: str, constant: str) -> str:
-    """Return the same for the commit that a Starlark file assigns to a constant."""
+    """Return a part of a word that stands for the commit that a Starlark file assigns to a constant."""
     script = rf's/^{constant} *= *"\([0-9a-f]*\)".*/\1/p'
     return f"\0sed -n {shlex.quote(script)} {shlex.quote(file)}\0"
 

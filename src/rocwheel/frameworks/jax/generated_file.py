@@ -1,4 +1,4 @@
-"""Generated text files that know whether somebody has edited them since."""
+"""Generated text files that show whether they were edited by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SEAL = re.compile(r"\A# (?P<note>.*) sha256 of what follows: (?P<digest>[0-9a-f
 
 
 class HandEditedError(WorkError):
-    """A file that is not as it was generated, and so is not overwritten."""
+    """A file was edited by hand, or made by something else, and so is not overwritten."""
 
 
 class GeneratedFile(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class GeneratedFile(msgspec.Struct, frozen=True):
         return f"# {self.note} sha256 of what follows: {_digest(self.body)}\n{self.body}"
 
     def write(self, path: Path, *, force: bool = False) -> str:
-        """Write the file and return the unified diff to what stood there; nothing is written if that is empty.
+        """Write the file and return the unified diff from the old text; write nothing if the diff is empty.
 
         Raises `HandEditedError` when the file there was edited, or made by something else, unless ``force``; and
         `WorkError` when it can't be written.
@@ -50,7 +50,7 @@ class GeneratedFile(msgspec.Struct, frozen=True):
         return diff
 
     def diff(self, path: Path) -> str:
-        """Return the unified diff from what stands at ``path``; raise `WorkError` when it can't be read."""
+        """Return the unified diff from the text at ``path``; raise `WorkError` when it can't be read."""
         lines = difflib.unified_diff(
             (_read(path) or "").splitlines(), self.text.splitlines(), f"{path} (before)", str(path), lineterm=""
         )

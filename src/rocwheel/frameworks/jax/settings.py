@@ -41,11 +41,11 @@ _BAZEL_LABEL = re.compile(r"(@[\w.~-]*)?//[\w./+=,@~-]*(:[\w./+=,@~-]+)?|:[\w./+
 
 
 class SettingsError(InputError):
-    """Settings that can't be used."""
+    """Settings can't be used."""
 
 
 class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """Use `read_settings`; the constructor checks nothing."""
+    """The settings of a build. Use `read_settings`; the constructor checks nothing."""
 
     schema: Literal[1]
     compiler: str
@@ -55,9 +55,9 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     targets: tuple[str, ...]
     """GPU targets, in any words of ``rocwheel targets``."""
     compiler_version: int = 0
-    """Its major version; 0 where the path tells it."""
+    """Its major version; 0 if the path says it."""
     rocm_path: str = ""
-    """The ROCm that is built against; empty where the workspace brings its own."""
+    """The ROCm that is built against; empty if the workspace brings its own."""
     rocm_version: str = "7"
     """The major version in the wheels' names."""
     cpu_features: CpuFeatures = "release"
@@ -76,11 +76,11 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     remote_execution: str = ""
     """A file of the workspace that defines ``rocm_rbe``; with it, ``rocm_build_remote`` builds remotely."""
     wheel_sources: tuple[str, ...] = ("jaxlib_ext/tools/LICENSE.txt", "pjrt/python/__init__.py")
-    """Files of the source tree that the wheels take, beside the outputs of Bazel."""
+    """Files of the source tree that the wheels take, in addition to the outputs of Bazel."""
     pjrt_spec: str = ""
     """The description of the PJRT wheel, a file of the source tree; empty for the one of ROCm's JAX."""
     plugin_spec: str = ""
-    """The same for the wheels of extension modules."""
+    """The description of the wheels of extension modules; empty for the one of ROCm's JAX."""
     commits: dict[str, str] = {}
     """Repository to the commit that is built: literally, or ``FILE:CONSTANT`` for one in a file of the source tree."""
     pjrt_targets: tuple[str, ...] = ("//pjrt:pjrt_c_api_gpu_plugin.so",)
@@ -104,7 +104,7 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
 
     @property
     def system_run_paths(self) -> tuple[str, ...]:
-        """The absolute entries that are searched: meant, though the audit would warn of them."""
+        """The absolute entries that are searched. They are meant, though the audit would warn of them."""
         return tuple(entry for entry in self.search if entry.startswith("/"))
 
     def _entries(self, word: str) -> tuple[str, ...]:
@@ -115,13 +115,13 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
 
 
 def read_settings(path: Path) -> BazelSettings:
-    """Read settings; raise `SettingsError` for text that is none, `ProblemsError` with every wrong value."""
+    """Read settings; raise `SettingsError` for any other text, `ProblemsError` with every wrong value."""
     try:
         settings = msgspec.toml.decode(path.read_bytes(), type=BazelSettings)
     except OSError as e:
         raise SettingsError(path, f"cannot be read ({e.strerror})", remedy="Check --settings.") from e
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
-        raise SettingsError(path, f"holds no settings: {e}", remedy="See the fields in the documentation.") from e
+        raise SettingsError(path, f"doesn't hold settings: {e}", remedy="See the fields in the documentation.") from e
     check_settings(settings, path)
     return settings
 
@@ -149,13 +149,13 @@ def _problems(settings: BazelSettings, path: Path | str) -> Iterator[SettingsErr
     yield from _form_problems(settings, path)
     for label in (*settings.pjrt_targets, *settings.plugin_targets, *filter(None, [settings.crosstool])):
         if not _BAZEL_LABEL.fullmatch(label):
-            yield SettingsError(path, f"{label!r} is no Bazel label", expected="such as //pjrt:plugin.so")
+            yield SettingsError(path, f"{label!r} is not a Bazel label", expected="such as //pjrt:plugin.so")
     yield from _commit_problems(settings, path)
     yield from _control_characters(settings, path)
 
 
 def _form_problems(settings: BazelSettings, path: Path | str) -> Iterator[SettingsError]:
-    """Tell of values that Bazel, or the fetch of the repository, would refuse."""
+    """Yield an error for each value that Bazel, or the fetch of the repository, would refuse."""
     remote = settings.remote_execution
     checks = [
         (
@@ -182,7 +182,7 @@ def _form_problems(settings: BazelSettings, path: Path | str) -> Iterator[Settin
             for name in settings.configs
         ),
         *(
-            (_is_option(word), f"options names {word!r}", "an option, with its value behind =")
+            (_is_option(word), f"options names {word!r}", "an option, with its value after =")
             for word in settings.options
         ),
     ]

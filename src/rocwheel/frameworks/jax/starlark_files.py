@@ -1,4 +1,4 @@
-"""The Starlark files that a consumer's workspace takes: a package with rules for libraries and wheels of ROCm."""
+"""The Starlark files for a user's workspace: a package with rules for libraries and wheels of ROCm."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MARKERS = ("MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel")
 
 
 class HandEditedFilesError(ProblemsError):
-    """Files that are not as they were generated, so that none is written."""
+    """Files were edited by hand, or made by something else, and so none is written."""
 
     exit_status: ClassVar[int] = 1
 
@@ -50,17 +50,17 @@ class StarlarkPackage(msgspec.Struct, frozen=True):
     """Lines for WORKSPACE or MODULE.bazel."""
 
     def write(self, folder: Path, *, force: bool = False) -> str:
-        """Write the files and return the unified diffs to what stood there.
+        """Write the files and return the unified diffs from the old texts.
 
-        Raises `HandEditedFilesError` with all that were edited, before any is written, unless ``force``; and as
-        `GeneratedFile.write` does.
+        Unless ``force`` is given, raises `HandEditedFilesError` with all that were edited, before any is written.
+        Raises what `GeneratedFile.write` raises.
         """
         if not force and (edited := list(self._edited(folder))):
             raise HandEditedFilesError(str(folder), edited)
         return "".join(file.write(folder / name, force=force) for name, file in self.files.items())
 
     def diff(self, folder: Path) -> str:
-        """Return the unified diffs from what stands in ``folder``."""
+        """Return the unified diffs from the texts in ``folder``."""
         return "".join(file.diff(folder / name) for name, file in self.files.items())
 
     def _edited(self, folder: Path) -> Iterator[HandEditedError]:
@@ -72,15 +72,15 @@ class StarlarkPackage(msgspec.Struct, frozen=True):
 
 
 def starlark_package(folder: Path, workspace: Workspace) -> StarlarkPackage:
-    """Return the package for ``folder``, which lies in a workspace or becomes one's ``//NAME``.
+    """Return the package for ``folder``, which is in a workspace or becomes the package ``//NAME`` of one.
 
-    Raises `InputError` for a folder that no label can name, and for one whose package is for MODULE.bazel when it is to
-    be for WORKSPACE.
+    Raises `InputError` for a folder that no label can name, and for one that has the files for MODULE.bazel when those
+    for WORKSPACE are asked for.
     """
     if workspace == "workspace" and _is_generated(folder / _EXTENSIONS):
         remedy = f"Give --bzlmod, or delete {_EXTENSIONS} first."
         raise InputError(
-            folder, "has the files for MODULE.bazel", expected="those for WORKSPACE, or none", remedy=remedy
+            folder, "has the files for MODULE.bazel", expected="the files for WORKSPACE, or no files", remedy=remedy
         )
     sources = {name: name for name in _COMMON} | {_VARIANT: f"cc.{workspace}.bzl"}
     if workspace == "bzlmod":
@@ -98,7 +98,7 @@ def _read(name: str) -> str:
 
 
 def _package_name(folder: Path) -> str:
-    """Return the folder's path in its workspace, empty for the workspace itself; its own name where none is around it.
+    """Return the folder's path in its workspace, empty for the workspace itself; its name if it is in no workspace.
 
     Raises `InputError` for a name that no label can have.
     """

@@ -26,7 +26,7 @@ _INTERPRETER = re.compile(r"python(3\.[0-9]{1,2})")
 
 
 class Fate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What becomes of an option: ``now`` says the same, or it is ``dropped`` for a reason; ``wrong`` is what it did."""
+    """What becomes of an option: ``now`` replaces it, or it is ``dropped`` for a reason; ``wrong`` says what it did."""
 
     kind: Literal["value", "optional", "flag", "append"] = "value"
     """``optional``: a value that may be left out, which means ``true``."""
@@ -40,15 +40,15 @@ class Fate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OldCommand(msgspec.Struct, frozen=True):
-    """A command line taken apart; options that were not given are absent."""
+    """A parsed command line. Options that were not given are absent."""
 
     subcommand: str
     options: dict[str, str | bool | list[str]]
     variables: dict[str, str]
     interpreter: str = ""
-    """The Python that ran the old tool, such as ``3.12``, where its name tells it."""
+    """The Python that ran the old tool, such as ``3.12``; empty if the program's name doesn't say it."""
     parted: tuple[str, ...] = ()
-    """Values that the old tool's shell took for several words, or took quotes out of."""
+    """Values that the old tool's shell split into several words, or removed quotes from."""
 
     def text(self, name: str, default: str = "") -> str:
         """Return the value of an option that takes one."""
@@ -61,7 +61,7 @@ class OldCommand(msgspec.Struct, frozen=True):
         return value if isinstance(value, list) else []
 
     def has(self, name: str) -> bool:
-        """Tell whether an option was given."""
+        """Return whether an option was given."""
         return name in self.options
 
 
@@ -94,11 +94,11 @@ def variable_fates() -> dict[str, Fate]:
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         remedy = "Give the whole old command line after --."
-        raise InputError(_COMMAND, message, expected="one that build/build.py takes", remedy=remedy)
+        raise InputError(_COMMAND, message, expected="a command line that build/build.py takes", remedy=remedy)
 
 
 def parse_build_py(words: Sequence[str]) -> OldCommand:
-    """Take apart ``[NAME=VALUE ...] [python] build/build.py build|requirements_update OPTIONS``.
+    """Parse ``[NAME=VALUE ...] [python] build/build.py build|requirements_update OPTIONS``.
 
     Options may be abbreviated, as the old tool's argparse allowed. Raises `InputError` for any other command line.
     """
@@ -123,7 +123,7 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
 
 
 def _shell_words(text: str) -> list[str]:
-    """Part a value as the shell did that the old tool gave it to; what it expanded stays as it is written."""
+    """Return the words into which the old tool's shell split a value; variables stay as they are written."""
     try:
         return shlex.split(text)
     except ValueError as e:

@@ -1,4 +1,4 @@
-"""What to know about an old command line of ``build/build.py``: what is assumed, dropped, and was silently wrong."""
+"""What users should know about an old command line of ``build/build.py``: what is kept, assumed, dropped."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ _UNKNOWN_VERSION = {
 
 
 class Note(msgspec.Struct, frozen=True):
-    """An option, or a variable, and what is said of it."""
+    """An option or a variable, and what users should know about it."""
 
     option: str
     text: str
 
 
 def kept(old: OldCommand) -> Iterator[Note]:
-    """Tell what says the same today."""
+    """Yield what replaces options and variables today."""
     yield from (Note(name, fate.now) for name, fate in _given(old) if fate.now)
 
 
 def assumed(old: OldCommand) -> Iterator[Note]:
-    """Tell what the command line leaves open, since the old tool took it from the machine or from its version."""
+    """Yield what the command line leaves open: the old tool took it from the machine or from its version."""
     if not (old.text("python_version") or old.interpreter):
         yield Note("--python_version", f"was that of the Python that ran build.py; {python_version(old)} is assumed")
     if old.subcommand != "build":
@@ -65,7 +65,7 @@ def assumed(old: OldCommand) -> Iterator[Note]:
 
 
 def dropped(old: OldCommand) -> Iterator[Note]:
-    """Tell what nothing does any more, and why."""
+    """Yield what has no effect any more, and why."""
     yield from (Note(name, fate.dropped) for name, fate in _given(old) if fate.dropped)
     for name in wheel_names(old):
         if name not in WHEEL_KINDS:
@@ -78,7 +78,7 @@ def dropped(old: OldCommand) -> Iterator[Note]:
 
 
 def wrong(old: OldCommand) -> Iterator[Note]:
-    """Tell what the old command line did without telling."""
+    """Yield what the old command line got wrong without saying so."""
     yield from (Note(name, fate.wrong) for name, fate in _given(old) if fate.wrong)
     yield Note(
         ".jax_configure.bazelrc",

@@ -1,4 +1,4 @@
-"""Old command lines of rocm-jax's ``build/build.py`` as settings, plain commands, and what to know about them."""
+"""Translates old command lines of rocm-jax's ``build/build.py`` into settings, plain commands, and notes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _COMMAND_SETTINGS = "the command line's settings"
 
 
 class Translation(msgspec.Struct, frozen=True):
-    """What an old command line stands for today."""
+    """What an old command line means today."""
 
     settings: BazelSettings
     settings_text: str
@@ -51,16 +51,16 @@ class Translation(msgspec.Struct, frozen=True):
     commands: tuple[Command, ...]
     kept: tuple[Note, ...]
     assumed: tuple[Note, ...]
-    """What the command line does not tell, since the old tool took it from the machine."""
+    """What the command line doesn't say, since the old tool took it from the machine."""
     dropped: tuple[Note, ...]
     wrong: tuple[Note, ...]
-    """What the old command line did without telling."""
+    """What the old command line got wrong without saying so."""
 
 
 def translate(words: Sequence[str], *, version: str = "VERSION", sdk: str = "") -> Translation:
     """Translate ``python build/build.py build ...``, with variables before it if any.
 
-    ``version`` is that of the wheels, ``sdk`` the folder of the packages that they run beside. Raises `InputError` for
+    ``version`` is that of the wheels, ``sdk`` the folder of the packages that they run with. Raises `InputError` for
     a command line that the old tool would not have taken, and `ProblemsError` for one whose settings
     `rocwheel.frameworks.jax.settings.read_settings` would refuse.
     """
@@ -155,7 +155,7 @@ def _given_options(old: OldCommand) -> Iterator[str]:
     for option in old.texts("bazel_options"):
         if option.removeprefix("--repo_env=").startswith(_PYTHON_VARIABLE):
             remedy = "Give the version as --python_version."
-            raise InputError(_BAZEL_OPTIONS, f"is {option!r}", expected="none that sets the Python", remedy=remedy)
+            raise InputError(_BAZEL_OPTIONS, f"is {option!r}", expected="no option that sets the Python", remedy=remedy)
         yield option
 
 

@@ -1,4 +1,4 @@
-"""What an old command line of ``build/build.py`` asks for, with what the old tool took where it says nothing."""
+"""What an old command line of ``build/build.py`` asks for, with the old tool's defaults where it says nothing."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = [
 ]
 
 WHEEL_KINDS = {"jax-rocm-plugin": "plugin", "jax-rocm-pjrt": "pjrt"}
-"""The wheels that the workspace builds, to what ``rocwheel jax wheel`` calls them."""
+"""The wheels that the workspace builds, with their names in ``rocwheel jax wheel``."""
 
 STAMPED = {"xla": "ROCm/xla", "jax": "jax"}
-"""The repositories of the workspace whose commits wheels tell, to what they call them."""
+"""The repositories of the workspace whose commits wheels record, with their names there."""
 
 _TARGETS = "gfx908,gfx90a,gfx9-4-generic,gfx10-3-generic,gfx11-generic,gfx12-generic"
 _CLANG = "/usr/lib/llvm-18/bin/clang"
@@ -40,7 +40,7 @@ _OVERRIDE_OPTION = "--override_repository"
 
 
 def python_version(old: OldCommand) -> str:
-    """Return the Python that is built for; by default the one that ran the old tool, where its name tells it."""
+    """Return the Python that is built for; by default the one that ran the old tool, if the program's name says it."""
     return old.text("python_version") or old.interpreter or _PYTHON
 
 
@@ -57,7 +57,7 @@ def cpu_features(old: OldCommand) -> str:
 
 
 def uses_clang(old: OldCommand) -> bool:
-    """Tell whether the C++ compiler is a clang."""
+    """Return whether the C++ compiler is a clang."""
     return old.text("use_clang", "true").lower() == "true"
 
 
@@ -67,7 +67,7 @@ def compiler(old: OldCommand) -> str:
 
 
 def compiler_major(old: OldCommand) -> int | None:
-    """Return the compiler's major version, where its path tells it."""
+    """Return the compiler's major version, if its path says it."""
     return BazelSettings(1, compiler(old), (), ()).compiler_major
 
 

@@ -1,4 +1,4 @@
-"""From a description and build outputs to one wheel (binary distribution format 1.0), the same bytes every time."""
+"""Turns a description and build outputs into one wheel (binary distribution format 1.0), always with the same bytes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DraftMember(msgspec.Struct, frozen=True):
     mode: int = _PLAIN
     elf: Elf | None = None
     origin: str = ""
-    """The build output that it comes from; empty for a generated one."""
+    """The build output that it comes from; empty for a generated file."""
 
 
 class WheelDraft(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ class WheelDraft(msgspec.Struct, frozen=True):
     metadata: dict[str, bytes]
     """The files of ``.dist-info`` by their path inside it, without RECORD."""
     floor_reason: str
-    """The symbol version, and the file, that decides the platform tag; empty where the wheel fits any platform."""
+    """The symbol version and the file that decide the platform tag; empty if the wheel fits any platform."""
 
 
 def draft_wheel(
@@ -79,7 +79,7 @@ def draft_wheel(
     python: str = "",
     platform_tag: str = "",
 ) -> WheelDraft:
-    """Find the inputs, compute tags and metadata, and check that they fit together.
+    """Return the wheel that a description makes of the inputs, with its tags and metadata.
 
     Raises `InputError` for an input that is missing or damaged, and `ProblemsError` with everything
     that would make the wheel wrong.
@@ -153,47 +153,49 @@ def _problems(spec: WheelSpec, members: Sequence[DraftMember]) -> Iterator[SpecE
     for one, other in pairwise(members):
         if one.place == other.place:
             origins = f"{one.origin or 'a text'} and {other.origin or 'a text'}"
-            yield SpecError(spec.name, f"puts two files at {one.place}: {origins}", expected="one")
+            yield SpecError(spec.name, f"puts two files at {one.place}: {origins}", expected="one file")
     places = {member.place for member in members}
     for namespace in spec.namespaces:
         module = f"{namespace.replace('.', '/')}/__init__.py"
         if module in places:
             remedy = "Leave it out: it would hide the other distributions' part of the namespace."
-            yield SpecError(spec.name, f"has {module}, yet shares {namespace} with others", remedy=remedy)
+            yield SpecError(spec.name, f"has {module}, but shares {namespace} with others", remedy=remedy)
     for group, names in spec.entry_points.items():
         for name, value in names.items():
             yield from _entry_point_problems(spec, f"{group}: {name} = {value}", value.partition(":")[0], places)
 
 
 def _damaged(members: Sequence[DraftMember]) -> Iterator[InputError]:
-    """Tell of files that are named like shared libraries, and are none."""
+    """Yield an error for each file that is named like a shared library but is not one."""
     for member in members:
         if _LIBRARY_NAME.search(member.place) and (member.elf is None or not member.elf.is_shared_library):
             found = (
-                "is no ELF file" if member.elf is None else f"is an ELF file of another kind ({member.elf.kind.value})"
+                "is not an ELF file"
+                if member.elf is None
+                else f"is an ELF file of another kind ({member.elf.kind.value})"
             )
             expected = f"a shared library, to stand at {member.place}"
             yield InputError(member.origin or member.place, found, expected=expected, remedy="Build it again.")
 
 
 def _check_platform(tag: str, floor: PlatformFloor | None) -> None:
-    """Raise `InputError` for a platform tag that is none, or that is not for the machine of the files."""
+    """Raise `InputError` for a malformed platform tag, or for one that is not for the machine of the files."""
     if not is_platform(tag):
         raise InputError(_PLATFORM_OPTION, f"is {tag!r}", expected="a tag such as manylinux_2_28_x86_64")
     if floor is None:
         return
     for part in parse_platforms(tag):
         if not part.is_linux or part.machine != floor.architecture:
-            expected = f"one for the files' machine, such as {floor.tag}"
+            expected = f"a tag for the files' machine, such as {floor.tag}"
             raise InputError(_PLATFORM_OPTION, f"is {part.text!r}", expected=expected)
 
 
 def _check_machines(members: Iterable[DraftMember]) -> None:
-    """Raise `InputError` for a program or library whose machine decides the platform tag, in a way that is unknown."""
+    """Raise `InputError` for a program or library of a machine for which no platform tag is known."""
     for member in members:
         elf = member.elf
         if elf and elf.is_host_code and elf.machine not in host_machines():
-            found = f"is for another machine than platform tags are known for (ELF machine {elf.machine})"
+            found = f"is for a machine that no platform tag is known for (ELF machine {elf.machine})"
             raise InputError(member.origin, found, remedy="Give --platform-tag.")
 
 
@@ -201,7 +203,7 @@ def _entry_point_problems(spec: WheelSpec, row: str, module: str, places: Collec
     path = module.strip().replace(".", "/")
     if f"{path}.py" not in places and f"{path}/__init__.py" not in places:
         expected = f"{path}/__init__.py or {path}.py in the wheel"
-        yield SpecError(spec.name, f"has the entry point {row}, whose module it lacks", expected=expected)
+        yield SpecError(spec.name, f"has the entry point {row}, but not its module", expected=expected)
 
 
 def _metadata_files(spec: WheelSpec, tag: str, licenses: Mapping[str, bytes], *, is_purelib: bool) -> dict[str, bytes]:

@@ -18,7 +18,7 @@ _PATH_ESCAPES = {"\\n": "\n", "\\b": "\\"}
 
 
 class InputFiles:
-    """Files that a wheel may be made of; an earlier source wins over a later one."""
+    """Files that a wheel may be made of. An earlier source takes precedence over a later one."""
 
     def __init__(self, sources: Iterable[Path], manifest: Mapping[str, Path] | None = None) -> None:
         self._sources = tuple(sources)
@@ -30,13 +30,13 @@ class InputFiles:
     def find(self, wanted: str) -> dict[str, Path]:
         """Return the files whose path ends with ``wanted``, by file name; patterns are the shell's.
 
-        Raises `InputError` when there is none, when a path without patterns fits two different files, and when two
-        of a pattern's have the same name.
+        Raises `InputError` when there is no such file, when a path without patterns fits two different files, and
+        when two files that fit a pattern have the same name.
         """
         return self._found(wanted, depth=1)
 
     def texts(self, wanted: str) -> dict[str, Path]:
-        """Return the same by the end of the path that ``wanted`` fits: texts of one name may be in several folders."""
+        """Return the files by the end of the path that ``wanted`` fits: texts of one name may be in several folders."""
         return self._found(wanted, depth=len(PurePosixPath(wanted).parts))
 
     def _found(self, wanted: str, depth: int) -> dict[str, Path]:
@@ -44,7 +44,7 @@ class InputFiles:
             if found:
                 return self._by_end(wanted, found, depth)
         places = ", ".join([*map(str, self._sources), *(["the runfiles manifest"] if self._manifest else [])])
-        remedy = "Build the target that makes it, or name its folder with --src."
+        remedy = "Build the target that makes it, or give its folder with --src."
         raise InputError(wanted, f"is not among the inputs ({places or 'none are given'})", remedy=remedy)
 
     def _candidates(self, wanted: str) -> Iterator[list[Path]]:

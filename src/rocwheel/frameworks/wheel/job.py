@@ -1,4 +1,4 @@
-"""A whole run: from a wheel's description and the outputs of a build to the finished, verified wheel."""
+"""Makes a wheel: from its description and the outputs of a build to the finished, verified file."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ __all__ = ["WheelBuild", "WheelJob", "WheelReport"]
 
 
 class WheelBuild(msgspec.Struct, frozen=True):
-    """What a build gives to a wheel, and how the wheel is to be made."""
+    """The outputs of a build, and how the wheel is to be made of them."""
 
     sources: tuple[Path, ...] = ()
     """Files, and folders that inputs' paths are below."""
     runfiles_manifest: Path | None = None
     commits: dict[str, str] = {}
     python: str = ""
-    """Of the extension modules, such as ``3.12``; empty where their names tell it."""
+    """The Python of the extension modules, such as ``3.12``; empty if their names say it."""
     platform_tag: str = ""
-    """Empty for the one that the files' symbol versions give."""
+    """Empty for the tag that the files' symbol versions give."""
     companions: tuple[Path, ...] = ()
-    """The packages that it will be installed beside, for the verification."""
+    """The packages that it will be installed with, for the verification."""
     system_run_paths: tuple[str, ...] = ()
-    """Absolute run path entries that are meant, beside those of the description."""
+    """Absolute run path entries that are meant, in addition to those of the description."""
     repair: bool = False
     verify: bool = True
 
@@ -71,10 +71,10 @@ class WheelJob(msgspec.Struct, frozen=True):
     build: WheelBuild
     dest_dir: Path = Path()
     output: Path | None = None
-    """The wheel's file, for builds that have to know its name before; it has to be the one that the tags give."""
+    """The wheel's file, for builds that have to know its name in advance. Its name has to be the one of the tags."""
 
     def run(self) -> WheelReport:
-        """Write the wheel, unless the audit finds faults in it.
+        """Write the wheel, unless the audit finds faults in it, and return what was written.
 
         Raises `rocwheel.frameworks.wheel.verify.FaultyWheelError`, and what `make_spec`, `InputFiles`, `draft_wheel`
         and `write_draft` raise.
@@ -122,7 +122,7 @@ class WheelJob(msgspec.Struct, frozen=True):
 
 
 def _libraries(tree: Tree) -> Iterator[str]:
-    """Give the libraries of the packages, and of the SDK's that are not at hand: their layout is known."""
+    """Yield the libraries of the packages, and of those of the SDK that are not at hand: their layout is known."""
     yield from (file.path for file in tree.files if file.elf is not None)
     given = {distribution.name for distribution in tree.distributions}
     for folder in sdk_folders():

@@ -1,4 +1,4 @@
-"""The ``{placeholders}`` of a wheel's description: which there are, the values that words give, and filling them in."""
+"""The ``{placeholders}`` of a wheel's description: finds them, parses their values, and fills them in."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def fill_placeholders(value: Any, known: Mapping[str, str], source: Path | str) -> Any:
-    """Return decoded TOML with every ``{name}`` replaced by its value; raise `InputError` for one that has none."""
+    """Return decoded TOML with every ``{name}`` replaced by its value; raise `InputError` for one without a value."""
     if isinstance(value, str):
         return _PLACEHOLDER.sub(lambda match: _value(match[1], known, source), value)
     if isinstance(value, list):
@@ -48,14 +48,14 @@ def _value(name: str, known: Mapping[str, str], source: Path | str) -> str:
     if name not in known:
         names = ", ".join(sorted(known))
         remedy = f"Give it with --set {name}=VALUE."
-        raise InputError(source, f"names {{{name}}}, which has no value", expected=f"one of {names}", remedy=remedy)
+        raise InputError(source, f"names {{{name}}}, but it has no value", expected=f"one of {names}", remedy=remedy)
     return str(known[name])
 
 
 def parse_values(words: Iterable[str], known: Collection[str], options: Mapping[str, str] = {}) -> dict[str, str]:
     """Parse the ``NAME=VALUE`` words that give placeholders their values, and add those that ``options`` give.
 
-    Raises `InputError` for any other word, for a name that is neither one of ``known`` nor of ``options``, and for one
+    Raises `InputError` for any other word, for a name that is neither in ``known`` nor in ``options``, and for a name
     with two values.
     """
     values = dict(options)
@@ -64,8 +64,12 @@ def parse_values(words: Iterable[str], known: Collection[str], options: Mapping[
         if not (name and equals):
             raise InputError(_OPTION, f"is {word!r}", expected="NAME=VALUE")
         if name not in known and name not in options:
-            found = f"gives {name} a value, which the description has no placeholder for"
+            found = f"gives {name} a value, but the description has no such placeholder"
             raise InputError(_OPTION, found, expected=f"one of {', '.join(sorted(known)) or 'none'}")
         if values.setdefault(name, value) != value:
-            raise InputError(_OPTION, f"gives {name} the value {value!r}, which has {values[name]!r}", expected="one")
+            raise InputError(
+                _OPTION,
+                f"gives {name} the value {value!r}, but it has the value {values[name]!r}",
+                expected="one value",
+            )
     return values

@@ -1,4 +1,4 @@
-"""The Python part of a wheel's compatibility tag (:pep:`425`), by what its files are."""
+"""The Python part of a wheel's compatibility tag (:pep:`425`), by the files of the wheel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ENTRY_POINT_STEP = 16 << 20
 
 
 def is_extension_module(place: str, source: FileRange) -> bool:
-    """Tell whether a shared library has the function by which Python would import it under its file name."""
+    """Return whether a shared library has the function by which Python imports it under its file name."""
     wanted = b"\0PyInit_" + posixpath.basename(place).partition(".")[0].encode() + b"\0"
     with source.map() as data:
         return any(
@@ -44,8 +44,8 @@ def python_tag(extensions: Iterable[str], python: str = "", requires_python: str
     """Return the Python and ABI tags, ``cp312-cp312``, for a wheel with these extension modules.
 
     ``python`` is a version such as ``3.12``, or ``3.13-ft`` for the free-threaded build; without it the modules' names
-    have to tell, or, where all are for the stable ABI, the oldest Python of ``requires_python``. Raises `InputError`
-    when nothing tells, or when the names and ``requires_python`` contradict it or each other.
+    decide or, where all are for the stable ABI, the oldest Python of ``requires_python``. Raises `InputError` when
+    nothing decides, or when the names and ``requires_python`` contradict it or each other.
     """
     modules = sorted(extensions)
     if not modules:
@@ -56,7 +56,7 @@ def python_tag(extensions: Iterable[str], python: str = "", requires_python: str
     wanted = wanted or (_oldest_tag(requires_python) if is_stable else "")
     if not wanted:
         remedy = "Give --python, such as --python 3.12."
-        raise InputError(modules[0], "is an extension module whose name tells no Python version", remedy=remedy)
+        raise InputError(modules[0], "is an extension module whose name has no Python version", remedy=remedy)
     _check_modules(modules, named, wanted)
     _check_requirement(modules[0], wanted, requires_python, is_stable=is_stable)
     return f"{wanted.partition('-')[0]}-abi3" if is_stable else wanted
@@ -65,7 +65,7 @@ def python_tag(extensions: Iterable[str], python: str = "", requires_python: str
 def _without_modules(python: str) -> str:
     if python:
         remedy = "Leave it out: wheels without extension modules are for every Python."
-        raise InputError(_OPTION, f"is {python}, yet no file is an extension module", remedy=remedy)
+        raise InputError(_OPTION, f"is {python}, but no file is an extension module", remedy=remedy)
     return ANY_PYTHON
 
 
@@ -77,7 +77,7 @@ def _asked_tag(python: str) -> str:
 
 
 def _oldest_tag(requires_python: str) -> str:
-    """Return the tag of the oldest Python that is admitted; empty where all are."""
+    """Return the tag of the oldest Python that is allowed; empty if all are allowed."""
     specifiers = SpecifierSet(requires_python)
     oldest = next((minor for minor in _MINORS if _admits(specifiers, minor)), 0)
     return _tag(str(oldest), "") if oldest else ""
@@ -87,14 +87,14 @@ def _check_modules(modules: Iterable[str], named: Mapping[str, str], wanted: str
     """Raise `InputError` for a module that the Python of a tag would not import."""
     for place in modules:
         if named.get(place, wanted) != wanted:
-            raise InputError(place, f"is an extension module for {named[place]}", expected=f"one for {wanted}")
+            raise InputError(place, f"is an extension module for {named[place]}", expected=f"a module for {wanted}")
         if place.endswith(_STABLE) and wanted.endswith("t"):
             found = "is for the stable ABI, which free-threaded Pythons don't load"
-            raise InputError(place, found, expected=f"one for {wanted}")
+            raise InputError(place, found, expected=f"a module for {wanted}")
 
 
 def _check_requirement(place: str, tag: str, requires_python: str, *, is_stable: bool) -> None:
-    """Raise `InputError` where no Python that a tag is for is admitted; with the stable ABI, later ones count."""
+    """Raise `InputError` if no Python of a tag is allowed. With the stable ABI, later Pythons count as well."""
     specifiers, minor = SpecifierSet(requires_python), int(tag.partition("-")[0].removeprefix("cp3"))
     if not any(_admits(specifiers, later) for later in (_MINORS[minor:] if is_stable else (minor,))):
         remedy = "Correct --python, or the description's requires-python."
@@ -102,7 +102,7 @@ def _check_requirement(place: str, tag: str, requires_python: str, *, is_stable:
 
 
 def _admits(specifiers: SpecifierSet, minor: int) -> bool:
-    """Tell whether any release of a minor version fits."""
+    """Return whether any release of a minor version fits."""
     return any(specifiers.contains(f"3.{minor}.{micro}") for micro in _MICROS)
 
 

@@ -38,11 +38,11 @@ _SCRIPTS = ("console_scripts", "gui_scripts")
 
 
 class SpecError(InputError):
-    """A wheel's description that can't be used."""
+    """A wheel's description can't be used."""
 
 
 class _Fields(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """Fields are spelled with hyphens in TOML; an unknown one is an error, since it is a misspelling."""
+    """Fields are spelled with hyphens in TOML. An unknown field is an error: it is a misspelling."""
 
 
 class BuildOutput(_Fields, frozen=True):
@@ -55,12 +55,12 @@ class BuildOutput(_Fields, frozen=True):
 
 
 class Stamp(_Fields, frozen=True):
-    """Where version and commits are written, each once, from the same values as the metadata."""
+    """Where version and commits are written, from the same values as the metadata."""
 
     version: str = ""
-    """The place of ``version.py``; empty for none."""
+    """The place of ``version.py``; empty for no such file."""
     commits: str = ""
-    """The place of ``commit_info.py``; empty for none."""
+    """The place of ``commit_info.py``; empty for no such file."""
 
 
 class WheelSpec(_Fields, frozen=True):
@@ -92,24 +92,24 @@ class WheelSpec(_Fields, frozen=True):
 
 
 def read_spec(path: Path) -> dict[str, Any]:
-    """Read a description's TOML, without its placeholders replaced; raise `SpecError` for a file that holds none."""
+    """Read a description's TOML, without its placeholders replaced; raise `SpecError` for any other file."""
     try:
         return msgspec.toml.decode(path.read_bytes(), type=dict[str, Any])
     except OSError as e:
         raise SpecError(path, f"cannot be read ({e.strerror})", remedy="Check --spec.") from e
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
-        raise SpecError(path, f"is no TOML: {e}", remedy="See the fields in the documentation.") from e
+        raise SpecError(path, f"is not TOML: {e}", remedy="See the fields in the documentation.") from e
 
 
 def settable_values(data: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names that values can be given to: the description's placeholders but ``{pair}``, and the version."""
+    """Return the names that can be given values: the description's placeholders except ``{pair}``, and the version."""
     return placeholder_names(data) - {"pair"} | {"version"}
 
 
 def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Path | str) -> WheelSpec:
-    """Make the description that decoded TOML stands for, each ``{name}`` in it replaced by its value.
+    """Return the description that decoded TOML holds, with each ``{name}`` in it replaced by its value.
 
-    Values come from ``[values]`` of the description and, before these, from ``values``. ``{version}`` is the version
+    Values come from ``values``, then from ``[values]`` of the description. ``{version}`` is the version
     in its normal form, and ``{pair}`` what `pair_specifier` makes of it. Raises `InputError` and `ProblemsError`.
     """
     fields = dict(data)
@@ -123,7 +123,7 @@ def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Pat
     try:
         spec = msgspec.convert(filled, WheelSpec)
     except msgspec.ValidationError as e:
-        raise SpecError(source, f"describes no wheel: {e}", remedy="See the fields in the documentation.") from e
+        raise SpecError(source, f"doesn't describe a wheel: {e}", remedy="See the fields in the documentation.") from e
     if problems := list(_problems(spec, source)):
         raise ProblemsError(str(source), problems)
     return spec
@@ -132,8 +132,8 @@ def make_spec(data: Mapping[str, Any], values: Mapping[str, str], *, source: Pat
 def pair_specifier(version: str) -> str:
     """Return the specifier for a distribution of the same release: post releases and local versions satisfy it, too.
 
-    A prefix match may name no pre-release (:pep:`440`), so these are matched exactly. A release of less than three
-    numbers gets zeros, so that none with another third number satisfies it.
+    A prefix match can't name a pre-release (:pep:`440`): it is matched exactly. A release of fewer than three numbers
+    gets zeros, so that no release with another third number satisfies it.
     """
     parsed = Version(version)
     if parsed.is_prerelease:
@@ -144,7 +144,7 @@ def pair_specifier(version: str) -> str:
 
 
 def _version(text: object, source: Path | str) -> str:
-    """Return a version's normal form, so that name, metadata and ``version.py`` tell the same."""
+    """Return a version's normal form, so that name, metadata and ``version.py`` agree."""
     try:
         return str(Version(str(text)))
     except InvalidVersion as e:
@@ -157,7 +157,7 @@ def _problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
         canonicalize_name(spec.name, validate=True)
     except InvalidName:
         expected = "letters, digits and single -_. between them"
-        yield SpecError(source, f"{spec.name!r} is no valid distribution name", expected=expected)
+        yield SpecError(source, f"{spec.name!r} is not a valid distribution name", expected=expected)
     if not _is_specifier(spec.requires_python):
         yield SpecError(source, f"has requires-python {spec.requires_python!r}", expected="specifiers such as >=3.11")
     yield from _entry_point_problems(spec, source)
@@ -165,7 +165,7 @@ def _problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
     places += [place for place in (spec.stamp.version, spec.stamp.commits) if place]
     for place in places:
         if place.startswith("/") or ".." in place.split("/") or not place.strip("/"):
-            yield SpecError(source, f"{place!r} is no place", expected="a path below site-packages")
+            yield SpecError(source, f"{place!r} is not a valid place", expected="a path below site-packages")
     for wanted in (*(output.source for output in spec.files), *spec.license_files):
         if wanted.startswith("/") or not PurePosixPath(wanted).name:
             yield SpecError(source, f"takes {wanted!r}", expected="the end of a file's path, such as pjrt/plugin.so")
@@ -193,7 +193,7 @@ def _entry_point_problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecE
 
 
 def _reference_problems(group: str, name: str, value: str, source: Path | str) -> Iterator[SpecError]:
-    """Check an entry point by the grammar of ``entry_points.txt`` (packaging.python.org, "Entry points")."""
+    """Yield what breaks the grammar of ``entry_points.txt`` in one (packaging.python.org, "Entry points")."""
     is_script = group in _SCRIPTS
     if not (_SCRIPT_NAME if is_script else _NAME).fullmatch(name):
         yield SpecError(source, f"has the entry point name {name!r} in {group}", expected="letters, digits and -_.")

@@ -1,4 +1,4 @@
-"""The generated modules that tell a wheel's version and the commits that it was built from."""
+"""The generated modules with a wheel's version and the commits that it was built from."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def parse_commits(texts: Iterable[str]) -> dict[str, str]:
         name, equals, commit = text.rpartition("=")
         if not equals or not re.fullmatch(r"[\w./-]+", name) or not _COMMIT.fullmatch(commit):
             expected = "REPOSITORY=COMMIT, the commit as 7 to 64 hexadecimal digits"
-            raise InputError(_OPTION, f"is {text!r}", expected=expected, remedy="Did looking it up fail?")
+            raise InputError(_OPTION, f"is {text!r}", expected=expected, remedy="Check whether looking it up failed.")
         if commits.setdefault(name, commit) != commit:
-            raise InputError(_OPTION, f"gives two commits for {name}: {commits[name]} and {commit}", expected="one")
+            raise InputError(
+                _OPTION, f"gives two commits for {name}: {commits[name]} and {commit}", expected="one commit"
+            )
     return commits

@@ -1,4 +1,4 @@
-"""The audit of a finished wheel before it gets its name: what is wrong keeps it from appearing."""
+"""Audits a finished wheel before it gets its name. Faults keep it from being written."""
 
 from __future__ import annotations
 
