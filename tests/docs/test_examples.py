@@ -1,0 +1,74 @@
+"""The examples of the documentation do what the pages say."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.examples import Example, blocks, matches, run_page, steps
+from tests.support.places import ROOT
+from tests.support.sample_pages import prepare
+
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"])
+TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
+_KIND = re.compile(r"^<!-- examples: (\w+) -->$", re.MULTILINE)
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _runs(path: Path) -> bool:
+    return any(isinstance(step, Example) for step in steps(path.read_text()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [path for path in PAGES if _runs(path)], ids=_name)
+def test_examples_print_what_the_page_shows(path: Path, tmp_path: Path) -> None:
+    page = path.read_text()
+    if "gcc " in page and shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    folder = tmp_path / "clean"
+    folder.mkdir()
+    kind = _KIND.search(page)
+    if kind:
+        prepare(kind[1], folder)
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    finished = run_page(page, folder, environment)
+    wrong = [
+        f"$ {example.command}\n{printed}\n[exit status {status}]\nbut the page shows:\n{example.output}\n"
+        for i, (example, printed, status) in enumerate(finished)
+        if not matches(example.output, printed)
+        or (status != 0 and not (i + 1 < len(finished) and finished[i + 1][0].command == "echo $?"))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=_name)
+def test_a_tutorial_leaves_out_nothing_but_what_needs_a_real_compiler(path: Path) -> None:
+    reasons = [block.reason for block in blocks(path.read_text()) if block.reason]
+    assert reasons in ([], ["the sample SDK's compiler compiles nothing"])
+
+
+def test_there_is_a_tutorial_for_each_of_the_four_users() -> None:
+    assert [path.stem for path in TUTORIALS] == [
+        "distribution-maintainer",
+        "end-user",
+        "framework-builder",
+        "sdk-distributor",
+    ]
+
+
+def test_three_dots_stand_for_anything_and_progress_does_not_count() -> None:
+    assert matches("a\n...\nz 1...3", "building ...\nbuilding 25 %\n\na\nb  \nc\nz 123\n")
+    assert not matches("a\n...\nz", "a\nb\n")
+
+
+def test_a_command_may_go_on_in_lines_with_an_angle_bracket() -> None:
+    page = "```console\n$ for i in 1 2; do\n>   echo $i\n> done\n1\n2\n$ true\n```\n"
+    assert steps(page) == [Example("for i in 1 2; do\n  echo $i\ndone", "1\n2"), Example("true", "")]

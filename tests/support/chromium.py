@@ -1,0 +1,144 @@
+"""A headless Chromium, driven by its DevTools protocol over a pipe.
+
+Messages are JSON, each ended by a NUL: https://chromedevtools.github.io/devtools-protocol/. The browser reads from file
+descriptor 3 and writes to 4.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["Page", "open_page"]
+
+_PROGRAM = shutil.which("chromium") or shutil.which("google-chrome")
+_OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--remote-debugging-pipe",
+)
+_PATIENCE = 60
+"""Seconds until something that a page should show counts as missing."""
+
+
+class Page:
+    """A page of the browser; what it asked for and what it complained of is kept."""
+
+    def __init__(self, to_browser: int, from_browser: int) -> None:
+        self._to, self._from = to_browser, from_browser
+        self._rest = b""
+        self._last = 0
+        self._session = ""
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self._loaded = False
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self._call(f"{domain}.enable")
+
+    def visit(self, url: str, *, width: int, height: int = 900) -> None:
+        """Load a page in a window of ``width`` CSS pixels, and wait until it is loaded."""
+        self._call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
+        self._loaded = False
+        self._call("Page.navigate", url=url)
+        deadline = time.monotonic() + _PATIENCE
+        while not self._loaded:
+            assert time.monotonic() < deadline, f"{url} is not loaded after {_PATIENCE} s"
+            self._take(self._receive())
+
+    def run(self, script: str) -> Any:  # noqa: ANN401 - whatever the script's last expression is
+        """Return the value of a JavaScript expression, awaited if it is a promise."""
+        answer = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def wait_for(self, script: str) -> Any:  # noqa: ANN401 - as of run
+        """Return the value of an expression as soon as it is true."""
+        deadline = time.monotonic() + _PATIENCE
+        while not (value := self.run(script)):
+            assert time.monotonic() < deadline, f"still not so after {_PATIENCE} s: {script}"
+            time.sleep(0.1)
+        return value
+
+    def picture(self, path: Path, *, whole: bool = False) -> None:
+        """Write a PNG of the window, or of the whole page."""
+        data = self._call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
+        path.write_bytes(base64.b64decode(data))
+
+    def _call(self, method: str, **parameters: object) -> dict[str, Any]:
+        self._last += 1
+        message: dict[str, object] = {"id": self._last, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        while (answer := self._receive()).get("id") != self._last:
+            self._take(answer)
+        assert "error" not in answer, (method, answer["error"])
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def _receive(self) -> dict[str, Any]:
+        while b"\0" not in self._rest:
+            read = os.read(self._from, 1 << 16)
+            assert read, "the browser has ended"
+            self._rest += read
+        message, _, self._rest = self._rest.partition(b"\0")
+        received: dict[str, Any] = json.loads(message)
+        return received
+
+    def _take(self, event: dict[str, Any]) -> None:
+        method, parameters = event.get("method"), event.get("params", {})
+        if method == "Page.loadEventFired":
+            self._loaded = True
+        elif method == "Network.requestWillBeSent":
+            self.requests.append(parameters["request"]["url"])
+        elif method == "Runtime.exceptionThrown":
+            self.complaints.append(str(parameters["exceptionDetails"]))
+        elif method == "Log.entryAdded" and parameters["entry"]["level"] in {"error", "warning"}:
+            self.complaints.append(str(parameters["entry"]))
+        elif method == "Runtime.consoleAPICalled" and parameters["type"] in {"error", "warning", "assert"}:
+            self.complaints.append(str(parameters["args"]))
+
+
+@contextmanager
+def open_page(profile: Path) -> Iterator[Page | None]:
+    """Start a browser with a new profile and yield a page of it; None where no browser is installed."""
+    if _PROGRAM is None:
+        yield None
+        return
+    read_by_browser, to_browser = os.pipe()
+    from_browser, written_by_browser = os.pipe()
+    redirected = f'exec "$0" "$@" 3<&{read_by_browser} 4>&{written_by_browser}'
+    command = ["sh", "-c", redirected, _PROGRAM, *_OPTIONS, f"--user-data-dir={profile}", "about:blank"]
+    ends = (read_by_browser, written_by_browser)
+    browser = subprocess.Popen(command, pass_fds=ends, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for end in ends:
+        os.close(end)
+    try:
+        yield Page(to_browser, from_browser)
+    finally:
+        os.close(to_browser)
+        os.close(from_browser)
+        browser.terminate()
+        browser.wait(timeout=_PATIENCE)
