@@ -1,1 +1,1 @@
-"""What is wrong with finished files and how to mend it: loader model, rules, findings, repair."""
+"""What is wrong with finished packages: rules, findings, settings, baselines, SARIF."""

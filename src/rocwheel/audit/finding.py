@@ -1,4 +1,4 @@
-"""What a check finds: a rule that is broken, where, by what evidence, and how to mend it."""
+"""What a check finds: a rule that is broken, where, by what evidence, and how to repair it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ class Severity(str, enum.Enum):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """One breach of a rule: the file (or distribution), what was found, and the remedy where it isn't the rule's.
+    """One breach of a rule: the file (or distribution), what was found, and the remedy if it isn't the rule's.
 
-    ``lasting`` is what was found without the versions of other packages, where it names any.
+    ``found`` completes a sentence that begins with the file. ``lasting`` is what was found without the versions of
+    other packages, if it names any.
     """
 
     file: str
@@ -39,7 +40,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A rule: its stable name, what it demands, how to mend a breach, and the function that looks for breaches."""
+    """A rule: its stable name, what it demands, how to repair a breach, and the function that finds breaches."""
 
     name: str
     severity: Severity
@@ -66,7 +67,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def fingerprint(rule: str, distribution: str, path: str, found: str) -> str:
-    """Return 32 hexadecimal digits for a breach: what is given here must hold no version and no place on a disk."""
+    """Return 32 hexadecimal digits for a breach; the arguments must contain no version and no path on a disk."""
     return hashlib.sha256("\0".join([rule, distribution, path, found]).encode(errors="surrogateescape")).hexdigest()[
         :32
     ]

@@ -23,7 +23,7 @@ class AuditSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     """The settings of an audit; an unknown one is an error, since it is a misspelling."""
 
     select: tuple[str, ...] = ()
-    """Rules to check, as patterns such as ``run-path-*``; none: all."""
+    """Rules to check, as patterns such as ``run-path-*``; empty for all."""
     ignore: tuple[str, ...] = ()
     """Rules to leave out, as patterns."""
     per_file_ignore: dict[str, tuple[str, ...]] = {}
@@ -33,8 +33,10 @@ class AuditSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     dlopen: dict[str, tuple[str, ...]] = {}
     """Pattern of paths in site-packages to the libraries that those files open by name at run time."""
     loaded_by: dict[str, tuple[str, ...]] = {}
-    """Pattern of paths in site-packages to what is loaded before those files, with its symbols for all: paths there or
-    SONAMEs, as patterns."""
+    """Pattern of paths in site-packages to what is loaded before those files and shares its symbols with all.
+
+    The values are patterns of paths there or of SONAMEs.
+    """
     expect_runpath: str | None = None
     """The run path that every shared library has to have, to the letter; programs may have others.
 
@@ -45,9 +47,10 @@ class AuditSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
     cpu_level: CpuLevel = "x86-64"
     """The processor that it runs on: which subfolders of ``glibc-hwcaps`` the loader takes libraries from."""
     closed: bool | None = None
-    """Whether the given packages are all there is: neither what else is required nor an SDK is taken to be there.
+    """Whether the given packages are all there is: neither another required package nor an SDK is assumed.
 
-    Left open, no SDK is taken to be where an environment is audited that has none."""
+    By default an SDK is assumed, except in an installed environment.
+    """
     baseline: str | None = None
     """A file of known findings, relative to that of the settings."""
 
@@ -70,12 +73,12 @@ class AuditSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
         )
 
     def is_checked(self, rule: str) -> bool:
-        """Tell whether a rule is selected and not ignored."""
+        """Return whether a rule is selected and not ignored."""
         selected = not self.select or _matches(rule, self.select)
         return selected and not _matches(rule, self.ignore)
 
     def is_ignored_at(self, rule: str, path: str) -> bool:
-        """Tell whether a rule is left out for the file at a path in site-packages."""
+        """Return whether a rule is left out for the file at a path in site-packages."""
         found = (rules for pattern, rules in self.per_file_ignore.items() if fnmatchcase(path, pattern))
         return any(_matches(rule, rules) for rules in found)
 
@@ -103,10 +106,10 @@ class _Project(msgspec.Struct, frozen=True):
 
 
 def find_settings(path: Path | None) -> tuple[AuditSettings, Path]:
-    """Read the settings in a file, else those in ``pyproject.toml`` of the working folder; all defaults without either.
+    """Return the settings in a file, by default in ``pyproject.toml`` of the working folder, and their folder.
 
-    Returns them with the folder that their paths are relative to. Raises `InputError` for a file that is named and has
-    none, a file that can't be read, unknown settings and settings of a wrong type.
+    Paths in the settings are relative to that folder. Without any file all settings have their defaults. Raises
+    `InputError` for a named file without settings, a file that can't be read, unknown settings and wrong types.
     """
     found = path or (_PYPROJECT if _PYPROJECT.is_file() else None)
     settings = _load(found) if found else None
@@ -117,7 +120,7 @@ def find_settings(path: Path | None) -> tuple[AuditSettings, Path]:
 
 
 def _load(path: Path) -> AuditSettings | None:
-    """Read ``[audit]`` of a recipe, else ``[tool.rocwheel.audit]`` of a file; none where it has neither."""
+    """Return ``[audit]`` of a recipe, else ``[tool.rocwheel.audit]`` of a file; None if it has neither."""
     try:
         project = msgspec.toml.decode(path.read_bytes(), type=_Project)
     except OSError as e:

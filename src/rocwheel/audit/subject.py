@@ -39,7 +39,7 @@ class Process(msgspec.Struct, frozen=True):
 
 
 class Subject:
-    """Everything that rules may ask; what is costly is worked out once."""
+    """Everything that rules may ask about one environment; what is costly is computed once."""
 
     def __init__(self, tree: Tree, settings: AuditSettings) -> None:
         self.tree = tree
@@ -48,9 +48,9 @@ class Subject:
 
     @cached_property
     def assumed(self) -> dict[str, SdkFolder]:
-        """Path to SDK folder for the SDK's libraries that are needed and taken to be installed as its layout says.
+        """Path to SDK folder of the needed SDK libraries that are taken to be installed as the SDK's layout says.
 
-        None in an environment, unless the settings say that more will come: what is installed is all there is.
+        Empty in an environment, unless the settings say that more will come: what is installed is all there is.
         """
         closed = self.settings.closed
         if self.tree.is_installed if closed is None else closed:
@@ -87,14 +87,14 @@ class Subject:
         return frozenset(found)
 
     def has_folder(self, folder: str) -> bool:
-        """Tell whether there is a folder, relative to site-packages, or a symlink to one."""
+        """Return whether a folder, relative to site-packages, is there, or a symlink to one."""
         return folder in self.folders or self.disk.is_folder(f"{SITE}/{folder}")
 
     @cached_property
     def processes(self) -> tuple[Process, ...]:
-        """One process for each audited file that the loader loads, with what the recipe says it opens by name.
+        """One process for each audited file that the loader loads, with what the settings say it opens by name.
 
-        None for the files of wheels for musl, whose loader is another one.
+        The files of wheels for musl have none: the loader of musl is another one.
         """
         other = {owner.source for owner in self.tree.distributions if owner.is_for_musl}
         return tuple(self.start(file) for file in self.tree.loadable if file.distribution not in other)
@@ -111,7 +111,7 @@ class Subject:
 
     @cached_property
     def inherited(self) -> frozenset[tuple[str, str]]:
-        """File and name of what audited files don't find themselves, and a RPATH above them does in another process."""
+        """File and name of what audited files don't find themselves, but by the RPATH of a file that loads them."""
         missed = {(process.file.path, search.name) for process in self.processes for search in process.missed}
         return frozenset(
             (file.path, search.name)
@@ -144,5 +144,5 @@ class Subject:
 
     @cached_property
     def required(self) -> dict[str, frozenset[str]]:
-        """Distribution to all that it requires, directly or not, among the given ones and by name beyond them."""
+        """Distribution to the names of all that it requires, directly or not, given or not."""
         return {owner.name: required_distributions(self.tree, owner) for owner in self.tree.distributions}

@@ -52,7 +52,7 @@ class Definitions:
                 self._holders[name].append(path)
 
     def has(self, reference: SymbolReference, paths: Collection[str]) -> bool:
-        """Tell whether one of the files at ``paths`` defines what a reference of the given ones asks for."""
+        """Return whether one of the files at ``paths`` defines what one of the given references asks for."""
         holders = self._holders.get(reference.name.encode(), ())
         return any(path in paths and self._linkages[path].defines(reference) for path in holders)
 
@@ -66,12 +66,12 @@ class Scope(msgspec.Struct, frozen=True):
     patterns: tuple[str, ...] = ()
     """Symbols without versions that libraries of the system define."""
     unseen: frozenset[str] = frozenset()
-    """Libraries that are there, but not at hand: they may define anything."""
+    """Libraries that are loaded, but were not given: they may define anything."""
     is_partial: bool = False
-    """Whether something is missing or not at hand that may define symbols without versions."""
+    """Whether something that may define symbols without versions is missing or was not given."""
 
     def has(self, reference: SymbolReference) -> bool:
-        """Tell whether a symbol is defined, or may be for all that is known."""
+        """Return whether a symbol is defined, or may be defined by a library that was not given."""
         if reference.version and any(fnmatchcase(reference.library, name) for name in self.unseen):
             return True
         if self.definitions.has(reference, self.paths):
@@ -93,7 +93,7 @@ def unmet_references(linkage: Linkage, scope: Scope) -> list[SymbolReference]:
 
 
 def is_extension_module(file: InstalledFile) -> bool:
-    """Tell whether Python imports a file: it has an initialisation function (:pep:`489`)."""
+    """Return whether Python imports a file: it has an initialisation function (:pep:`489`)."""
     return file.traits is not None and any(name.startswith(b"PyInit") for name in file.traits.exports)
 
 
@@ -108,7 +108,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class Scopes:
-    """The scopes of a tree's files; what several of them share is worked out once."""
+    """The scopes of a tree's files; what several of them share is computed once."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
@@ -122,7 +122,7 @@ class Scopes:
     def of(self, process: Process) -> Scope:
         """Return the scope of a file that is loaded, by an interpreter or by itself, and of what is declared before.
 
-        What a file opens by name is no part of it: ``dlopen`` keeps those symbols to themselves.
+        What a file opens by name is not part of it: ``dlopen`` doesn't share those symbols.
         """
         part = self._part(process) | self._part_before(self._subject.settings.loaders_of(process.file.path))
         system = [unversioned_symbols(name) for name in part.unseen]

@@ -36,7 +36,7 @@ def find_site_packages(folder: Path) -> Path | None:
 
 
 def is_artifact_folder(folder: Path) -> bool:
-    """Tell whether a folder holds artifacts, exploded or archived."""
+    """Return whether a folder contains artifacts, as folders or archives."""
     try:
         return bool(find_artifacts(folder).artifacts)
     except (InputError, OSError):
@@ -46,7 +46,7 @@ def is_artifact_folder(folder: Path) -> bool:
 def read_folder(folder: Path, *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
     """Read an installed environment, or any folder: its files belong to the distributions whose RECORD names them.
 
-    Of mere context the others belong to a distribution without a name. Raises `InputError` for what may not be read.
+    In mere context the others belong to a distribution without a name. Raises `InputError` for what can't be read.
     """
     try:
         return _read_folder(folder, context=context)
@@ -76,7 +76,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _members(folder: Path) -> Iterator[Path]:
-    """Give all that lies below a folder; unlike ``rglob()`` leave out no folder that may not be read."""
+    """Yield all that lies below a folder; unlike ``rglob()``, fail for a folder that can't be read."""
     for root, folders, files in os.walk(folder, onerror=_raise):
         yield from (Path(root, name) for name in (*folders, *files))
 
@@ -104,12 +104,12 @@ def _read_path(path: Path, site: Path, owners: dict[str, str], default: str) -> 
 
 
 def _link_text(path: Path, site: Path) -> str | None:
-    """Return the text of a symlink, relative where its target is inside; none for one to a file that is outside.
+    """Return the text of a symlink, relative if its target is inside ``site``; None if it leads to a file outside.
 
-    To the dynamic loader that is a file under the link's name.
+    To the dynamic loader a link to a file outside is a file under the link's name.
     """
     text = path.readlink()
-    # Unlike resolve(), realpath() bears links that lead in a circle.
+    # Unlike resolve(), realpath() accepts links that lead in a circle.
     target = Path(os.path.realpath(path))
     if target.is_relative_to(os.path.realpath(site)):
         return os.path.relpath(target, os.path.realpath(path.parent)) if text.is_absolute() else str(text)
@@ -127,7 +127,10 @@ def _with_facts(file: InstalledFile, source: FileRange, *, hashed: bool) -> Inst
 
 
 def read_artifact_folder(folder: Path, *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
-    """Read the artifacts of a folder as the one install prefix that they merge into; its files belong to artifacts."""
+    """Read the artifacts of a folder as the one install prefix that they merge into.
+
+    Each file belongs to the artifact that it comes from.
+    """
     with open_catalog(folder) as catalog:
         files = [file for entry in catalog.entries if (file := _read_entry(entry)) is not None]
         names = [str(name) for name in catalog.artifacts]

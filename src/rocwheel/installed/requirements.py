@@ -31,9 +31,9 @@ __all__ = [
 def required_distributions(tree: Tree, owner: Distribution) -> frozenset[str]:
     """Return the names of all that is installed with a distribution: what it requires, and what that requires.
 
-    Requirements of an extra count where the extra is asked for. The SDK's selector, a source distribution that is
-    rarely at hand, brings what its layout says, for any target family. Markers are judged for the Pythons and the
-    platforms that the distribution is for, if it is a wheel: which Python asks is no matter.
+    Requirements of an extra count if the extra is asked for. The SDK's selector is a source distribution that is
+    rarely given: it requires what its layout says, for any target family. Markers of a wheel are judged for the
+    Pythons and platforms of its tags, not for the running Python.
     """
     wheel = owner.label if owner.is_wheel else ""
 
@@ -48,7 +48,7 @@ def required_distributions(tree: Tree, owner: Distribution) -> frozenset[str]:
 
 
 def packages_elsewhere(tree: Tree, owner: Distribution) -> frozenset[str]:
-    """Return the names of what a distribution requires and that is neither at hand nor the SDK's."""
+    """Return the names of what a distribution requires and what is neither given nor of the SDK."""
     known = {other.name for other in tree.distributions} | {folder.distribution for folder in sdk_folders()}
     return required_distributions(tree, owner) - known - {sdk_selector().distribution}
 

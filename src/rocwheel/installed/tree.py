@@ -46,7 +46,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     record: tuple[RecordEntry, ...] = ()
     is_wheel: bool = False
     is_context: bool = False
-    """Whether it is only there for others to be installed beside it, and not audited itself."""
+    """Whether it is mere context: installed with the audited ones, but not audited itself."""
     targets: tuple[str, ...] = ()
     """The GPU targets that it declares to have code for (``rocm_targets.json``)."""
     problems: tuple[str, ...] = ()
@@ -75,11 +75,11 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     distribution: str
-    """The source of the `Distribution`; empty for a file that none owns."""
+    """The source of the `Distribution`; empty for a file that no distribution owns."""
     source: str
     size: int
     mode: int = 0
-    """All 16 bits of Unix; 0 where an archive tells none."""
+    """All 16 bits of Unix; 0 if the archive has none."""
     link: str | None = None
     sha256: bytes | None = None
     elf: Elf | None = None
@@ -122,7 +122,7 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tree(msgspec.Struct, frozen=True, dict=True):
-    """Everything that is audited together. ``is_prefix``: an install prefix, not site-packages: links are welcome."""
+    """Everything that is audited together. ``is_prefix``: an install prefix, where symlinks are allowed."""
 
     distributions: tuple[Distribution, ...]
     files: tuple[InstalledFile, ...]
@@ -139,7 +139,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
         return tuple(file for file in self.files if not self.is_context(file))
 
     def is_context(self, file: InstalledFile) -> bool:
-        """Tell whether a file is only there for others to be installed beside it."""
+        """Return whether a file is mere context: installed with the audited ones, but not audited itself."""
         owner = self.owners.get(file.distribution)
         return owner is not None and owner.is_context
 
@@ -168,7 +168,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def links(self) -> dict[str, str]:
-        """Path to raw text of the symlinks. Those in wheels count for nothing: installers make text files of them."""
+        """Path to raw text of the symlinks, except those in wheels: installers make text files of them."""
         wheels = {distribution.source for distribution in self.distributions if distribution.is_wheel}
         return {
             file.path: file.link for file in self.files if file.link is not None and file.distribution not in wheels
@@ -193,7 +193,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def is_installed(self) -> bool:
-        """Whether it is an environment: installers leave their name there (INSTALLER), unpacking a wheel does not."""
+        """Whether it is an environment: unlike unpacked wheels, that has the name of its installer (INSTALLER)."""
         owners = self.audited_distributions
         is_left = any(f"{owner.dist_info}/INSTALLER" in self.by_path for owner in owners if owner.dist_info)
         return is_left and not any(owner.is_wheel for owner in owners)
