@@ -98,7 +98,10 @@ def test_dark_mode_is_one_click_away_and_stays(site: str, page: Page) -> None:
 @pytest.mark.parametrize(("width", "shown"), [(1280, "wide"), (390, "tall")])
 def test_the_landing_page_shows_one_picture_and_four_doors(site: str, page: Page, width: int, shown: str) -> None:
     page.visit(site, width=width)
-    visible = "Array.from(document.querySelectorAll('.picture > div')).filter(part => part.offsetHeight).map(part => part.className)"
+    visible = (
+        "Array.from(document.querySelectorAll('.picture > div')).filter(part => part.offsetHeight)"
+        ".map(part => part.className)"
+    )
     assert page.run(visible) == [shown]
     smallest = page.run(
         f"Math.min(...Array.from(document.querySelectorAll('.picture .{shown} text')).map(text =>"

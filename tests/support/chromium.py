@@ -7,6 +7,7 @@ descriptor 3 and writes to 4.
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import shutil
@@ -67,13 +68,13 @@ class Page:
             assert time.monotonic() < deadline, f"{url} is not loaded after {_PATIENCE} s"
             self._take(self._receive())
 
-    def run(self, script: str) -> Any:  # noqa: ANN401 - whatever the script's last expression is
+    def run(self, script: str) -> Any:
         """Return the value of a JavaScript expression, awaited if it is a promise."""
         answer = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def wait_for(self, script: str) -> Any:  # noqa: ANN401 - as of run
+    def wait_for(self, script: str) -> Any:
         """Return the value of an expression as soon as it is true."""
         deadline = time.monotonic() + _PATIENCE
         while not (value := self.run(script)):
@@ -127,10 +128,10 @@ def open_page(profile: Path) -> Iterator[Page | None]:
     if _PROGRAM is None:
         yield None
         return
-    read_by_browser, to_browser = os.pipe()
-    from_browser, written_by_browser = os.pipe()
+    read_by_browser, to_browser = _pipe()
+    from_browser, written_by_browser = _pipe()
     redirected = f'exec "$0" "$@" 3<&{read_by_browser} 4>&{written_by_browser}'
-    command = ["sh", "-c", redirected, _PROGRAM, *_OPTIONS, f"--user-data-dir={profile}", "about:blank"]
+    command = ["bash", "-c", redirected, _PROGRAM, *_OPTIONS, f"--user-data-dir={profile}", "about:blank"]
     ends = (read_by_browser, written_by_browser)
     browser = subprocess.Popen(command, pass_fds=ends, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for end in ends:
@@ -142,3 +143,12 @@ def open_page(profile: Path) -> Iterator[Page | None]:
         os.close(from_browser)
         browser.terminate()
         browser.wait(timeout=_PATIENCE)
+
+
+def _pipe() -> tuple[int, int]:
+    """Return a pipe whose ends are neither 3 nor 4, which the browser's ends become."""
+    ends = os.pipe()
+    far = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends]
+    for end in ends:
+        os.close(end)
+    return far[0], far[1]

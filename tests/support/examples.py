@@ -1,15 +1,14 @@
 """Examples in pages of the documentation, taken out of the Markdown and run as a reader would type them.
 
-A page is one session: its blocks run in order, in one shell and one clean folder. A block ``console`` has commands behind
-``$ `` (and ``> `` where one goes on), and below them what they print; ``...`` stands for anything. A block with a
-``title`` is a file that the reader writes. ``<!-- not run: REASON -->`` before a block leaves it out.
+A page is one session: its blocks run in order, in one shell and one clean folder. A block ``console`` has commands
+behind ``$ `` (and ``> `` where one goes on), and below them what they print; ``...`` stands for anything. A block with
+a ``title`` is a file that the reader writes. ``<!-- not run: REASON -->`` before a block leaves it out.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -119,8 +118,13 @@ def _script(step: Example | WrittenFile) -> str:
 
 
 def _clean(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment in which nothing helps but ``rocwheel`` and ``python`` of this one."""
-    here = os.path.dirname(shutil.which("rocwheel") or environment["PATH"].partition(":")[0])
+    """Return the environment without what would help the packages to find something, or pip."""
     kept = {name: value for name, value in environment.items() if not name.startswith(_FOREIGN)}
-    quiet = {"PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_CACHE_DIR": "1", "PYTHONUNBUFFERED": "1", "COLUMNS": "100"}
-    return kept | quiet | {"PATH": f"{here}:{environment['PATH']}", "LC_ALL": "C.UTF-8"}
+    quiet = {
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_CACHE_DIR": "1",
+        "PYTHONUNBUFFERED": "1",
+        "COLUMNS": "100",
+    }
+    return kept | quiet | {"LC_ALL": "C.UTF-8"}

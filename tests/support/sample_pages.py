@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import shutil
 import zipfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.packages.job import BuildJob, PlanJob
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["prepare"]
 
 
 def prepare(kind: str, folder: Path) -> None:
-    """Fill ``folder``: ``artifacts``, or ``packages`` and ``site-packages`` too. Raise `KeyError` for an unknown kind."""
-    {"artifacts": _artifacts, "packages": _packages}[kind](folder)
+    """Fill ``folder`` with what examples of a kind begin with. Raise `KeyError` for an unknown kind."""
+    {"artifacts": _artifacts, "packages": _packages, "checkout": _checkout}[kind](folder)
+
+
+def _checkout(folder: Path) -> None:
+    shutil.copytree(SAMPLE_SDK, folder / "src/rocwheel/sample")
 
 
 def _artifacts(folder: Path) -> None:
