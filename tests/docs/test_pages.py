@@ -1,0 +1,54 @@
+"""The pages keep to their form: short paragraphs, tables of facts, and paths that exist."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+TEXT = [path for path in PAGES if path.name != "known-faults.md"]
+_FENCE = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
+_LINES = 5
+_LINE = 120
+_CELL = 200
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(DOCS))
+
+
+@pytest.mark.parametrize("path", TEXT, ids=_name)
+def test_paragraphs_have_at_most_five_lines(path: Path) -> None:
+    parts = re.split(r"\n\s*\n", _FENCE.sub("", path.read_text()))
+    paragraphs = [part for part in parts if not re.match(r"\s*(\||<|---|:::|\*|\d+\.|!!!|\?\?\?)", part)]
+    assert [text for text in paragraphs if len(text.strip()) > _LINES * _LINE or text.count("\n") > _LINES] == []
+
+
+@pytest.mark.parametrize("path", TEXT, ids=_name)
+def test_cells_of_tables_are_facts_not_paragraphs(path: Path) -> None:
+    rows = [line for line in _FENCE.sub("", path.read_text()).splitlines() if line.startswith("|")]
+    cells = [cell.strip() for row in rows for cell in re.split(r"(?<!\\)\|", row)]
+    assert [cell for cell in cells if len(cell) > _CELL] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=_name)
+def test_a_page_begins_with_its_title(path: Path) -> None:
+    text = re.sub(r"\A(---.*?---\n|<!--.*?-->)\s*", "", path.read_text(), flags=re.DOTALL)
+    assert text.startswith("# ")
+
+
+def test_every_place_that_the_page_on_architecture_names_exists() -> None:
+    text = (DOCS / "architecture.md").read_text()
+    table = text.partition("## Where is it decided?")[2].partition("\n## ")[0]
+    answers = [line.rpartition("|")[0].rpartition("|")[2] for line in table.splitlines() if line.startswith("| ")]
+    places = [place for answer in answers for place in re.findall(r"`([\w/.]+)`", answer) if "/" in place]
+    assert len(places) > 20
+    assert [place for place in places if not (ROOT / "src/rocwheel" / place).exists()] == []
