@@ -14,9 +14,9 @@ from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.packages.recipe.recipe import Layout
 
 __all__ = [
-    "AliasMember",
     "Dropped",
     "FileMember",
+    "ForwardingMember",
     "Member",
     "Plan",
     "PlanWarning",
@@ -54,7 +54,7 @@ class StubMember(msgspec.Struct, frozen=True, tag="stub"):
     artifact: str
 
 
-class AliasMember(msgspec.Struct, frozen=True, tag="alias"):
+class ForwardingMember(msgspec.Struct, frozen=True, tag="alias"):
     """A shared library without code of its own that stands for another: loading it loads ``soname`` beside it."""
 
     path: str
@@ -89,7 +89,7 @@ class TarMember(msgspec.Struct, frozen=True, tag="tar"):
     entries: tuple[TarEntry, ...]
 
 
-Member = FileMember | StubMember | AliasMember | TextMember | TarMember
+Member = FileMember | StubMember | ForwardingMember | TextMember | TarMember
 
 
 class PlannedWheel(msgspec.Struct, frozen=True):

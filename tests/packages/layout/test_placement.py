@@ -29,11 +29,11 @@ def place(
 ) -> Placement:
     chosen = {entry.path: entry for entry in (entries if selected is None else selected)}
     facts = make_facts(elves or {}, scripts=scripts)
-    return place_runtime(chosen, PrefixIndex(entries), facts, elsewhere or {}, X86_64)
+    return place_runtime(chosen, PrefixIndex(entries), facts, elsewhere or {})
 
 
 def contents(placement: Placement) -> dict[str, str]:
-    """Tell for each place which file of the artifacts is shipped there."""
+    """Return the file of the artifacts that is shipped at each place."""
     return {path: file.entry.path for path, file in placement.files.items()}
 
 
@@ -42,7 +42,7 @@ def test_a_library_ships_under_its_soname_alone() -> None:
     links = link_entry("lib/libx.so.1", "libx.so.1.2.3"), link_entry("lib/libx.so", "libx.so.1")
     placement = place(real, *links, elves={real: library("libx.so.1")})
     assert contents(placement) == {"lib/libx.so.1": "lib/libx.so.1.2.3"}
-    assert placement.aliases == {
+    assert placement.other_names == {
         "lib/libx.so.1.2.3": "lib/libx.so.1",
         "lib/libx.so": "lib/libx.so.1",
     }
@@ -83,7 +83,7 @@ def test_a_library_link_in_another_folder_makes_no_second_copy() -> None:
     real, link = file_entry("lib/libx.so.1"), link_entry("lib/llvm/lib/libx.so.1", "../../libx.so.1")
     placement = place(real, link, elves={real: library("libx.so.1")})
     assert contents(placement) == {"lib/libx.so.1": "lib/libx.so.1"}
-    assert placement.aliases == {"lib/llvm/lib/libx.so.1": "lib/libx.so.1"}
+    assert placement.other_names == {"lib/llvm/lib/libx.so.1": "lib/libx.so.1"}
 
 
 def test_a_link_to_a_program_becomes_a_stub() -> None:

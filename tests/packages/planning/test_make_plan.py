@@ -11,7 +11,7 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.linking.run_path_choice import SetRunpath
-from rocwheel.packages.plan import AliasMember, Dropped, FileMember, Plan, PlannedWheel, TextMember
+from rocwheel.packages.plan import Dropped, FileMember, ForwardingMember, Plan, PlannedWheel, TextMember
 from rocwheel.packages.planning.make_plan import make_plan
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.packages.recipe.load import load_recipe
@@ -249,8 +249,8 @@ def test_a_plain_name_for_dlopen_becomes_a_forwarding_library() -> None:
     catalog = make_catalog(*COMMON, real)
     facts = make_facts(ELVES | {real: library("librocprof-sys.so.1")})
     wheel = wheel_of(make_plan(catalog, load_recipe(), facts, PlanOptions()), "rocm-profiler")
-    alias = next(member for member in wheel.members if isinstance(member, AliasMember))
-    assert (alias.path, alias.soname) == ("_rocm_profiler/lib/librocprof-sys.so", "librocprof-sys.so.1")
+    forwarding = next(member for member in wheel.members if isinstance(member, ForwardingMember))
+    assert (forwarding.path, forwarding.soname) == ("_rocm_profiler/lib/librocprof-sys.so", "librocprof-sys.so.1")
 
 
 def test_a_statically_linked_program_ships_as_it_is() -> None:

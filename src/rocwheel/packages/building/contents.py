@@ -13,7 +13,7 @@ from rocwheel.device.editing.patch import device_patch
 from rocwheel.distributions.content.content import BytesContent, Content, FileContent, PatchedContent
 from rocwheel.distributions.content.tar_content import TarFile, TarLink, tar_content
 from rocwheel.foundation.patch import patched_file
-from rocwheel.packages.plan import AliasMember, FileMember, Member, StubMember, TarMember, TextMember
+from rocwheel.packages.plan import FileMember, ForwardingMember, Member, StubMember, TarMember, TextMember
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -34,7 +34,7 @@ def member_content(member: Member, *, mtime: int, executor: Executor | None = No
             return _file_content(member, executor)
         case StubMember():
             return BytesContent(make_exec_stub(member.machine, member.target))
-        case AliasMember():
+        case ForwardingMember():
             return BytesContent(make_forwarding_library(member.soname, member.machine, member.tag))
         case TextMember():
             return BytesContent(member.text.encode())
@@ -46,7 +46,7 @@ def member_mode(member: Member) -> int:
     """Return the permission bits of a member."""
     if isinstance(member, FileMember):
         return member.mode
-    return 0o755 if isinstance(member, StubMember | AliasMember) else 0o644
+    return 0o755 if isinstance(member, StubMember | ForwardingMember) else 0o644
 
 
 def _file_content(member: FileMember, executor: Executor | None = None) -> Content:

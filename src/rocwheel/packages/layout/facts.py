@@ -1,8 +1,10 @@
-"""What planning needs to know of the files themselves: ELF facts, and digests where several claim one path."""
+"""What planning needs to know about the files: ELF facts, device code, and digests where several claim one path."""
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from functools import cached_property
 from itertools import groupby
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -30,23 +32,31 @@ __all__ = ["Facts", "read_facts"]
 
 logger = logging.getLogger(__name__)
 
+_X86_64 = 62
 
-class Facts(msgspec.Struct, frozen=True):
+
+class Facts(msgspec.Struct, frozen=True, dict=True):
     """ELF facts by file, and SHA-256 digests of the files that share their path with others."""
 
     elves: dict[FileRange, Elf]
     digests: dict[FileRange, bytes]
     targets: dict[FileRange, tuple[str, ...]]
-    """GPU targets of the device code in a file, for those that hold any."""
+    """GPU targets of the device code in each file that holds any."""
     scripts: frozenset[FileRange] = frozenset()
-    """Executable files that are no 64-bit ELF and that the kernel can run all the same, by their first bytes."""
+    """Executable files that are not 64-bit ELF files and that the kernel can run, by their first bytes."""
+
+    @cached_property
+    def machine(self) -> int:
+        """The ELF machine of most host files; stubs for scripts, and wheels without ELF files, are made for it."""
+        counts = Counter(elf.machine for elf in self.elves.values() if elf.kind is not ElfKind.CODE_OBJECT)
+        return counts.most_common(1)[0][0] if counts else _X86_64
 
     def elf(self, entry: Entry) -> Elf | None:
-        """Return the ELF facts of a file entry, none for any other file."""
+        """Return the ELF facts of an entry, none when it is not an ELF file."""
         return self.elves.get(entry.source) if entry.source else None
 
     def is_program(self, entry: Entry) -> bool:
-        """Tell whether the kernel can run a file: data that is merely marked executable is none."""
+        """Return whether the kernel can run a file; data that is merely marked executable is not a program."""
         elf = self.elf(entry)
         return elf.kind is ElfKind.EXECUTABLE if elf else entry.source in self.scripts
 
@@ -85,7 +95,7 @@ def _read_file_facts(entry: Entry) -> _FileFacts | InputError:
         return _FileFacts()
     name = f"{entry.artifact}: {entry.path}"
     if entry.path.endswith(".kpack"):
-        return _FileFacts(targets=_told_or_none(lambda: (kpack_target(entry.path, source=name),)))
+        return _FileFacts(targets=_read_or_none(lambda: (kpack_target(entry.path, source=name),)))
     try:
         with entry.source.map() as data:
             return _facts_of(entry, data, name)
@@ -105,10 +115,10 @@ def _can_run(entry: Entry, data: memoryview) -> bool:
 
 
 def _targets(data: memoryview, name: str) -> tuple[str, ...]:
-    return _told_or_none(lambda: device_targets(data, name=name))
+    return _read_or_none(lambda: device_targets(data, name=name))
 
 
-def _told_or_none(find: Callable[[], Iterable[TargetId]]) -> tuple[str, ...]:
+def _read_or_none(find: Callable[[], Iterable[TargetId]]) -> tuple[str, ...]:
     # Device code that can't be read is shipped as it is: the packages only don't vouch for its targets.
     try:
         return tuple(str(target) for target in find())

@@ -44,46 +44,45 @@ class Placement(msgspec.Struct, frozen=True):
 
     files: dict[str, PlacedFile]
     stubs: dict[str, PlacedStub]
-    aliases: dict[str, str]
-    """Other names of shipped shared libraries: path in the artifacts' prefix to the path they are shipped under."""
+    other_names: dict[str, str]
+    """Other names of shipped shared libraries: path in the artifacts' prefix to the path of the shipped file."""
     dropped: tuple[Dropped, ...]
 
     def has(self, path: str) -> bool:
-        """Tell whether something is shipped at ``path``."""
+        """Return whether something is shipped at ``path``."""
         return path in self.files or path in self.stubs
 
 
 def place_runtime(
-    selected: PrefixEntries, prefix: PrefixIndex, facts: Facts, elsewhere: Mapping[str, str], machine: int
+    selected: PrefixEntries, prefix: PrefixIndex, facts: Facts, elsewhere: Mapping[str, str]
 ) -> Placement:
     """Place the selected entries of a package.
 
-    ``prefix`` is what symlinks are followed in; ``elsewhere`` tells, for paths that packages it
-    requires ship, their place relative to this package's platform module; ``machine`` is that of stubs for scripts.
+    Symlinks are followed in ``prefix``. ``elsewhere`` holds the paths that required packages ship, each with its place
+    relative to this package's platform module.
 
     Raises `ProblemsError` with every pair of different files for one place.
     """
-    placer = _Placer(selected, prefix, facts, elsewhere, machine)
+    placer = _Placer(selected, prefix, facts, elsewhere)
     for entry in selected.values():
         placer.place(entry)
     if placer.problems:
         subject = "places of shared libraries"
         raise ProblemsError(subject, placer.problems)
-    return Placement(placer.files, placer.stubs, placer.aliases, tuple(sorted(placer.dropped)))
+    return Placement(placer.files, placer.stubs, placer.other_names, tuple(sorted(placer.dropped)))
 
 
 class _Placer:
     def __init__(
-        self, selected: PrefixEntries, prefix: PrefixIndex, facts: Facts, elsewhere: Mapping[str, str], machine: int
+        self, selected: PrefixEntries, prefix: PrefixIndex, facts: Facts, elsewhere: Mapping[str, str]
     ) -> None:
         self._selected = selected
         self._prefix = prefix
         self._facts = facts
         self._elsewhere = elsewhere
-        self._machine = machine
         self.files: dict[str, PlacedFile] = {}
         self.stubs: dict[str, PlacedStub] = {}
-        self.aliases: dict[str, str] = {}
+        self.other_names: dict[str, str] = {}
         self.dropped: list[Dropped] = []
         self.problems: list[PathConflictError] = []
 
@@ -96,7 +95,7 @@ class _Placer:
     def _place_file(self, entry: Entry) -> None:
         place = self._library_place(entry) or entry.path
         if place != entry.path:
-            self.aliases[entry.path] = place
+            self.other_names[entry.path] = place
         self._put(place, entry)
 
     def _put(self, place: str, entry: Entry) -> None:
@@ -132,7 +131,7 @@ class _Placer:
         place = self._library_place(target) or target.path
         if target.path in self._selected:
             if link.path != place:
-                self.aliases[link.path] = place
+                self.other_names[link.path] = place
         elif target.path in self._elsewhere:
             self._drop(link, f"{target.path} is in a package that this one requires")
         elif posixpath.basename(link.path) == soname:
@@ -146,7 +145,7 @@ class _Placer:
             self._drop(link, f"{target.path} is in no package that this one requires")
             return
         relative = posixpath.relpath(place, posixpath.dirname(link.path))
-        machine = self._machine if elf is None else elf.machine
+        machine = self._facts.machine if elf is None else elf.machine
         self.stubs[link.path] = PlacedStub(link.path, link, relative, machine)
 
     def _file_at(self, path: str) -> Entry | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.packages.plan import Plan, PlannedWheel
-    from rocwheel.packages.planning.members import PlacedPackage
+    from rocwheel.packages.planning.place_packages import PlacedPackage
     from rocwheel.packages.recipe.recipe import Layout, Recipe
 
 __all__ = ["check_complete", "check_names"]

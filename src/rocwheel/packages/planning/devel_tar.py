@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.packages.layout.selection import PrefixEntries
-    from rocwheel.packages.planning.members import MemberMaker, PlacedPackage
+    from rocwheel.packages.planning.members import MemberMaker
+    from rocwheel.packages.planning.place_packages import PlacedPackage
 
 __all__ = ["DevelTree"]
 
@@ -35,7 +36,9 @@ class DevelTree:
         self._selected = selected
         self._prefix = prefix
         self._shipped = {path: package for package in runtime for path in package.placement.files}
-        self._aliases = {path: place for package in runtime for path, place in package.placement.aliases.items()}
+        self._other_names = {
+            path: place for package in runtime for path, place in package.placement.other_names.items()
+        }
 
     def entries(self, maker: MemberMaker) -> list[TarEntry]:
         """Return the members of the tar, sorted by path; `dropped` and `linked` (keys of packages) tell the rest."""
@@ -44,8 +47,8 @@ class DevelTree:
 
     def _entries(self, maker: MemberMaker) -> Iterator[TarEntry]:
         for path, entry in self._selected.items():
-            if path in self._aliases:
-                place = self._aliases[path]
+            if path in self._other_names:
+                place = self._other_names[path]
                 yield self._link(path, posixpath.relpath(place, posixpath.dirname(path)))
                 if place in self._shipped:
                     yield self._shipped_link(place)

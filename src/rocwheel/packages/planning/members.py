@@ -11,7 +11,6 @@ from rocwheel.artifacts.model.artifact import ANY_EXECUTE
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.linking.run_path_choice import LibraryPlaces, library_places, run_path_edit
 from rocwheel.packages.layout.facts import Facts
-from rocwheel.packages.layout.placement import Placement
 from rocwheel.packages.plan import FileMember, StubMember
 
 if TYPE_CHECKING:
@@ -19,21 +18,9 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.catalog import Entry
     from rocwheel.linking.run_path_choice import SetRunpath
+    from rocwheel.packages.planning.place_packages import PlacedPackage
 
-__all__ = ["MemberMaker", "PlacedPackage", "installed_places", "plain_mode"]
-
-
-class PlacedPackage(msgspec.Struct, frozen=True):
-    """One distribution with its files in place, before its members are made."""
-
-    key: str
-    """The package's name in the recipe."""
-    variant: str
-    """The target or family that it is for; empty when there is one for all."""
-    distribution: str
-    module: str
-    platform_module: str
-    placement: Placement
+__all__ = ["MemberMaker", "installed_places", "plain_mode"]
 
 
 class MemberMaker(msgspec.Struct, frozen=True):
@@ -51,7 +38,7 @@ class MemberMaker(msgspec.Struct, frozen=True):
     def file(self, path: str, entry: Entry) -> FileMember:
         """Return the member for a file that is installed at ``path``, relative to site-packages."""
         if entry.source is None:
-            message = f"{entry.path} is no file"
+            message = f"{entry.path} is not a file"
             raise ValueError(message)
         edit = self._edit(path, entry)
         release = self.compress_for if entry.source in self.facts.targets else None

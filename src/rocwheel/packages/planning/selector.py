@@ -13,17 +13,16 @@ from rocwheel.distributions.formats.metadata import CoreMetadata, render_metadat
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.foundation.errors import InputError
 from rocwheel.packages.plan import PlannedSdist, PlannedWheel, TextMember
-from rocwheel.packages.planning.members import PlacedPackage
+from rocwheel.packages.planning.basis import PlanBasis
+from rocwheel.packages.planning.place_packages import PlacedPackage
 from rocwheel.packages.planning.sdk_source import render_literals, sdk_license, sdk_module
-from rocwheel.packages.recipe.recipe import Layout, Recipe
+from rocwheel.packages.recipe.names import is_per_variant
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.catalog.families import is_family, targets_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rocwheel.packages.planning.options import PlanOptions
-    from rocwheel.packages.recipe.recipe import PublicLibrary
+    from rocwheel.packages.planning.group import PackageGroup
+    from rocwheel.packages.recipe.recipe import PublicLibrary, Recipe
 
 __all__ = ["SelectorFacts", "build_info", "make_selector_facts", "plan_selector_sdist", "plan_selector_wheel"]
 
@@ -44,9 +43,7 @@ _ENTRY_POINT = {"rocm-sdk": "{module}._cli:main"}
 class SelectorFacts(msgspec.Struct, frozen=True):
     """What the selector chooses from."""
 
-    recipe: Recipe
-    version: str
-    layout: Layout
+    basis: PlanBasis
     packages: tuple[PlacedPackage, ...]
     """Every package but the selector itself, devel included."""
     families: dict[str, tuple[str, ...]]
@@ -54,27 +51,42 @@ class SelectorFacts(msgspec.Struct, frozen=True):
     default_family: str = ""
     unavailable: tuple[str, ...] = ()
     """GPU targets that exist but have no package in this set."""
-    suffix: str = ""
-    """What is appended to the names of platform modules."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe."""
+        return self.basis.recipe
+
+    @property
+    def version(self) -> str:
+        """The version of every distribution."""
+        return self.basis.version
+
+    def is_selected(self, key: str) -> bool:
+        """Return whether a package is chosen by GPU: there is one distribution for each target or family."""
+        return is_per_variant(self.recipe.packages[key], self.basis.layout)
+
+    def requirement(self, key: str, variant: str = "{family}") -> str:
+        """Return the requirement of a package for a GPU target or family, in this version."""
+        return f"{self.basis.names(key, variant).distribution}=={self.version}"
 
 
-def make_selector_facts(
-    recipe: Recipe, version: str, layout: Layout, group: Sequence[PlacedPackage], options: PlanOptions
-) -> SelectorFacts:
+def make_selector_facts(group: PackageGroup) -> SelectorFacts:
     """Collect what can be selected among packages that are installed together.
 
     Raises `InputError` when the default that was asked for is not among it.
     """
-    keys = [key for key, package in recipe.packages.items() if "{" in (package.distribution_in(layout) or "")]
-    variants = dict.fromkeys(package.variant for package in group if package.key in keys)
+    basis = group.basis
+    keys = [key for key, package in basis.recipe.packages.items() if is_per_variant(package, basis.layout)]
+    variants = dict.fromkeys(package.variant for package in group.packages if package.key in keys)
     families = {variant: targets_of(variant) if is_family(variant) else (variant,) for variant in variants}
-    default = options.default_family or (next(iter(families)) if len(families) == 1 else "")
+    default = basis.options.default_family or (next(iter(families)) if len(families) == 1 else "")
     if default and default not in families:
         option, found = "--default-family", f"{default!r} has no packages"
         raise InputError(option, found, expected=f"one of {', '.join(families) or 'none: nothing is selected'}")
     served = {target for targets in families.values() for target in targets}
     unavailable = tuple(row.name for row in load_catalog().targets if row.name not in served) if families else ()
-    return SelectorFacts(recipe, version, layout, tuple(group), families, default, unavailable, options.module_suffix)
+    return SelectorFacts(basis, group.packages, families, default, unavailable)
 
 
 def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
@@ -84,13 +96,13 @@ def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
     families = {name: {"targets": list(targets), "platforms": ["linux"]} for name, targets in facts.families.items()}
     return {
         "VERSION": facts.version,
-        "LAYOUT": facts.layout,
+        "LAYOUT": facts.basis.layout,
         "FAMILIES": families,
         "DEFAULT_FAMILY": facts.default_family,
         "PACKAGES": _packages(facts, present),
         "LIBRARIES": {name: _library(facts, row) for name, row in recipe.libraries.items()},
         "UNLOADABLE": list(recipe.unloadable),
-        "REQUIRES": [_requirement(facts, key) for key in recipe.selector.requires if key in present],
+        "REQUIRES": [facts.requirement(key) for key in recipe.selector.requires if key in present],
         "EXTRAS": _extras(facts, present, decides=decides),
         "SELECTED": _selected(facts, present) if decides else {},
     }
@@ -111,34 +123,22 @@ def _library(facts: SelectorFacts, library: PublicLibrary) -> dict[str, object]:
 def _packages(facts: SelectorFacts, present: set[str]) -> dict[str, dict[str, str]]:
     selector = facts.recipe.selector
     rows = {"meta": {"dist": selector.distribution, "module": selector.module, "platform_module": ""}}
-    for key, package in facts.recipe.packages.items():
-        if key not in present:
-            continue
-        distribution = (package.distribution_in(facts.layout) or "").replace("{target}", "{family}")
-        platform = package.platform_module or facts.recipe.packages[package.overlay].platform_module
-        suffix = "_{family}" if "{family}" in distribution and package.module else ""
-        rows[key] = {
-            "dist": distribution,
-            "module": package.module + suffix if package.module else "",
-            "platform_module": platform + suffix + facts.suffix,
-        }
+    for key in facts.recipe.packages:
+        if key in present:
+            names = facts.basis.names(key, "{family}")
+            rows[key] = {
+                "dist": names.distribution,
+                "module": names.module,
+                "platform_module": names.platform_module,
+            }
     return rows
-
-
-def _requirement(facts: SelectorFacts, key: str, variant: str = "{family}") -> str:
-    name = facts.recipe.packages[key].distribution_in(facts.layout) or ""
-    return f"{name.replace('{target}', variant).replace('{family}', variant)}=={facts.version}"
-
-
-def _is_selected(facts: SelectorFacts, key: str) -> bool:
-    return "{" in (facts.recipe.packages[key].distribution_in(facts.layout) or "")
 
 
 def _extras(facts: SelectorFacts, present: set[str], *, decides: bool) -> dict[str, list[list[str]]]:
     extras: dict[str, list[list[str]]] = {}
     for extra, keys in facts.recipe.selector.extras.items():
-        chosen = [key for key in keys if key in present and _is_selected(facts, key)]
-        fixed = [[_requirement(facts, key), ""] for key in keys if key in present and key not in chosen]
+        chosen = [key for key in keys if key in present and facts.is_selected(key)]
+        fixed = [[facts.requirement(key), ""] for key in keys if key in present and key not in chosen]
         if chosen:
             per_family = [_family_extra(facts, extra, key) for key in chosen]
             extras.update(itertools.chain.from_iterable(rows.items() for rows in per_family))
@@ -151,10 +151,8 @@ def _extras(facts: SelectorFacts, present: set[str], *, decides: bool) -> dict[s
 
 
 def _family_extra(facts: SelectorFacts, extra: str, key: str) -> dict[str, list[list[str]]]:
-    rows = {
-        f"{extra}-{canonicalize_name(family)}": [[_requirement(facts, key, family), ""]] for family in facts.families
-    }
-    if facts.layout == "neutral":
+    rows = {f"{extra}-{canonicalize_name(family)}": [[facts.requirement(key, family), ""]] for family in facts.families}
+    if facts.basis.layout == "neutral":
         rows[f"{extra}-all"] = [pair for pairs in list(rows.values()) for pair in pairs]
         rows |= {f"{extra}-{target}": [[_refusal(facts, target), ""]] for target in facts.unavailable}
     return rows
@@ -165,15 +163,15 @@ def _refusal(facts: SelectorFacts, target: str) -> str:
     public_version = facts.version.partition("+")[0]
     reason = ".".join([target, "is.not.in.this.release.which.has", *facts.families])
     required = facts.recipe.packages[facts.recipe.selector.requires[0]]
-    return f"{required.distribution_in(facts.layout)}=={public_version}+{reason}"
+    return f"{required.distribution_in(facts.basis.layout)}=={public_version}+{reason}"
 
 
 def _selected(facts: SelectorFacts, present: set[str]) -> dict[str, str]:
     return {
-        extra: _requirement(facts, key)
+        extra: facts.requirement(key)
         for extra, keys in facts.recipe.selector.extras.items()
         for key in keys
-        if key in present and _is_selected(facts, key)
+        if key in present and facts.is_selected(key)
     }
 
 

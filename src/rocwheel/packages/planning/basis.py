@@ -1,0 +1,30 @@
+"""What every step of planning knows: the recipe, the facts of the files, and what was asked for."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rocwheel.packages.layout.facts import Facts
+from rocwheel.packages.planning.options import PlanOptions
+from rocwheel.packages.recipe.names import PackageNames, name_package
+from rocwheel.packages.recipe.recipe import Layout, Recipe
+
+__all__ = ["PlanBasis"]
+
+
+class PlanBasis(msgspec.Struct, frozen=True):
+    """The same for every distribution of a plan."""
+
+    recipe: Recipe
+    facts: Facts
+    options: PlanOptions
+    version: str
+    """The version of every distribution, normalised."""
+    layout: Layout
+    compress_for: str | None = None
+    """The oldest ROCm release that has to read compressed device code; none keeps device code as it is."""
+
+    def names(self, key: str, variant: str) -> PackageNames:
+        """Return the names of the package ``key`` for a GPU target or family, with the suffix of platform modules."""
+        names = name_package(self.recipe, key, self.layout, variant)
+        return msgspec.structs.replace(names, platform_module=names.platform_module + self.options.module_suffix)
