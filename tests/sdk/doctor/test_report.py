@@ -77,8 +77,16 @@ def test_the_report_lists_the_variables_that_matter_to_rocm_alone(environment: A
     assert not {"EDITOR", "PASSWORD", "PATH", "HOME"} & {line.strip().partition("=")[0] for line in variables}
 
 
-def test_a_variable_of_two_lines_stays_one(environment: Any) -> None:
-    assert "\n  ROCM_NOTE=one\\ntwo\n" in _report(environment, **ON_GFX906, ROCM_NOTE="one\ntwo")
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        pytest.param("one\ntwo", "one\\ntwo", id="two lines"),
+        pytest.param("a\x1b[31mb", "a\\x1b[31mb", id="control character"),
+        pytest.param("/opt/\udcff", "/opt/\\udcff", id="byte that is not text"),
+    ],
+)
+def test_a_variable_of_any_bytes_stays_one_line(environment: Any, value: str, printed: str) -> None:
+    assert f"\n  ROCM_NOTE={printed}\n" in _report(environment, **ON_GFX906, ROCM_NOTE=value)
 
 
 def test_the_home_folder_and_secrets_are_not_published(environment: Any) -> None:

@@ -62,7 +62,7 @@ def _choice_when_installed() -> str:
     try:
         from .. import _selection  # noqa: PLC0415 (only the sdist of rocm makes this module)
     except ImportError:
-        return "no choice was made: the packages were named"
+        return "nothing: rocm was installed as a wheel, which leaves the choice to its extras"
     return _selection.EXPLANATION
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -54,7 +56,8 @@ def _describe_finding(finding: dict[str, str]) -> str:
 
 
 def _one_line(text: str) -> str:
-    return text.replace("\r", "\\r").replace("\n", "\\n")
+    """Return a text without control characters, in the notation of Python."""
+    return re.sub("[\x00-\x1f\x7f]", lambda match: repr(match[0])[1:-1], text)
 
 
 def _indent(lines: list[str]) -> str:

@@ -33,7 +33,9 @@ def run_doctor(*, require_gpu: bool, as_json: bool, report: bool) -> int:
         text = json.dumps(document, indent=2) + "\n"
     else:
         text = report_text(document) if report else _as_text(gpus, diagnoses)
-    sys.stdout.write(text)
+    # A path may hold bytes that are not text.
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
     return int(any(diagnosis.level == ERROR for diagnosis in diagnoses))
 
 
