@@ -119,7 +119,7 @@ def test_a_baseline_of_known_findings_is_heeded(sample_dist: Path, tmp_path: Pat
     found = api.audit([sample_dist / CORE], settings=settings)
     assert {finding.rule for finding in found.findings} == {"run-path-unexpected"}
     known = {
-        "schema": "rocwheel.audit-baseline/2",
+        "schema": "rocwheel.audit-baseline/3",
         "findings": [{"fingerprint": one.fingerprint} for one in found.findings],
     }
     (tmp_path / "known.json").write_text(json.dumps(known))
@@ -129,7 +129,7 @@ def test_a_baseline_of_known_findings_is_heeded(sample_dist: Path, tmp_path: Pat
 
 
 def test_an_unknown_rule_is_refused(sample_dist: Path) -> None:
-    with pytest.raises(api.InputError, match="'nope' fits no rule"):
+    with pytest.raises(api.InputError, match="'nope' matches no rule"):
         api.audit([sample_dist / CORE], settings=api.AuditSettings(select=("nope",)))
 
 
