@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 from rocwheel.frameworks.jax.wheel_descriptions import JaxWheel, jax_wheel_description
@@ -49,3 +50,15 @@ def jax_job(
 def run_job(kind: JaxWheel, sources: Path, dest: Path, *companions: Path, **options: Any) -> WheelReport:
     """Make one of JAX's wheels."""
     return jax_job(kind, sources, dest, *companions, **options).run()
+
+
+def changed(kind: JaxWheel, **fields: Any) -> dict[str, Any]:
+    """Return the description of one of JAX's wheels with other fields."""
+    return {**jax_wheel_description(kind), **fields}
+
+
+def read_member(wheel: str, member: str) -> str:
+    """Return the text of the member whose name ends in a certain way."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(member)]
+        return archive.read(name).decode()
