@@ -41,7 +41,7 @@ def test_a_run_path_that_misses_the_sdk_is_reported(
     tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
 ) -> None:
     outputs = make_outputs(tmp_path / "out", compile_library, hip, "-Wl,-rpath,$ORIGIN")
-    with pytest.raises(FaultyWheelError, match=r"needs libamdhip64\.so\.7, which is in _rocm_sdk_core/lib, where its"):
+    with pytest.raises(FaultyWheelError, match=r"needs libamdhip64\.so\.7, which is in _rocm_sdk_core/lib, but its"):
         run_job("pjrt", outputs, tmp_path / "dist", sample_dist)
 
 
