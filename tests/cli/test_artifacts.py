@@ -109,7 +109,7 @@ def test_a_pipe_is_not_waited_for(
         os.mkfifo(tmp_path / "pipes" / name)
     done = run(*arguments, "--quiet")
     assert done.returncode == 2
-    assert f"{found}: cannot be read (it is no regular file)" in done.stderr
+    assert f"{found}: cannot be read (it is not a regular file)" in done.stderr
 
 
 def test_list_prints_what_the_artifacts_hold_on_whole_lines(artifacts: Path) -> None:

@@ -40,7 +40,7 @@ def test_import_tells_what_was_made_and_what_is_needed(prefix: Path, tmp_path: P
     assert finished.stdout.endswith(
         "dropped links to files that are not among the sources: 1\n"
         "  bin/absent\n"
-        "files that no rule takes, put into the catch-all artifact: 2\n"
+        "files that no rule matches, put into the catch-all artifact: 2\n"
         "  bin/absent\n"
         "  unknown\n"
         "programs required from the system:\n"
@@ -51,7 +51,7 @@ def test_import_tells_what_was_made_and_what_is_needed(prefix: Path, tmp_path: P
 def test_lists_are_counted_unless_asked_for(prefix: Path, tmp_path: Path) -> None:
     finished = run("from-prefix", prefix, "--dest-dir", tmp_path / "artifacts")
 
-    assert "files that no rule takes, put into the catch-all artifact: 2 (-v lists them)\n" in finished.stdout
+    assert "files that no rule matches, put into the catch-all artifact: 2 (-v lists them)\n" in finished.stdout
     assert "  unknown\n" not in finished.stdout
 
 
@@ -72,7 +72,7 @@ def test_strict_import_of_unknown_files_fails(prefix: Path, tmp_path: Path) -> N
     finished = run("from-prefix", prefix, "--dest-dir", tmp_path / "artifacts", "--strict", "--quiet")
 
     assert (finished.returncode, finished.stdout) == (2, "")
-    assert f"unknown of {prefix}: no rule of the table takes it." in finished.stderr
+    assert f"unknown of {prefix}: no rule of the table matches it." in finished.stderr
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb makes the package, and is not installed")

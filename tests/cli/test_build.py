@@ -104,7 +104,7 @@ def test_plan_tells_on_request_what_is_not_shipped() -> None:
     done = rocwheel("plan", "-v", "--artifact-dir", SAMPLE)
     assert (
         "left out: llvm of base_run_generic: a symlink to the folder lib/llvm, which wheels can't hold: "
-        "at most the devel package has it\n"
+        "at most the devel package contains it\n"
     ) in done.stderr
 
 

@@ -246,7 +246,7 @@ def test_a_folder_that_is_a_file_is_a_failure(tmp_path: Path) -> None:
 def test_a_device_or_pipe_under_the_final_name_is_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    expected = f"{pipe}: is no regular file, which could be replaced. Name another output."
+    expected = f"{pipe}: is not a regular file, so it can't be replaced. Name another output."
     with pytest.raises(WorkError, match=re.escape(expected)):
         AtomicFile(pipe)
     assert pipe.is_fifo()
@@ -412,5 +412,5 @@ def test_a_file_that_is_removed_before_it_is_locked_is_made_again(
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(OSError, match="it is no regular file"):
+    with pytest.raises(OSError, match="it is not a regular file"):
         open_regular(pipe)

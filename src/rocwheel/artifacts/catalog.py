@@ -50,7 +50,7 @@ class Catalog(msgspec.Struct, frozen=True):
 
 @contextmanager
 def open_catalog(directory: Path, *, progress: Progress = SILENT) -> Iterator[Catalog]:
-    """Read the artifacts of ``directory`` as one catalogue. For what it raises, see `opening.open_artifacts`.
+    """Read the artifacts of ``directory`` as one catalogue. It raises what `open_artifacts` raises.
 
     Its file ranges are valid inside the block, in every thread and in every process of the same user on the machine.
     """

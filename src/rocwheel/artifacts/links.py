@@ -96,9 +96,9 @@ def describe_end(target: LinkTarget) -> str:
     """Return where a link leads, as the words that follow "a symlink"."""
     path = target.path or "."
     return {
-        LinkOutcome.FILE: f"to {path}, which no package has",
-        LinkOutcome.DIRECTORY: f"to the folder {path}, which wheels can't hold: at most the devel package has it",
-        LinkOutcome.DANGLING: f"to {path}, which no artifact has",
+        LinkOutcome.FILE: f"to {path}, but no package contains it",
+        LinkOutcome.DIRECTORY: f"to the folder {path}, which wheels can't hold: at most the devel package contains it",
+        LinkOutcome.DANGLING: f"to {path}, but no artifact contains it",
         LinkOutcome.LOOP: f"that leads in a circle at {path}",
         LinkOutcome.OUTSIDE: f"that leads out of the prefix at {path}",
     }[target.outcome]

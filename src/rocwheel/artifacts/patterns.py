@@ -1,4 +1,4 @@
-"""Path patterns in the manner of Ant, as artifact descriptors and recipes use them."""
+"""Path patterns like those of Ant, as artifact descriptors and recipes use them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PathPatterns:
         self._excluded = _compile(self.exclude)
 
     def matches(self, path: str) -> bool:
-        """Whether a relative path, with ``/``, is included and not excluded."""
+        """Return whether a relative path, with ``/``, is included and not excluded."""
         return self._included.fullmatch(path) is not None and self._excluded.fullmatch(path) is None
 
 

@@ -1,4 +1,4 @@
-"""What each artifact of a catalogue amounts to."""
+"""How many files each artifact of a catalogue has, and how large they are."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def summarise(
 
 
 def explain_absence(catalog: Catalog, *, component: str | None = None, target: str | None = None) -> str:
-    """Return what there is instead of artifacts of a component or target, when `summarise` has found none."""
+    """Return why `summarise` found nothing: which components or targets there are instead."""
     components = {name.component for name in catalog.artifacts}
     targets = {name.target for name in catalog.artifacts}
     if component is not None and component not in components:

@@ -34,7 +34,7 @@ def archive_artifacts(
     """Write the artifacts of ``directory``, or those named, as archives into ``dest_dir``; return their paths.
 
     Archives already there are replaced. Raises `InputError` when ``dest_dir`` is ``directory``, and what
-    `opening.open_artifacts` and `archive_writer.write_archive` raise.
+    `open_artifacts` and `write_archive` raise.
     """
     if dest_dir.resolve() == directory.resolve():
         remedy = "Choose another: a folder may hold an artifact only once."
@@ -55,8 +55,8 @@ def archive_artifacts(
 def extract_archives(archives: Sequence[Path], dest_dir: Path, *, progress: Progress = SILENT) -> tuple[Path, ...]:
     """Unpack ``archives`` into folders of ``dest_dir`` and return these, in the order of their names.
 
-    Raises `ProblemsError` before anything is written when a path is no artifact archive or its folder is already
-    there; archives that turn out to be unusable are reported together, the others unpacked.
+    Raises `ProblemsError` before anything is written when a path is not an artifact archive or its folder already
+    exists. Archives that turn out to be unusable are reported together; the others are unpacked.
     """
     found = find_archives(archives)
     problems = [*found.problems, *(problem for item in found.artifacts if (problem := _occupied(dest_dir, item)))]

@@ -36,20 +36,20 @@ artifacts_app = typer.Typer(
 app.add_typer(artifacts_app)
 
 DirectoryArgument = Annotated[Path, typer.Argument(help="Folder of artifacts: folders, .tar.xz or .tar.zst archives.")]
-DestDirOption = Annotated[Path, typer.Option(help="Folder to write to; made when absent.")]
+DestDirOption = Annotated[Path, typer.Option(help="Write to this folder; it is created if needed.")]
 
 
 @artifacts_app.callback()
 def artifacts() -> None:
-    """Hold the commands about SDK artifacts."""
+    """Group the commands about SDK artifacts."""
 
 
 @artifacts_app.command("list")
 def list_(
     directory: DirectoryArgument,
-    component: Annotated[str | None, typer.Option(help="Only this component, such as lib or dev.")] = None,
-    target: Annotated[str | None, typer.Option(help="Only this target; gfx90a stands for gfx90a:xnack+ too.")] = None,
-    files: Annotated[bool, typer.Option("--files", help="List what the artifacts hold.")] = False,
+    component: Annotated[str | None, typer.Option(help="List only this component, such as lib or dev.")] = None,
+    target: Annotated[str | None, typer.Option(help="List only this target; gfx90a includes gfx90a:xnack+.")] = None,
+    files: Annotated[bool, typer.Option("--files", help="List the contents of the artifacts.")] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -74,13 +74,15 @@ def list_(
 def archive(
     directory: DirectoryArgument,
     dest_dir: DestDirOption,
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these artifacts.")] = None,
-    archive_format: Annotated[ArchiveFormat, typer.Option("--format", help="Compression.")] = ArchiveFormat.ZST,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Pack only these artifacts.")] = None,
+    archive_format: Annotated[
+        ArchiveFormat, typer.Option("--format", help="Compress the archives in this format.")
+    ] = ArchiveFormat.ZST,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Pack artifacts into archives, one each; the same artifact gives the same bytes.
+    """Pack each artifact into an archive; the same artifact always gives the same bytes.
 
     Example: rocwheel artifacts archive artifacts/ --dest-dir archives/ blas_lib_gfx942
     """
@@ -99,7 +101,7 @@ def extract(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Unpack artifact archives, each into a folder of its name; nothing is overwritten.
+    """Unpack each artifact archive into a folder of its name; nothing is overwritten.
 
     Example: rocwheel artifacts extract archives/*.tar.zst --dest-dir artifacts/
     """

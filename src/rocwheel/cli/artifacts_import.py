@@ -1,4 +1,4 @@
-"""``rocwheel artifacts from-deb`` and ``from-prefix``: make artifacts of packages and prefixes."""
+"""``rocwheel artifacts from-deb`` and ``from-prefix``: make artifacts from packages and prefixes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from rocwheel.cli.output import (
 
 __all__ = ["from_deb", "from_prefix"]
 
-DestDirOption = Annotated[Path, typer.Option(help="Folder for the artifacts; must be new or empty.")]
-TableOption = Annotated[Path | None, typer.Option(help="Import table (TOML) to use instead of rocwheel's own.")]
+DestDirOption = Annotated[Path, typer.Option(help="Write the artifacts to this folder, which must be new or empty.")]
+TableOption = Annotated[Path | None, typer.Option(help="Use this import table (TOML) instead of rocwheel's own.")]
 
 
 @artifacts_app.command("from-deb")
@@ -36,13 +36,13 @@ def from_deb(
     dest_dir: DestDirOption,
     table: TableOption = None,
     bundle_sysdeps: Annotated[
-        bool, typer.Option(help="Also take the packages of system libraries, into lib/rocm_sysdeps/lib.")
+        bool, typer.Option(help="Also import packages of system libraries, into lib/rocm_sysdeps/lib.")
     ] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Make artifacts of Debian's ROCm packages, and tell what they need from the system.
+    """Make artifacts from Debian's ROCm packages, and print what they need from the system.
 
     Example: rocwheel artifacts from-deb debs/*.deb --dest-dir artifacts --bundle-sysdeps
     """
@@ -62,12 +62,12 @@ def from_prefix(
     prefix: Annotated[Path, typer.Argument(help="Install prefix, such as /opt/rocm.")],
     dest_dir: DestDirOption,
     table: TableOption = None,
-    strict: Annotated[bool, typer.Option(help="Refuse files that no rule of the table takes.")] = False,
+    strict: Annotated[bool, typer.Option(help="Refuse files that no rule of the table matches.")] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Make artifacts of an install prefix, and tell what they need from the system.
+    """Make artifacts from an install prefix, and print what they need from the system.
 
     Example: rocwheel artifacts from-prefix /opt/rocm --dest-dir artifacts
     """
@@ -87,9 +87,9 @@ def _print_report(report: ImportReport, *, json: bool, verbose: bool) -> None:
     for reason, count in report.skipped.items():
         typer.echo(f"left out, {reason}: {count}")
     if report.left_out:
-        typer.echo(f"left out packages of the system (--bundle-sysdeps takes them): {', '.join(report.left_out)}")
+        typer.echo(f"left out packages of the system (--bundle-sysdeps imports them): {', '.join(report.left_out)}")
     _print_paths("dropped links to files that are not among the sources", report.dangling, verbose=verbose)
-    _print_paths("files that no rule takes, put into the catch-all artifact", report.unmatched, verbose=verbose)
+    _print_paths("files that no rule matches, put into the catch-all artifact", report.unmatched, verbose=verbose)
     _print_requirements("libraries", report.libraries, verbose=verbose)
     _print_requirements("programs", report.programs, verbose=verbose)
 
@@ -114,7 +114,7 @@ def _print_paths(title: str, paths: tuple[str, ...], *, verbose: bool) -> None:
 
 
 def _print_requirements(what: str, requirements: tuple[Requirement, ...], *, verbose: bool) -> None:
-    """Print what the machine must have; who needs it, with ``verbose`` in full."""
+    """Print what the machine must have and a file that needs it; with ``verbose``, all such files."""
     if not requirements:
         return
     typer.echo(f"{what} required from the system:")

@@ -14,13 +14,13 @@ __all__ = ["InputError", "ProblemsError", "RocwheelError", "WorkError", "read_er
 class RocwheelError(Exception):
     """Base of every error that rocwheel raises on purpose.
 
-    ``exit_status`` is what a command ends with: 2 for unusable input or usage, 1 for work that failed.
+    ``exit_status`` is that of a command that fails with it: 2 for unusable input or usage, 1 for failed work.
     """
 
     exit_status: ClassVar[int] = 2
 
     def __reduce__(self) -> tuple[Callable[..., RocwheelError], tuple[object, ...], dict[str, object]]:
-        """Have pickle restore the facts, for process pools: the standard way calls ``__init__`` with ``args``."""
+        """Let pickle restore the facts, for process pools: by default it calls ``__init__`` with ``args``."""
         return _restored, (type(self), self.args), self.__dict__
 
 
@@ -68,12 +68,12 @@ class ProblemsError(RocwheelError):
 
 
 def read_error(source: Path | str, error: OSError) -> InputError:
-    """Return what to raise for a file or folder that the system doesn't let be read."""
+    """Return the error to raise for a file or folder that can't be read."""
     found = f"cannot be read ({error.strerror or error})"
     return InputError(source, found, remedy="Check that it exists and may be read.")
 
 
 def write_error(place: Path | str, error: OSError) -> WorkError:
-    """Return what to raise for an output that the system doesn't let be written."""
+    """Return the error to raise for an output that can't be written."""
     found = f"cannot be written ({error.strerror or error})"
     return WorkError(place, found, remedy="Check the free space and the permissions of its folder.")

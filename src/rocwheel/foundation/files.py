@@ -40,7 +40,7 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def whole(cls, path: Path) -> FileRange:
-        """Return the range that covers all of ``path``; raise `InputError` when there is no such file."""
+        """Return the range that covers all of ``path``; raise `InputError` when the file does not exist."""
         try:
             return cls(str(path), 0, path.stat().st_size)
         except OSError as e:
@@ -83,9 +83,9 @@ def _is_large(touched: int | None, size: int) -> bool:
 
 @contextmanager
 def _releasing_pages(mapping: mmap.mmap) -> Iterator[None]:
-    """Keep letting go of the pages of a large mapping while a codec or a hash passes over it.
+    """Release the pages of a large mapping again and again while a codec or a hash passes over it.
 
-    Touched pages of a mapped file count as resident memory; let go of, they are a soft fault away in the page cache.
+    Touched pages of a mapped file count as resident memory; released ones are a soft fault away in the page cache.
     """
     done = threading.Event()
 
@@ -103,24 +103,24 @@ def _releasing_pages(mapping: mmap.mmap) -> Iterator[None]:
 
 
 def release_pages(data: memoryview) -> None:
-    """Let go of the mapped pages below ``data``, if it is a mapped file's, when the scan of a part of it is over."""
+    """Release the mapped pages of ``data``, if it belongs to a mapped file, once a part of it has been scanned."""
     if isinstance(data.obj, mmap.mmap):
         data.obj.madvise(mmap.MADV_DONTNEED)
 
 
 def open_regular(path: Path) -> IO[bytes]:
-    """Open a file for reading; raise `OSError` also for a pipe, which would be waited for, and for a device."""
+    """Open a file for reading; raise `OSError` also for a device and for a pipe, which would block."""
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return path.open("rb")
 
 
 class AtomicFile:
-    """A temporary file beside ``path`` that takes its name, synced to disk, when committed, and else leaves no trace.
+    """A temporary file next to ``path``; `commit` syncs it to disk and gives it that name, else it leaves no trace.
 
-    Making, writing and committing it raise `WorkError` when the folder can't be written or the disk is full. What is
-    written is buffered: a later step may be the one that finds the disk full.
+    Creating, writing and committing it raise `WorkError` when the folder can't be written or the disk is full. Writes
+    are buffered: a full disk may show only at a later step.
     """
 
     def __init__(self, path: Path, *, mode: int = 0o644) -> None:
@@ -129,7 +129,7 @@ class AtomicFile:
         with self._reporting():
             if path.exists() and not (path.is_file() or path.is_dir()):
                 # Taking the name of a device or a pipe would replace it: as root, even /dev/null.
-                raise WorkError(path, "is no regular file, which could be replaced", remedy="Name another output.")
+                raise WorkError(path, "is not a regular file, so it can't be replaced", remedy="Name another output.")
             if path.is_dir() and not path.is_symlink():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,13 +138,13 @@ class AtomicFile:
         self._writeback_begun = 0
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Write bytes where the file stands."""
+        """Write bytes at the current position."""
         with self._reporting():
             self.file.write(data)
             self._begin_writeback()
 
     def overwrite(self, offset: int, data: bytes) -> None:
-        """Replace bytes that were written before; the file stands where it stood."""
+        """Replace bytes that were written before, without moving the current position."""
         with self._reporting():
             position = self.file.tell()
             self.file.seek(offset)
@@ -152,13 +152,13 @@ class AtomicFile:
             self.file.seek(position)
 
     def tell(self) -> int:
-        """Return where the file stands, in bytes from its beginning."""
+        """Return the current position, in bytes from the beginning of the file."""
         return self.file.tell()
 
     def _begin_writeback(self) -> None:
         """Have the kernel begin to write to disk what has come since, so that `commit` finds little left to sync.
 
-        Linux begins writeback of a range that is told to be needed no more; it doesn't wait for the disk.
+        Linux begins writeback of a range that the process no longer needs; it doesn't wait for the disk.
         """
         position = self.file.tell()
         if position - self._writeback_begun >= _WRITEBACK_STEP:
@@ -173,7 +173,7 @@ class AtomicFile:
             with self._reporting(), self.file:
                 self.file.flush()
                 os.fsync(self.file.fileno())
-                # After the long step: by the mode that it had so far, `remove_abandoned` knows it.
+                # After the long step: `remove_abandoned` recognises the file by the mode that it has had so far.
                 os.fchmod(self.file.fileno(), self._mode)
                 Path(self._temporary).replace(self.path)
         finally:
@@ -194,10 +194,10 @@ class AtomicFile:
 
 
 def _create_locked(path: Path) -> tuple[int, str]:
-    """Make a temporary file whose lock tells `remove_abandoned` that it is being written."""
+    """Make a temporary file, locked so that `remove_abandoned` knows that it is being written."""
     while True:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with suppress(OSError):  # some network file systems have no locks; none is removed there
+        with suppress(OSError):  # some network file systems have no locks; nothing is removed there
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if Path(name).exists():
             return descriptor, name
@@ -205,9 +205,9 @@ def _create_locked(path: Path) -> tuple[int, str]:
 
 
 def remove_abandoned(folder: Path, suffix: str) -> tuple[Path, ...]:
-    """Remove the temporary files of an `AtomicFile` with a suffix that killed processes have left in a folder.
+    """Remove the temporary files of an `AtomicFile` with a suffix that killed processes left in a folder.
 
-    Return them. Those that a process is writing, on whatever machine has the folder, are locked and stay.
+    Return their paths. Files that a process is writing, even on another machine, are locked and stay.
     """
     removed = []
     for path in sorted(folder.glob(f".*{suffix}.*")):
@@ -228,7 +228,7 @@ def _remove_unlocked(path: Path) -> bool:
 
 @contextmanager
 def atomic_file(path: Path, *, mode: int = 0o644) -> Iterator[AtomicFile]:
-    """Open an `AtomicFile` that is committed when the block ends well and discarded when it does not."""
+    """Open an `AtomicFile` that is committed when the block ends well, and discarded otherwise."""
     target = AtomicFile(path, mode=mode)
     try:
         yield target

@@ -1,4 +1,4 @@
-"""Few changes to a large file, applied while it streams, so that the whole of it is never held or copied."""
+"""A few changes to a large file, applied while it streams, so that it is never held or copied as a whole."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _ZEROS = memoryview(bytes(1 << 20))
 
 
 class Replacement(msgspec.Struct, frozen=True):
-    """What stands from ``start`` to ``stop`` of the new file: ``data``, and zeros for the rest of it.
+    """The bytes from ``start`` to ``stop`` of the new file: ``data``, and zeros for the rest.
 
-    With ``source``, it is what stood there in the old file, instead.
+    With ``source``, they are instead the bytes of the old file from that offset.
     """
 
     start: int
@@ -52,7 +52,7 @@ class Replacement(msgspec.Struct, frozen=True):
 
 
 class FilePatch(msgspec.Struct, frozen=True):
-    """What turns a file into another of ``size`` bytes; what no replacement covers stays as it is.
+    """The changes that turn a file into another of ``size`` bytes; all other bytes stay as they are.
 
     Replacements are in rising order and don't overlap. Behind the old file's end, zeros stand between them.
     """
@@ -67,7 +67,7 @@ class FilePatch(msgspec.Struct, frozen=True):
 
     @property
     def is_identity(self) -> bool:
-        """Whether the new file is the old one, byte for byte; only growing or shrinking takes a replacement, too."""
+        """Whether the new file is the old one, byte for byte; even growing or shrinking takes a replacement."""
         return not self.replacements
 
     def apply(self, data: memoryview, start: int = 0, stop: int | None = None) -> list[memoryview]:
@@ -101,7 +101,7 @@ class FilePatch(msgspec.Struct, frozen=True):
 
 
 def _around(replacement: Replacement, holes: Sequence[Replacement]) -> Iterator[Replacement]:
-    """Give the parts of a replacement that none of the ``holes``, in rising order, covers."""
+    """Yield the parts of a replacement that none of the ``holes``, in rising order, covers."""
     position = replacement.start
     for hole in holes:
         if hole.stop <= position or hole.start >= replacement.stop:
@@ -126,10 +126,10 @@ def _zeros(size: int) -> list[memoryview]:
 def write_patched(
     file: IO[bytes], data: memoryview, replacements: Iterable[Replacement], *, size: int | None = None
 ) -> None:
-    """Write ``data`` with ``replacements``, in rising order, where ``file`` stands; what becomes zero is left a hole.
+    """Write ``data`` with ``replacements``, in rising order, where ``file`` stands; what becomes zero stays a hole.
 
-    Each replacement is let go of once written. ``size`` is where to stop in ``data``, if not at its end. The file ends
-    there, even with a hole.
+    Each replacement is released once it is written. ``size`` is where to stop in ``data``, if not at its end. The file
+    ends there, even with a hole.
     """
     position = 0
     for replacement in replacements:
@@ -144,7 +144,7 @@ def write_patched(
 
 
 def patched_file(data: memoryview, patch: FilePatch) -> mmap.mmap:
-    """Make the new file, without a name, and map it for whoever has to read it before it is written.
+    """Return a map of the new file, which has no name, for those who read it before it is written.
 
     Raises `WorkError` when there is no room for it.
     """

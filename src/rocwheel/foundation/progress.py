@@ -1,4 +1,4 @@
-"""The seam through which long work reports how far it is."""
+"""How long work reports its progress."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Progress(Protocol):
         """Start a step of ``total`` units, ending the one before."""
 
     def advance(self, amount: int) -> None:
-        """Tell that ``amount`` more units of the current step are done."""
+        """Report that ``amount`` more units of the current step are done."""
 
     def end(self) -> None:
         """End the current step."""

@@ -1,4 +1,4 @@
-"""Tables that ship with rocwheel: TOML files beside the modules that read them."""
+"""Tables that ship with rocwheel: TOML files next to the modules that read them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["read_table"]
 
 T = TypeVar("T")
 
-# msgspec looks up the annotations of a type when it first decodes one; two threads that do so at once crash.
+# msgspec resolves the annotations of a type when it first decodes one; two threads that do so at once crash.
 _LOCK = Lock()
 
 

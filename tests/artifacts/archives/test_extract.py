@@ -74,7 +74,7 @@ def test_nothing_is_overwritten(artifact: Artifact, tmp_path: Path, kind: str) -
         place.symlink_to("nowhere")
     with pytest.raises(InputError) as caught:
         extract_artifact(artifact, tmp_path / "out")
-    assert str(caught.value) == f"{place}: is already there. Remove it or choose another folder."
+    assert str(caught.value) == f"{place}: already exists. Remove it or choose another folder."
 
 
 def test_a_source_that_is_gone_leaves_nothing_behind(artifact: Artifact, tmp_path: Path) -> None:

@@ -101,10 +101,10 @@ def test_names_may_begin_with_dot_and_slash(make_tar: MakeTar, tmp_path: Path) -
         ([member("stage/x"), member("stage/x")], "stage/x: is there more than once"),
         ([member("stage/x", tarfile.DIRTYPE), member("stage/x")], "stage/x: is there more than once"),
         ([MANIFEST], "artifact_manifest.txt: is there more than once"),
-        ([member("stage/x"), member("stage/x/y")], "stage/x/y: is below 'stage/x', which is no folder"),
+        ([member("stage/x"), member("stage/x/y")], "stage/x/y: is below 'stage/x', which is not a folder"),
         (
             [member("stage/x", tarfile.SYMTYPE, link="y"), member("stage/x/y")],
-            "stage/x/y: is below 'stage/x', which is no folder",
+            "stage/x/y: is below 'stage/x', which is not a folder",
         ),
         ([member("stage/x", tarfile.SYMTYPE, link="/etc")], "stage/x: this symlink points to the absolute path '/etc'"),
         (
@@ -199,8 +199,8 @@ def test_a_tar_that_ends_early_is_told(make_tar: MakeTar, tmp_path: Path, kept: 
     # Manifest at 0, its bytes at 512, a header at 1024, 1000 bytes at 1536, the end at 2560.
     tar = make_tar([MANIFEST, member("stage/x", size=1000)])[:kept]
     assert problems(tmp_path, tar)[0] in {
-        "blas_lib_generic.tar.xz: is truncated: its tar has no end. Fetch or make it anew.",
-        "blas_lib_generic.tar.xz: holds no well-formed tar (unexpected end of data). Fetch or make it anew.",
+        "blas_lib_generic.tar.xz: is truncated: its tar has no end. Fetch it or make it again.",
+        "blas_lib_generic.tar.xz: holds no well-formed tar (unexpected end of data). Fetch it or make it again.",
     }
 
 
@@ -208,7 +208,7 @@ def test_a_damaged_header_is_not_taken_for_the_end(make_tar: MakeTar, tmp_path: 
     tar = bytearray(make_tar([MANIFEST, member("stage/x"), member("stage/y")]))
     tar[1024] ^= 1
     assert problems(tmp_path, bytes(tar)) == [
-        "blas_lib_generic.tar.xz: holds no well-formed tar (no header or end at byte 1024). Fetch or make it anew."
+        "blas_lib_generic.tar.xz: holds no well-formed tar (no header or end at byte 1024). Fetch it or make it again."
     ]
 
 

@@ -90,7 +90,7 @@ def test_truncated_compression_is_told(tmp_path: Path, suffix: str, kept: float)
     path.write_bytes(data[: int(len(data) * kept) if kept < 1 else int(kept)])
     with pytest.raises(InputError) as caught:
         decompress(path)
-    assert str(caught.value) == f"{path}: is truncated: its compression has no end. Fetch or make it anew."
+    assert str(caught.value) == f"{path}: is truncated: its compression has no end. Fetch it or make it again."
 
 
 @pytest.mark.parametrize("suffix", ["xz", "zst"])
@@ -103,7 +103,7 @@ def test_corrupt_compression_is_told(tmp_path: Path, suffix: str, at: int) -> No
     damaged[at] ^= 0xFF
     path.write_bytes(damaged)
     with pytest.raises(
-        InputError, match=re.escape(f"{path}: ") + r"cannot be decompressed \(.+\)\. Fetch or make it anew\."
+        InputError, match=re.escape(f"{path}: ") + r"cannot be decompressed \(.+\)\. Fetch it or make it again\."
     ):
         decompress(path)
 

@@ -133,7 +133,7 @@ def test_file_below_another_file_is_refused(make_deb: MakeDeb, dest: Path) -> No
 
     assert text_of(error) == (
         "the import: 1 problem\n"
-        f"  usr/bin/a/b of {other}: goes below 'bin/a', which is no folder but usr/bin/a of {one}"
+        f"  usr/bin/a/b of {other}: goes below 'bin/a', which is not a folder but usr/bin/a of {one}"
     )
 
 
@@ -157,7 +157,7 @@ def test_files_and_links_that_no_rule_takes_are_refused_all_at_once(make_deb: Ma
 
     assert text_of(error) == (
         "the import: 2 problems\n"
-        f"  etc/a of {path}: no rule of the table takes it. Add a rule, or leave it out with [[skip]].\n"
+        f"  etc/a of {path}: no rule of the table matches it. Add a rule, or leave it out with [[skip]].\n"
         f"  usr/bin/c of {path}: is a symlink that leaves the tree through '../../../etc/passwd'; "
         "expected links to what is in the same source"
     )
@@ -202,7 +202,7 @@ def test_folder_in_use_is_refused(make_deb: MakeDeb, dest: Path) -> None:
     with pytest.raises(InputError) as error:
         import_debs([make_deb("hipcc", {"./usr/bin/hipcc": b"x"})], dest, DEBIAN)
 
-    assert text_of(error) == f"{dest}: is there already; expected a new or empty folder. Remove it first."
+    assert text_of(error) == f"{dest}: already exists; expected a new or empty folder. Remove it first."
     assert [path.name for path in dest.iterdir()] == ["something"]
 
 

@@ -80,7 +80,7 @@ def test_strict_refuses_what_no_rule_takes(prefix: Path, dest: Path) -> None:
         import_prefix(prefix, dest, ROCM, strict=True)
 
     assert text_of(error) == (
-        f"the import: 1 problem\n  share/new/thing of {prefix}: no rule of the table takes it. "
+        f"the import: 1 problem\n  share/new/thing of {prefix}: no rule of the table matches it. "
         "Add a rule, or leave it out with [[skip]]."
     )
     assert not dest.exists()
@@ -169,7 +169,7 @@ def test_absent_prefix_is_refused(tmp_path: Path, dest: Path) -> None:
     with pytest.raises(InputError) as error:
         import_prefix(tmp_path / "absent", dest, ROCM)
 
-    assert text_of(error) == f"{tmp_path}/absent: is no folder; expected an install prefix such as /opt/rocm"
+    assert text_of(error) == f"{tmp_path}/absent: is not a folder; expected an install prefix such as /opt/rocm"
 
 
 def test_artifacts_inside_the_prefix_are_refused(prefix: Path) -> None:

@@ -94,7 +94,7 @@ def test_names_and_places_that_cannot_be_are_refused_together(tmp_path: Path) ->
 
     assert str(error.value) == (
         f"{path}: 3 problems\n"
-        "  my_rocm_run_generic: is no artifact name; "
+        "  my_rocm_run_generic: is not an artifact name; "
         "expected {name}_{component}_{target} of letters, digits and '.+:~-', such as blas_lib_gfx942\n"
         "  '../usr': climbs with '..'; expected a path inside the prefix\n"
         "  '/llvm': is absolute; expected a path inside the prefix"

@@ -28,13 +28,13 @@ def test_any_other_text_is_refused(text: str) -> None:
     with pytest.raises(InputError) as caught:
         ArtifactName.parse(text)
     assert str(caught.value) == (
-        f"{text}: is no artifact name; expected {{name}}_{{component}}_{{target}} of letters, digits and '.+:~-', "
+        f"{text}: is not an artifact name; expected {{name}}_{{component}}_{{target}} of letters, digits and '.+:~-', "
         "such as blas_lib_gfx942"
     )
 
 
 def test_the_error_names_the_file_that_bears_the_name() -> None:
-    with pytest.raises(InputError, match=re.escape("artifacts/blas_lib.tar.xz: is no artifact name")):
+    with pytest.raises(InputError, match=re.escape("artifacts/blas_lib.tar.xz: is not an artifact name")):
         ArtifactName.parse("blas_lib", "artifacts/blas_lib.tar.xz")
 
 

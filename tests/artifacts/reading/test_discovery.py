@@ -15,7 +15,8 @@ from rocwheel.foundation.errors import InputError
 MakeArtifact = Callable[..., Path]
 MakeArchive = Callable[..., Path]
 EXPECTED_NAME = (
-    "is no artifact name; expected {name}_{component}_{target} of letters, digits and '.+:~-', such as blas_lib_gfx942"
+    "is not an artifact name; expected {name}_{component}_{target} of letters, digits and '.+:~-', "
+    "such as blas_lib_gfx942"
 )
 
 
@@ -82,8 +83,8 @@ def test_an_artifact_archive_of_another_format_is_a_problem(folder: Path, suffix
     (folder / f"blas_lib_generic{suffix}").write_bytes(b"")
     (problem,) = find_artifacts(folder).problems
     assert str(problem) == (
-        f"{folder}/blas_lib_generic{suffix}: is no artifact archive that can be read; expected .tar.xz or .tar.zst. "
-        "Unpack it to a folder, or compress it with xz or zstd."
+        f"{folder}/blas_lib_generic{suffix}: is not an artifact archive that can be read; "
+        "expected .tar.xz or .tar.zst. Unpack it to a folder, or compress it with xz or zstd."
     )
 
 
@@ -127,6 +128,6 @@ def test_paths_given_as_archives_have_to_be_archives(tmp_path: Path) -> None:
     assert [str(artifact.name) for artifact in found.artifacts] == ["a_lib_x", "b_lib_x"]
     (problem,) = found.problems
     assert str(problem) == (
-        f"{tmp_path}/c_lib_x: is no artifact archive that can be read; expected .tar.xz or .tar.zst. "
+        f"{tmp_path}/c_lib_x: is not an artifact archive that can be read; expected .tar.xz or .tar.zst. "
         "Unpack it to a folder, or compress it with xz or zstd."
     )

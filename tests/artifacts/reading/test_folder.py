@@ -71,7 +71,7 @@ def test_a_file_beside_the_stage_folders_is_left_aside_with_a_debug_log(
     with caplog.at_level(logging.DEBUG, "rocwheel"):
         artifact = read_folder(folder, BLAS)
     assert [member.path for member in artifact.members] == ["stage", "stage/x"]
-    assert caplog.messages == [f"{folder}/README is beside the stage folders: ignored"]
+    assert caplog.messages == [f"{folder}/README is outside the stage folders: ignored"]
 
 
 def test_a_folder_without_manifest_is_refused(make_artifact: MakeArtifact) -> None:
@@ -95,7 +95,7 @@ def test_a_manifest_that_is_a_pipe_is_refused_instead_of_waited_for(make_artifac
     folder = make_artifact("blas_lib_generic", {"stage/x": b""}, manifest=None)
     os.mkfifo(folder / "artifact_manifest.txt")
     with pytest.raises(
-        InputError, match=r"artifact_manifest\.txt: is no regular file; expected a list of stage folders"
+        InputError, match=r"artifact_manifest\.txt: is not a regular file; expected a list of stage folders"
     ):
         read_folder(folder, BLAS)
 

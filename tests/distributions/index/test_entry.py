@@ -119,7 +119,7 @@ def test_a_link_to_nothing_is_told(tmp_path: Path) -> None:
 def test_a_pipe_is_not_waited_for(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     os.mkfifo(path)
-    assert fail(path) == f"{path}: cannot be read (it is no regular file). Check its permissions."
+    assert fail(path) == f"{path}: cannot be read (it is not a regular file). Check its permissions."
 
 
 def test_metadata_of_unreasonable_size_is_told_and_not_unpacked(tmp_path: Path) -> None:

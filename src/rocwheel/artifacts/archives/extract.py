@@ -1,4 +1,4 @@
-"""Unpacking an artifact into a folder that appears only when whole."""
+"""Unpacking an artifact into a folder that appears only when it is whole."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _CHUNK = 16 << 20
 
 
 def check_vacant(folder: Path, name: ArtifactName) -> None:
-    """Raise `InputError` when something stands where ``name`` would be extracted in ``folder``."""
+    """Raise `InputError` when something exists where ``name`` would be extracted in ``folder``."""
     place = folder / str(name)
     if os.path.lexists(place):
-        raise InputError(place, "is already there", remedy="Remove it or choose another folder.")
+        raise InputError(place, "already exists", remedy="Remove it or choose another folder.")
 
 
 def extract_artifact(artifact: Artifact, folder: Path) -> Path:
     """Write ``artifact`` as a new folder in ``folder`` and return its path.
 
-    Its members are known to be safe (see `artifact.checked`): none lies outside, none below a symlink. Raises
-    `InputError` when the folder is already there, `WorkError` when it can't be written; nothing is left behind then.
+    Its members are known to be safe (see `checked`): none is outside the folder, none below a symlink. Raises
+    `InputError` when the folder already exists, `WorkError` when it can't be written; nothing is left behind then.
     """
     check_vacant(folder, artifact.name)
     place = folder / str(artifact.name)

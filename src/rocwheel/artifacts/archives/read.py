@@ -22,7 +22,7 @@ __all__ = ["read_archive"]
 _BLOCK = 512
 _CHUNK = 1 << 20
 _TAR_ERRORS = (tarfile.TarError, ValueError, IndexError, OverflowError, EOFError)
-"""What the standard library's reader lets through for malformed headers."""
+"""What the standard library's reader raises for malformed headers."""
 
 
 class _Unfit(NamedTuple):
@@ -37,7 +37,7 @@ def read_archive(archive: Path, name: ArtifactName, tar: IO[bytes]) -> Artifact:
 
     Their file ranges are valid while ``tar`` is open. Raises `InputError` or `ProblemsError` when the tar is malformed
     or ends early, when the manifest is not its first member, and for every member that is sparse, a device or fifo, a
-    hardlink to what has not come before, or unsafe (see `artifact.checked`).
+    hardlink to what has not come before, or unsafe (see `checked`).
     """
     infos = _read_headers(archive, tar)
     stages = _read_stages(archive, tar, infos)
@@ -66,7 +66,7 @@ def _read_headers(archive: Path, tar: IO[bytes]) -> list[tarfile.TarInfo]:
     try:
         with tarfile.open(fileobj=tar, mode="r:") as reader:
             for info in reader:
-                # A negative size would send the reader round in circles.
+                # A negative size would make the reader loop forever.
                 if info.size < 0 or info.offset < end:
                     raise _malformed(archive, f"a header with a negative size before byte {info.offset_data}")
                 if info.issparse():
@@ -77,7 +77,7 @@ def _read_headers(archive: Path, tar: IO[bytes]) -> list[tarfile.TarInfo]:
                     infos.append(info)
     except _TAR_ERRORS as e:
         raise _malformed(archive, str(e)) from e
-    # The reader takes a damaged header for the end of the archive, so its end is looked at here.
+    # The reader mistakes a damaged header for the end of the archive, so the end is checked here.
     _check_end(archive, tar, end)
     return infos
 
@@ -85,7 +85,7 @@ def _read_headers(archive: Path, tar: IO[bytes]) -> list[tarfile.TarInfo]:
 def _check_end(archive: Path, tar: IO[bytes], end: int) -> None:
     tar.seek(0, 2)
     if tar.tell() < end + _BLOCK:
-        raise InputError(archive, "is truncated: its tar has no end", remedy="Fetch or make it anew.")
+        raise InputError(archive, "is truncated: its tar has no end", remedy="Fetch it or make it again.")
     tar.seek(end)
     while data := tar.read(_CHUNK):
         if data.count(0) != len(data):
@@ -134,4 +134,4 @@ def _padded(info: tarfile.TarInfo) -> int:
 
 
 def _malformed(archive: Path, why: str) -> InputError:
-    return InputError(archive, f"holds no well-formed tar ({why})", remedy="Fetch or make it anew.")
+    return InputError(archive, f"holds no well-formed tar ({why})", remedy="Fetch it or make it again.")

@@ -27,8 +27,8 @@ def decompress(archive: Path, *, advance: Callable[[int], None] = SILENT.advance
     """Decompress a ``.tar.xz`` or ``.tar.zst`` into a nameless temporary file and return that, open.
 
     The file lies in the folder that ``TMPDIR`` names and vanishes when closed, even by the death of the process.
-    ``advance`` is told of the compressed bytes as they are read. Raises `InputError` when the archive can't be read or
-    is corrupt or truncated, `WorkError` when the temporary folder is full or can't be written.
+    ``advance`` is called with the number of compressed bytes as they are read. Raises `InputError` when the archive
+    can't be read or is corrupt or truncated, `WorkError` when the temporary folder is full or can't be written.
     """
     folder = "the temporary folder"
     with ExitStack() as stack:
@@ -45,7 +45,7 @@ def decompress(archive: Path, *, advance: Callable[[int], None] = SILENT.advance
 
 
 def _temporary_folder() -> str:
-    """Return the folder for temporary files. Python would silently take another than ``TMPDIR`` names."""
+    """Return the folder for temporary files. Python would silently use another if that of ``TMPDIR`` is unusable."""
     named = os.environ.get("TMPDIR")
     if not named:
         return tempfile.gettempdir()
@@ -56,7 +56,7 @@ def _temporary_folder() -> str:
 
 
 def peek(archive: Path, size: int) -> bytes:
-    """Return the first ``size`` decompressed bytes of an archive, or fewer, or none, when it has no such."""
+    """Return the first ``size`` decompressed bytes of an archive, or fewer, or none, if it has no more."""
     try:
         with open_regular(archive) as raw, _decoder(archive, raw) as stream:
             return stream.read(size)
@@ -72,16 +72,18 @@ def range_path(spool: IO[bytes]) -> str:
 def _decompressed_chunks(archive: Path, advance: Callable[[int], None]) -> Iterator[bytes]:
     try:
         with open_regular(archive) as raw, _decoder(archive, raw) as stream:
-            told = 0
+            reported = 0
             while data := stream.read(_CHUNK):
                 yield data
-                advance(raw.tell() - told)
-                told = raw.tell()
-            advance(raw.tell() - told)
+                advance(raw.tell() - reported)
+                reported = raw.tell()
+            advance(raw.tell() - reported)
     except EOFError as e:
-        raise InputError(archive, "is truncated: its compression has no end", remedy="Fetch or make it anew.") from e
+        raise InputError(
+            archive, "is truncated: its compression has no end", remedy="Fetch it or make it again."
+        ) from e
     except (lzma.LZMAError, zstd.ZstdError) as e:
-        raise InputError(archive, f"cannot be decompressed ({e})", remedy="Fetch or make it anew.") from e
+        raise InputError(archive, f"cannot be decompressed ({e})", remedy="Fetch it or make it again.") from e
     except OSError as e:
         raise read_error(archive, e) from e
 

@@ -50,10 +50,11 @@ class _Compressor(Protocol):
 def write_archive(
     artifact: Artifact, folder: Path, archive_format: ArchiveFormat, date: SourceDate, *, advance: Callable[[int], None]
 ) -> Path:
-    """Write ``artifact`` as an archive into ``folder`` and return its path; ``advance`` is told of the bytes packed.
+    """Write ``artifact`` as an archive into ``folder`` and return its path.
 
-    Members are sorted and belong to root; all are dated ``date``. Raises `WorkError` when the archive can't be written
-    and `InputError` when a member can't be read; nothing is left behind then.
+    ``advance`` is called with the number of bytes packed. Members are sorted and belong to root; all are dated
+    ``date``. Raises `WorkError` when the archive can't be written and `InputError` when a member can't be read; then
+    nothing is left behind.
     """
     path = folder / f"{artifact.name}.tar.{archive_format.value}"
     with atomic_file(path) as file:

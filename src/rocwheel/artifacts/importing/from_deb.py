@@ -1,4 +1,4 @@
-"""Imports Debian packages as artifacts."""
+"""Importing Debian packages as artifacts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def import_debs(
 
 
 def _checked(paths: Iterable[Path], table: ImportTable) -> list[tuple[Path, DebControl]]:
-    """Read the control fields of all packages first, so that mistakes are told before the long work."""
+    """Read the control fields of all packages first, so that mistakes are reported before the long work."""
     read: list[tuple[Path, DebControl]] = []
     problems: list[RocwheelError] = []
     known: dict[str, Path] = {}

@@ -1,4 +1,4 @@
-"""Imports an install prefix such as ``/opt/rocm`` as artifacts."""
+"""Importing an install prefix such as ``/opt/rocm`` as artifacts."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def import_prefix(
 ) -> ImportReport:
     """Turn a prefix into artifacts in the folder ``dest``, which must be new or empty.
 
-    Files that no rule takes go into the table's catch-all artifact; with ``strict`` they are errors.
+    Files that no rule matches go into the table's catch-all artifact; with ``strict`` they are errors.
     Raises `InputError` when the prefix can't be read, `ProblemsError` for symlinks that leave it.
     """
     root = prefix.resolve()
     if not root.is_dir():
-        raise InputError(prefix, "is no folder", expected="an install prefix such as /opt/rocm")
+        raise InputError(prefix, "is not a folder", expected="an install prefix such as /opt/rocm")
     if dest.resolve().is_relative_to(root):
         raise InputError(dest, f"is inside the prefix {prefix}", remedy="Choose a folder outside.")
     entries = list(_walk(root))
@@ -95,7 +95,7 @@ def _opened(path: str) -> IO[bytes]:
 
 
 def _sdk_version(root: Path, table: ImportTable) -> str:
-    """Return the version that the first version file tells, without its build number: ``6.2.0`` for ``6.2.0-66``."""
+    """Return the version in the first version file, without its build number: ``6.2.0`` for ``6.2.0-66``."""
     for pattern in table.version_from:
         for path in sorted(root.glob(pattern)):
             text = path.read_text("utf-8", "replace").strip()

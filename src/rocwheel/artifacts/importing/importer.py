@@ -1,4 +1,4 @@
-"""Turns the files of packages or prefixes into artifacts in TheRock's exploded layout."""
+"""Turning the files of packages or prefixes into artifacts in TheRock's exploded layout."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Importer:
     def __init__(self, table: ImportTable, root: Path, *, strict: bool = False) -> None:
         self.rules = ImportRules(table)
         self.version = ""
-        """The version of the SDK, told by whoever knows it."""
+        """The version of the SDK; set by the caller."""
         self.left_out: list[str] = []
         """Packages of system libraries that were not asked for."""
         self._tree = ImportTree(root, self.rules)
@@ -58,7 +58,7 @@ class Importer:
         self._problems: list[RocwheelError] = []
 
     def add(self, member: SourceMember) -> None:
-        """Take one member; what is wrong with it is told by `finish`, together with everything else."""
+        """Take one member; `finish` reports what is wrong with it, together with everything else."""
         if member.kind is FileKind.DIRECTORY:
             return
         placement = self._place(member.origin)
@@ -70,7 +70,7 @@ class Importer:
             self._add_file(member, placement)
 
     def finish(self) -> ImportReport:
-        """Write the links and the manifests, and tell what was made.
+        """Write the links and the manifests, and return what was made.
 
         Raises `ProblemsError` with everything that was wrong with the sources.
         """
@@ -103,7 +103,7 @@ class Importer:
         placement = None if self._strict else self.rules.place_rest(origin.path)
         if placement is None:
             remedy = "Add a rule, or leave it out with [[skip]]."
-            self._problems.append(InputError(str(origin), "no rule of the table takes it", remedy=remedy))
+            self._problems.append(InputError(str(origin), "no rule of the table matches it", remedy=remedy))
         return placement
 
     def _add_file(self, member: SourceMember, placement: Destination) -> None:
@@ -124,7 +124,7 @@ class Importer:
 
     @contextmanager
     def _collecting(self) -> Iterator[None]:
-        """Keep a conflict for `finish`: others may follow."""
+        """Keep a conflict for `finish`: more may follow."""
         try:
             yield
         except ImportConflictError as e:
@@ -133,9 +133,9 @@ class Importer:
 
 @contextmanager
 def importing(table: ImportTable, dest: Path, *, strict: bool = False) -> Iterator[Importer]:
-    """Give an importer whose artifacts appear as ``dest`` when the block ends well; else nothing is left.
+    """Yield an importer. Its artifacts appear as ``dest`` when the block ends well; otherwise nothing is left.
 
-    Raises `InputError` when ``dest`` is there and not an empty folder, `WorkError` when it can't be written.
+    Raises `InputError` when ``dest`` exists and is not an empty folder, `WorkError` when it can't be written.
     """
     _check_free(dest)
     place = dest.resolve()
@@ -161,12 +161,12 @@ def _check_free(dest: Path) -> None:
     except OSError as e:
         raise read_error(dest, e) from e
     if exists:
-        raise InputError(dest, "is there already", expected="a new or empty folder", remedy="Remove it first.")
+        raise InputError(dest, "already exists", expected="a new or empty folder", remedy="Remove it first.")
 
 
 def _check_replaceable(dest: Path) -> None:
-    """Refuse an empty folder whose name no other can take: told now, not after everything is copied."""
-    found = "is a mount point" if dest.is_mount() else "is the folder that you are in" if dest.samefile(".") else ""
+    """Refuse an empty folder that can't be replaced, before everything is copied."""
+    found = "is a mount point" if dest.is_mount() else "is the current folder" if dest.samefile(".") else ""
     if found:
         remedy = "Name a new folder below it."
         raise InputError(dest, f"{found}, and the artifacts would take its place", remedy=remedy)

@@ -1,4 +1,4 @@
-"""Symlinks of an import: each is resolved where it came from and pointed anew at where its target went."""
+"""Symlinks of an import: each is resolved in its source, and then points to the new place of its target."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ class LinkTree:
         self._left_out: set[str] = set()
 
     def add_file(self, source: str, placement: Destination) -> None:
-        """Tell where a file went."""
+        """Record where a file went."""
         self._placed[source] = placement
 
     def add_link(self, origin: Origin, placement: Destination, raw: str, *, is_outside: bool = False) -> None:
-        """Take a symlink; an absolute one starts at the root of the source, unless it ``is_outside``: it dangles."""
+        """Record a symlink. An absolute one starts at the root of the source, or dangles if it ``is_outside``."""
         self._links[origin.path] = _Link(origin, placement, raw, is_outside)
 
     def leave_out(self, source: str) -> None:
-        """Tell that a file of the source is not imported."""
+        """Record that a file of the source is not imported."""
         self._left_out.add(source)
 
     def placed(self, source: str) -> Destination | None:
@@ -95,7 +95,7 @@ class LinkTree:
         return None
 
     def _folder_destination(self, folder: str) -> str | None:
-        """Return where a folder went, told from the first file in it that kept its place there."""
+        """Return where a folder went, judged by the first file in it that kept its place there."""
         for source, placement in self._placed.items():
             rest = source.removeprefix(folder)
             if rest != source and rest.startswith("/") and placement.path.endswith(rest):
@@ -103,7 +103,7 @@ class LinkTree:
         return None
 
     def _follow_to_end(self, source: str) -> str:
-        """Return what a link points to, one step; its further steps are walked only to see that they end."""
+        """Return what a link points to, one step away. Further steps are walked only to check that they end."""
         first = self._step(source)
         target = first
         for _ in range(MAX_LINKS):
@@ -132,7 +132,7 @@ class LinkTree:
 
     def _endless(self, source: str) -> SymlinkError:
         origin = str(self._links[source].origin)
-        return SymlinkError(origin, "is a symlink that runs in circles", remedy="Mend the source.")
+        return SymlinkError(origin, "is a symlink that runs in circles", remedy="Repair the source.")
 
     def _leaving(self, source: str) -> SymlinkError:
         link = self._links[source]

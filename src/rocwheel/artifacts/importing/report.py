@@ -46,12 +46,12 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     """What an import made."""
 
     version: str
-    """The SDK's version, empty when no source tells."""
+    """The SDK's version; empty when no source states it."""
     artifacts: tuple[ImportedArtifact, ...]
     skipped: dict[str, int]
     """How many files were left out, by reason."""
     unmatched: tuple[str, ...]
-    """Source paths that no rule took; they are in the catch-all artifact."""
+    """Source paths that no rule matched; they are in the catch-all artifact."""
     left_out: tuple[str, ...]
     """Packages of system libraries that were not asked for."""
     dangling: tuple[str, ...]
@@ -97,7 +97,7 @@ def describe(tree: ImportTree, base_libraries: Iterable[str]) -> Description:
 def system_requirements(
     needed: dict[str, tuple[str, ...]], provided: Iterable[str], base_libraries: Iterable[str]
 ) -> tuple[Requirement, ...]:
-    """Return the libraries that files need and that neither come with them nor are on every machine."""
+    """Return the libraries that files need, that do not come with them and that not every machine has."""
     known = {*provided, *base_libraries}
     missing: defaultdict[str, list[str]] = defaultdict(list)
     for path, libraries in sorted(needed.items()):

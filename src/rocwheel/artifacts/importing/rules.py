@@ -1,4 +1,4 @@
-"""Applies an import table: decides where a file goes, which artifact and component it is of, and edits its text."""
+"""Applying an import table: where a file goes, which artifact and component it belongs to, and how its text changes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Destination(msgspec.Struct, frozen=True):
 
 
 class _Components:
-    """Component rules, tried in order; files that none takes are of the component ``run``, as in TheRock."""
+    """Component rules, tried in order. Files that no rule matches belong to ``run``, as in TheRock."""
 
     def __init__(self, rules: Iterable[ComponentRule]) -> None:
         self._rules = [(rule.name, PathPatterns(rule.files)) for rule in rules]
@@ -71,7 +71,7 @@ class _Artifact:
 
 
 class EditCount(msgspec.Struct):
-    """How often an edit was made so far."""
+    """How often an edit has been made so far."""
 
     files: int = 0
     changes: int = 0
@@ -90,7 +90,7 @@ class TextEdit:
         self._find = re.compile(rule.find, re.MULTILINE)
 
     def applies_to(self, destination: str, source: str) -> bool:
-        """Say whether the edit is meant for this file."""
+        """Return whether the edit is meant for this file."""
         return self._files.matches(destination) and self._sources.matches(source)
 
     def make(self, text: str, source: str) -> str:
@@ -104,7 +104,7 @@ class TextEdit:
 
     @property
     def problem(self) -> InputError | None:
-        """What to say when there were files for it, but it was not made as often as it must."""
+        """The error when there were files for the edit, but it was not made as often as it must be."""
         where = ", ".join(self.count.missed) or f"{self.count.files} files"
         if not self.count.missed and (not self.count.files or self.count.changes >= self.rule.total):
             return None
@@ -126,13 +126,13 @@ class ImportRules:
         self._skips = [(skip, PathPatterns(skip.files)) for skip in table.skip]
 
     def rule_of_package(self, package: str) -> ArtifactRule | None:
-        """Return the artifact rule that takes a package."""
+        """Return the artifact rule that matches a package."""
         return next(
             (artifact.rule for artifact in self._artifacts if _is_one_of(package, artifact.rule.packages)), None
         )
 
     def skip_reason(self, path: str, package: str) -> str | None:
-        """Say why a source path is left out, if it is."""
+        """Return why a source path is left out, or None when it is not."""
         for skip, files in self._skips:
             if _is_one_of(package, skip.packages) and files.matches(path):
                 return skip.reason
@@ -148,7 +148,7 @@ class ImportRules:
         return next((a.at(destination) for a in self._artifacts if a.takes(destination)), None)
 
     def place_rest(self, path: str) -> Destination | None:
-        """Return where a source path goes that no rule takes: into the catch-all artifact, if the table has one."""
+        """Return where a source path goes that no rule matches: into the catch-all artifact, if the table has one."""
         if not self.table.catch_all:
             return None
         destination = _move(self.table.place, path) or path

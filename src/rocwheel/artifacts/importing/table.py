@@ -1,4 +1,4 @@
-"""The table that tells an importer what is what: source paths to artifact names, components and destinations (TOML)."""
+"""The table of an import (TOML): from source paths to artifact names, components and destinations."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ComponentRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ArtifactRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which packages or files belong to one artifact; without either it takes what no other rule takes."""
+    """Which packages or files belong to one artifact; without either it matches what no other rule matches."""
 
     name: str
     packages: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base_libraries: tuple[str, ...]
     """SONAMEs that every machine has: glibc's, libstdc++'s and libgcc's."""
     catch_all: str = ""
-    """The artifact of files that no rule takes; without it they are errors."""
+    """The artifact of files that no rule matches; without it such files are errors."""
     version_from: tuple[str, ...] = ()
     """Shell patterns of the packages, or patterns of the files, whose version is the SDK's; the first found wins."""
     skip: tuple[Skip, ...] = ()
@@ -124,10 +124,10 @@ class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_table(source: Path | str) -> ImportTable:
-    """Read a table from a file, or the one of that name that comes with rocwheel.
+    """Read a table from a file, or the table of that name that comes with rocwheel.
 
-    Raises `InputError` when it can't be read, is malformed, or holds an expression that is none; `ProblemsError` for
-    names that are none of artifacts and for places outside the prefix.
+    Raises `InputError` when it can't be read, is malformed, or holds an invalid regular expression; `ProblemsError`
+    for names that artifacts can't have, and for places outside the prefix.
     """
     try:
         data = (resources.files(__package__) / source if isinstance(source, str) else source).read_bytes()

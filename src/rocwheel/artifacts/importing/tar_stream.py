@@ -1,4 +1,4 @@
-"""Reads a tar (pax, GNU or ustar) forward, and all of it: the standard library takes a damaged header for the end."""
+"""Reading all of a tar (pax, GNU or ustar) forward: the standard library mistakes a damaged header for the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Header(tarfile.TarInfo):
 
     @classmethod
     def fromtarfile(cls, archive: tarfile.TarFile) -> _Header:
-        """Read the next header. Raises `tarfile.ReadError` where the reader would take the tar for ended."""
+        """Read the next header. Raises `tarfile.ReadError` where the reader would assume the end of the tar."""
         try:
             return super().fromtarfile(archive)
         except tarfile.EOFHeaderError:  # type: ignore[attr-defined]

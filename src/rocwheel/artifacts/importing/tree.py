@@ -1,4 +1,4 @@
-"""Writes imported files into artifact folders: ``{name}_{component}_generic``, a manifest and a stage folder each."""
+"""Writing imported files into artifact folders: ``{name}_{component}_generic``, a manifest and a stage folder each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ImportTree:
     def add_file(self, placement: Destination, origin: Origin, content: Readable, mode: int) -> None:
         """Write a file, with the edits that the table makes to it.
 
-        Raises `ImportConflictError` when something else has that place already; the same bytes again are fine.
+        Raises `ImportConflictError` when something else is at that place already; the same bytes are accepted.
         """
         path = self._writable(placement, origin)
         edits = [edit for edit in self._rules.edits if edit.applies_to(placement.path, origin.path)]
@@ -82,7 +82,7 @@ class ImportTree:
             self.add_file(placement, origin, content, mode)
 
     def add_link(self, placement: Destination, origin: Origin, text: str) -> None:
-        """Write a symlink; raises `ImportConflictError` when something else has its place."""
+        """Write a symlink; raises `ImportConflictError` when something else is at its place."""
         path = self._writable(placement, origin)
         if placement.path in self.links and str(self.path_of(self.links[placement.path]).readlink()) == text:
             return
@@ -104,7 +104,7 @@ class ImportTree:
     def write_manifests(self, version: str) -> None:
         """Write ``therock_manifest.json``, ``dist_info.json`` and the manifest of every artifact.
 
-        A source may have the JSON files itself; then they only move to the artifact in which TheRock keeps them.
+        A source may contain the JSON files itself; then they only move to the artifact in which TheRock keeps them.
         """
         facts = {"rocm_version": version, "rocm_package_version": version, "flags": {}}
         self._write_json(SDK_MANIFEST_PATH, facts)
@@ -133,7 +133,7 @@ class ImportTree:
         for folder in ancestors(placement.path):
             if folder in self._origins:
                 raise ImportConflictError(
-                    str(origin), f"goes below {folder!r}, which is no folder but {self._origins[folder]}"
+                    str(origin), f"goes below {folder!r}, which is not a folder but {self._origins[folder]}"
                 )
         path = self.path_of(placement)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -103,7 +103,7 @@ def _staged_members(artifact: Artifact) -> Iterator[Member]:
         if member.path in artifact.stages or artifact.stage_of(member.path) is not None:
             yield member
         elif member.kind is not FileKind.DIRECTORY and member.path != MANIFEST_NAME:
-            logger.debug("%s is beside the stage folders: ignored", place(artifact.location, member.path))
+            logger.debug("%s is outside the stage folders: ignored", place(artifact.location, member.path))
 
 
 def _faults(member: Member, artifact: Artifact, counts: Counter[str], folders: set[str]) -> Iterator[str]:
@@ -114,7 +114,7 @@ def _faults(member: Member, artifact: Artifact, counts: Counter[str], folders: s
         yield "is there more than once"
     for folder in ancestors(member.path):
         if counts[folder]:
-            yield f"is below {folder!r}, which is no folder"
+            yield f"is below {folder!r}, which is not a folder"
     if member.kind is FileKind.DIRECTORY:
         return
     if member.path in artifact.stages:

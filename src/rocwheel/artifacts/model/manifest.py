@@ -17,7 +17,7 @@ def parse_manifest(data: bytes, source: str) -> tuple[str, ...]:
     """Return the stage folders that a manifest lists, in its order, each once.
 
     Blank lines, a leading ``./`` and a trailing ``/`` mean nothing. A manifest without a line is that of an empty
-    artifact. Raises `ProblemsError` for every line that is no path inside the artifact.
+    artifact. Raises `ProblemsError` for every line that is not a path inside the artifact.
     """
     try:
         lines = data.decode().splitlines()

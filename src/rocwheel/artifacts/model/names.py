@@ -40,7 +40,7 @@ class ArtifactName(msgspec.Struct, frozen=True, order=True):
         if match is None:
             raise InputError(
                 text if source is None else str(source),
-                "is no artifact name",
+                "is not an artifact name",
                 expected="{name}_{component}_{target} of letters, digits and '.+:~-', such as blas_lib_gfx942",
             )
         return cls(*match.groups())
@@ -55,5 +55,5 @@ class ArtifactName(msgspec.Struct, frozen=True, order=True):
 
 
 def looks_like_artifact(text: str) -> bool:
-    """Whether TheRock would take ``text`` for an artifact's name: three fields between two underscores."""
+    """Return whether TheRock would read ``text`` as an artifact's name: three fields separated by two underscores."""
     return _LOOSE_NAME.fullmatch(text) is not None

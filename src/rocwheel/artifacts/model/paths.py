@@ -8,7 +8,7 @@ __all__ = ["ancestors", "link_fault", "path_fault"]
 
 
 def path_fault(path: str) -> str | None:
-    """Say what is wrong with a relative path from outside, or None when it can't leave the folder it is joined to."""
+    """Return what is wrong with a relative path from outside, or None when it stays in the folder it is joined to."""
     segments = path.split("/")
     if not path:
         return "is empty"
@@ -24,7 +24,7 @@ def path_fault(path: str) -> str | None:
 
 
 def link_fault(path: str, link: str) -> str | None:
-    """Say what is wrong with the text of the symlink at ``path``, or None when it stays below the root of ``path``."""
+    """Return what is wrong with the text of the symlink at ``path``, or None when it stays below the root."""
     if not link:
         return "points nowhere"
     if not _is_utf8(link):

@@ -18,9 +18,9 @@ class SdkManifest(msgspec.Struct, frozen=True):
     """The facts about an SDK that packaging needs; the file holds more."""
 
     rocm_version: str = ""
-    """Such as ``7.10.0``; empty when the file doesn't tell."""
+    """Such as ``7.10.0``; empty when the file doesn't state it."""
     rocm_package_version: str = ""
-    """Such as ``7.10.0a20251021``; empty when the file doesn't tell."""
+    """Such as ``7.10.0a20251021``; empty when the file doesn't state it."""
     the_rock_commit: str | None = None
     flags: dict[str, Any] = msgspec.field(default_factory=dict)
     """Settings of the SDK's build."""

@@ -32,7 +32,7 @@ class StoredArtifact(msgspec.Struct, frozen=True, order=True):
 
     @property
     def packed_size(self) -> int:
-        """Bytes of an archive; 0 for a folder, and when it can't be told."""
+        """Bytes of an archive; 0 for a folder, and when the size can't be read."""
         try:
             return Path(self.path).stat().st_size if self.is_archive else 0
         except OSError:
@@ -40,18 +40,18 @@ class StoredArtifact(msgspec.Struct, frozen=True, order=True):
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """What a look at a folder of artifacts brought."""
+    """What was found in a folder of artifacts."""
 
     artifacts: tuple[StoredArtifact, ...]
     """Sorted by name; each name once."""
     problems: tuple[RocwheelError, ...]
-    """What looks like an artifact and is none: a bad name, a format we can't read, a name that is there twice."""
+    """What only looks like an artifact: a bad name, a format that can't be read, a name that occurs twice."""
 
 
 def find_artifacts(directory: Path) -> Discovery:
     """Look for artifact folders and archives in ``directory``, in the order of their names.
 
-    Hidden names, and whatever does not look like an artifact, are left aside. Raises `InputError` when ``directory``
+    Hidden names, and whatever does not look like an artifact, are skipped. Raises `InputError` when ``directory``
     can't be read or has nothing that looks like an artifact.
     """
     discovery = _sort_out(_candidates(directory), directory)
@@ -62,7 +62,7 @@ def find_artifacts(directory: Path) -> Discovery:
 
 
 def find_archives(paths: Iterable[Path]) -> Discovery:
-    """Take some paths for artifact archives; the problems name those that are none."""
+    """Return the artifact archives at some paths; the problems name the paths that are not artifact archives."""
     return _sort_out(paths, "archives", folders=False)
 
 
@@ -80,7 +80,7 @@ def _sort_out(paths: Iterable[Path], subject: object, *, folders: bool = True) -
 
 
 def archive_stem(path: Path) -> str | None:
-    """Return the name of an archive without its suffix, or None when it has none of `names.ARCHIVE_SUFFIXES`."""
+    """Return the name of an archive without its suffix, or None when it has none of `ARCHIVE_SUFFIXES`."""
     return next((path.name.removesuffix(suffix) for suffix in ARCHIVE_SUFFIXES if path.name.endswith(suffix)), None)
 
 
@@ -114,7 +114,7 @@ def _stored(path: Path, *, is_archive: bool) -> StoredArtifact | InputError:
     stem = archive_stem(path) if is_archive else path.name
     if stem is None:
         expected, remedy = " or ".join(ARCHIVE_SUFFIXES), "Unpack it to a folder, or compress it with xz or zstd."
-        return InputError(path, "is no artifact archive that can be read", expected=expected, remedy=remedy)
+        return InputError(path, "is not an artifact archive that can be read", expected=expected, remedy=remedy)
     try:
         return StoredArtifact(ArtifactName.parse(stem, path), str(path), is_archive)
     except InputError as e:

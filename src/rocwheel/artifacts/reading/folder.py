@@ -24,7 +24,7 @@ def read_folder(folder: Path, name: ArtifactName) -> Artifact:
     """Read the manifest of an artifact folder and list its members in path order.
 
     Raises `InputError` or `ProblemsError` when the manifest is missing, unreadable or malformed, and for every member
-    that can't be read, is a device, fifo or socket, or is unsafe (see `artifact.checked`).
+    that can't be read, is a device, fifo or socket, or is unsafe (see `checked`).
     """
     stages = parse_manifest(_read_manifest(folder), str(folder / MANIFEST_NAME))
     problems: list[RocwheelError] = []
@@ -76,7 +76,7 @@ def _member(entry: os.DirEntry[str], path: str) -> Member:
 def _read_manifest(folder: Path) -> bytes:
     path = folder / MANIFEST_NAME
     if path.exists() and not (path.is_file() or path.is_dir()):
-        raise InputError(path, "is no regular file", expected="a list of stage folders")
+        raise InputError(path, "is not a regular file", expected="a list of stage folders")
     try:
         with path.open("rb") as file:
             data = file.read(MAX_MANIFEST_SIZE + 1)

@@ -29,8 +29,8 @@ def open_artifacts(
     """Read the artifacts of ``directory``, or those named, in the order of their names.
 
     Folders are listed; archives are decompressed, once each, into nameless temporary files that last for the block.
-    Raises `ProblemsError` with everything that looks like an artifact and can't be used, and every name that is not
-    there; `InputError` when the folder can't be read; `WorkError` when the temporary folder is full.
+    Raises `ProblemsError` with everything that looks like an artifact but can't be used, and with every name that does
+    not exist; `InputError` when the folder can't be read; `WorkError` when the temporary folder is full.
     """
     found = find_artifacts(directory)
     if names:
@@ -41,7 +41,7 @@ def open_artifacts(
 
 @contextmanager
 def open_archive(archive: StoredArtifact, *, advance: Callable[[int], None]) -> Iterator[Artifact]:
-    """Read one archive, wherever it lies, like `open_artifacts`; ``advance`` is told of its bytes."""
+    """Read one archive, wherever it lies, like `open_artifacts`; ``advance`` is called with the bytes read."""
     with ExitStack() as stack:
         yield _read(archive, stack, advance)
 

@@ -1,0 +1,132 @@
+"""The two tars inside a Debian package: an ar archive's members, decompressed as streams that name what is damaged."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import zlib
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, cast
+
+import msgspec
+
+from rocwheel.artifacts.importing.tar_stream import open_tar_stream
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.zstd import zstd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from rocwheel.foundation.progress import Progress
+
+__all__ = ["DebError", "DebPart", "data_errors", "find_tar", "open_tar", "read_parts"]
+
+_MAGIC = b"!<arch>\n"
+_HEADER_SIZE = 60
+_HEADER_END = b"`\n"
+
+
+def _itself(file: IO[bytes]) -> IO[bytes]:
+    return file
+
+
+_OPENERS = cast(
+    "dict[str, Callable[[IO[bytes]], IO[bytes]]]",
+    {"": _itself, ".gz": gzip.open, ".xz": lzma.LZMAFile, ".bz2": bz2.BZ2File, ".zst": zstd.ZstdFile},
+)
+# The standard library lets the last three through for malformed records of pax.
+_DATA_ERRORS = (
+    *(tarfile.TarError, lzma.LZMAError, zlib.error, zstd.ZstdError, EOFError, OSError),
+    *(ValueError, IndexError, OverflowError),
+)
+
+
+class DebError(InputError):
+    """A file that is not a usable Debian binary package."""
+
+
+class DebPart(msgspec.Struct, frozen=True):
+    """A member of the ar archive."""
+
+    name: str
+    offset: int
+    size: int
+
+
+@contextmanager
+def open_tar(path: Path, file: IO[bytes], part: DebPart, progress: Progress) -> Iterator[tarfile.TarFile]:
+    """Open the tar ``part`` of the package ``path``, which is open as ``file``, for one pass."""
+    suffix = part.name.partition(".tar")[2]
+    window = cast("IO[bytes]", io.BufferedReader(_Window(file, part, progress), 1 << 20))
+    with data_errors(path, part.name), open_tar_stream(_OPENERS[suffix](window)) as tar:
+        yield tar
+
+
+@contextmanager
+def data_errors(path: Path, part: str) -> Iterator[None]:
+    """Raise `DebError` about ``part`` of a package for whatever its codec or its tar raises."""
+    try:
+        yield
+    except _DATA_ERRORS as e:
+        raise DebError(path, f"{part} is corrupt or cut off ({e})", remedy="Download the package again.") from e
+
+
+class _Window(io.RawIOBase):
+    """The bytes of one ar member as a file that can only be read forward."""
+
+    def __init__(self, file: IO[bytes], part: DebPart, progress: Progress) -> None:
+        super().__init__()
+        self._file, self._position, self._left, self._progress = file, part.offset, part.size, progress
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(cast("bytearray", buffer))[: self._left]
+        self._file.seek(self._position)
+        count: int = cast("io.BufferedReader", self._file).readinto(view)
+        self._position += count
+        self._left -= count
+        self._progress.advance(count)
+        return count
+
+
+def read_parts(path: Path, file: IO[bytes]) -> Iterator[DebPart]:
+    """List the ar members: a 60-byte header each (name 16, times and ids 32, size 10, end 2), padded to even size."""
+    if file.read(len(_MAGIC)) != _MAGIC:
+        raise DebError(path, "not an ar archive", expected="a Debian package (.deb)")
+    end = file.seek(0, io.SEEK_END)
+    offset = len(_MAGIC)
+    while offset < end:
+        file.seek(offset)
+        header = file.read(_HEADER_SIZE)
+        if len(header) < _HEADER_SIZE or header[58:] != _HEADER_END or not header[48:58].strip().isdigit():
+            raise DebError(path, f"broken ar header at byte {offset}", remedy="Download the package again.")
+        part = DebPart(header[:16].decode("ascii", "replace").strip().rstrip("/"), offset + 60, int(header[48:58]))
+        if part.offset + part.size > end:
+            raise DebError(
+                path,
+                f"cut off in {part.name} ({end - part.offset} bytes left)",
+                expected=f"{part.size} bytes",
+                remedy="Download the package again.",
+            )
+        yield part
+        offset = part.offset + part.size + part.size % 2
+
+
+def find_tar(path: Path, parts: dict[str, DebPart], stem: str) -> DebPart:
+    """Return the member ``stem`` of a package, whatever its compression; raise `DebError` when there is none."""
+    for name, part in parts.items():
+        if name.startswith(stem):
+            if name.removeprefix(stem) in _OPENERS:
+                return part
+            raise DebError(
+                path,
+                f"{name} has an unknown compression",
+                expected=", ".join(stem + suffix for suffix in _OPENERS),
+            )
+    raise DebError(path, f"holds no {stem}", expected="the members debian-binary, control.tar and data.tar")
