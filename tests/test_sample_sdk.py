@@ -151,7 +151,7 @@ def test_a_program_works_without_a_gpu(prefix: Path, program: str, line: str) ->
 
 @needs_x86_64
 @pytest.mark.parametrize("program", ["bin/amdclang++", "lib/llvm/bin/clang++", "llvm/bin/clang-22"])
-def test_the_compiler_tells_its_name_and_its_own_folder(prefix: Path, program: str) -> None:
+def test_the_compiler_prints_its_name_and_its_own_folder(prefix: Path, program: str) -> None:
     lines = run(prefix / program, "-c").splitlines()
     assert lines[1:] == [f"argv[0]: {prefix / program}", f"InstalledDir: {prefix}/lib/llvm/bin", "argv[1]: -c"]
 

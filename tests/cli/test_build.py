@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SAMPLE = str(SAMPLE_SDK)
 
 
-def test_build_lists_what_it_made_and_tells_the_targets(tmp_path: Path) -> None:
+def test_build_lists_what_it_made_and_the_targets(tmp_path: Path) -> None:
     done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path))
     assert done.returncode == 0
     assert f"{tmp_path}/dist/rocm-7.0.0.tar.gz" in done.stdout
@@ -34,12 +34,12 @@ def test_build_as_json_is_one_versioned_object(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
-def test_build_tells_what_it_removed_of_killed_builds(tmp_path: Path) -> None:
+def test_build_reports_what_it_removed_of_killed_builds(tmp_path: Path) -> None:
     left = tmp_path / "dist/.rocm-6.0.0.tar.gz.abcdefgh"
     left.parent.mkdir()
     left.touch(0o600)
     done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path))
-    assert "removed what a killed build left unfinished: .rocm-6.0.0.tar.gz.abcdefgh\n" in done.stderr
+    assert "removed unfinished files of a killed build: .rocm-6.0.0.tar.gz.abcdefgh\n" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["build", "plan"])
@@ -57,7 +57,7 @@ def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
     assert rocwheel(*command, "--version", "7.0.0").returncode == 0
     done = rocwheel(*command, "--version", "7.1.0")
     assert done.returncode == 0
-    assert f"warning: {tmp_path}/dist: holds distributions that this build has not made: rocm-7.0.0.tar.gz, " in (
+    assert f"warning: {tmp_path}/dist: holds distributions that this build did not make: rocm-7.0.0.tar.gz, " in (
         done.stderr
     )
     result = json.loads(rocwheel(*command, "--version", "7.2.0", "--json", "--quiet").stdout)
@@ -75,7 +75,7 @@ def test_plan_warns_of_a_platform_tag_that_the_files_do_not_keep() -> None:
     assert warning["kind"] == "platform-tag"
 
 
-def test_plan_as_json_tells_every_file_and_its_edit() -> None:
+def test_plan_as_json_lists_every_file_and_its_edit() -> None:
     plan = json.loads(rocwheel("plan", "--json", "--quiet", "--artifact-dir", SAMPLE).stdout)
     core = next(wheel for wheel in plan["wheels"] if wheel["name"]["distribution"] == "rocm-sdk-core")
     hip = next(member for member in core["members"] if member["path"] == "_rocm_sdk_core/lib/libamdhip64.so.7")
@@ -100,7 +100,7 @@ def test_quiet_leaves_the_result_alone() -> None:
     assert done.stderr == ""
 
 
-def test_plan_tells_on_request_what_is_not_shipped() -> None:
+def test_plan_lists_on_request_what_is_not_shipped() -> None:
     done = rocwheel("plan", "-v", "--artifact-dir", SAMPLE)
     assert (
         "left out: llvm of base_run_generic: a symlink to the folder lib/llvm, which wheels can't hold: "
@@ -123,7 +123,7 @@ def test_plan_tells_on_request_what_is_not_shipped() -> None:
         (["--platform-tag", "linux x"], "--platform-tag: is 'linux x'"),
     ],
 )
-def test_bad_usage_is_told_in_one_message_and_writes_nothing(
+def test_bad_usage_is_reported_in_one_message_and_writes_nothing(
     tmp_path: Path, arguments: list[str], expected: str
 ) -> None:
     done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path / "out"), *arguments)

@@ -27,7 +27,7 @@ def dist_dir(tmp_path: Path) -> Path:
     return folder
 
 
-def test_it_tells_the_projects_and_how_to_install(dist_dir: Path, tmp_path: Path) -> None:
+def test_it_lists_the_projects_and_how_to_install(dist_dir: Path, tmp_path: Path) -> None:
     finished = run(dist_dir)
     assert (finished.returncode, finished.stdout) == (
         0,
@@ -51,11 +51,11 @@ def test_json_does_not_silence_the_progress(dist_dir: Path) -> None:
     assert run(dist_dir, "--json", "--quiet").stderr == ""
 
 
-def test_verbose_tells_the_files(dist_dir: Path) -> None:
+def test_verbose_lists_the_files(dist_dir: Path) -> None:
     assert "  a-1.0-py3-none-any.whl\n" in run(dist_dir, "-v").stdout
 
 
-def test_json_tells_what_was_written(dist_dir: Path, tmp_path: Path) -> None:
+def test_json_says_what_was_written(dist_dir: Path, tmp_path: Path) -> None:
     (dist_dir / "notes.txt").write_text("")
     finished = run(dist_dir, "--output", tmp_path / "pages", "--files", "copy", "--json", "--quiet")
     assert json.loads(finished.stdout) == {
@@ -67,14 +67,14 @@ def test_json_tells_what_was_written(dist_dir: Path, tmp_path: Path) -> None:
     assert finished.stderr == ""
 
 
-def test_files_that_are_not_listed_are_told(dist_dir: Path) -> None:
+def test_files_that_are_not_listed_are_reported(dist_dir: Path) -> None:
     (dist_dir / "notes.txt").write_text("")
-    expected = f"not in the index, as it is no wheel or .tar.gz sdist: {dist_dir}/notes.txt\n"
+    expected = f"not in the index, as it is not a wheel or .tar.gz sdist: {dist_dir}/notes.txt\n"
     assert expected in run(dist_dir).stderr
     assert run(dist_dir, "--quiet").stderr == ""
 
 
-def test_bad_files_are_told_with_status_2(dist_dir: Path, tmp_path: Path) -> None:
+def test_bad_files_are_reported_with_status_2(dist_dir: Path, tmp_path: Path) -> None:
     (dist_dir / "b-1.0-py3-none-any.whl").write_bytes(b"")
     finished = run(dist_dir, "--quiet")
     assert finished.returncode == 2
@@ -85,7 +85,7 @@ def test_bad_files_are_told_with_status_2(dist_dir: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "simple").exists()
 
 
-def test_an_index_that_cannot_be_written_is_told_with_status_1(dist_dir: Path, tmp_path: Path) -> None:
+def test_an_index_that_cannot_be_written_is_reported_with_status_1(dist_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "simple").write_text("")
     assert run(dist_dir).returncode == 1
 

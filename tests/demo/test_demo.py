@@ -69,13 +69,13 @@ def test_what_the_callers_shell_points_at_does_not_reach_the_steps(
     assert runner.environment["EDITOR"] == "kept"
 
 
-def test_a_step_that_fails_is_told_with_its_output(tmp_path: Path) -> None:
+def test_a_step_that_fails_is_reported_with_its_output(tmp_path: Path) -> None:
     expected = f"{tmp_path}/env/bin/rocm-sdk test: failed with exit status 1:\nno such thing\n"
     with pytest.raises(WorkError, match=f"^{re.escape(expected)}$"):
         run_demo(tmp_path, runner=Recorder(failing="test"))
 
 
-def test_output_that_is_no_text_is_kept_readable() -> None:
+def test_output_that_is_not_text_is_kept_readable() -> None:
     program = "import sys; sys.stdout.buffer.write(b'a\\xffb')"
     assert run_command([sys.executable, "-c", program], {}) == (0, "a\N{REPLACEMENT CHARACTER}b")
 
@@ -117,8 +117,7 @@ def test_what_is_not_the_demos_own_is_refused_and_kept(tmp_path: Path, make: Cal
     make(place)
     before = sorted(tmp_path.rglob("*"))
     expected = (
-        f"{place}: is not the environment of an earlier demo, which could be replaced. "
-        "Give another --dest-dir, or remove it."
+        f"{place}: is not the environment of an earlier demo, which could be replaced. Change --dest-dir, or remove it."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         run_demo(tmp_path, runner=Recorder())

@@ -29,7 +29,7 @@ class ZeroContent:
 
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """Give the range."""
+        """Yield the range."""
         zeros = memoryview(bytes(1 << 20))
         whole, rest = divmod(stop - start, len(zeros))
         yield [zeros] * whole + [zeros[:rest]]

@@ -39,9 +39,11 @@ __all__ = ["build", "plan", "print_distributions"]
 def build(
     inputs: PlanJob,
     *,
-    dest_dir: Annotated[Path, typer.Option(help="Where the packages go: into its folder dist.")],
-    compression: Annotated[str, typer.Option(help="Deflate level 0 to 12, or 'stored'.")] = str(DEFAULT_LEVEL),
-    jobs: Annotated[int, typer.Option(min=0, help="Workers.", show_default="one per core")] = 0,
+    dest_dir: Annotated[Path, typer.Option(help="Write the packages into the folder dist of this folder.")],
+    compression: Annotated[str, typer.Option(help="Deflate files at this level, 0 to 12, or 'stored'.")] = str(
+        DEFAULT_LEVEL
+    ),
+    jobs: Annotated[int, typer.Option(min=0, help="Use this many workers.", show_default="one per core")] = 0,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -54,7 +56,7 @@ def build(
     made, result = BuildJob(inputs, dest_dir, _level(compression), jobs).run(progress=make_progress(quiet=quiet))
     if result.removed and not quiet:
         names = ", ".join(Path(path).name for path in result.removed)
-        messages.print(f"removed what a killed build left unfinished: {names}", markup=False)
+        messages.print(f"removed unfinished files of a killed build: {names}", markup=False)
     if json:
         print_json("build", 1, result)
     else:
@@ -68,7 +70,7 @@ def build(
 def plan(
     inputs: PlanJob, *, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False
 ) -> None:
-    """Show what a build would make, without making it; --json tells every file and edit.
+    """Show what a build would make, without making it; --json lists every file and edit.
 
     Example: rocwheel plan --artifact-dir artifacts --json
     """
@@ -122,5 +124,5 @@ def _print_facts(made: Plan, warnings: Iterable[PlanWarning]) -> None:
         messages.print(f"  {remedy}", markup=False)
     for gap in made.gaps:
         messages.print(f"not coherent: {gap}", markup=False)
-    dropped = f"; left out: {len(made.dropped)} (rocwheel plan -v tells what and why)" if made.dropped else ""
+    dropped = f"; left out: {len(made.dropped)} (rocwheel plan -v shows what and why)" if made.dropped else ""
     messages.print(f"version {made.version}, layout {made.layout}, GPU targets: {targets}{dropped}", markup=False)

@@ -17,7 +17,7 @@ __all__ = ["demo"]
 
 @app.command()
 def demo(
-    dest_dir: Annotated[Path, typer.Option(help="Where packages, index and environment go.")] = Path("demo"),
+    dest_dir: Annotated[Path, typer.Option(help="Write packages, index and environment here.")] = Path("demo"),
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

@@ -24,19 +24,19 @@ __all__ = ["index"]
 
 @app.command()
 def index(
-    dist_dir: Annotated[Path, typer.Argument(metavar="DIST_DIR", help="The folder that holds the wheels and sdists.")],
+    dist_dir: Annotated[Path, typer.Argument(metavar="DIST_DIR", help="The folder of the wheels and sdists.")],
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
             metavar="DIR",
-            help="The index.",
+            help="Write the index into this folder.",
             show_default="DIST_DIR/../simple, simple-NAME for a DIST_DIR not named dist",
         ),
     ] = None,
     files: Annotated[
-        FilePlacement, typer.Option("--files", help="Link to the files where they are, or have them in the index.")
+        FilePlacement, typer.Option("--files", help="Link to the files where they are, or put them into the index.")
     ] = FilePlacement.RELATIVE,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -45,7 +45,7 @@ def index(
     """Write a static package index (PEP 503 and 691) over the wheels and sdists of a folder.
 
     Works by file:// and from any static web server. Pages, sha256 hashes and core metadata are written; the
-    distributions are left as they are. Core metadata goes beside each file as FILE.metadata.
+    distributions stay as they are. Core metadata goes next to each file as FILE.metadata.
 
     Example: rocwheel index packages/dist && pip install rocm-sdk-core --index-url file://$PWD/packages/simple
     """
@@ -54,7 +54,7 @@ def index(
     report = write_index(dist_dir, target, placement=files, progress=make_progress(quiet=quiet))
     if not quiet:
         for name in report.ignored:
-            messages.print(f"not in the index, as it is no wheel or .tar.gz sdist: {dist_dir / name}", markup=False)
+            messages.print(f"not in the index, as it is not a wheel or .tar.gz sdist: {dist_dir / name}", markup=False)
     if json:
         print_json("index", 1, report)
     else:
@@ -62,7 +62,7 @@ def index(
 
 
 def _default_output(dist_dir: Path) -> Path:
-    """Return where the index goes when nobody says: folders that stand side by side have an index each."""
+    """Return where the index goes by default; folders next to each other have an index each."""
     return dist_dir.parent / ("simple" if dist_dir.name in ("dist", "") else f"simple-{dist_dir.name}")
 
 

@@ -16,46 +16,51 @@ if TYPE_CHECKING:
 
 __all__ = ["takes_plan_job"]
 
-ArtifactDirOption = Annotated[Path, typer.Option(help="Folder of artifacts: folders, .tar.xz or .tar.zst archives.")]
-RecipeOption = Annotated[Path | None, typer.Option(help="Recipe (TOML) that replaces the one for ROCm.")]
-VersionOption = Annotated[str | None, typer.Option(help="Version of all packages.", show_default="the SDK manifest's")]
-SuffixOption = Annotated[str, typer.Option(help="Text appended to the names of platform modules.")]
-TargetsOption = Annotated[
-    str, typer.Option(help="GPU targets or families that must be there, e.g. 'gfx906;gfx94X-dcgpu'.")
+ArtifactDirOption = Annotated[
+    Path, typer.Option(help="Read the artifacts (folders, .tar.xz or .tar.zst) in this folder.")
 ]
-DefaultFamilyOption = Annotated[str, typer.Option(help="Target or family to select on machines without a GPU.")]
+RecipeOption = Annotated[Path | None, typer.Option(help="Use this recipe (TOML) in place of the one for ROCm.")]
+VersionOption = Annotated[
+    str | None, typer.Option(help="Set the version of all packages.", show_default="the SDK manifest's")
+]
+SuffixOption = Annotated[str, typer.Option(help="Append this text to the names of platform modules.")]
+TargetsOption = Annotated[
+    str, typer.Option(help="Fail unless these GPU targets or families are there, e.g. 'gfx906;gfx94X-dcgpu'.")
+]
+DefaultFamilyOption = Annotated[str, typer.Option(help="Select this target or family on machines without a GPU.")]
 SelectorOption = Annotated[
-    Literal["sdist", "wheel"], typer.Option(help="sdist: decides at install time. wheel: lockable, explicit extras.")
+    Literal["sdist", "wheel"],
+    typer.Option(help="sdist: decides at install time. wheel: can be locked, explicit extras."),
 ]
 DevelOption = Annotated[
     Literal["none", "xz", "zst"],
     typer.Option(
-        help="Compression of the devel tar. Reading zst takes Python 3.14, or backports.zstd, which is then required."
+        help="Compress the devel tar. Reading zst takes Python 3.14, or backports.zstd, which is then required."
     ),
 ]
 DeviceCodeOption = Annotated[
     Literal["keep", "compress", "trim"],
     typer.Option(
-        help="compress: plain offload bundles become compressed in their places; trim: and libraries smaller."
+        help="Keep plain offload bundles, compress them in their places, or compress them and trim the libraries."
     ),
 ]
 RocmOption = Annotated[
     str,
     typer.Option(
         metavar="VERSION",
-        help="The oldest ROCm release whose runtime has to read compressed device code.",
+        help="Compress device code for the runtime of this ROCm release and later ones.",
         show_default="the SDK manifest's",
     ),
 ]
 PlatformTagOption = Annotated[
-    str | None, typer.Option(help="Platform tag of all wheels.", show_default="computed from their files")
+    str | None, typer.Option(help="Give all wheels this platform tag.", show_default="computed from their files")
 ]
 
 
 def takes_plan_job(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that make up the `PlanJob` which it takes as ``inputs``.
+    """Return a command with the options that make up the `PlanJob`, which ``command`` takes as ``inputs``.
 
-    Typer reads a function's signature: that of the result lists these and those of its own, required ones first.
+    Typer reads a function's signature. The result lists these options and the command's own, required ones first.
     """
     shared = inspect.signature(_make_job, eval_str=True).parameters
     own = inspect.signature(command, eval_str=True).parameters

@@ -27,9 +27,9 @@ SAMPLE_SDK = Path(__file__).parents[1] / "sample"
 
 _EXTRAS = "libraries,devel,profiler,device-gfx906"
 _MARKER = ".rocwheel-demo"
-"""In an environment that a demo has made, and that the next may replace."""
+"""A file in each environment that a demo has made, and that the next demo may replace."""
 _FOREIGN = ("PIP_", "LD_", "ROCM", "HIP", "PYTHON", "VIRTUAL_ENV")
-"""Variables that would help the packages to find something, or pip to find something else."""
+"""Variables that could help the packages to find libraries, or make pip install something else."""
 
 
 class DemoReport(msgspec.Struct, frozen=True):
@@ -66,8 +66,8 @@ def run_command(command: Sequence[str], environment: dict[str, str]) -> tuple[in
 def run_demo(dest_dir: Path, *, progress: Progress = SILENT, runner: Runner = run_command) -> DemoReport:
     """Build the sample SDK into ``dest_dir``, install it from an index into a clean environment and test it there.
 
-    Raises `InputError` when the place of the environment holds anything but the environment of an earlier demo, before
-    anything is written, and `WorkError` with a step's output when it fails.
+    Raises `InputError`, before anything is written, when the environment's folder holds anything but the environment of
+    an earlier demo, and `WorkError` with the output of a step that fails.
     """
     environment = dest_dir.resolve() / "env"
     _check_replaceable(environment)
@@ -84,17 +84,17 @@ def _check_replaceable(environment: Path) -> None:
     if not os.path.lexists(environment) or _is_own(environment):
         return
     found = "is not the environment of an earlier demo, which could be replaced"
-    raise InputError(environment, found, remedy="Give another --dest-dir, or remove it.")
+    raise InputError(environment, found, remedy="Change --dest-dir, or remove it.")
 
 
 def _is_own(environment: Path) -> bool:
-    """Tell whether a demo made this; an empty folder is as good."""
+    """Return whether a demo made this environment, or the folder is empty."""
     if environment.is_symlink() or not environment.is_dir():
         return False
     try:
         return (environment / _MARKER).exists() or not any(environment.iterdir())
     except OSError as e:
-        raise InputError(environment, f"cannot be read ({e.strerror})", remedy="Give another --dest-dir.") from e
+        raise InputError(environment, f"cannot be read ({e.strerror})", remedy="Change --dest-dir.") from e
 
 
 def _make_empty(environment: Path) -> None:
@@ -105,7 +105,7 @@ def _make_empty(environment: Path) -> None:
         environment.mkdir(parents=True)
         (environment / _MARKER).touch()
     except OSError as e:
-        raise WorkError(environment, f"cannot be made anew ({e.strerror})", remedy="Check its permissions.") from e
+        raise WorkError(environment, f"cannot be made again ({e.strerror})", remedy="Check its permissions.") from e
 
 
 class _Steps:

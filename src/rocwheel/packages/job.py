@@ -39,7 +39,7 @@ class PlanJob(msgspec.Struct, frozen=True):
 
     @contextmanager
     def opened(self, executor: Executor, progress: Progress) -> Iterator[Plan]:
-        """Make the plan; the files that it names can be read inside the block.
+        """Yield the plan; the files that it names can be read inside the block.
 
         Raises what `open_catalog`, `load_recipe`, `read_facts` and `make_plan` raise.
         """
@@ -50,7 +50,7 @@ class PlanJob(msgspec.Struct, frozen=True):
             yield make_plan(catalog, recipe, facts, self.options)
 
     def run(self, *, progress: Progress = SILENT) -> Plan:
-        """Make the plan."""
+        """Return the plan; the files that it names may be gone."""
         with ThreadPoolExecutor() as executor, self.opened(executor, progress) as plan:
             return plan
 
@@ -65,9 +65,9 @@ class BuildJob(msgspec.Struct, frozen=True):
     """Workers; 0 for one per core."""
 
     def run(self, *, progress: Progress = SILENT) -> tuple[Plan, BuildResult]:
-        """Write the distributions into ``dist`` below the destination, without what killed builds have left there.
+        """Write the distributions into ``dist`` below the destination, and remove what killed builds have left there.
 
-        Raises what planning raises before anything is written, and `WorkError` when writing fails.
+        Raises what planning raises, before anything is written, and `WorkError` when writing fails.
         """
         source_date = SourceDate.from_environment(os.environ)
         workers = self.jobs or len(os.sched_getaffinity(0))

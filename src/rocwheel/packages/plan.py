@@ -55,14 +55,14 @@ class StubMember(msgspec.Struct, frozen=True, tag="stub"):
 
 
 class ForwardingMember(msgspec.Struct, frozen=True, tag="alias"):
-    """A shared library without code of its own that stands for another: loading it loads ``soname`` beside it."""
+    """A forwarding library: a shared library without code, whose loading loads ``soname`` from its own folder."""
 
     path: str
     soname: str
     machine: int
     artifact: str
     tag: RunpathTag
-    """Under which it names its own folder as run path, so that no other library takes the place of the one beside."""
+    """The kind of its run path, which is its own folder: no other library can take the place of the one there."""
 
 
 class TextMember(msgspec.Struct, frozen=True, tag="text"):
@@ -105,7 +105,7 @@ class PlannedWheel(msgspec.Struct, frozen=True):
     targets: tuple[str, ...] = ()
     """GPU targets that its files carry code for, read from the files."""
     declaration: str = ""
-    """What ``.dist-info/rocm_targets.json`` says of these targets and of how the packages fit together."""
+    """The text of ``.dist-info/rocm_targets.json``: these targets, and how the packages fit together."""
     is_purelib: bool = False
     floor_reason: str = ""
     """The file and symbol version that ask for the platform tag."""
@@ -123,7 +123,7 @@ class PlannedSdist(msgspec.Struct, frozen=True):
 
 
 class Dropped(msgspec.Struct, frozen=True, order=True):
-    """An entry of an artifact that no distribution holds, and why."""
+    """An entry of an artifact that no distribution takes, and why."""
 
     path: str
     artifact: str
@@ -131,15 +131,15 @@ class Dropped(msgspec.Struct, frozen=True, order=True):
 
 
 class PlanWarning(msgspec.Struct, frozen=True):
-    """What is probably wrong with distributions that can be built nevertheless."""
+    """Something that is probably wrong with distributions, though they can be built."""
 
     kind: Literal["missing-library", "platform-tag", "unknown-artifact", "earlier-build"]
     subject: str
-    """The library, wheel, rule or folder that it is about."""
+    """The library, wheel, rule or folder that the warning is about."""
     found: str
     remedy: str
     files: tuple[str, ...] = ()
-    """All files that it is about, where there may be many."""
+    """All files that the warning is about."""
 
 
 class Plan(msgspec.Struct, frozen=True):

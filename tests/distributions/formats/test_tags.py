@@ -45,7 +45,7 @@ def test_a_build_number_is_not_a_tag() -> None:
     assert name_tags("a-1.0-7-cp310.cp311-abi3-any.whl") == ("cp310.cp311", "abi3", "any")
 
 
-def test_tags_that_are_joined_by_dots_are_told_apart() -> None:
+def test_tags_that_are_joined_by_dots_are_separated() -> None:
     assert expand_tags("py2.py3", "none", "any") == ("py2-none-any", "py3-none-any")
 
 

@@ -30,7 +30,7 @@ def _render_metadata(name: str, version: str, fields: tuple[str, ...], metadata_
 
 @pytest.fixture
 def dist_dir(tmp_path: Path) -> Path:
-    """Give an empty folder of distributions."""
+    """Return an empty folder of distributions."""
     folder = tmp_path / "packages" / "dist"
     folder.mkdir(parents=True)
     return folder

@@ -70,7 +70,7 @@ def fail(path: Path) -> str:
         pytest.param("a-1.0-py3-none-Kopie von any.whl", id="blanks in a tag"),
     ],
 )
-def test_a_name_that_is_no_distribution_name_is_told(tmp_path: Path, name: str) -> None:
+def test_a_name_that_is_not_a_distribution_name_is_reported(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"")
     expected = "expected NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl or NAME-VERSION.tar.gz"
     assert (
@@ -79,7 +79,7 @@ def test_a_name_that_is_no_distribution_name_is_told(tmp_path: Path, name: str) 
     )
 
 
-def test_a_file_that_is_no_zip_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_zip_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a-1.0-py3-none-any.whl"
     path.write_bytes(b"not a zip archive")
     assert fail(path) == f"{path}: not a readable zip archive (File is not a zip file). Build or fetch it again."
@@ -92,24 +92,24 @@ def test_a_zip_archive_without_dist_info_is_refused(tmp_path: Path) -> None:
     assert fail(path) == f"{path}: has no .dist-info folder; expected a wheel, which has one"
 
 
-def test_metadata_of_another_project_is_told(make_wheel: MakeWheel) -> None:
+def test_metadata_of_another_project_is_reported(make_wheel: MakeWheel) -> None:
     path = make_wheel("a", name_inside="b")
     assert fail(path) == f"{path}: its metadata names the project 'b'; expected 'a' as in the file name"
 
 
 @pytest.mark.parametrize("version", ["1.1", "", "one"])
-def test_metadata_of_another_version_is_told(make_wheel: MakeWheel, version: str) -> None:
+def test_metadata_of_another_version_is_reported(make_wheel: MakeWheel, version: str) -> None:
     path = make_wheel("a", "1.0", version_inside=version)
     assert fail(path) == f"{path}: its metadata gives the version {version!r}; expected '1.0' as in the file name"
 
 
-def test_a_bad_requires_python_is_told(make_wheel: MakeWheel) -> None:
+def test_a_bad_requires_python_is_reported(make_wheel: MakeWheel) -> None:
     path = make_wheel("a", "1.0", "Requires-Python: three")
     expected = "expected a version specifier such as '>=3.10'"
     assert fail(path) == f"{path}: its metadata has Requires-Python 'three'; {expected}"
 
 
-def test_a_link_to_nothing_is_told(tmp_path: Path) -> None:
+def test_a_link_to_nothing_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a-1.0-py3-none-any.whl"
     path.symlink_to("gone")
     assert fail(path) == f"{path}: cannot be read (No such file or directory). Check its permissions."
@@ -122,14 +122,14 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path, name: str) -> None:
     assert fail(path) == f"{path}: cannot be read (it is not a regular file). Check its permissions."
 
 
-def test_metadata_of_unreasonable_size_is_told_and_not_unpacked(tmp_path: Path) -> None:
+def test_metadata_of_unreasonable_size_is_reported_and_not_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "a-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a-1.0.dist-info/METADATA", b"\n" * (16 << 20) + b"\n")
     assert fail(path) == f"{path}: a-1.0.dist-info/METADATA is 16777217 bytes long; expected at most 16 MiB"
 
 
-def test_an_sdist_without_pkg_info_is_told(tmp_path: Path) -> None:
+def test_an_sdist_without_pkg_info_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a-1.0.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
         archive.addfile(tarfile.TarInfo("a-1.0/setup.py"))
@@ -138,7 +138,7 @@ def test_an_sdist_without_pkg_info_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"plain", gzip.compress(b"plain")], ids=["empty", "no-gzip", "no-tar"])
-def test_a_file_that_is_no_tar_archive_is_told(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_not_a_tar_archive_is_reported(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "a-1.0.tar.gz"
     path.write_bytes(data)
     assert re.search(r"not a readable \.tar\.gz archive \(.+\)\. Build or fetch it again\.$", fail(path))
@@ -147,7 +147,7 @@ def test_a_file_that_is_no_tar_archive_is_told(tmp_path: Path, data: bytes) -> N
 @given(data=st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
-def test_a_damaged_file_is_read_or_told_and_nothing_else(
+def test_a_damaged_file_is_read_or_reported_and_nothing_else(
     make_wheel: MakeWheel, make_sdist: MakeSdist, kind: str, data: st.DataObject
 ) -> None:
     path = make_wheel("a") if kind == "wheel" else make_sdist("a")

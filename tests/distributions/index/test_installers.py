@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Give an environment in which no configuration of the user or the machine names another index."""
+    """Return an environment in which no configuration of the user or the machine names another index."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
     caches = {"PIP_CACHE_DIR": str(tmp_path / "pip-cache"), "UV_CACHE_DIR": str(tmp_path / "uv-cache")}
     return {**kept, **caches, "PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}

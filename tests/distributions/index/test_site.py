@@ -148,7 +148,7 @@ def test_copies_stand_in_the_index(make_wheel: MakeWheel, dist_dir: Path, output
     assert not (output / "a" / wheel.name).samefile(wheel)
 
 
-def test_everything_wrong_is_told_at_once_and_nothing_written(
+def test_everything_wrong_is_reported_at_once_and_nothing_written(
     make_wheel: MakeWheel, dist_dir: Path, output: Path
 ) -> None:
     make_wheel("good")
@@ -186,13 +186,13 @@ def test_other_files_are_reported_not_listed(make_wheel: MakeWheel, dist_dir: Pa
     assert write_index(dist_dir, output).ignored == (".wheel.partial", "SHA256SUMS")
 
 
-def test_a_folder_without_distributions_is_told(dist_dir: Path, output: Path) -> None:
+def test_a_folder_without_distributions_is_reported(dist_dir: Path, output: Path) -> None:
     expected = f"{dist_dir}: holds no distributions; expected *.whl or *.tar.gz files"
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)
 
 
-def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     expected = (
         f"{tmp_path}/gone: cannot be listed (No such file or directory). "
         "Give the folder that holds the wheels and sdists."
@@ -201,14 +201,14 @@ def test_a_missing_folder_is_told(tmp_path: Path) -> None:
         write_index(tmp_path / "gone", tmp_path / "simple")
 
 
-def test_a_folder_that_a_web_server_would_not_reach_is_told(
+def test_a_folder_that_a_web_server_would_not_reach_is_reported(
     make_wheel: MakeWheel, dist_dir: Path, tmp_path: Path
 ) -> None:
     make_wheel("a")
     output = tmp_path / "www" / "simple"
     expected = (
         f"{output}: a web server for it would not serve {dist_dir}. "
-        "Write the index beside or around the folder, or put the files into it with --files hardlink or copy."
+        "Write the index next to the folder or above it, or put the files into it with --files hardlink or copy."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)
@@ -265,7 +265,7 @@ def test_a_distribution_that_others_put_beside_a_page_is_kept(
 
 
 @pytest.mark.parametrize("damaged", ["index.json", "a/index.json"])
-def test_a_damaged_page_is_written_anew(make_wheel: MakeWheel, dist_dir: Path, output: Path, damaged: str) -> None:
+def test_a_damaged_page_is_written_again(make_wheel: MakeWheel, dist_dir: Path, output: Path, damaged: str) -> None:
     make_wheel("a")
     write_index(dist_dir, output)
     before = read_files(output)
@@ -309,7 +309,7 @@ def test_a_temporary_name_of_another_run_is_left_alone(make_wheel: MakeWheel, di
     assert other.read_text() == "of another run"
 
 
-def test_an_output_that_is_a_file_is_told(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
+def test_an_output_that_is_a_file_is_reported(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
     make_wheel("a")
     output.write_text("")
     with pytest.raises(WorkError, match=r"index\.json: cannot be written \(Not a directory\)"):

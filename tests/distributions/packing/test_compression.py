@@ -110,5 +110,5 @@ def test_a_higher_level_packs_blocks_smaller() -> None:
         pytest.param(zlib.compress(NOISE * 2), True, id="compressed"),
     ],
 )
-def test_incompressible_members_are_told_by_samples(data: bytes, expected: bool) -> None:
+def test_incompressible_members_are_found_by_samples(data: bytes, expected: bool) -> None:
     assert is_incompressible(BytesContent(data)) is expected

@@ -97,7 +97,7 @@ def test_a_damaged_deflated_member_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [0, 10, 60], ids=["empty", "start", "no end"])
-def test_what_is_no_whole_archive_is_refused(tmp_path: Path, keep: int) -> None:
+def test_what_is_not_a_whole_archive_is_refused(tmp_path: Path, keep: int) -> None:
     path = write(tmp_path / "a.zip", a=b"content")
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(

@@ -265,7 +265,7 @@ def test_a_truncated_library_stops_the_build_by_name(sample_dist: Path, tmp_path
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(RocwheelError, match=re.escape(str(tmp_path / "none"))):
         BuildJob(PlanJob(tmp_path / "none"), tmp_path / "out").run()
 

@@ -78,7 +78,7 @@ def test_members_are_sorted() -> None:
     assert names == sorted(names)
 
 
-def test_the_suffix_tells_the_compression() -> None:
+def test_the_suffix_names_the_compression() -> None:
     names = [tar(PlanOptions(devel_compression=way)).path for way in ("none", "xz", "zst")]
     assert names == [
         "rocm_sdk_devel/_devel.tar",

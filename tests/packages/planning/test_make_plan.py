@@ -273,7 +273,7 @@ def test_a_suffix_lets_two_builds_share_an_environment() -> None:
 
 def test_an_expected_target_without_artifacts_stops_the_build() -> None:
     expected = (
-        "/src: has no artifacts for the expected target gfx942; expected them beside those for: "
+        "/src: has no artifacts for the expected target gfx942; expected them in addition to those for: "
         "gfx1030, gfx906, gfx90a. Add its artifacts, or take it out of --targets."
     )
     with pytest.raises(ProblemsError, match=re.escape(expected)):
@@ -305,7 +305,7 @@ def test_a_device_file_over_a_library_file_stops_the_build() -> None:
     ("options", "version", "expected"),
     [
         (PlanOptions(version="seven"), "7.2.0", "--version: is 'seven'; expected a version as PEP 440 defines it"),
-        (PlanOptions(), "", "/src: tells no version; expected rocm_package_version in its manifest"),
+        (PlanOptions(), "", "/src: names no version; expected rocm_package_version in its manifest"),
         (PlanOptions(), "7.2-beta-x", "/src: the SDK manifest's version: is '7.2-beta-x'"),
     ],
     ids=["option", "none", "manifest"],
@@ -332,7 +332,7 @@ def test_a_library_that_is_needed_by_its_file_name_is_found() -> None:
 
 def test_a_file_where_another_needs_a_folder_stops_the_build() -> None:
     inner = file_entry("lib/librocblas.so.5/y", "blas_lib_generic")
-    expected = "_rocm_sdk_libraries/lib/librocblas.so.5: is a file, and the folder of lib/librocblas.so.5/y"
+    expected = "_rocm_sdk_libraries/lib/librocblas.so.5: is a file, and also the folder of lib/librocblas.so.5/y"
     with pytest.raises(ProblemsError, match=re.escape(expected)):
         plan(*COMMON, inner)
 

@@ -39,7 +39,7 @@ def warnings(
     return make_plan(catalog, recipe or load_recipe(), facts, options or PlanOptions()).warnings
 
 
-def test_a_library_that_no_package_has_is_told_once_with_all_that_need_it() -> None:
+def test_a_library_that_no_package_has_is_reported_once_with_all_that_need_it() -> None:
     found = warnings(
         {
             HIP: library("libamdhip64.so.7", "libnuma.so.1", "libc.so.6"),
@@ -50,7 +50,8 @@ def test_a_library_that_no_package_has_is_told_once_with_all_that_need_it() -> N
         PlanWarning(
             "missing-library",
             "libnuma.so.1",
-            "needed by _rocm_sdk_core/lib/libamdhip64.so.7 and 1 more, but no package has it, nor does every system",
+            "needed by _rocm_sdk_core/lib/libamdhip64.so.7 and 1 more, "
+            "but no package or allowed system library provides it",
             REMEDY,
             ("_rocm_sdk_core/lib/libamdhip64.so.7", "_rocm_sdk_libraries/lib/librocblas.so.5"),
         ),
@@ -61,7 +62,7 @@ def test_a_library_that_only_builds_get_is_missing_at_run_time() -> None:
     (found,) = warnings({HIPCC: program("libcuda.so.1"), STUB: library("libcuda.so.1")})
     assert (found.subject, found.found) == (
         "libcuda.so.1",
-        "needed by _rocm_sdk_core/bin/hipcc, but only rocm-sdk-devel has it",
+        "needed by _rocm_sdk_core/bin/hipcc, but only rocm-sdk-devel provides it",
     )
 
 
@@ -69,7 +70,7 @@ def test_development_files_may_need_what_stands_beside_them() -> None:
     assert warnings({TEST: program("libcuda.so.1", "librocblas.so.5"), STUB: library("libcuda.so.1")}) == ()
 
 
-def test_development_files_that_nothing_serves_are_told() -> None:
+def test_development_files_that_nothing_serves_are_reported() -> None:
     (found,) = warnings({TEST: program("libgtest.so.1")})
     assert found.files == ("_rocm_sdk_devel/bin/blas-test",)
 
@@ -104,7 +105,7 @@ def test_the_recipe_says_what_every_system_has() -> None:
         pytest.param("any", "promises any, but its machine code is for Linux on x86_64", id="any"),
     ],
 )
-def test_a_tag_that_promises_more_than_the_files_keep_is_told(tag: str, found: str | None) -> None:
+def test_a_tag_that_promises_more_than_the_files_keep_is_reported(tag: str, found: str | None) -> None:
     hip = msgspec.structs.replace(library("libamdhip64.so.7"), version_needs=(VersionNeed("libc.so.6", "GLIBC_2.17"),))
     told = warnings({HIP: hip}, options=PlanOptions(platform_tag=tag))
     core = [warning for warning in told if warning.subject.startswith("rocm_sdk_core-")]
@@ -114,12 +115,12 @@ def test_a_tag_that_promises_more_than_the_files_keep_is_told(tag: str, found: s
 
 
 @pytest.mark.parametrize("artifact", ["core-hip", "core-hip_lib_generic"])
-def test_a_preference_for_an_artifact_that_is_there_is_no_matter(artifact: str) -> None:
+def test_a_preference_for_an_artifact_that_is_there_does_not_matter(artifact: str) -> None:
     recipe = msgspec.structs.replace(load_recipe(), prefer=(Prefer("bin/**", artifact, "the newer one"),))
     assert warnings({}, recipe=recipe) == ()
 
 
-def test_a_preference_for_an_artifact_that_is_not_there_is_told() -> None:
+def test_a_preference_for_an_artifact_that_is_not_there_is_reported() -> None:
     recipe = msgspec.structs.replace(load_recipe(), prefer=(Prefer("bin/**", "core-hop", "the newer one"),))
     assert warnings({}, recipe=recipe) == (
         PlanWarning(

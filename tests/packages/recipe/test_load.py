@@ -151,7 +151,7 @@ bad = { pth = "bin/bad" }
     ],
     ids=["later schema", "misspelled field", "two", "console script", "list", "packages as a list", "selector"],
 )
-def test_fields_that_cannot_be_read_are_told_with_the_table_they_are_in(
+def test_fields_that_cannot_be_read_are_reported_with_the_table_they_are_in(
     tmp_path: Path, text: str, expected: list[str]
 ) -> None:
     path = written(tmp_path, text)
@@ -212,6 +212,6 @@ def test_a_missing_recipe_is_named(tmp_path: Path) -> None:
         load_recipe(tmp_path / "none.toml")
 
 
-def test_a_folder_or_device_is_no_recipe(tmp_path: Path) -> None:
+def test_a_folder_or_device_is_not_a_recipe(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=re.escape(f"{tmp_path}: is not a regular file. Check --recipe.")):
         load_recipe(tmp_path)

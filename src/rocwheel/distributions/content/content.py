@@ -27,11 +27,11 @@ class Content(Protocol):
         """Number of bytes."""
 
     def open(self, start: int, stop: int) -> AbstractContextManager[list[memoryview]]:
-        """Give the bytes from ``start`` to ``stop`` as a few buffers, valid inside the block."""
+        """Yield the bytes from ``start`` to ``stop`` as a few buffers, valid inside the block."""
 
 
 class BytesContent(msgspec.Struct, frozen=True):
-    """Bytes at hand, such as a generated file."""
+    """Bytes in memory, such as a generated file."""
 
     data: bytes
 
@@ -42,12 +42,12 @@ class BytesContent(msgspec.Struct, frozen=True):
 
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """Give a view of the bytes."""
+        """Yield a view of the bytes."""
         yield [memoryview(self.data)[start:stop]]
 
 
 class FileContent(msgspec.Struct, frozen=True):
-    """A range of a file, as it is."""
+    """A range of a file, unchanged."""
 
     source: FileRange
 
@@ -58,7 +58,7 @@ class FileContent(msgspec.Struct, frozen=True):
 
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """Map the range of the file."""
+        """Map the range of the file and yield it."""
         with self.source.part(start, stop).map() as view:
             yield [view]
 
@@ -95,7 +95,7 @@ class SequenceContent:
 
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """Open the one part that holds the range, or copy from each part that it touches.
+        """Yield the range of the one part that holds it, or a copy gathered from several parts.
 
         Parts are open one at a time: a tar has more members than a process may have open files.
         """

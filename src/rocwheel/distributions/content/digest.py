@@ -1,4 +1,4 @@
-"""What identifies a member's bytes: CRC-32 in the ZIP directory, SHA-256 in RECORD."""
+"""Digests of members: CRC-32 for the ZIP directory, SHA-256 for RECORD."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Digest(msgspec.Struct, frozen=True):
 
 
 class Hasher:
-    """Makes the digest of bytes that come one after the other."""
+    """Computes the digest of bytes that come piece by piece."""
 
     def __init__(self) -> None:
         self._crc32, self._sha256, self._size = 0, hashlib.sha256(), 0
 
     def update(self, data: bytes | memoryview) -> None:
-        """Take in bytes; the pages of a mapped file are let go of on the way, so that memory stays flat."""
+        """Add bytes to the digest. Pages of a mapped file are released on the way, so that memory stays flat."""
         view = memoryview(data)
         for start in range(0, len(view), _STEP):
             part = view[start : start + _STEP]
@@ -44,12 +44,12 @@ class Hasher:
         self._size += len(view)
 
     def digest(self) -> Digest:
-        """Return the digest of all that was taken in."""
+        """Return the digest of all bytes so far."""
         return Digest(self._crc32, self._sha256.digest(), self._size)
 
 
 def digest_content(content: Content) -> Digest:
-    """Hash a content step by step, whatever its size."""
+    """Return the digest of a content, read in steps of 16 MiB."""
     hasher = Hasher()
     _feed(hasher, content)
     return hasher.digest()

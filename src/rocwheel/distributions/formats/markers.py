@@ -1,4 +1,4 @@
-"""Whether a requirement's marker holds where a wheel can be installed, which its tags tell (:pep:`425`, :pep:`508`)."""
+"""Markers of requirements (:pep:`508`), judged for every Python and platform that a wheel's tags name (:pep:`425`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["marker_holds"]
 
 _WINDOWS_MACHINES = {"amd64": "AMD64", "arm64": "ARM64"}
 _MINORS = range(8, 16)
-"""The versions of Python 3 that a wheel for any of them is asked about."""
+"""The minor versions of Python 3 that a wheel for any Python is judged for."""
 _MACHINES = ("x86_64", "aarch64", "ppc64le", "riscv64")
 _PLATFORMS = (*(("linux", machine) for machine in _MACHINES), ("win32", "AMD64"), ("darwin", "arm64"))
 _NAMES = {"linux": ("Linux", "posix"), "win32": ("Windows", "nt"), "darwin": ("Darwin", "posix")}
@@ -28,9 +28,10 @@ _NAMES = {"linux": ("Linux", "posix"), "win32": ("Windows", "nt"), "darwin": ("D
 
 @cache
 def marker_holds(marker: str, extra: str, filename: str) -> bool:
-    """Tell whether ``marker`` holds, with ``extra``, for some Python and platform that the file ``filename`` is for.
+    """Return whether ``marker`` holds, with ``extra``, for some Python and platform that the file ``filename`` is for.
 
-    The name of anything but a wheel tells neither, so that every known one counts. The Python that asks is no matter.
+    A file name that is not a wheel's names neither: every known Python and platform counts then. The Python that runs
+    this does not matter.
     """
     parsed = Marker(marker)
     return any(

@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 
 
 class PlatformFloor(msgspec.Struct, frozen=True):
-    """The oldest glibc that a set of files runs on, and the symbol version of which file asks for it."""
+    """The oldest glibc that a set of files runs on, and the file and symbol version that ask for it."""
 
     machine: int
     glibc: tuple[int, int]
@@ -75,7 +75,7 @@ def _floors(name: str, elf: Elf) -> list[PlatformFloor]:
 
 @functools.cache
 def _glibc_of(symbol_version: str) -> tuple[int, int] | None:
-    """Return the glibc of the oldest distributions whose libraries have a symbol version, if it tells one."""
+    """Return the glibc of the oldest Linux distributions whose libraries have a symbol version; none if unknown."""
     library, _, version = symbol_version.rpartition("_")
     if library == "GLIBC" and _is_number(version):
         return _pair(version)

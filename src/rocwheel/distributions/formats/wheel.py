@@ -78,12 +78,12 @@ class WheelWriter:
         self._open_zip().write(data)
 
     def end(self, digest: Digest) -> None:
-        """Complete the member and note it for RECORD."""
+        """Complete the member and add it to RECORD."""
         self._open_zip().end(digest.size, digest.crc32)
         self._rows.append(RecordRow(self._member, digest.sha256, digest.size))
 
     def close(self, metadata: Mapping[str, bytes]) -> None:
-        """Write the files of ``.dist-info`` (by their name inside it) and RECORD, and finish the wheel."""
+        """Write the files of ``.dist-info``, given by their names in it, and RECORD, and give the wheel its name."""
         for name, data in metadata.items():
             self._add_now(f"{self.name.dist_info}/{name}", data)
         record_path = f"{self.name.dist_info}/RECORD"

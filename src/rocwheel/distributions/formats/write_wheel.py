@@ -67,7 +67,7 @@ class WheelPacker:
         return OpenWheel(writer, self._packer, self._progress, partial(self._close, writer))
 
     def drain(self) -> None:
-        """Wait until every member that was added is written: its content is no longer read then."""
+        """Write every member that was added so far; its content is not read any more."""
         self._packer.drain()
 
     def finish(self) -> None:

@@ -55,12 +55,12 @@ class IndexEntry(msgspec.Struct, frozen=True):
     version: str
     """The version, in normal form."""
     identity: str
-    """What makes it the only one of its kind: version and, for a wheel, build and tags, all in normal form."""
+    """What no other file of the project may share: version and, for a wheel, build and tags, all in normal form."""
     size: int
     sha256: str
     requires_python: str | None
     metadata: bytes | None
-    """The core metadata that an installer may rely on (:pep:`658`); none for an sdist that decides when built."""
+    """The core metadata that an installer may rely on (:pep:`658`); none for an sdist that decides it when built."""
 
 
 class _FileName(msgspec.Struct, frozen=True):
@@ -72,7 +72,8 @@ class _FileName(msgspec.Struct, frozen=True):
 def read_entry(path: Path) -> IndexEntry:
     """Read a wheel or sdist, hashing all of it.
 
-    Raises `InputError` when the name isn't one, when the file can't be read as one, or when the two disagree.
+    Raises `InputError` for a name that is not a distribution's, for a file that can't be read as one, and for metadata
+    that disagrees with the name.
     """
     name = _parse_filename(path)
     is_wheel = path.name.endswith(".whl")
@@ -162,7 +163,7 @@ def _check(path: Path, name: _FileName, metadata: RawMetadata) -> None:
 
 
 def _is_static(metadata: RawMetadata) -> bool:
-    """Whether an sdist's metadata is what any build of it would have (:pep:`643`)."""
+    """Return whether every build of an sdist would have this metadata (:pep:`643`)."""
     dynamic = {field.lower() for field in metadata.get("dynamic", [])}
     with suppress(InvalidVersion):
         return Version(metadata.get("metadata_version", "")) >= Version("2.2") and not dynamic & _DEPENDENCY_FIELDS

@@ -1,4 +1,4 @@
-"""What an earlier run has written into an index, as its pages tell: nothing else is ever replaced or removed."""
+"""What an earlier run has written into an index, read from its pages; nothing else is ever replaced or removed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Project(msgspec.Struct, frozen=True):
 
 
 def check_pages(output: Path, projects: Iterable[str] = ()) -> None:
-    """Raise `InputError` when a page stands in the place of the root's or a project's that is not one of that kind."""
+    """Raise `InputError` when the place of the root's or a project's page holds a page of another origin."""
     pages = {output / "index.html": is_root_page}
     pages |= {output / project / "index.html": is_project_page for project in projects}
     for page, is_own in pages.items():
@@ -73,14 +73,14 @@ def _written(folder: Path) -> set[str]:
 
 
 def _decode(path: Path, kind: type[_T]) -> _T | None:
-    """Decode a page's JSON; one that was damaged meanwhile tells nothing."""
+    """Return the JSON of a page, none when it is damaged."""
     with suppress(OSError, msgspec.MsgspecError):
         return msgspec.json.decode(path.read_bytes(), type=kind)
     return None
 
 
 def remove_stale(dist_dir: Path, output: Path, previous: dict[str, set[str]], wanted: dict[str, set[str]]) -> None:
-    """Remove what is of ``previous`` and no longer of ``wanted``, but nothing from the folder of distributions.
+    """Remove the files of ``previous`` that are not ``wanted`` any more, but nothing from the folder of distributions.
 
     Raises `WorkError` when that can't be done.
     """

@@ -67,12 +67,12 @@ def make_project_page(project: str, distributions: list[IndexEntry], base: str) 
 
 
 def is_root_page(html: bytes) -> bool:
-    """Tell whether this is a page of `make_root_page`."""
+    """Return whether this is a page of `make_root_page`."""
     return _is_own(html, f"<title>{_ROOT_TITLE}</title>")
 
 
 def is_project_page(html: bytes) -> bool:
-    """Tell whether this is a page of `make_project_page`."""
+    """Return whether this is a page of `make_project_page`."""
     return _is_own(html, f"<title>{_PROJECT_TITLE}")
 
 

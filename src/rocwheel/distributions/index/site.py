@@ -26,7 +26,7 @@ __all__ = ["FilePlacement", "IndexReport", "write_index"]
 
 
 class FilePlacement(enum.Enum):
-    """Where an index has the files that it lists."""
+    """Where the files that an index lists are."""
 
     RELATIVE = "relative"
     """In the folder of distributions; pages link to them."""
@@ -55,9 +55,9 @@ def write_index(
 ) -> IndexReport:
     """Write a simple index over the wheels and sdists that stand in ``dist_dir`` into the folder ``output``.
 
-    Each page is replaced whole, the files it lists before it: who reads the index meanwhile sees each project before
-    or after. Core metadata stands beside each file as ``FILE.metadata``. Of what is there already, only what an earlier
-    run has written is replaced or removed.
+    Each page is replaced as a whole, after the files that it lists: a reader sees each project either as it was or as
+    it is now. Core metadata stands next to each file as ``FILE.metadata``. Only what an earlier run has written is
+    replaced or removed.
 
     Raises `ProblemsError` with everything that is wrong in ``dist_dir``, before anything is written; `InputError` for
     folders that can't be used; `WorkError` when the index can't be written.
@@ -72,14 +72,14 @@ def write_index(
         _place_files(dist_dir, found, output / project, placement)
         _write_page(output / project, make_project_page(project, found, base))
     remove_stale(dist_dir, output, previous, _name_wanted(projects, placement))
-    # Last: until then, the root lists all that a run after a killed one has to remove.
+    # Last: if this run is killed, the old root still lists all that the next run has to remove.
     _write_page(output, make_root_page(projects))
     files = {project: [item.filename for item in found] for project, found in projects.items()}
     return IndexReport(str(output), files, tuple(ignored))
 
 
 def _name_wanted(projects: dict[str, list[IndexEntry]], placement: FilePlacement) -> dict[str, set[str]]:
-    """Return the names that belong into each project folder."""
+    """Return the names that belong in each project's folder."""
     wanted = {project: {*PAGES} for project in projects}
     if placement is not FilePlacement.RELATIVE:
         for project, found in projects.items():
@@ -103,7 +103,9 @@ def _list_folder(dist_dir: Path) -> tuple[list[str], list[str]]:
 def _check_places(dist_dir: Path, output: Path, placement: FilePlacement) -> None:
     check_pages(output)
     if placement is FilePlacement.RELATIVE and not dist_dir.resolve().is_relative_to(output.resolve().parent):
-        remedy = "Write the index beside or around the folder, or put the files into it with --files hardlink or copy."
+        remedy = (
+            "Write the index next to the folder or above it, or put the files into it with --files hardlink or copy."
+        )
         raise InputError(output, f"a web server for it would not serve {dist_dir.resolve()}", remedy=remedy)
 
 
@@ -133,7 +135,7 @@ def _try_reading(path: Path) -> IndexEntry | RocwheelError:
 
 
 def _find_size(path: Path) -> int:
-    # A link to nothing is told of by the reader, with all other problems.
+    # The reader reports a link to nothing, with all other problems.
     return path.stat().st_size if path.exists() else 0
 
 
@@ -191,7 +193,7 @@ def _write_page(folder: Path, page: Page) -> None:
 
 
 def _write_changed(path: Path, data: bytes) -> None:
-    """Write a file, but leave one alone that already holds ``data``, so that web caches and syncs see no change."""
+    """Write a file unless it holds ``data`` already, so that web caches and syncs see no change."""
     with suppress(OSError):
         if path.read_bytes() == data:
             return

@@ -1,4 +1,4 @@
-"""Packing of member contents into ZIP's two methods that installers read: stored (0) and deflate (8, RFC 1951).
+"""Compression of members by the two ZIP methods that installers read: stored (0) and deflate (8, RFC 1951).
 
 A member that fits one buffer is deflated whole by libdeflate. A larger one is cut into blocks that zlib-ng deflates
 apart, each primed with the 32 KiB before it and ended by a sync flush (the last one by the final block), so that the
@@ -53,14 +53,14 @@ _BLOCK_MEMORY = 7
 
 
 class Packed(msgspec.Struct, frozen=True):
-    """A member's deflated bytes, none where deflating gains nothing, and the digest of the unpacked ones."""
+    """The deflated bytes of a member, or none when deflating gains nothing, and the digest of the original bytes."""
 
     data: bytes | bytearray | None
     digest: Digest
 
 
 def is_incompressible(content: Content) -> bool:
-    """Tell from samples, one to every 16 MiB, whether deflating a large content would gain less than 2 %."""
+    """Return whether deflating a large content would gain less than 2 %, judged by one sample for every 16 MiB."""
     size = content.size
     if size < _SAMPLED_FROM:
         return False
@@ -91,7 +91,7 @@ def block_ranges(size: int, block: int = BLOCK) -> list[tuple[int, int]]:
 def block_compressor(level: int, history: bytes = b"") -> Any:
     """Return zlib-ng's raw deflate compressor that costs about what libdeflate's ``level`` does.
 
-    ``history`` is up to 32 KiB that came before what it will be given.
+    ``history`` is up to 32 KiB that come right before the bytes to compress.
     """
     return zlib_ng.compressobj(_BLOCK_LEVELS[level], zlib_ng.DEFLATED, -15, _BLOCK_MEMORY, 0, history)
 

@@ -26,14 +26,14 @@ STREAM_PIECE = 16 << 20
 """Bytes of content that one piece covers: twice the window that xz looks back over."""
 
 ENCODER_MEMORY = 94 << 20
-"""Bytes that one encoder takes at most, beside its input and output (xz(1), preset 6)."""
+"""Bytes of memory that one encoder needs at most, in addition to its input and output (xz(1), preset 6)."""
 
 _XZ_PRESET = 6
 _ZSTD_LEVEL = 9
 
 
 def compress_piece(content: Content, start: int, stop: int, format_: StreamFormat) -> bytes:
-    """Compress the bytes from ``start`` to ``stop`` into one complete stream."""
+    """Return the bytes from ``start`` to ``stop`` compressed into one complete stream."""
     with content.open(start, stop) as buffers:
         if format_ == "xz":
             return _feed(lzma.LZMACompressor(preset=_XZ_PRESET), buffers)

@@ -33,7 +33,7 @@ _HEAD_SIZE = 64
 
 
 class ZipMember(msgspec.Struct, frozen=True):
-    """One file of an archive; sizes in bytes, ``mode`` all 16 bits of Unix, 0 where the archive tells none."""
+    """One file of an archive; sizes in bytes, ``mode`` all 16 bits of Unix, 0 when the archive has none."""
 
     name: str
     mode: int
@@ -44,15 +44,15 @@ class ZipMember(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> str:
-        """How messages name it: archive and member."""
+        """How messages name the member: with its archive."""
         return f"{self.packed.path}!{self.name}"
 
 
 def read_directory(path: Path) -> tuple[ZipMember, ...]:
     """Read an archive's directory, folders left out; nothing of the members is unpacked.
 
-    Raises `InputError` for what is no ZIP archive or a damaged one, and for members that are encrypted or packed by
-    a method other than stored and deflate.
+    Raises `InputError` for a file that is not a ZIP archive or is damaged, and for members that are encrypted or packed
+    by a method other than stored and deflate.
     """
     try:
         with zipfile.ZipFile(path) as archive, path.open("rb") as file:
@@ -70,7 +70,7 @@ def _member(path: Path, info: zipfile.ZipInfo, descriptor: int) -> ZipMember:
     header = os.pread(descriptor, _LOCAL_SIZE, info.header_offset)
     if len(header) < _LOCAL_SIZE or not header.startswith(b"PK\3\4"):
         msg = f"{path}!{info.filename}"
-        raise InputError(msg, "no member where the directory says", expected="a whole archive")
+        raise InputError(msg, "no member at the place that the directory names", expected="a whole archive")
     lengths = header[_NAME_SIZES:]
     start = info.header_offset + _LOCAL_SIZE + int.from_bytes(lengths[:2], "little")
     start += int.from_bytes(lengths[2:4], "little")
@@ -79,7 +79,7 @@ def _member(path: Path, info: zipfile.ZipInfo, descriptor: int) -> ZipMember:
 
 
 def iter_member(member: ZipMember) -> Iterator[bytes | memoryview]:
-    """Give the unpacked bytes piece by piece; raises `InputError` when they are not what the directory promises."""
+    """Yield the unpacked bytes piece by piece; raise `InputError` when they are not what the directory promises."""
     size = crc32 = 0
     for piece in _pieces(member):
         size += len(piece)
@@ -113,7 +113,7 @@ def _unpacked(member: ZipMember, packed: memoryview) -> Iterator[bytes | memoryv
 
 
 def digest_member(member: ZipMember) -> Digest:
-    """Hash the unpacked bytes as they stream by."""
+    """Return the digest of the unpacked bytes, which are never in memory as a whole."""
     sha256 = hashlib.sha256()
     for piece in iter_member(member):
         sha256.update(piece)
@@ -140,7 +140,7 @@ def _pieces(member: ZipMember) -> Generator[bytes | memoryview, None, None]:
 
 @contextmanager
 def open_unpacked(member: ZipMember, *, limit: int = _MOST_UNPACKED) -> Iterator[tuple[FileRange, Digest]]:
-    """Give the unpacked bytes as a range, with their digest.
+    """Yield the unpacked bytes as a range, with their digest.
 
     A stored member is a range of the archive. A deflated one is unpacked into a nameless temporary file, which ends
     with the block: a library of half a gigabyte takes no memory. Raises `InputError` for a damaged member, and for one

@@ -47,7 +47,7 @@ class ZipTime(msgspec.Struct, frozen=True):
 
 
 class ZipEntry(msgspec.Struct, frozen=True):
-    """What the central directory tells of one member; sizes in bytes."""
+    """What the central directory says about one member; sizes in bytes."""
 
     name: str
     mode: int
@@ -69,7 +69,7 @@ class ZipWriter:
         self._entries: list[ZipEntry] = []
 
     def begin(self, name: str, mode: int, method: int, size: int) -> None:
-        """Start a member of at most ``size`` unpacked bytes; `write` takes its packed bytes, `end` completes it."""
+        """Start a member of at most ``size`` unpacked bytes; `write` appends its packed bytes, `end` completes it."""
         self._entry = ZipEntry(name, mode, method, self._target.tell(), size, is_zip64=size >= _ZIP64_FROM)
         self._target.write(self._local_header(self._entry))
         self._start = self._target.tell()

@@ -1,4 +1,4 @@
-"""What earlier builds have left in a folder of distributions."""
+"""Files of earlier builds in a folder of distributions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SUFFIXES = (".whl", ".tar.gz")
 
 
 def remove_unfinished(dist_dir: Path) -> tuple[Path, ...]:
-    """Remove what builds that were killed have left below ``dist_dir`` under hidden names, and return it.
+    """Remove the hidden files that killed builds have left below ``dist_dir``, and return their paths.
 
     Files that another build is writing meanwhile stay.
     """
@@ -37,6 +37,6 @@ def find_leftovers(dist_dir: Path, built: Iterable[str]) -> tuple[PlanWarning, .
     names = [name for name in names if not name.rpartition("/")[2].startswith(".")]
     if not names:
         return ()
-    text = f"holds distributions that this build has not made: {', '.join(names)}"
-    remedy = "An index would list them: remove them if they are of earlier builds."
+    text = f"holds distributions that this build did not make: {', '.join(names)}"
+    remedy = "An index would list them. Remove them if they are from earlier builds."
     return (PlanWarning("earlier-build", str(dist_dir), text, remedy, tuple(names)),)

@@ -62,7 +62,7 @@ def _missing_targets(root: str, placed: Sequence[PlacedPackage], expected: Seque
             found = f"has no artifacts for the expected target {target}"
             remedy = "Add its artifacts, or take it out of --targets."
             listed = ", ".join(sorted(variants)) or "none"
-            yield InputError(root, found, expected=f"them beside those for: {listed}", remedy=remedy)
+            yield InputError(root, found, expected=f"them in addition to those for: {listed}", remedy=remedy)
 
 
 def _members(variant: str) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ def _members(variant: str) -> tuple[str, ...]:
 
 
 def _shared_places(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
-    """Give a problem for each place in site-packages that two distributions installed together would own."""
+    """Yield a problem for each place in site-packages that two distributions would own."""
     owners: dict[str, PlacedPackage] = {}
     for package in placed:
         for path in (*package.placement.files, *package.placement.stubs):
@@ -82,13 +82,13 @@ def _shared_places(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
 
 
 def _files_above_files(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
-    """Give a problem for each file whose place is also a folder, as where a SONAME is the name of a folder."""
+    """Yield a problem for each file whose place is also a folder, as when a SONAME is the name of a folder."""
     for package in placed:
         places = {*package.placement.files, *package.placement.stubs}
         for path in sorted(places):
             above = next((str(folder) for folder in PurePosixPath(path).parents if str(folder) in places), None)
             if above is not None:
-                found = f"is a file, and the folder of {path}"
+                found = f"is a file, and also the folder of {path}"
                 place = f"{package.platform_module}/{above}"
                 yield InputError(place, found, remedy="Rename one of them, or exclude it in the recipe.")
 

@@ -1,4 +1,4 @@
-"""The devel tar: everything a build against the SDK needs, as links wherever a runtime package has the file already."""
+"""The devel tar: everything that builds against the SDK need, as links where a runtime package has the file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DevelTree:
         }
 
     def entries(self, maker: MemberMaker) -> list[TarEntry]:
-        """Return the members of the tar, sorted by path; `dropped` and `linked` (keys of packages) tell the rest."""
+        """Return the members of the tar, sorted by path; fill `dropped`, and `linked` with keys of packages."""
         found = {entry.path: entry for entry in self._entries(maker)}
         return [found[path] for path in sorted(found)]
 

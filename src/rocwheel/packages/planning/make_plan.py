@@ -140,7 +140,7 @@ def _not_placed(prefixes: Prefixes, placed: Iterable[PlacedPackage]) -> Iterator
 
 
 def _code_targets(basis: PlanBasis, placed: Iterable[PlacedPackage]) -> tuple[str, ...]:
-    """Return the processors that the packages have code for, as their files and names tell."""
+    """Return the processors that the packages have code for, by their files and their names."""
     found = set()
     for package in placed:
         if basis.recipe.packages[package.key].kind == "device":

@@ -1,4 +1,4 @@
-"""What a build is asked for beyond its inputs, and the checks of it."""
+"""Options of a build, and the checks of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SelectorForm = Literal["sdist", "wheel"]
 
 
 class PlanOptions(msgspec.Struct, frozen=True):
-    """What a build is asked for beyond its inputs."""
+    """What a build is asked for, besides its artifacts and its recipe."""
 
     version: str | None = None
     """Version of all distributions; by default the SDK manifest's."""
@@ -42,11 +42,11 @@ class PlanOptions(msgspec.Struct, frozen=True):
     targets: tuple[str, ...] = ()
     """GPU targets or families that must be there, in any spelling; empty for no such check."""
     default_family: str = ""
-    """What the selector takes on machines without a GPU; empty for a refusal that lists the choices."""
+    """The target or family that the selector takes on machines without a GPU; empty to refuse and list the choices."""
     selector: SelectorForm = "sdist"
     devel_compression: DevelCompression = "none"
     device_code: DeviceCodeForm = "keep"
-    """Whether plain offload bundles stay, or become compressed ones in their places, or are moved together, too."""
+    """What happens to plain offload bundles: they stay, are compressed in place, or are also moved together."""
     rocm: str = ""
     """The oldest ROCm release whose runtime has to read compressed bundles; by default the SDK manifest's."""
     platform_tag: str | None = None
@@ -54,7 +54,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
 
 
 def check_options(options: PlanOptions) -> None:
-    """Raise `InputError` for a suffix or platform tag that fits no name."""
+    """Raise `InputError` for a suffix or platform tag that can't stand in a name."""
     if not re.fullmatch(r"[A-Za-z0-9_]*", options.module_suffix):
         option, found = "--version-suffix", f"is {options.module_suffix!r}"
         raise InputError(option, found, expected="letters, digits and underscores, as in a module's name")
@@ -85,7 +85,7 @@ def checked_version(catalog: Catalog, options: PlanOptions) -> str:
     text = options.version or (manifest and (manifest.rocm_package_version or manifest.rocm_version)) or ""
     source = "--version" if options.version else f"{catalog.root}: the SDK manifest's version"
     if not text:
-        found, expected = "tells no version", "rocm_package_version in its manifest"
+        found, expected = "names no version", "rocm_package_version in its manifest"
         raise InputError(catalog.root, found, expected=expected, remedy="Give one with --version.")
     try:
         return str(Version(text))

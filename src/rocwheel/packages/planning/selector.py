@@ -1,4 +1,4 @@
-"""The ``rocm`` distribution: what it tells the installer, as an sdist that decides or a wheel that does not."""
+"""The ``rocm`` distribution, which requires the others: an sdist that chooses for a machine, or a wheel with extras."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def make_selector_facts(group: PackageGroup) -> SelectorFacts:
 
 
 def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
-    """Return the literals of ``_build_info.py`` (see ``sdk/README.md``); ``decides`` for the sdist."""
+    """Return the literals of ``_build_info.py`` (see ``sdk/README.md``); the sdist ``decides`` at install time."""
     recipe = facts.recipe
     present = {package.key for package in facts.packages}
     families = {name: {"targets": list(targets), "platforms": ["linux"]} for name, targets in facts.families.items()}
@@ -109,7 +109,7 @@ def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
 
 
 def _library(facts: SelectorFacts, library: PublicLibrary) -> dict[str, object]:
-    """Describe a public library; one that this SDK was built without is optional."""
+    """Return the row of a public library; one that this SDK was built without is optional."""
     shipped = (path for package in facts.packages if package.key == library.package for path in package.placement.files)
     pattern = f"{library.directory}/{library.pattern}"
     return {
@@ -159,7 +159,7 @@ def _family_extra(facts: SelectorFacts, extra: str, key: str) -> dict[str, list[
 
 
 def _refusal(facts: SelectorFacts, target: str) -> str:
-    """Return a requirement that can't be met and says why: installers merely warn about an extra they don't know."""
+    """Return a requirement that can't be met and says why; an installer would only warn about an unknown extra."""
     public_version = facts.version.partition("+")[0]
     reason = ".".join([target, "is.not.in.this.release.which.has", *facts.families])
     required = facts.recipe.packages[facts.recipe.selector.requires[0]]
@@ -188,7 +188,7 @@ def _metadata(facts: SelectorFacts) -> CoreMetadata:
 
 
 def plan_selector_sdist(facts: SelectorFacts, *, folder: str = "") -> PlannedSdist:
-    """Return the sdist that decides at install time, with its build backend inside."""
+    """Return the sdist that chooses packages at install time, with its build backend inside."""
     module = facts.recipe.selector.module
     metadata = msgspec.structs.replace(_metadata(facts), dynamic=("requires-dist", "provides-extra"))
     files = {f"{module}/{path}": text for path, text in sdk_module("rocm_sdk").items()}

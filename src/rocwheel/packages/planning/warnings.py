@@ -1,4 +1,4 @@
-"""What is probably wrong with planned distributions, told before they are built."""
+"""Warnings about planned distributions that are probably wrong, before they are built."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def review_plan(
 
 
 def _unknown_artifacts(catalog: Catalog, recipe: Recipe) -> Iterator[PlanWarning]:
-    """Give a warning for each artifact that is to win where several hold one path, and is not there."""
+    """Yield a warning for each artifact that the recipe prefers and that is not there."""
     known = {text for name in catalog.artifacts for text in (name.name, str(name))}
     for row in recipe.prefer:
         if row.artifact not in known:
@@ -46,7 +46,7 @@ def _unknown_artifacts(catalog: Catalog, recipe: Recipe) -> Iterator[PlanWarning
 
 
 def _missing_libraries(recipe: Recipe, facts: Facts, groups: Sequence[Sequence[PlannedWheel]]) -> Iterator[PlanWarning]:
-    """Give a warning for each library that a file names as NEEDED and that nothing brings to the user's machine."""
+    """Yield a warning for each library that a file needs and that nothing brings to the user's machine."""
     system = allowed_libraries(recipe.audit.system_libraries)
     found: dict[tuple[str, str], dict[str, None]] = {}
     for wheels in groups:
@@ -56,13 +56,13 @@ def _missing_libraries(recipe: Recipe, facts: Facts, groups: Sequence[Sequence[P
     for (name, holder), files in sorted(found.items()):
         first, *others = files
         more = f" and {len(others)} more" if others else ""
-        where = f"only {holder} has it" if holder else "no package has it, nor does every system"
+        where = f"only {holder} provides it" if holder else "no package or allowed system library provides it"
         text = f"needed by {first}{more}, but {where}"
         yield PlanWarning("missing-library", name, text, _SHIP_IT, tuple(files))
 
 
 def _unmet(wheels: Sequence[PlannedWheel], facts: Facts) -> Iterator[tuple[FileMember, str, str]]:
-    """Give each file, a library that it needs and no package ships, and the package whose tar alone holds that."""
+    """Yield each file, a library that it needs and no package ships, and the package whose tar has it, if any."""
     shipped = {posixpath.basename(member.path) for wheel in wheels for member in wheel.members}
     tars = [(wheel, member) for wheel in wheels for member in wheel.members if isinstance(member, TarMember)]
     packed = {posixpath.basename(entry.path): wheel.name.distribution for wheel, tar in tars for entry in tar.entries}
@@ -82,14 +82,14 @@ def _needed(file: FileMember, facts: Facts) -> Sequence[str]:
 
 
 def _platform_tags(facts: Facts, groups: Iterable[Sequence[PlannedWheel]]) -> Iterator[PlanWarning]:
-    """Give a warning for each wheel whose tag was set to promise more systems than its files run on."""
-    told = set()
+    """Yield a warning for each wheel whose tag promises more systems than its files run on."""
+    checked = set()
     for wheel in (wheel for wheels in groups for wheel in wheels):
         name = wheel.name.file_name
         floor = members_floor(wheel.members, facts)
-        if floor is None or name in told:
+        if floor is None or name in checked:
             continue
-        told.add(name)
+        checked.add(name)
         platforms = wheel_platforms(name)
         promised = lowest_glibc(platforms)
         remedy = f"Build without --platform-tag, or with {floor.tag}."

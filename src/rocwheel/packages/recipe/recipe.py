@@ -30,7 +30,7 @@ class RecipeError(InputError):
 
 
 class _Fields(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """Fields are spelled with hyphens in TOML; an unknown one is an error, since it is a misspelling."""
+    """A table whose fields are spelled with hyphens in TOML. An unknown field is an error: it is a misspelling."""
 
 
 class Take(_Fields, frozen=True):
@@ -127,10 +127,10 @@ class Recipe(_Fields, frozen=True):
     unloadable: tuple[str, ...] = ()
     """Patterns, as the shell's, of shared libraries that only load into programs built for them."""
     layout: Layout | None = None
-    """Forces a layout; otherwise the SDK's manifest tells."""
+    """Forces a layout; by default the SDK's manifest decides."""
     license: str | None = None
     license_patterns: tuple[str, ...] = ()
     requires_python: str = ">=3.9"
     run_path_tag: Literal["rpath", "runpath"] = "rpath"
     audit: AuditSettings = AuditSettings()
-    """What ``rocwheel audit --config RECIPE`` is told, such as the libraries that files open by name."""
+    """Settings for ``rocwheel audit --config RECIPE``, such as the libraries that files open by name."""
