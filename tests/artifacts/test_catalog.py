@@ -21,7 +21,7 @@ BLAS_SPARSE = "math-libs/BLAS/rocSPARSE/stage"
 
 
 def shape(catalog: Catalog) -> list[tuple[str, str, str, int, bytes | str | None]]:
-    """Give all of a catalogue but where its bytes lie."""
+    """Return all of a catalogue but where its bytes are."""
     return [
         (entry.path, entry.kind.value, str(entry.artifact), entry.mode, _content(entry)) for entry in catalog.entries
     ]

@@ -64,7 +64,7 @@ def list_libraries(path: Path, level: str = "") -> dict[str, str] | None:
 
 
 def has_cpu_level(level: str) -> bool:
-    """Tell whether the loader takes libraries for a level on this machine."""
+    """Return whether the loader takes libraries for a level on this machine."""
     done = subprocess.run([LOADER, "--help"], capture_output=True, text=True, check=False)
     return level == "x86-64" or f"{level} (supported, searched)" in done.stdout
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.audit.finding import as_unicode
+from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files import atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,34 +1,27 @@
-"""Reading ranges of files and writing files that appear only when whole."""
+"""Reading ranges of files, mapped or whole."""
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import mmap
 import os
-import re
 import stat
-import tempfile
 import threading
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError, WorkError, read_error, write_error
+from rocwheel.foundation.errors import InputError, read_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["AtomicFile", "FileRange", "atomic_file", "open_regular", "release_pages", "remove_abandoned"]
+__all__ = ["FileRange", "open_regular", "release_pages"]
 
 _RELEASED_FROM = 32 << 20
 _RELEASE_INTERVAL = 0.05
-_TEMPORARY = re.compile(r"^\.[a-z0-9_]{8}$")
-"""How `tempfile.mkstemp` ends a name."""
-_TEMPORARY_MODE = stat.S_IFREG | 0o600
-_WRITEBACK_STEP = 16 << 20
 
 
 class FileRange(msgspec.Struct, frozen=True, order=True):
@@ -114,124 +107,3 @@ def open_regular(path: Path) -> IO[bytes]:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return path.open("rb")
-
-
-class AtomicFile:
-    """A temporary file next to ``path``; `commit` syncs it to disk and gives it that name, else it leaves no trace.
-
-    Creating, writing and committing it raise `WorkError` when the folder can't be written or the disk is full. Writes
-    are buffered: a full disk may show only at a later step.
-    """
-
-    def __init__(self, path: Path, *, mode: int = 0o644) -> None:
-        self.path = path
-        self._mode = mode
-        with self._reporting():
-            if path.exists() and not (path.is_file() or path.is_dir()):
-                # Taking the name of a device or a pipe would replace it: as root, even /dev/null.
-                raise WorkError(path, "is not a regular file, so it can't be replaced", remedy="Name another output.")
-            if path.is_dir() and not path.is_symlink():
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, self._temporary = _create_locked(path)
-        self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
-        self._writeback_begun = 0
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Write bytes at the current position."""
-        with self._reporting():
-            self.file.write(data)
-            self._begin_writeback()
-
-    def overwrite(self, offset: int, data: bytes) -> None:
-        """Replace bytes that were written before, without moving the current position."""
-        with self._reporting():
-            position = self.file.tell()
-            self.file.seek(offset)
-            self.file.write(data)
-            self.file.seek(position)
-
-    def tell(self) -> int:
-        """Return the current position, in bytes from the beginning of the file."""
-        return self.file.tell()
-
-    def _begin_writeback(self) -> None:
-        """Have the kernel begin to write to disk what has come since, so that `commit` finds little left to sync.
-
-        Linux begins writeback of a range that the process no longer needs; it doesn't wait for the disk.
-        """
-        position = self.file.tell()
-        if position - self._writeback_begun >= _WRITEBACK_STEP:
-            self.file.flush()
-            size = position - self._writeback_begun
-            os.posix_fadvise(self.file.fileno(), self._writeback_begun, size, os.POSIX_FADV_DONTNEED)
-            self._writeback_begun = position
-
-    def commit(self) -> None:
-        """Sync the bytes to disk and give the file its name; it is discarded when that fails."""
-        try:
-            with self._reporting(), self.file:
-                self.file.flush()
-                os.fsync(self.file.fileno())
-                # After the long step: `remove_abandoned` recognises the file by the mode that it has had so far.
-                os.fchmod(self.file.fileno(), self._mode)
-                Path(self._temporary).replace(self.path)
-        finally:
-            self.discard()
-
-    def discard(self) -> None:
-        """Remove the temporary file; harmless after `commit`."""
-        with suppress(OSError):
-            self.file.close()
-        Path(self._temporary).unlink(missing_ok=True)
-
-    @contextmanager
-    def _reporting(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as e:
-            raise write_error(self.path, e) from e
-
-
-def _create_locked(path: Path) -> tuple[int, str]:
-    """Make a temporary file, locked so that `remove_abandoned` knows that it is being written."""
-    while True:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with suppress(OSError):  # some network file systems have no locks; nothing is removed there
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if Path(name).exists():
-            return descriptor, name
-        os.close(descriptor)  # removed in the moment before it was locked
-
-
-def remove_abandoned(folder: Path, suffix: str) -> tuple[Path, ...]:
-    """Remove the temporary files of an `AtomicFile` with a suffix that killed processes left in a folder.
-
-    Return their paths. Files that a process is writing, even on another machine, are locked and stay.
-    """
-    removed = []
-    for path in sorted(folder.glob(f".*{suffix}.*")):
-        with suppress(OSError):  # gone meanwhile, locked, or not ours
-            if _TEMPORARY.search(path.name.rpartition(suffix)[2]) and _remove_unlocked(path):
-                removed.append(path)
-    return tuple(removed)
-
-
-def _remove_unlocked(path: Path) -> bool:
-    if path.lstat().st_mode != _TEMPORARY_MODE:
-        return False
-    with path.open("r+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        path.unlink()
-    return True
-
-
-@contextmanager
-def atomic_file(path: Path, *, mode: int = 0o644) -> Iterator[AtomicFile]:
-    """Open an `AtomicFile` that is committed when the block ends well, and discarded otherwise."""
-    target = AtomicFile(path, mode=mode)
-    try:
-        yield target
-        target.commit()
-    finally:
-        target.discard()

@@ -13,8 +13,8 @@ from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, open_unpacked, read_directory, read_member
+from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files import atomic_file
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.read_tree import read_environments
 from rocwheel.repair.edit_metadata import add_requirements, set_wheel_fields

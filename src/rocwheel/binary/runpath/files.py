@@ -9,9 +9,10 @@ import msgspec
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files import FileRange, atomic_file
+from rocwheel.foundation.files import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,8 +21,9 @@ from rocwheel.device.editing.places import BundlePlaces, list_places
 from rocwheel.device.trimming.library import require_trimmable
 from rocwheel.device.trimming.spool import spool_changes
 from rocwheel.device.trimming.trim import plan_trim
+from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import InputError, write_error
-from rocwheel.foundation.files import FileRange, atomic_file
+from rocwheel.foundation.files import FileRange
 from rocwheel.foundation.patch import FilePatch, write_patched
 from rocwheel.foundation.progress import SILENT, Progress
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.binary.bundles.storage import BundleChange, BundleSlot, Storage
     from rocwheel.device.editing.bundle import BundleEdit
-    from rocwheel.foundation.files import AtomicFile
+    from rocwheel.foundation.atomic_file import AtomicFile
 
     Editing: TypeAlias = Callable[[memoryview, DeviceCode, Sequence[BundleSlot]], Iterator[BundleChange]]
 

@@ -18,9 +18,10 @@ from rocwheel.binary.bundles.sequence import Bundle, iter_entries, require_size
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import is_thin_archive
+from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, WorkError, write_error
-from rocwheel.foundation.files import FileRange, atomic_file
+from rocwheel.foundation.files import FileRange
 from rocwheel.targets.compatibility import Runtime, choose
 from rocwheel.targets.spelling.spellings import file_name_spelling
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import CodeSource
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.code_objects.target_id import TargetId
-    from rocwheel.foundation.files import AtomicFile
+    from rocwheel.foundation.atomic_file import AtomicFile
 
 __all__ = ["ExtractedCode", "MatchRule", "choose_entry", "extract_code"]
 

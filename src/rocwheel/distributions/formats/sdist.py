@@ -7,7 +7,7 @@ import io
 import tarfile
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.files import atomic_file
+from rocwheel.foundation.atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

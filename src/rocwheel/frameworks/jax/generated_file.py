@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.files import atomic_file
 
 if TYPE_CHECKING:
     from pathlib import Path
