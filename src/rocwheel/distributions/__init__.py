@@ -1,1 +1,1 @@
-"""The formats of distributions: wheels, sdists, RECORD, metadata, tags."""
+"""Distributions as files: wheels, sdists and package indexes, and the archives that they are made of."""

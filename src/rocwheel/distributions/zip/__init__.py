@@ -1,1 +1,1 @@
-"""Zip archives: reading and writing."""
+"""ZIP archives: reading, writing, and finding the metadata folder of a wheel."""

@@ -1,1 +1,1 @@
-"""A plan carried out: distributions written."""
+"""From a plan to distributions on disk."""

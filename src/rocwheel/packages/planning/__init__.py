@@ -1,1 +1,1 @@
-"""A plan made from artifacts and a recipe."""
+"""From artifacts and a recipe to a plan."""
