@@ -27,7 +27,7 @@ from rocwheel.device.reading.facts import DeviceFacts
 from rocwheel.device.reading.inspection import ElfFacts, FileFacts, inspect_paths
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
-from rocwheel.distributions.index.site import FilePlacement, IndexReport, write_index
+from rocwheel.distributions.index.write_index import FilePlacement, IndexReport, write_index
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.installed.read_tree import read_environments
 from rocwheel.packages.building.build import BuildResult

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.audit.rules import (
-    test_collisions,
+    test_conflicts,
     test_device_code,
     test_hardening,
     test_layout,
@@ -27,7 +27,7 @@ ALL_BREACHES = {
     **test_layout.BREACHES,
     **test_tags.BREACHES,
     **test_hardening.BREACHES,
-    **test_collisions.BREACHES,
+    **test_conflicts.BREACHES,
     **test_device_code.BREACHES,
     **test_metadata.BREACHES,
 }

@@ -17,7 +17,7 @@ from rocwheel.cli.output import (
     print_json,
     setup_logging,
 )
-from rocwheel.distributions.index.site import FilePlacement, IndexReport, write_index
+from rocwheel.distributions.index.write_index import FilePlacement, IndexReport, write_index
 
 __all__ = ["index"]
 

@@ -17,7 +17,7 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, print_table, setup_logging
 from rocwheel.cli.runpath import runpath_app
 from rocwheel.linking.hwcaps import CpuLevel
-from rocwheel.linking.spelling import TOOLS, spell_run_path
+from rocwheel.linking.link_flags import TOOLS, spell_run_path
 from rocwheel.repair.advice import advise
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from rocwheel.frameworks.torch import (
     torch_link_flags,
 )
 from rocwheel.installed.read_tree import read_tree
-from rocwheel.linking.spelling import TOOLS, spell_run_path
+from rocwheel.linking.link_flags import TOOLS, spell_run_path
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 __all__ = ["init", "requirements", "runpath", "torch_app"]

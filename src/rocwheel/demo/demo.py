@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from rocwheel.distributions.index.site import write_index
+from rocwheel.distributions.index.write_index import write_index
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.packages.building.build import BuildResult

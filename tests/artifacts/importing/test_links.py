@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.artifacts.importing.choose_artifact import Destination, Origin
 from rocwheel.artifacts.importing.links import LinkTree
-from rocwheel.artifacts.importing.rules import Destination, Origin
 
 if TYPE_CHECKING:
     from rocwheel.foundation.errors import RocwheelError

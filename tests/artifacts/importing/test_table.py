@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.artifacts.importing.rules import ImportRules
+from rocwheel.artifacts.importing.choose_artifact import ImportRules
 from rocwheel.artifacts.importing.table import FolderMove, ImportTable, load_table
 from rocwheel.foundation.errors import InputError, ProblemsError
 

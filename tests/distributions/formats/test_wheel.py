@@ -22,7 +22,7 @@ from rocwheel.distributions.formats.metadata import (
     render_wheel_file,
 )
 from rocwheel.distributions.formats.wheel import WheelName, WheelWriter, normalized_file_part
-from rocwheel.distributions.packing.packing import Packer
+from rocwheel.distributions.packing.parallel import Packer
 from rocwheel.distributions.zip.writer import ZipTime
 from rocwheel.foundation.errors import WorkError
 from tests.distributions.doubles import ZeroContent

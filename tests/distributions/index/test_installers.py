@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.index.site import FilePlacement, write_index
+from rocwheel.distributions.index.write_index import FilePlacement, write_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from rocwheel.artifacts.importing.choose_artifact import Origin
 from rocwheel.artifacts.importing.deb import Deb, DebControl, open_deb
 from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
-from rocwheel.artifacts.importing.rules import Origin
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.progress import SILENT, Progress

@@ -7,8 +7,8 @@ import stat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from rocwheel.artifacts.importing.choose_artifact import Origin
 from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
-from rocwheel.artifacts.importing.rules import Origin
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.progress import SILENT, Progress

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.artifacts.importing.choose_artifact import Destination, ImportRules, Origin
 from rocwheel.artifacts.importing.links import LinkTree
 from rocwheel.artifacts.importing.report import ImportReport, describe
-from rocwheel.artifacts.importing.rules import Destination, ImportRules, Origin
 from rocwheel.artifacts.importing.tree import ImportConflictError, ImportTree, Readable
 from rocwheel.artifacts.model.artifact import FileKind
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, read_error, write_error

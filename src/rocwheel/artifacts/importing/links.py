@@ -6,7 +6,7 @@ import posixpath
 
 import msgspec
 
-from rocwheel.artifacts.importing.rules import Destination, Origin
+from rocwheel.artifacts.importing.choose_artifact import Destination, Origin
 from rocwheel.artifacts.model.paths import ancestors
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.symlinks import MAX_LINKS, Symlinks, WalkEnd

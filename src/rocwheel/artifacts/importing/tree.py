@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from rocwheel.artifacts.importing.rules import Destination, Origin
+from rocwheel.artifacts.importing.choose_artifact import Destination, Origin
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME, format_manifest
 from rocwheel.artifacts.model.paths import ancestors
 from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH
@@ -18,7 +18,7 @@ from rocwheel.foundation.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.artifacts.importing.rules import ImportRules
+    from rocwheel.artifacts.importing.choose_artifact import ImportRules
 
 __all__ = ["ImportConflictError", "ImportTree", "Readable"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocwheel.audit.rules import (
-    collisions,
+    conflicts,
     device_code,
     hardening,
     layout,
@@ -27,7 +27,7 @@ ALL_RULES = (
     *layout.RULES,
     *tags.RULES,
     *hardening.RULES,
-    *collisions.RULES,
+    *conflicts.RULES,
     *device_code.RULES,
     *metadata.RULES,
 )

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.audit.misses import find_misses, folders_with, host_hint
+from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint
 from rocwheel.installed.requirements import packages_elsewhere
 from rocwheel.linking.sdk_layout import find_sdk_library, other_versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.audit.misses import Miss
     from rocwheel.audit.subject import Subject
+    from rocwheel.audit.unresolved import UnresolvedLibrary
 
 __all__ = ["NOT_PROVIDED", "RULES", "SHIP"]
 
@@ -25,15 +25,15 @@ SHIP = "Ship the library, require the package that provides it, or build against
 
 
 def _missing(subject: Subject) -> Iterator[Evidence]:
-    for miss in find_misses(subject):
-        if miss.refusal or folders_with(subject, miss.name):
+    for library in find_unresolved(subject):
+        if library.refusal or folders_with(subject, library.name):
             continue
-        if package := _absent_package(subject, miss.name):
-            found = f"{miss.words}, but its package {package} is absent"
+        if package := _absent_package(subject, library.name):
+            found = f"{library.words}, but its package {package} is absent"
             remedy = f"Install {package}, or give it with --with."
         else:
-            found, remedy = _absence(subject, miss), _remedy(subject, miss)
-        yield Evidence(miss.user.source, found + host_hint(miss.file), remedy)
+            found, remedy = _absence(subject, library), _remedy(subject, library)
+        yield Evidence(library.user.source, found + host_hint(library.file), remedy)
 
 
 def _absent_package(subject: Subject, name: str) -> str:
@@ -44,19 +44,19 @@ def _absent_package(subject: Subject, name: str) -> str:
     return "" if any(owner.startswith(f"{package}-") for owner in given) else package
 
 
-def _absence(subject: Subject, miss: Miss) -> str:
-    if folders := [file.folder for file in subject.tree.libraries.get(miss.name, ())]:
-        return f"{miss.words}, but only newer processors find it, in {', '.join(folders)}"
-    found = f"{miss.words}, but {NOT_PROVIDED}"
-    others = other_versions(miss.name, subject.tree.libraries)
+def _absence(subject: Subject, library: UnresolvedLibrary) -> str:
+    if folders := [file.folder for file in subject.tree.libraries.get(library.name, ())]:
+        return f"{library.words}, but only newer processors find it, in {', '.join(folders)}"
+    found = f"{library.words}, but {NOT_PROVIDED}"
+    others = other_versions(library.name, subject.tree.libraries)
     return f"{found}; they provide {', '.join(others)}" if others else found
 
 
-def _remedy(subject: Subject, miss: Miss) -> str:
+def _remedy(subject: Subject, library: UnresolvedLibrary) -> str:
     """Return a remedy that names the required packages that are not given; empty where none of them can help."""
-    owner = subject.tree.owners.get(miss.file.distribution)
+    owner = subject.tree.owners.get(library.file.distribution)
     names = sorted(packages_elsewhere(subject.tree, owner)) if owner else []
-    is_there = miss.name in subject.tree.libraries or other_versions(miss.name, subject.tree.libraries)
+    is_there = library.name in subject.tree.libraries or other_versions(library.name, subject.tree.libraries)
     if owner is None or not names or is_there:
         return ""
     required = f"If a package that {owner.name} requires provides it, give that with --with: {', '.join(names)}."

@@ -6,43 +6,43 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.audit.misses import find_misses, folders_with, host_hint
 from rocwheel.audit.rules.missing_libraries import NOT_PROVIDED, SHIP
+from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint
 from rocwheel.linking.run_path_choice import origin_relative
 from rocwheel.linking.tree_disk import SITE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.audit.misses import Miss
     from rocwheel.audit.subject import Subject
+    from rocwheel.audit.unresolved import UnresolvedLibrary
     from rocwheel.linking.loader import Refusal
 
 __all__ = ["RULES"]
 
 
 def _unreachable(subject: Subject) -> Iterator[Evidence]:
-    for miss in find_misses(subject):
-        folders = folders_with(subject, miss.name)
-        if miss.refusal:
-            yield Evidence(miss.user.source, _stop(miss, miss.refusal), _CLEAR)
-        elif folders and (miss.file.path, miss.name) not in subject.inherited:
-            yield _out_of_reach(miss, folders, is_prefix=subject.tree.is_prefix)
+    for library in find_unresolved(subject):
+        folders = folders_with(subject, library.name)
+        if library.refusal:
+            yield Evidence(library.user.source, _stop(library, library.refusal), _CLEAR)
+        elif folders and (library.file.path, library.name) not in subject.inherited:
+            yield _out_of_reach(library, folders, is_prefix=subject.tree.is_prefix)
 
 
-def _stop(miss: Miss, refusal: Refusal) -> str:
+def _stop(library: UnresolvedLibrary, refusal: Refusal) -> str:
     place = posixpath.relpath(refusal.path, SITE) if refusal.path.startswith(SITE) else refusal.path
-    return f"{miss.words}, but the loader stops its search at {place}: {refusal.reason}"
+    return f"{library.words}, but the loader stops its search at {place}: {refusal.reason}"
 
 
-def _out_of_reach(miss: Miss, folders: list[str], *, is_prefix: bool) -> Evidence:
+def _out_of_reach(library: UnresolvedLibrary, folders: list[str], *, is_prefix: bool) -> Evidence:
     places = ", ".join(folder or "the top folder" for folder in folders)
-    hint = host_hint(miss.file) or ": only LD_LIBRARY_PATH or an earlier load would help"
-    found = f"{miss.words}, which is in {places}, but its run path doesn't lead there{hint}"
-    whose = "its run path" if miss.file is miss.user else f"the run path of {miss.file.name}"
+    hint = host_hint(library.file) or ": only LD_LIBRARY_PATH or an earlier load would help"
+    found = f"{library.words}, which is in {places}, but its run path doesn't lead there{hint}"
+    whose = "its run path" if library.file is library.user else f"the run path of {library.file.name}"
     tool = "have rocwheel build set it" if is_prefix else "run rocwheel repair"
-    entry = origin_relative(folders[0], miss.file.folder)
-    return Evidence(miss.user.source, found, f"Add {entry} to {whose} when linking, or {tool}.")
+    entry = origin_relative(folders[0], library.file.folder)
+    return Evidence(library.user.source, found, f"Add {entry} to {whose} when linking, or {tool}.")
 
 
 def _inherited(subject: Subject) -> Iterator[Evidence]:

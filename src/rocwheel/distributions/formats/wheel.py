@@ -53,7 +53,7 @@ def normalized_file_part(distribution: str) -> str:
 
 
 class WheelWriter:
-    """A `rocwheel.distributions.packing.packing.Sink` that writes one wheel and its RECORD.
+    """A `rocwheel.distributions.packing.parallel.Sink` that writes one wheel and its RECORD.
 
     Members appear in the order in which they are written; `close` adds the given metadata files and RECORD at the
     end, as the format recommends, syncs the file and gives it its name. `abort` leaves nothing behind.

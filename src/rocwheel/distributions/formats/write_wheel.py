@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rocwheel.distributions.formats.wheel import WheelName, WheelWriter
-from rocwheel.distributions.packing.packing import Packer
+from rocwheel.distributions.packing.parallel import Packer
 from rocwheel.distributions.zip.reader import digest_member
 from rocwheel.foundation.progress import SILENT, Progress
 

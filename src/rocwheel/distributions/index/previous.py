@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 from packaging.utils import is_normalized_name
 
-from rocwheel.distributions.index.simple import is_project_page, is_root_page
+from rocwheel.distributions.index.simple_pages import is_project_page, is_root_page
 from rocwheel.foundation.errors import InputError, WorkError
 
 if TYPE_CHECKING:

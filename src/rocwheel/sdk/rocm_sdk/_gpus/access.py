@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .detect import is_wsl, replacing_variable, survey_gpus
-from .topology import NOT_OURS, TOPOLOGY, DetectionError, list_nodes, read_topology
+from .gfx_version import DetectionError
+from .topology import NOT_OURS, TOPOLOGY, list_nodes, read_topology
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from .topology import INTEGRATED, DetectionError, Gpu, read_override, read_topology
+from .gfx_version import DetectionError
+from .hsa_override import read_override
+from .topology import INTEGRATED, Gpu, read_topology
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

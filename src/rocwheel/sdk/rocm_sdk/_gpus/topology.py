@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .gfx_version import DetectionError, is_version, target_name
+from .hsa_override import read_override
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .system import System
@@ -16,12 +19,9 @@ __all__ = [
     "INTEGRATED",
     "NOT_OURS",
     "TOPOLOGY",
-    "DetectionError",
     "Gpu",
     "list_nodes",
-    "read_override",
     "read_topology",
-    "target_name",
 ]
 
 TOPOLOGY = "/sys/class/kfd/kfd/topology/nodes"
@@ -37,15 +37,6 @@ NOT_OURS = ("EPERM", "EACCES")
 
 INTEGRATED = re.compile(r"gfx(70[035]|801|810|90[29c]|1013|103[356]|1103|115\d|117\d)")
 """Targets that only integrated GPUs have. Since Linux 6.6, which dropped IOMMUv2, their nodes have no CPU cores."""
-
-
-class DetectionError(ValueError):
-    """A variable or a file of the topology can't be understood: which one, and what is wrong with it."""
-
-    def __init__(self, source: str, found: str) -> None:
-        self.source = source
-        self.found = found
-        super().__init__(f"{source}: {found}")
 
 
 class Gpu(NamedTuple):
@@ -99,34 +90,6 @@ def read_topology(system: System) -> tuple[list[Gpu], list[DetectionError]]:
     return gpus, list(problems.values())
 
 
-def read_override(system: System, number: int) -> str:
-    """Return the target that a variable sets for the node of this number (the runtime's), empty when none does.
-
-    Raises `DetectionError` for a value that is not a version.
-    """
-    name = f"HSA_OVERRIDE_GFX_VERSION_{number}"
-    value = system.variable(name)
-    if not value:
-        name = "HSA_OVERRIDE_GFX_VERSION"
-        value = system.variable(name)
-    if not value:
-        return ""
-    match = re.fullmatch("([0-9]{1,2})[.]([0-9]{1,2})[.]([0-9]{1,2})", value)
-    major, minor, stepping = map(int, match.groups()) if match else (0, 0, 0)
-    version = major * 10000 + minor * 100 + stepping
-    if not _is_version(version):
-        source = f"{name}={value}"
-        raise DetectionError(source, "expected major.minor.stepping, such as 10.3.0")
-    return target_name(version)
-
-
-def target_name(gfx_target_version: int) -> str:
-    """Return the target of KFD's number: major * 10000 + minor * 100 + stepping, so 90010 is ``gfx90a``."""
-    major, rest = divmod(gfx_target_version, 10000)
-    minor, stepping = divmod(rest, 100)
-    return f"gfx{major}{minor:x}{stepping:x}"
-
-
 def _properties_path(node: int) -> str:
     return f"{TOPOLOGY}/{node}/properties"
 
@@ -165,19 +128,13 @@ def _target_of_version(path: str, version: int) -> str:
             "set HSA_OVERRIDE_GFX_VERSION to its version, such as 9.0.6"
         )
         raise DetectionError(path, found)
-    if not _is_version(version):
+    if not is_version(version):
         found = (
             f"'gfx_target_version {version}' is not the version of a GPU; "
             "expected major * 10000 + minor * 100 + stepping, such as 90010 for gfx90a"
         )
         raise DetectionError(path, found)
     return target_name(version)
-
-
-def _is_version(version: int) -> bool:
-    """Return whether a name can spell it: minor version and stepping are one character each, and AMD began with 6."""
-    major, rest = divmod(version, 10000)
-    return 6 <= major < 100 and all(number < 16 for number in divmod(rest, 100))
 
 
 def _read_properties(system: System, path: str) -> dict[str, int]:

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.subject import Subject
 
-__all__ = ["Miss", "find_misses", "folders_with", "host_hint"]
+__all__ = ["UnresolvedLibrary", "find_unresolved", "folders_with", "host_hint"]
 
 _SHOWN = 3
 
 
-class Miss(msgspec.Struct, frozen=True):
+class UnresolvedLibrary(msgspec.Struct, frozen=True):
     """A library that a file doesn't find: the audited file itself, or a file of a context package that it loads."""
 
     file: InstalledFile
@@ -40,18 +40,18 @@ class Miss(msgspec.Struct, frozen=True):
         return f"{through}needs {self.name}"
 
 
-def find_misses(subject: Subject) -> Iterator[Miss]:
+def find_unresolved(subject: Subject) -> Iterator[UnresolvedLibrary]:
     """Yield what files don't find; what a context package doesn't find only for the first file that loads it."""
     seen: set[tuple[str, str]] = set()
     for process in subject.processes:
         declared = subject.settings.opened_by(process.file.path)
         missed = (search for search in process.missed if search.name not in declared)
-        yield from (Miss(process.file, search.name, process.file, search.refusal) for search in missed)
+        yield from (UnresolvedLibrary(process.file, search.name, process.file, search.refusal) for search in missed)
         for search in process.loader.missing:
             file = subject.file_of(process.loader.objects[search.requester].library)
             if file and subject.tree.is_context(file) and (file.path, search.name) not in seen:
                 seen.add((file.path, search.name))
-                yield Miss(file, search.name, process.file, search.refusal)
+                yield UnresolvedLibrary(file, search.name, process.file, search.refusal)
 
 
 def folders_with(subject: Subject, name: str) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.foundation.errors import InputError
-from rocwheel.linking.spelling import TOOLS, spell_run_path
+from rocwheel.linking.link_flags import TOOLS, spell_run_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.artifacts.importing.rules import Destination, ImportRules, TextEdit
+from rocwheel.artifacts.importing.choose_artifact import Destination, ImportRules, TextEdit
 from rocwheel.artifacts.importing.table import Edit, load_table
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from rocwheel.distributions.content.content import BytesContent, FileContent, SequenceContent
 from rocwheel.distributions.packing.compression import BLOCK, DEFLATED, STORED
-from rocwheel.distributions.packing.packing import Packer
+from rocwheel.distributions.packing.parallel import Packer
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files import FileRange
 from tests.distributions.doubles import LazyExecutor, ListSink, ZeroContent

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.distributions.index.site import FilePlacement, write_index
+from rocwheel.distributions.index.write_index import FilePlacement, write_index
 from rocwheel.foundation.errors import InputError, ProblemsError, WorkError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import msgspec
 
 from rocwheel.distributions.index.entry import SUFFIXES, IndexEntry, read_entry
 from rocwheel.distributions.index.previous import PAGES, check_pages, read_previous, remove_stale
-from rocwheel.distributions.index.simple import Page, group_by_project, make_project_page, make_root_page
+from rocwheel.distributions.index.simple_pages import Page, group_by_project, make_project_page, make_root_page
 from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.foundation.progress import SILENT, Progress

@@ -6,7 +6,7 @@ import hashlib
 import json
 
 from rocwheel.distributions.index.entry import IndexEntry
-from rocwheel.distributions.index.simple import group_by_project, make_project_page, make_root_page
+from rocwheel.distributions.index.simple_pages import group_by_project, make_project_page, make_root_page
 
 METADATA = b"Metadata-Version: 2.4\n"
 METADATA_HASH = hashlib.sha256(METADATA).hexdigest()
