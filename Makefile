@@ -1,4 +1,4 @@
-# make demo: the main job on the sample SDK.  make test: every check.  make help: the rest.
+# make demo: the main job on the sample SDK.  make test-fast: while working.  make test: every check.  make help: the rest.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,10 +6,10 @@ CACHE := .cache
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
-.PHONY: help setup demo test lint typecheck contracts docs dist workflows bench corpus debian bazel extension clean
+.PHONY: help setup demo test test-fast lint typecheck contracts docs dist workflows bench corpus debian bazel extension clean
 
 help:            ## this list
-	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile
 
 setup: $(VENV)/.developer  ## the virtual environment with everything that the other targets need
 
@@ -32,6 +32,9 @@ demo: $(VENV)/.user  ## build, index, install and self-test the sample SDK
 test: setup      ## every test but the long corpora
 	bash scripts/install-debian-packages.sh
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not corpus"
+
+test-fast: setup ## the tests to run while working: all that start no commands, tools or installations; under a minute
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not corpus and not slow"
 
 lint: setup      ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -15,6 +15,8 @@ import yaml
 
 from tests.support.places import ROOT
 
+pytestmark = pytest.mark.slow
+
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 CORE = "rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl"
 LIBRARIES = "rocm_sdk_libraries-7.0.0-py3-none-manylinux_2_5_x86_64.whl"

@@ -22,6 +22,8 @@ from tests.support.places import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 FUNCTIONS = ["audit", "build", "index", "inspect", "plan", "repair"]
 CORE = "rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl"
 

@@ -13,6 +13,8 @@ from tests.support.places import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 RUN = ROOT / "examples/debian/run.sh"
 NEEDED = ("apt-get", "cmake", "g++", "perl")
 MISSING = [tool for tool in NEEDED if shutil.which(tool) is None]

@@ -18,6 +18,8 @@ from elftools.elf.gnuversions import GNUVerNeedSection
 from rocwheel.artifacts.model.names import ArtifactName
 from tests.support.places import ROOT
 
+pytestmark = pytest.mark.slow
+
 SAMPLE = ROOT / "src/rocwheel/sample"
 ARCHIVES = sorted(SAMPLE.glob("*.tar.xz"))
 TARGETS = ["gfx1030", "gfx906", "gfx90a", "gfx90a:xnack+"]

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     FixturePath = Callable[[str], Path]
 
+pytestmark = pytest.mark.slow
+
 PREFIX = "hipv4-amdgcn-amd-amdhsa--"
 KEEP = Prune((parse_target_id("gfx1030"), parse_target_id("gfx90a")))
 ADD = Retarget((TargetPair(parse_target_id("gfx1030"), parse_target_id("gfx1031")),))

@@ -27,6 +27,8 @@ from tests.support.places import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+pytestmark = pytest.mark.slow
+
 FOLDERS = ["/usr/lib", "/usr/bin", "/usr/sbin", "/usr/libexec", "/usr/local", "/usr/aarch64-linux-gnu", "/opt"]
 RUN_FOLDERS = re.compile(r"/usr/bin|/usr/lib/llvm-\d+/bin")
 LOADERS = {

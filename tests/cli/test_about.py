@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import sys
@@ -11,14 +12,19 @@ import pytest
 
 from rocwheel import __version__
 from rocwheel.cli.about import Prefix, read_about, text_lines
-from tests.support.command_line import rocwheel, run_json
+from tests.support.command_line import rocwheel
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_json_has_the_versions_of_rocwheel_python_and_codecs(tmp_path: Path) -> None:
-    document = run_json("about", cwd=tmp_path)
+def run(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, arguments)
+    return done.exit_code, done.output
+
+
+def test_json_has_the_versions_of_rocwheel_python_and_codecs() -> None:
+    document = json.loads(run("about", "--json")[1])
     assert document["schema"] == "rocwheel.about/1"
     assert document["rocwheel"] == __version__
     assert document["python"] == f"CPython {platform.python_version()}"

@@ -12,6 +12,8 @@ import pytest
 from rocwheel.demo.demo import SAMPLE_SDK
 from tests.support.command_line import as_user, needs_setpriv, rocwheel, with_files_up_to
 
+pytestmark = pytest.mark.slow
+
 run = partial(rocwheel, "artifacts")
 
 

@@ -15,6 +15,8 @@ from tests.support.command_line import rocwheel
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 run = partial(rocwheel, "artifacts")
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.support.command_line import Run
 
 
-pytestmark = needs_compiler
+pytestmark = [pytest.mark.slow, needs_compiler]
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,8 @@ from tests.support.places import FIXTURES
 if TYPE_CHECKING:
     from tests.support.command_line import Run
 
+pytestmark = pytest.mark.slow
+
 
 def targets_of(run: Run, path: Path) -> list[list[str]]:
     _, out, _ = run("device", "list", path, "--json")

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tests.support.command_line import Run
 
+pytestmark = pytest.mark.slow
+
 
 LIBRARY = FIXTURES / "v22/libtwo.plain.so"
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.support.command_line import Run
 
-pytestmark = needs_compiler
+pytestmark = [pytest.mark.slow, needs_compiler]
 
 
 OPENER = 'void *dlopen(const char *, int); void *f(void) { return dlopen("libamdhip64.so.7", 1); }'

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tests.support.command_line import Run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def run(run: Run) -> Run:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from tests.support.command_line import Run
 
+pytestmark = pytest.mark.slow
+
 
 def test_list_prints_a_table_of_the_targets_that_the_filters_keep(run_targets: Run) -> None:
     assert run_targets("list", "--family", "gfx120X-all") == (

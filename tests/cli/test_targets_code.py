@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from tests.support.command_line import Run
 
+pytestmark = pytest.mark.slow
+
 
 def _wheel(folder: Path, name: str, *targets: str, requires: str = "") -> Path:
     members = {f"{name}/kernels.hipfb": bundle_of(*targets)}

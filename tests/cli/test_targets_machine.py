@@ -11,6 +11,8 @@ import pytest
 if TYPE_CHECKING:
     from tests.support.command_line import Run
 
+pytestmark = pytest.mark.slow
+
 
 def test_detect_prints_a_line_for_each_gpu(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx1100,gfx1036,gfx1100")

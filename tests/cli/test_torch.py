@@ -12,6 +12,8 @@ from tests.support.command_line import rocwheel, run_json
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 def test_init_prints_a_module(tmp_path: Path) -> None:
     made = rocwheel("torch", "init", "--sdk-version", "7.14.0", cwd=tmp_path)

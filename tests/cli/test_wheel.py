@@ -12,6 +12,8 @@ from tests.support.command_line import rocwheel, run_json
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 SPEC = """
 schema = 1
 name = "demo"

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 REQUIREMENT = "rocm[libraries,devel,profiler,device-gfx906]==7.0.0"
 
 

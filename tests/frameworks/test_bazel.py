@@ -40,7 +40,7 @@ EMULATED = [
     ('rocm_wheel_repository(name = "rocm_wheel")', "rocm_wheel.implementation(None)"),
 ]
 
-pytestmark = NEEDS_BAZEL
+pytestmark = [pytest.mark.slow, *NEEDS_BAZEL]
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ TARGETS = ("--config=python311", "//pjrt:pjrt_c_api_gpu_plugin.so", "//example:_
 WHEEL = "jax_example_pjrt-0.12.0-py3-none-manylinux_2_5_x86_64.whl"
 OUTPUTS = (WHEEL, "pjrt/pjrt_c_api_gpu_plugin.so", "example/_example.so")
 
-pytestmark = NEEDS_BAZEL
+pytestmark = [pytest.mark.slow, *NEEDS_BAZEL]
 
 
 class CacheHandler(http.server.BaseHTTPRequestHandler):

@@ -13,6 +13,8 @@ from tests.support.places import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 PACKAGES = ROOT / ".cache/debian-run/away/packages/dist"
 NEEDED = ("cmake", "g++", "unzip")
 MISSING = [tool for tool in NEEDED if shutil.which(tool) is None]

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from rocwheel.frameworks.torch import VersionLock
     from tests.frameworks.conftest import Compile
 
+pytestmark = pytest.mark.slow
+
 needs_x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the sample SDK is for x86-64")
 
 

@@ -24,7 +24,7 @@ from tests.support.wheels import make_wheel
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [needs_compiler, pytest.mark.skipif(not LOADER.exists(), reason="needs glibc's loader")]
+pytestmark = [pytest.mark.slow, needs_compiler, pytest.mark.skipif(not LOADER.exists(), reason="needs glibc's loader")]
 
 FILTER, AUXILIARY = "-Wl,-F,", "-Wl,-f,"
 FILTEES = [Lib("lib/f.so", ("d.so",), "$ORIGIN"), Lib("lib/d.so"), Lib("lib/b.so", ("e.so",), "$ORIGIN/deep")]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 ENTRIES = ("$ORIGIN/../_rocm_sdk_core/lib", "$ORIGIN")
 VALUE = ":".join(ENTRIES)
 

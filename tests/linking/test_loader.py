@@ -37,7 +37,7 @@ from tests.support.reality import (
 )
 from tests.support.wheels import make_wheel
 
-pytestmark = [needs_compiler, pytest.mark.skipif(not LOADER.exists(), reason="needs glibc's loader")]
+pytestmark = [pytest.mark.slow, needs_compiler, pytest.mark.skipif(not LOADER.exists(), reason="needs glibc's loader")]
 
 LLVM = Path("/usr/lib/llvm-15")
 

@@ -21,7 +21,7 @@ from tests.support.wheels import make_wheel
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [needs_compiler, pytest.mark.skipif(not LOADER.exists(), reason="needs glibc's loader")]
+pytestmark = [pytest.mark.slow, needs_compiler, pytest.mark.skipif(not LOADER.exists(), reason="needs glibc's loader")]
 
 MACHINE, CLASS = (18, "<H", 40), (4, "B", 1)
 EDITS: dict[str, list[tuple[int, str, int]]] = {

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tests.reference.conftest import MakeEnvironment
     from tests.sdk.installed import Installed
 
+pytestmark = pytest.mark.slow
+
 CODE_OBJECT = ELF_FIXTURES / "gfx906.co"
 MEGABYTE = 1 << 20
 BUILD = """

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tests.reference.conftest import Compile, MakeEnvironment
     from tests.sdk.installed import Installed
 
+pytestmark = pytest.mark.slow
+
 
 def test_console_scripts_exist_for_the_tools_of_the_package_and_no_others(dist: Path) -> None:
     names = []

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tests.reference.conftest import Compile, MakeEnvironment
     from tests.sdk.installed import Installed
 
+pytestmark = pytest.mark.slow
+
 USE = """
 import rocm_sdk
 print(rocm_sdk.find_libraries("hipsparse")[0].name)

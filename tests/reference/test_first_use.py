@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tests.reference.conftest import MakeEnvironment
     from tests.sdk.installed import Installed
 
+pytestmark = pytest.mark.slow
+
 LOCKS = Path("/proc/locks")
 LOAD_BOTH = """
 import ctypes, pathlib, sys

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tests.reference.conftest import MakeEnvironment
     from tests.sdk.installed import Installed
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
 def test_the_sdist_needs_no_index_and_no_build_requirement(

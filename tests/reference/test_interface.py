@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tests.reference.conftest import Compile, MakeEnvironment
     from tests.sdk.installed import Installed
 
+pytestmark = pytest.mark.slow
+
 LOADED = """
 print(sorted({line.split("/")[-1].strip() for line in open("/proc/self/maps") if "_rocm_" in line}))
 """

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.support.places import ROOT
+
+pytestmark = pytest.mark.slow
 
 TESTS = ROOT / "tests"
 PAGE = TESTS.parent / "docs/known-faults.md"

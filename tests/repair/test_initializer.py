@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.support.command_line import Run
 
-pytestmark = needs_compiler
+pytestmark = [pytest.mark.slow, needs_compiler]
 
 
 def test_an_initializer_loads_what_the_libraries_need_in_their_order(run: Run, tmp_path: Path) -> None:

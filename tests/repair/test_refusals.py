@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.support.command_line import Run
 
-pytestmark = needs_compiler
+pytestmark = [pytest.mark.slow, needs_compiler]
 
 
 def test_what_is_not_a_wheel_is_refused(run: Run, tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from rocwheel.installed.tree import InstalledFile, Tree
     from tests.support.command_line import Run
 
+pytestmark = pytest.mark.slow
+
 OTHER = (package("other", is_context=True), [library("other/lib/libq.so")])
 
 

@@ -21,7 +21,7 @@ from tests.support.wheels import make_wheel, members
 if TYPE_CHECKING:
     from tests.support.command_line import Run
 
-pytestmark = needs_compiler
+pytestmark = [pytest.mark.slow, needs_compiler]
 
 
 def test_the_repaired_wheel_has_no_findings_and_loads_in_an_empty_environment(

@@ -9,6 +9,8 @@ import pytest
 if TYPE_CHECKING:
     from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def core(make_set: MakeSet, make_environment: MakeEnvironment) -> Installed:

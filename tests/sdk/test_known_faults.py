@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Load = Callable[..., Callable[[str], ModuleType]]
 
+pytestmark = pytest.mark.slow
+
 TOOLS = pytest.mark.parametrize("tool", ["pip", "uv"])
 FIND = "import rocm_sdk; print(rocm_sdk.find_libraries('hipsparse')[0].name)"
 

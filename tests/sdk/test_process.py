@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
 
+pytestmark = pytest.mark.slow
+
 
 ERROR = """
 import rocm_sdk

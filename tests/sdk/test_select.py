@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     Load = Callable[..., Callable[[str], ModuleType]]
 
+pytestmark = pytest.mark.slow
+
 FAMILIES = (("gfx103X-dgpu", ("gfx1030", "gfx1031")), ("gfx94X-dcgpu", ("gfx942",)))
 
 

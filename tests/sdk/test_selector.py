@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from tests.sdk.installed import MakeEnvironment, MakeSet
 
+pytestmark = pytest.mark.slow
+
 
 TOOLS = pytest.mark.parametrize("tool", ["pip", "uv"])
 FAMILIES = (("gfx103X-dgpu", ("gfx1030", "gfx1031")), ("gfx94X-dcgpu", ("gfx942",)))

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from tests.sdk.installed import MakeEnvironment, MakeSet
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def environment(make_set: MakeSet, make_environment: MakeEnvironment) -> Installed:

@@ -13,6 +13,8 @@ from rocwheel.packages.planning.sdk_source import script_function
 if TYPE_CHECKING:
     from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def core(make_set: MakeSet, make_environment: MakeEnvironment) -> Installed:

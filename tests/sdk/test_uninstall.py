@@ -10,6 +10,8 @@ import pytest
 if TYPE_CHECKING:
     from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
 
+pytestmark = pytest.mark.slow
+
 
 TOOLS = pytest.mark.parametrize("tool", ["pip", "uv"])
 PACKAGES = ("rocm", "rocm-sdk-core", "rocm-sdk-libraries", "rocm-sdk-device-gfx906", "rocm-sdk-devel")

@@ -17,6 +17,8 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.zstd import zstd
 from tests.support.command_line import rocwheel, with_files_up_to
 
+pytestmark = pytest.mark.slow
+
 DATA = bytes(range(256)) * 20_000
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-pytestmark = needs_compiler
+pytestmark = [pytest.mark.slow, needs_compiler]
 
 HIP = "libamdhip64.so.7"
 CORE = Pack((Lib(f"_rocm_sdk_core/lib/{HIP}"),), name="rocm_sdk_core")

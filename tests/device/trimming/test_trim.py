@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from tests.support.device_files import Fixture
     from tests.support.tools import RunTool
 
+pytestmark = pytest.mark.slow
+
 RUNTIME = r"""
 #include <stdio.h>
 struct wrapper { unsigned magic, version; const unsigned char *binary; void *unused; };

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from rocwheel.distributions.content.content import Content
     from tests.support.tools import RunTool
 
+pytestmark = pytest.mark.slow
+
 NAME = WheelName("rocm-sdk.Core", "7.0.0rc1+local.1", "py3-none-any")
 MEMBERS: dict[str, tuple[int, Content]] = {
     "rocm_core/__init__.py": (0o644, BytesContent(b"def main():\n    print('hello from the wheel')\n")),

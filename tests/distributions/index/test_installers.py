@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tests.distributions.index.conftest import MakeSdist, MakeWheel, Serve
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:

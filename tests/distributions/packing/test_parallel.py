@@ -22,6 +22,8 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files import FileRange
 from tests.distributions.doubles import LazyExecutor, ListSink, ZeroContent
 
+pytestmark = pytest.mark.slow
+
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.support.tools import RunTool
 
+pytestmark = pytest.mark.slow
+
 GIB = 1 << 30
 ZEROS = bytes(16 << 20)
 Member = tuple[str, int, bytes]

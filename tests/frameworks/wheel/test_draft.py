@@ -11,7 +11,10 @@ import pytest
 from rocwheel.foundation.errors import InputError, ProblemsError
 from tests.frameworks.wheels import changed, jax_job, read_member, run_job
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the sample SDK is for x86-64")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the sample SDK is for x86-64"),
+]
 
 
 def test_extension_modules_without_a_known_python_are_refused(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from rocwheel.frameworks.jax.wheel_descriptions import JaxWheel
 
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the sample SDK is for x86-64")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the sample SDK is for x86-64"),
+]
 
 
 def test_the_pjrt_wheel_has_the_layout_that_jax_discovers(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:

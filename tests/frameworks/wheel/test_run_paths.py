@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 CORE = "$ORIGIN/../../_rocm_sdk_core/lib"
 SDK_ENTRIES = ":".join(f"$ORIGIN/../../{folder}" for folder in sdk_search_folders())
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the sample SDK is for x86-64")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the sample SDK is for x86-64"),
+]
 
 
 def plugin_run_path(wheel: str, folder: Path) -> str:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 SONAME = ("-Wl,-soname,libother.so.1",)
 CORE = "$ORIGIN/../../_rocm_sdk_core/lib"
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the sample SDK is for x86-64")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the sample SDK is for x86-64"),
+]
 
 
 def test_a_library_that_nothing_brings_is_reported_and_nothing_is_written(

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 DEVICE = "rocm_sdk_device_gfx906-7.0.0-py3-none-manylinux_2_5_x86_64.whl"
 
 PLAIN_NAMES = {

@@ -14,6 +14,8 @@ from tests.sdk.devel.trees import REINSTALL, TREE, describe, member, replace_arc
 if TYPE_CHECKING:
     from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
 
+pytestmark = pytest.mark.slow
+
 LINK = "_rocm_sdk_devel/link"
 
 

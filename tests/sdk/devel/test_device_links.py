@@ -14,6 +14,8 @@ from tests.sdk.installed import read_only
 if TYPE_CHECKING:
     from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
 
+pytestmark = pytest.mark.slow
+
 
 KERNELS_906 = "lib/rocblas/library/kernels_gfx906.co"
 KERNELS_1030 = "lib/rocblas/library/kernels_gfx1030.co"

@@ -13,6 +13,8 @@ from tests.sdk.devel.trees import TREE, describe
 if TYPE_CHECKING:
     from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
 
+pytestmark = pytest.mark.slow
+
 KILLER = """
 import os, signal, sys
 from rocm_sdk._devel import get_devel_root

@@ -12,6 +12,8 @@ from tests.sdk.installed import read_only
 if TYPE_CHECKING:
     from tests.sdk.installed import Installed
 
+pytestmark = pytest.mark.slow
+
 
 def run_privately(environment: Installed, *command: str) -> None:
     """Run a command of the environment under an umask that gives others nothing."""

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.sdk.devel.trees import REINSTALL, TREE, describe, member, replace_archive
 
 if TYPE_CHECKING:
     from tests.sdk.installed import Installed
+
+pytestmark = pytest.mark.slow
 
 
 def test_archive_is_gone_after_expansion(environment: Installed) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 INSTALL_GFX1030 = 'pip install "rocm[device-gfx1030]==7.2.0"'
 Make = Callable[..., Any]
 

@@ -8,7 +8,11 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.sdk.installed import read_only
+
+pytestmark = pytest.mark.slow
 
 Make = Callable[..., Any]
 

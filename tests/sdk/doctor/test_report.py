@@ -14,6 +14,8 @@ import pytest
 if TYPE_CHECKING:
     from types import ModuleType
 
+pytestmark = pytest.mark.slow
+
 Load = Callable[..., Callable[[str], "ModuleType"]]
 ON_GFX906 = {"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx906", "LD_LIBRARY_PATH": "", "HSA_XNACK": "1"}
 REPORT = """\

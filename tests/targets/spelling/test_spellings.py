@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     Require = Callable[[str, str], None]
 
+pytestmark = pytest.mark.slow
+
 TARGETS = parse_target_set("gfx1100 gfx90a:xnack+ gfx9-4-generic gfx90a:xnack-")
 CLANG_16 = [row.name for row in load_catalog().processors.values() if row.llvm == (16, 23)]
 
