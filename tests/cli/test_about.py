@@ -9,10 +9,11 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
 from rocwheel import __version__
+from rocwheel.cli import app
 from rocwheel.cli.about import Prefix, read_about, text_lines
-from tests.support.command_line import rocwheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,20 +37,19 @@ def test_json_has_the_versions_of_rocwheel_python_and_codecs() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["about"], ["--version", "--verbose"], ["-v", "--version"]], ids=" ".join)
-def test_text_begins_with_versions_and_platform(tmp_path: Path, arguments: list[str]) -> None:
-    done = rocwheel(*arguments, cwd=tmp_path)
-    labels = [line.split("  ")[0] for line in done.stdout.splitlines()]
-    assert (done.returncode, done.stderr) == (0, "")
-    assert labels[:5] == ["rocwheel", "Python", "platform", "codecs", "packages"]
+def test_text_begins_with_versions_and_platform(arguments: list[str]) -> None:
+    status, output = run(*arguments)
+    labels = [line.split("  ")[0] for line in output.splitlines()]
+    assert (status, labels[:5]) == (0, ["rocwheel", "Python", "platform", "codecs", "packages"])
 
 
-def test_the_version_alone_is_one_line(tmp_path: Path) -> None:
-    assert rocwheel("--version", cwd=tmp_path).stdout == f"rocwheel {__version__}\n"
+def test_the_version_alone_is_one_line() -> None:
+    assert run("--version") == (0, f"rocwheel {__version__}\n")
 
 
-def test_verbose_without_the_version_or_a_command_is_refused(tmp_path: Path) -> None:
-    done = rocwheel("--verbose", cwd=tmp_path)
-    assert (done.returncode, "'--verbose' goes with '--version' here" in done.stderr) == (2, True)
+def test_verbose_without_the_version_or_a_command_is_refused() -> None:
+    status, output = run("--verbose")
+    assert (status, "'--verbose' goes with '--version' here" in output) == (2, True)
 
 
 def test_prefixes_are_those_of_variables_and_the_default(tmp_path: Path) -> None:

@@ -161,6 +161,7 @@ def test_a_library_with_damaged_device_code_still_serves_others(tmp_path: Path) 
     assert file.device is None
 
 
+@pytest.mark.slow
 def test_an_environment_that_pip_installed_keeps_its_record(tmp_path: Path) -> None:
     files = {"demo/__init__.py": b"", "demo-1.0.data/scripts/tool": b"#!python\n"}
     wheel = make_wheel(tmp_path / "dist", "demo", files, tag="py3-none-any")

@@ -44,6 +44,7 @@ def _features(run_clang: RunClang, processor: str) -> set[str]:
     return set(features.split(","))
 
 
+@pytest.mark.slow
 def test_every_feature_that_clang_uses_for_code_exists_where_a_rule_offers_it(run_clang: RunClang) -> None:
     processors = {name for rule in load_rules() if rule.relabels for name in rule.code + rule.agents}
     features = {name: _features(run_clang, name) for name in processors}

@@ -88,6 +88,7 @@ def test_wrapper_that_points_at_no_bundle_is_told(target: int) -> None:
     assert facts.problems == (found,)
 
 
+@pytest.mark.slow
 def test_bundle_that_is_checked_is_not_held() -> None:
     zeros = memoryview(bytes(1 << 20))
     raw = write_offload_bundle((BundlePart("hipv4-amdgcn-amd-amdhsa--gfx1030", (zeros,) * 300),))

@@ -8,6 +8,7 @@ import sys
 import zlib
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ def test_a_mapped_file_may_be_hashed_in_one_go(tmp_path: Path) -> None:
     assert hasher.digest() == digest_of(data)
 
 
+@pytest.mark.slow
 def test_hashing_a_mapped_file_keeps_little_of_it_resident(tmp_path: Path) -> None:
     path = tmp_path / "large"
     with path.open("wb") as file:

@@ -108,6 +108,7 @@ def test_no_files_have_no_floor() -> None:
     assert platform_floor([]) is None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="tags of glibc are for machines with glibc")
 def test_this_machine_accepts_the_tag_of_its_own_libraries() -> None:
     found = sorted(Path("/usr/lib").glob(f"{platform.machine()}-linux-gnu/lib*.so.*"))[:200]

@@ -66,6 +66,7 @@ def test_the_gzip_header_has_neither_name_nor_date(sdist: Path) -> None:
     assert len(gzip.decompress(sdist.read_bytes())) % tarfile.RECORDSIZE == 0
 
 
+@pytest.mark.slow
 def test_pip_builds_and_installs_it_without_an_index(sdist: Path, tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target"]
     subprocess.run([*pip, str(tmp_path / "site"), str(sdist)], check=True, capture_output=True)

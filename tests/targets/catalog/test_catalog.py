@@ -48,6 +48,7 @@ def _e_flags(version: int, processor: str, folder: Path) -> int:
         return int(ELFFile(file).header["e_flags"])
 
 
+@pytest.mark.slow
 @needs_llvm
 def test_machine_numbers_and_features_are_those_that_llvm_writes(tmp_path: Path) -> None:
     version = _newest_llvm()

@@ -151,6 +151,7 @@ def test_frame_with_the_largest_window_is_read() -> None:
     assert decompress(ccob(3, frame, 4))[0] == b"code"
 
 
+@pytest.mark.slow
 def test_window_spans_what_decoders_accept_by_default() -> None:
     block = memoryview(bytes(1 << 20))
     payload = compress_bundle([block] * 129, version=3, level=1)[32:]
