@@ -55,7 +55,7 @@ def test_a_table_comes_first_and_each_finding_with_its_remedy_after(run: Run, wh
         f"error run-path-relative {wheel}!demo/a.so",
         FOUND,
         "-> Link with the list that 'rocwheel runpath for' prints, or run rocwheel repair.",
-        f"5 files, 1 of them programs and libraries; {len(ALL_RULES)} rules: 1 errors, 0 warnings, 0 notes",
+        f"5 files, 1 of them programs and libraries; {len(ALL_RULES)} rules: 1 error, 0 warnings, 0 notes",
     ]
 
 
@@ -444,7 +444,7 @@ def test_an_sdk_that_an_environment_lacks_is_told(run: Run, environment: Path) -
     assert finished.status == 1
     assert "needs libamdhip64.so.7, but its package rocm-sdk-core is absent" in finished.stdout
     assert "-> Install rocm-sdk-core, or give it with --with." in finished.stdout
-    assert finished.stdout.endswith(" rules: 1 errors, 0 warnings, 0 notes\n")
+    assert finished.stdout.endswith(" rules: 1 error, 0 warnings, 0 notes\n")
 
 
 def test_an_sdk_may_still_come_to_an_environment(run: Run, environment: Path, tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_host_entry_that_is_spelled_anew_is_told(run: Run, tmp_path: Path) -> No
     source.write_bytes((FIXTURES / "v16/saxpy.hipfb").read_bytes())
     _, _, err = run("device", "compress", source, "-o", output)
     assert (
-        "note: the host entries of 1 bundles, as clang 16 spells them, got the spelling of clang 17: later readers "
+        "note: the host entries of 1 bundle, as clang 16 spells them, got the spelling of clang 17: later readers "
         "refuse the other in compressed bundles\n"
     ) in err
     assert "host-x86_64-unknown-linux-- (host)" in run("device", "list", output)[1]

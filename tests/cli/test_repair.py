@@ -72,7 +72,7 @@ def test_requirements_of_packages_that_are_not_at_hand_are_reported_to_be_open(r
     assert done.stderr.splitlines() == [
         (
             "note ext-1.0-py3-none-linux_x86_64.whl: Requires-Dist: rocm-sdk-core allows any version, though its "
-            "libraries are assumed to be those of ROCm 7: give rocm-sdk-core by --with, and --pin"
+            "libraries are assumed to be those of ROCm 7: give rocm-sdk-core with --with, and --pin"
         )
     ]
     assert run("repair", wheel, "--dry-run", "--quiet").stderr == ""

@@ -36,8 +36,8 @@ def notes(*others: str, requires: tuple[str, ...] = ("jaxlib", "rocm-sdk-core==7
 
 def test_entries_that_stay_for_packages_not_at_hand_are_counted() -> None:
     assert notes() == (
-        "kept 2 run path entries in 1 files that lead to folders of packages not at hand, if to any: "
-        "give the packages that the wheel requires by --with, so that only right entries stay (jaxlib)"
+        "kept 2 run path entries in 1 file: they may lead to packages that were not given (jaxlib). "
+        "Add those packages with --with, and only the right entries stay."
     )
 
 

@@ -82,11 +82,12 @@ def test_what_was_built_with_another_sdk_gets_no_worse_and_is_reported(run: Run,
     assert done.stderr.splitlines() == [
         (
             f"{name} old/a.so needs libamdhip64.so.6, but no package, SDK library or allowed system library "
-            "provides it; they provide libamdhip64.so.7 (only a host that has it in /opt/rocm/lib finds it)"
+            "provides it; the packages and the SDK have other versions: libamdhip64.so.7 "
+            "(only a host that has it in /opt/rocm/lib finds it)"
         ),
         (
             f"{name} is built for another version of ROCm's packages, judging by libamdhip64.so.6 (known: "
-            "libamdhip64.so.7): give the packages that it was built with by --with; Requires-Dist gets no "
+            "libamdhip64.so.7): use --with to give the packages that it was built with; Requires-Dist gets no "
             "package that is only assumed"
         ),
     ]

@@ -56,5 +56,5 @@ def test_a_pin_without_packages_to_take_versions_from_is_refused(
     refused = run(*command)
     assert (refused.status, refused.stdout, (tmp_path / "out").exists()) == (2, "", False)
     found = "uses rocm-sdk-core, but that package is not at hand for --pin exact to take a version from"
-    assert f"{found}; expected it among the packages given by --with" in " ".join(refused.stderr.split())
+    assert f"{found}; expected it among the packages given with --with" in " ".join(refused.stderr.split())
     assert run(*command, "--with", sdk_wheel).status == 0

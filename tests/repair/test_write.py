@@ -129,7 +129,7 @@ def test_a_wrong_record_alone_is_a_change(run: Run, tmp_path: Path) -> None:
     done = run("repair", wheel, "--check")
     assert done.status == 1
     assert done.stdout == (
-        f"{wheel.name}: 1 changes\n"
+        f"{wheel.name}: 1 change\n"
         "  pure-1.0.dist-info/RECORD: written again\n"
         "    - RECORD has a different hash for pure/a.py\n"
     )

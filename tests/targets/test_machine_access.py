@@ -200,7 +200,7 @@ def test_nodes_that_the_kernel_hides_are_reported(make_machine: MakeMachine) -> 
         (
             "note",
             "the kernel hides KFD node 1 from this process",
-            "Ask for the GPUs where they are allotted, such as with the job scheduler's --gpus.",
+            "Ask for GPUs when you start the job, such as with the scheduler's --gpus.",
         )
     ]
 

@@ -17,6 +17,7 @@ import typer
 from rocwheel import __version__
 from rocwheel.cli._app import app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, printable, setup_logging
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.zstd import zstd
 from rocwheel.targets.machine import System, survey_machine
 
@@ -106,7 +107,7 @@ def text_lines(found: About) -> Iterator[str]:
     """Yield the facts as lines for people, each with its label."""
     yield f"rocwheel     {found.rocwheel} in {found.folder}"
     yield f"Python       {found.python}, {found.executable}"
-    yield f"platform     {found.system}; {found.libc}; {found.cpus} cores"
+    yield f"platform     {found.system}; {found.libc}; {count(found.cpus, 'core')}"
     yield f"codecs       {_named(found.codecs)}"
     yield f"packages     {_named(found.packages)}"
     for prefix in found.prefixes:

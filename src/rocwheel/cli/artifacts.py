@@ -27,6 +27,7 @@ from rocwheel.cli.output import (
     setup_logging,
 )
 from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.counting import count
 
 __all__ = ["artifacts_app"]
 
@@ -112,7 +113,7 @@ def extract(
 
 def _artifact_table(summary: CatalogSummary) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_footer=True)
-    table.add_column("artifact", footer=f"{len(summary.artifacts)} artifacts")
+    table.add_column("artifact", footer=count(len(summary.artifacts), "artifact"))
     table.add_column("component")
     table.add_column("target")
     table.add_column("files", footer=f"{summary.files}", justify="right")

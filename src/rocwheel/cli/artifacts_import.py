@@ -23,6 +23,7 @@ from rocwheel.cli.output import (
     print_table,
     setup_logging,
 )
+from rocwheel.foundation.counting import count
 
 __all__ = ["from_deb", "from_prefix"]
 
@@ -84,8 +85,8 @@ def _print_report(report: ImportReport, *, json: bool, verbose: bool) -> None:
     print_table(_artifact_table(report))
     if report.version:
         typer.echo(f"SDK version: {report.version}")
-    for reason, count in report.skipped.items():
-        typer.echo(f"left out, {reason}: {count}")
+    for reason, files in report.skipped.items():
+        typer.echo(f"left out, {reason}: {files}")
     if report.left_out:
         typer.echo(f"left out packages of the system (--bundle-sysdeps imports them): {', '.join(report.left_out)}")
     _print_paths("dropped links to files that are not among the sources", report.dangling, verbose=verbose)
@@ -96,7 +97,7 @@ def _print_report(report: ImportReport, *, json: bool, verbose: bool) -> None:
 
 def _artifact_table(report: ImportReport) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_footer=True)
-    table.add_column("artifact", footer=f"{len(report.artifacts)} artifacts")
+    table.add_column("artifact", footer=count(len(report.artifacts), "artifact"))
     table.add_column("files", footer=f"{sum(item.files for item in report.artifacts)}", justify="right")
     table.add_column("symlinks", footer=f"{sum(item.links for item in report.artifacts)}", justify="right")
     table.add_column("bytes", footer=f"{sum(item.size for item in report.artifacts):,}", justify="right")

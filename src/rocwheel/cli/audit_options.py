@@ -30,7 +30,7 @@ PathsArgument = Annotated[
 ]
 WithOption = Annotated[
     list[Path] | None,
-    typer.Option("--with", help="Take these packages to be installed as well, but don't audit them."),
+    typer.Option("--with", help="Treat these packages as installed, too, but don't audit them."),
 ]
 SelectOption = Annotated[list[str] | None, typer.Option(help="Check only these rules (patterns).")]
 IgnoreOption = Annotated[list[str] | None, typer.Option(help="Leave out these rules (patterns).")]
@@ -50,7 +50,9 @@ CpuLevelOption = Annotated[
 ]
 ClosedOption = Annotated[
     bool | None,
-    typer.Option(help="Take the given packages to be all there is; by default this is so for an environment's SDK."),
+    typer.Option(
+        help="Assume no package and no SDK beyond the given ones; by default only for an installed environment."
+    ),
 ]
 SarifOption = Annotated[Path | None, typer.Option(help="Also write the findings to this file, as SARIF 2.1.0.")]
 RulesOption = Annotated[bool, typer.Option("--rules", help="List the rules and exit.")]

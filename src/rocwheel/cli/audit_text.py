@@ -13,6 +13,7 @@ from rich.text import Text
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.cli.output import print_table, results
+from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
     from rocwheel.audit.audit import AuditReport
@@ -46,14 +47,14 @@ def _summary(report: AuditReport) -> Table:
     counts = Counter((finding.rule, finding.severity) for finding in report.findings)
     table = Table("severity", "rule", "findings", "demand", box=box.SIMPLE_HEAD)
     demands = {rule.name: rule.demand for rule in ALL_RULES}
-    for (rule, severity), count in counts.items():
-        table.add_row(Text(severity.value, _COLORS[severity]), rule, str(count), Text(demands[rule]))
+    for (rule, severity), number in counts.items():
+        table.add_row(Text(severity.value, _COLORS[severity]), rule, str(number), Text(demands[rule]))
     return table
 
 
 def _conclusion(report: AuditReport) -> str:
     counts = Counter(finding.severity for finding in report.findings)
-    parts = [f"{counts[severity]} {severity.value}s" for severity in Severity]
+    parts = [count(counts[severity], severity.value) for severity in Severity]
     parts += [f"{report.known} known"] if report.known else []
-    what = f"{report.files} files, {report.libraries} of them programs and libraries"
-    return f"{what}; {len(report.rules)} rules: {', '.join(parts)}"
+    what = f"{count(report.files, 'file')}, {report.libraries} of them programs and libraries"
+    return f"{what}; {count(len(report.rules), 'rule')}: {', '.join(parts)}"

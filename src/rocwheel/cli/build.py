@@ -39,7 +39,9 @@ __all__ = ["build", "plan", "print_distributions"]
 def build(
     inputs: PlanJob,
     *,
-    dest_dir: Annotated[Path, typer.Option(help="Write the packages into the folder dist of this folder.")],
+    dest_dir: Annotated[
+        Path, typer.Option(help="Write the packages to dist in this folder; both are created if needed.")
+    ],
     compression: Annotated[str, typer.Option(help="Deflate files at this level, 0 to 12, or 'stored'.")] = str(
         DEFAULT_LEVEL
     ),

@@ -109,7 +109,10 @@ def extract(
     limit: LimitOption = 4,
     force: ForceOption = False,
     dest_dir: Annotated[
-        Path, typer.Option("--dest-dir", "-d", metavar="DIR", help="Write the files to this folder.")
+        Path,
+        typer.Option(
+            "--dest-dir", "-d", metavar="DIR", help="Write the files to this folder; it is created if needed."
+        ),
     ] = Path(),
     as_json: JsonOption = False,
     quiet: QuietOption = False,

@@ -30,6 +30,7 @@ from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.prune_tree import TreePruning, prune_tree
 from rocwheel.device.editing.retarget import Retarget, find_gaps
 from rocwheel.device.editing.rewrite import RewriteReport, rewrite_device_code
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.retarget_pairs import parse_pairs
@@ -225,7 +226,8 @@ def _print_remarks(report: RewriteReport) -> None:
         report_warning(warning)
     if report.hosts_spelled:
         found = (
-            f"the host entries of {report.hosts_spelled} bundles, as clang 16 spells them, got the spelling of clang 17"
+            f"the host entries of {count(report.hosts_spelled, 'bundle')}, as clang 16 spells them, got the spelling "
+            "of clang 17"
         )
         messages.print(f"note: {found}: later readers refuse the other in compressed bundles", markup=False)
     if report.versions:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.filesize import decimal
 
 from rocwheel.device.reading.target_facts import summarize_targets
+from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,9 +23,9 @@ __all__ = ["bundle_line", "container_line", "entry_lines", "pruning_line", "rewr
 def container_line(device: DeviceFacts) -> str:
     """Return what holds the code of a file, how many bundles, and their size there and decompressed."""
     number = len(device.bundles)
-    count = f"{number} bundle{'' if number == 1 else 's'}"
-    lead = count if device.container == "bundles" else device.container + (f", {count}" if number else "")
-    wrappers = f", {device.wrappers} wrappers" if device.wrappers not in {0, number} else ""
+    bundles = count(number, "bundle")
+    lead = bundles if device.container == "bundles" else device.container + (f", {bundles}" if number else "")
+    wrappers = f", {count(device.wrappers, 'wrapper')}" if device.wrappers not in {0, number} else ""
     raw = f" ({decimal(device.raw_size)} decompressed)" if device.raw_size != device.size else ""
     return f"{lead}{wrappers}, {decimal(device.size)}{raw}"
 
@@ -61,13 +62,13 @@ def rewrite_line(report: RewriteReport, output: Path) -> str:
     if not report.bundles:
         return f"{output}: a code object, {'now for another target' if report.changed else 'as it was'}"
     sizes = f"{decimal(report.size_before)} -> {decimal(report.size_after)} of device code"
-    return f"{output}: {report.changed} of {report.bundles} bundles changed, {sizes}"
+    return f"{output}: {report.changed} of {count(report.bundles, 'bundle')} changed, {sizes}"
 
 
 def pruning_line(report: TreePruning, output: Path) -> str:
     """Return what became of a folder."""
     saved = sum(edited.size_before - edited.size_after for edited in report.edited)
+    dropped, edited = count(len(report.dropped), "file"), count(len(report.edited), "file")
     return (
-        f"{output}: {len(report.dropped)} files left out, {len(report.edited)} files with bundles edited "
-        f"({decimal(saved)} saved), {report.copied} copied"
+        f"{output}: {dropped} left out, {edited} with bundles edited ({decimal(saved)} saved), {report.copied} copied"
     )

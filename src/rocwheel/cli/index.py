@@ -18,6 +18,7 @@ from rocwheel.cli.output import (
     setup_logging,
 )
 from rocwheel.distributions.index.write_index import FilePlacement, IndexReport, write_index
+from rocwheel.foundation.counting import count
 
 __all__ = ["index"]
 
@@ -44,7 +45,7 @@ def index(
 ) -> None:
     """Write a static package index (PEP 503 and 691) over the wheels and sdists of a folder.
 
-    Works by file:// and from any static web server. Pages, sha256 hashes and core metadata are written; the
+    The index works with file:// URLs and on any static web server. It has pages, sha256 hashes and core metadata. The
     distributions stay as they are. Core metadata goes next to each file as FILE.metadata.
 
     Example: rocwheel index packages/dist && pip install rocm-sdk-core --index-url file://$PWD/packages/simple
@@ -68,7 +69,7 @@ def _default_output(dist_dir: Path) -> Path:
 
 def _print_report(report: IndexReport, target: Path, *, verbose: bool) -> None:
     for project, names in report.projects.items():
-        typer.echo(f"{project}: {len(names)} file{'s' if len(names) != 1 else ''}")
+        typer.echo(f"{project}: {count(len(names), 'file')}")
         if verbose:
             typer.echo("\n".join(f"  {name}" for name in names))
     typer.echo(f"install with: pip install --index-url {target.as_uri()} PROJECT")

@@ -125,7 +125,9 @@ def commands(
     sdk: Annotated[
         str, typer.Option("--with", metavar="DIR", help="Verify the wheels with the SDK's packages in this folder.")
     ] = "",
-    dest_dir: Annotated[str, typer.Option(metavar="DIR", help="Write the wheels to this folder.")] = "dist",
+    dest_dir: Annotated[
+        str, typer.Option(metavar="DIR", help="Write the wheels to this folder; it is created if needed.")
+    ] = "dist",
     remote: Annotated[
         bool, typer.Option("--remote", help="Build by remote execution, with the file that the settings name.")
     ] = False,

@@ -26,6 +26,7 @@ from rocwheel.cli.output import (
     setup_logging,
 )
 from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.counting import count
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.write import check_destination, plan_repairs, write_repairs
 
@@ -40,13 +41,15 @@ _LONGEST = 160
 @app.command("repair")
 def repair(
     wheels: Annotated[list[Path], typer.Argument(metavar="WHEEL...", help="Repair these wheels. They stay unchanged.")],
-    dest_dir: Annotated[Path | None, typer.Option(help="Write the repaired wheels to this folder.")] = None,
+    dest_dir: Annotated[
+        Path | None, typer.Option(help="Write the repaired wheels to this folder; it is created if needed.")
+    ] = None,
     beside: Annotated[
         list[Path] | None,
         typer.Option("--with", help="Let the wheels load libraries of this package, such as a wheel of the SDK."),
     ] = None,
     dlopen: Annotated[
-        list[str] | None, typer.Option(help="Count this library as one that the files open at run time.")
+        list[str] | None, typer.Option(help="Also find this library, which is opened at run time (dlopen).")
     ] = None,
     pin: Annotated[
         Literal["none", "minor", "exact"], typer.Option(help="Pin added requirements to the version at hand.")
@@ -109,7 +112,8 @@ def _show(plans: list[RepairPlan], *, quiet: bool) -> None:
         name = Path(plan.wheel).name
         if not quiet:
             renamed = f" -> {plan.file_name}" if plan.file_name != name else ""
-            results.print(f"[bold]{escape(name + renamed)}[/]: {len(plan.changes) or 'no'} changes")
+            changes = count(len(plan.changes), "change") if plan.changes else "no changes"
+            results.print(f"[bold]{escape(name + renamed)}[/]: {changes}")
             for change in plan.changes:
                 results.print(f"  {escape(change.file)}: {change.what}")
                 if change.before:
@@ -123,4 +127,4 @@ def _show(plans: list[RepairPlan], *, quiet: bool) -> None:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({text.count(':') + 1} entries)"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({count(text.count(':') + 1, 'entry', 'entries')})"

@@ -30,7 +30,7 @@ __all__ = ["for_"]
 def for_(
     file: Annotated[Path, typer.Argument(help="A linked shared library or program.")],
     at: Annotated[
-        str, typer.Option(metavar="PLACE", help="Take the file to be installed here: site-packages/PACKAGE/[FILE].")
+        str, typer.Option(metavar="PLACE", help="Compute it for a file installed here: site-packages/PACKAGE/[FILE].")
     ],
     packages: Annotated[
         list[str] | None,
@@ -39,7 +39,7 @@ def for_(
         ),
     ] = None,
     dlopen: Annotated[
-        list[str] | None, typer.Option(help="Count this library as one that the file opens at run time.")
+        list[str] | None, typer.Option(help="Also find this library, which is opened at run time (dlopen).")
     ] = None,
     spell: Annotated[
         list[str] | None, typer.Option(help=f"Print what to write for this tool: {', '.join(TOOLS)}, or all.")

@@ -11,6 +11,7 @@ from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_js
 from rocwheel.cli.targets import TargetCommand, print_target_set, read_targets, targets_app
 from rocwheel.device.reading.runs_on import FileVerdict, is_named_for_others, judge_files
 from rocwheel.foundation.collecting import convert_all, raise_all
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.catalog.catalog import SPIRV
 from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
@@ -148,7 +149,7 @@ def runs_on(
 
 def _omission_lines(without_code: list[str], for_others: int) -> list[str]:
     lines = [f"{path}: no device code" for path in without_code]
-    skipped = f"skipped, as named for other targets: {for_others} file{'s' * (for_others > 1)}"
+    skipped = f"skipped, as named for other targets: {count(for_others, 'file')}"
     return [*lines, skipped] if for_others else lines
 
 
@@ -196,8 +197,8 @@ def _verdict_lines(verdict: FileVerdict, *, quiet: bool) -> list[str]:
     if verdict.kpacked:
         return [] if quiet else [f"{lead}: its code is in kpack files"]
     return [
-        f"{lead}: {f'uses {use.code}' if use.code else 'finds nothing'} in {use.bundles} "
-        f"bundle{'' if use.bundles == 1 else 's'} ({use.reason})"
+        f"{lead}: {f'uses {use.code}' if use.code else 'finds nothing'} in "
+        f"{count(use.bundles, 'bundle')} ({use.reason})"
         for use in verdict.uses
         if not (quiet and use.code)
     ]

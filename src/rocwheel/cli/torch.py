@@ -72,7 +72,7 @@ def init(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Print _rocm_init.py, by which a package has the SDK's libraries loaded before its own.
+    """Print _rocm_init.py, which loads the SDK's libraries before the package's own.
 
     Example: rocwheel torch init --sdk-version 7.14.0 > torch/_rocm_init.py
     """
@@ -128,7 +128,8 @@ def runpath(
 ) -> None:
     """Print LDFLAGS for PyTorch, or CMake arguments for an extension: the run path to the SDK's packages when linking.
 
-    PyTorch's own CMake files set another run path over arguments; an extension, named by --folder, takes those.
+    PyTorch's CMake files overwrite a run path given as an argument, so PyTorch needs LDFLAGS. With --folder, print
+    CMake arguments for an extension.
 
     Example: eval "export $(rocwheel torch runpath)" && python -m build --wheel
     """

@@ -58,7 +58,9 @@ SystemRunPathOption = Annotated[
 ]
 RepairOption = Annotated[bool, typer.Option("--repair", help="Repair wrong run paths instead of failing.")]
 VerifyOption = Annotated[bool, typer.Option(help="Check that every file finds its libraries.")]
-DestDirOption = Annotated[Path, typer.Option("--dest-dir", metavar="DIR", help="Write the wheel to this folder.")]
+DestDirOption = Annotated[
+    Path, typer.Option("--dest-dir", metavar="DIR", help="Write the wheel to this folder; it is created if needed.")
+]
 OutputOption = Annotated[
     Path | None,
     typer.Option(

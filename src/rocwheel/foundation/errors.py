@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from rocwheel.foundation.counting import count
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
@@ -62,7 +64,7 @@ class ProblemsError(RocwheelError):
         super().__init__(subject, self.problems)
 
     def __str__(self) -> str:
-        lines = [f"{self.subject}: {len(self.problems)} problem{'s' if len(self.problems) != 1 else ''}"]
+        lines = [f"{self.subject}: {count(len(self.problems), 'problem')}"]
         lines += [f"  {problem}" for problem in self.problems]
         return "\n".join(lines)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocwheel.foundation.counting import count
 from rocwheel.installed.requirements import packages_elsewhere
 from rocwheel.linking.entries import is_build_folder, is_host_folder, resolve_entry, split_run_path
 from rocwheel.linking.run_path_choice import KeptEntries
@@ -80,8 +81,8 @@ def kept_entries_note(tree: Tree, owner: Distribution, run_paths: Iterable[tuple
     if not entries or not others:
         return ""
     return (
-        f"kept {entries} run path entries in {files} files that lead to folders of packages not at hand, if to any: "
-        f"give the packages that the wheel requires by --with, so that only right entries stay ({others})"
+        f"kept {count(entries, 'run path entry', 'run path entries')} in {count(files, 'file')}: they may lead to "
+        f"packages that were not given ({others}). Add those packages with --with, and only the right entries stay."
     )
 
 

@@ -70,7 +70,7 @@ class RepairedTree:
         others = self._other_versions(owner)
         names = ", ".join(f"{name} (known: {', '.join(known)})" for name, known in others.items())
         remedy = (
-            "give the packages that it was built with by --with; Requires-Dist gets no package that is only assumed"
+            "use --with to give the packages that it was built with; Requires-Dist gets no package that is only assumed"
         )
         return [f"is built for another version of ROCm's packages, judging by {names}: {remedy}"] if others else []
 

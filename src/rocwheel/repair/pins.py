@@ -47,7 +47,7 @@ def sdk_version_to_match(tree: Tree, owner: Distribution, pin: Pin, *, is_needed
 
 def _absent_error(owner: Distribution, name: str, pin: Pin) -> InputError:
     found = f"uses {name}, but that package is not at hand for --pin {pin} to take a version from"
-    return InputError(owner.source, found, expected="it among the packages given by --with")
+    return InputError(owner.source, found, expected="it among the packages given with --with")
 
 
 def _version_to_match(tree: Tree, name: str, pin: Pin) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.distributions.formats.tags import expand_tags
+from rocwheel.foundation.counting import count
 from rocwheel.installed.read_dist_info import SIGNATURES
 from rocwheel.installed.tree import Distribution, Tree
 from rocwheel.linking.run_path_choice import SetRunpath
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["RepairPlan", "RepairPlanner"]
 
 _OPEN = (
-    "Requires-Dist: {0} allows any version, though its libraries are assumed to be those of ROCm 7: give {0} by "
+    "Requires-Dist: {0} allows any version, though its libraries are assumed to be those of ROCm 7: give {0} with "
     "--with, and --pin"
 )
 
@@ -136,7 +137,7 @@ def _planned(wheel: _Wheel) -> RepairPlan:
     changes = [
         *run_path_changes(wheel.loadable, wheel.edits),
         *metadata_changes(owner, requires, tags, is_platlib=is_platlib),
-        *(Change(name, "added", "", f"{len(text)} bytes") for name, text in added.items()),
+        *(Change(name, "added", "", count(len(text), "byte")) for name, text in added.items()),
         *record_changes(owner, wheel.files),
     ]
     dropped = _signatures(wheel) if changes else ()

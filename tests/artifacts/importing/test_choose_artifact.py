@@ -147,6 +147,6 @@ def test_edit_that_fits_nowhere_says_so() -> None:
     it.make("none", "a.cmake")
 
     assert str(it.problem) == (
-        "the edit '/usr': no longer fits 1 files (0 occurrences); expected 1 or more, because: it moves. "
+        "the edit '/usr': no longer fits 1 file (0 occurrences); expected 1 or more, because: it moves. "
         "Look at the file and adapt the table."
     )

@@ -19,7 +19,7 @@ BREACHES = {
     "device-target-missing": Breach(
         one(library("demo/a.so", device=code(("gfx906", "gfx942"), ("gfx906",)))),
         "demo/a.so",
-        "1 of 2 bundles have no code for gfx942: number 1",
+        "1 of 2 bundles has no code for gfx942: number 1",
     ),
     "device-target-absent": Breach(
         one(library("lib/a.so", device=code(("gfx906",))), owner=package("rocm-sdk-device-gfx942")),
@@ -43,7 +43,7 @@ BREACHES = {
     "device-code-plain": Breach(
         one(library("demo/a.so", device=code(("gfx906",), size=5_000_000, compressed=False))),
         "demo/a.so",
-        "1 bundles of 5.0 MB are not compressed, although ROCm 6.2 and later can read compressed ones",
+        "1 bundle of 5.0 MB is not compressed, although ROCm 6.2 and later can read compressed ones",
     ),
     "kernel-metadata": Breach(
         one(library("demo/a.so", device=code(("gfx906",), faults=("has a metadata note without amdhsa.target",)))),
@@ -101,13 +101,13 @@ def test_files_have_code_for_one_set_of_targets(second: DeviceReport | None, fou
     ("bundles", "found"),
     [
         ((("gfx90a",), ("gfx90a:xnack+", "gfx90a:xnack-")), []),
-        ((("gfx90a",), ("gfx90a:xnack+",)), ["1 of 2 bundles have no code for gfx90a: number 1"]),
+        ((("gfx90a",), ("gfx90a:xnack+",)), ["1 of 2 bundles has no code for gfx90a: number 1"]),
         (
             (("gfx1100", "gfx1101"), ("gfx11-generic",), ("gfx11-generic",)),
-            ["1 of 3 bundles have no code for gfx11-generic: number 0"],
+            ["1 of 3 bundles has no code for gfx11-generic: number 0"],
         ),
-        ((("gfx906",), ("gfx942",)), ["1 of 2 bundles have no code for gfx906: number 1",
-                                      "1 of 2 bundles have no code for gfx942: number 0"]),
+        ((("gfx906",), ("gfx942",)), ["1 of 2 bundles has no code for gfx906: number 1",
+                                      "1 of 2 bundles has no code for gfx942: number 0"]),
     ],
     ids=["both settings", "one setting", "a generic target", "others"],
 )  # fmt: skip

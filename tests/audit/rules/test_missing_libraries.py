@@ -78,7 +78,7 @@ def test_an_absolute_entry_is_named_where_it_may_help_on_the_builders_machine() 
 
 def test_another_version_that_the_sdk_has_is_named() -> None:
     (finding,) = find(one(library("demo/a.so", "libamdhip64.so.6")))
-    assert finding.found.endswith(" provides it; they provide libamdhip64.so.7")
+    assert finding.found.endswith(" provides it; the packages and the SDK have other versions: libamdhip64.so.7")
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ BREACHES = {
     "run-path-absolute": Breach(
         one(library("demo/a.so", runpath="/opt/rocm/lib")),
         "demo/a.so",
-        "searches '/opt/rocm/lib' of the host, whatever lies there",
+        "searches '/opt/rocm/lib', absolute folders of the host",
     ),
     "run-path-repeated": Breach(
         one(library("demo/a.so", runpath="$ORIGIN:$ORIGIN/../demo")),
@@ -46,12 +46,12 @@ BREACHES = {
     "run-path-wrong-depth": Breach(
         one(library("demo/gpu/a.so", runpath=TO_CORE)),
         "demo/gpu/a.so",
-        "lies 2 folders deep, so its run path misses the package that is meant: '$ORIGIN/../_rocm_sdk_core/lib'",
+        "is 2 folders deep, but these entries assume another depth: '$ORIGIN/../_rocm_sdk_core/lib'",
     ),
     "run-path-mixed": Breach(
         one(library("demo/a.so", runpath="$ORIGIN"), library("demo/b.so", rpath="$ORIGIN")),
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
-        "has 1 files with RPATH (such as demo/b.so) and 1 with RUNPATH",
+        "has 1 file with RPATH (such as demo/b.so) and 1 with RUNPATH",
     ),
     "rpath-into-others": Breach(
         with_core(library("demo/a.so", "libamdhip64.so.7", rpath=TO_CORE), owner=package(requires=("rocm-sdk-core",))),

@@ -29,7 +29,7 @@ def test_bundles_that_all_have_the_code_have_no_gap(tmp_path: Path) -> None:
 def test_bundles_without_the_code_are_counted_for_each_target(tmp_path: Path) -> None:
     path = write_bundles(tmp_path / "x.hipfb", "gfx1030 gfx906", "gfx906", "gfx1031")
     assert find_gaps(path, parse_pairs("gfx1030=gfx1031,gfx1032")) == (
-        f"{path}: 1 of 3 bundles have no code for gfx1030, and so none for gfx1031",
+        f"{path}: 1 of 3 bundles has no code for gfx1030, and so none for gfx1031",
         f"{path}: 2 of 3 bundles have no code for gfx1030, and so none for gfx1032",
     )
 
@@ -44,7 +44,7 @@ def test_code_that_no_bundle_has_is_an_error(tmp_path: Path) -> None:
 def test_variant_of_which_no_copy_may_be_made_is_no_offer(tmp_path: Path) -> None:
     path = write_bundles(tmp_path / "x.hipfb", "gfx900:xnack+", "gfx900:xnack-")
     assert find_gaps(path, parse_pairs("gfx900=gfx90c")) == (
-        f"{path}: 1 of 2 bundles have no code for gfx900, and so none for gfx90c",
+        f"{path}: 1 of 2 bundles has no code for gfx900, and so none for gfx90c",
     )
 
 

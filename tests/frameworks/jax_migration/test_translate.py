@@ -300,14 +300,14 @@ def test_what_the_machine_decided_is_told_as_assumed() -> None:
     assert {note.option: note.text for note in translate(PJRT).assumed} == {
         "--python_version": "was that of the Python that ran build.py; 3.12 is assumed",
         "--clang_path": "was the first clang on PATH; /usr/lib/llvm-18/bin/clang is assumed",
-        "--rocm_amdgpu_targets": "had another default in each version; that of the last is assumed",
+        "--rocm_amdgpu_targets": "its default differed between versions; the last is assumed",
     }
-    told = "was asked for its version, which the path doesn't tell: write compiler-version to rocm.toml (before "
+    unknown = "its version is not in the path, and the old tool asked the compiler: write compiler-version to rocm.toml"
     of_clang = {note.option: note.text for note in translate([*PJRT, "--clang_path=/usr/bin/clang"]).assumed}
-    assert of_clang["/usr/bin/clang"].startswith(f"{told}19, ")
+    assert of_clang["/usr/bin/clang"].startswith(f"{unknown} (before 19, ")
     assert of_clang["/usr/bin/clang"].endswith(", and from 16 on add clang to configs")
     of_gcc = {note.option: note.text for note in translate([*PJRT, "--use_clang=false"]).assumed}
-    assert of_gcc["/usr/bin/gcc"].startswith(f"{told}13, ")
+    assert of_gcc["/usr/bin/gcc"].startswith(f"{unknown} (before 13, ")
     given = ("--python_version=3.11", "--use_clang=false", "--gcc_path=/usr/bin/gcc-13", "--rocm_amdgpu_targets=gfx942")
     assert translate([*PJRT, *given]).assumed == ()
 
@@ -411,7 +411,7 @@ def test_values_are_parted_as_the_old_shell_did() -> None:
     words = bazel_words(made)
     assert words[:4] == ("bazel", "--a", "--b", "build")
     assert words[-4:-1] == ("--jobs", "4", "--copt=-DX=a b")
-    assert "parted it at blanks" in wrong(made)["--jobs 4"]
+    assert "split it at blanks" in wrong(made)["--jobs 4"]
 
 
 def test_variables_count_wherever_they_stand_before_build_py() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.patterns import PathPatterns
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class TextEdit:
     @property
     def problem(self) -> InputError | None:
         """The error when there were files for the edit, but it was not made as often as it must be."""
-        where = ", ".join(self.count.missed) or f"{self.count.files} files"
+        where = ", ".join(self.count.missed) or count(self.count.files, "file")
         if not self.count.missed and (not self.count.files or self.count.changes >= self.rule.total):
             return None
         return InputError(

@@ -9,6 +9,7 @@ from rocwheel.artifacts.importing.choose_artifact import Origin
 from rocwheel.artifacts.importing.deb import Deb, DebControl, open_deb
 from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
 from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.progress import SILENT, Progress
 
@@ -38,7 +39,7 @@ def import_debs(
     ordered = _checked(sorted(paths), table)
     with importing(table, dest) as importer:
         importer.version = _sdk_version([control for _, control in ordered], table)
-        progress.begin(f"unpacking {len(ordered)} packages", sum(path.stat().st_size for path, _ in ordered))
+        progress.begin(f"unpacking {count(len(ordered), 'package')}", sum(path.stat().st_size for path, _ in ordered))
         for path, control in ordered:
             rule = importer.rules.rule_of_package(control.package)
             if rule and rule.system and not bundle_system:

@@ -11,6 +11,7 @@ from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.bundles.compressed.versions import reader_of
 from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
 from rocwheel.binary.elf.traits import is_linker
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.compatibility import covers
 
@@ -43,8 +44,10 @@ def _missing_targets(subject: Subject) -> Iterator[Evidence]:
             lacking = [number for number, bundle in enumerate(report.bundles) if bundle.targets not in serving]
             if lacking:
                 numbers = ", ".join(map(str, lacking[:_SHOWN])) + (" ..." if len(lacking) > _SHOWN else "")
-                found = f"{len(lacking)} of {len(report.bundles)} bundles have no code for {target}: number {numbers}"
-                yield Evidence(file.source, found)
+                found = (
+                    f"{len(lacking)} of {len(report.bundles)} bundles {'has' if len(lacking) == 1 else 'have'} no code"
+                )
+                yield Evidence(file.source, f"{found} for {target}: number {numbers}")
 
 
 def _serve(targets: Iterable[str], wanted: str) -> bool:
@@ -108,7 +111,8 @@ def _plain_bundles(subject: Subject) -> Iterator[Evidence]:
         plain = [bundle for bundle in file.device.bundles if not bundle.is_compressed] if file.device else []
         size = sum(bundle.size for bundle in plain)
         if size >= _WORTH_COMPRESSING:
-            found = f"{len(plain)} bundles of {size / 1e6:.1f} MB are not compressed"
+            verb = "is" if len(plain) == 1 else "are"
+            found = f"{count(len(plain), 'bundle')} of {size / 1e6:.1f} MB {verb} not compressed"
             yield Evidence(file.source, f"{found}, although ROCm {since} and later can read compressed ones")
 
 

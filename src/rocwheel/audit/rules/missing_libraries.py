@@ -49,7 +49,7 @@ def _absence(subject: Subject, library: UnresolvedLibrary) -> str:
         return f"{library.words}, but only newer processors find it, in {', '.join(folders)}"
     found = f"{library.words}, but {NOT_PROVIDED}"
     others = other_versions(library.name, subject.tree.libraries)
-    return f"{found}; they provide {', '.join(others)}" if others else found
+    return f"{found}; the packages and the SDK have other versions: {', '.join(others)}" if others else found
 
 
 def _remedy(subject: Subject, library: UnresolvedLibrary) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity, first_of
 from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.foundation.counting import count
 from rocwheel.installed.requirements import packages_elsewhere, release_folders
 from rocwheel.linking.entries import (
     expand_entry,
@@ -73,7 +74,7 @@ def _absolute(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
         bad = [entry for entry in entries if is_host_folder(entry)]
         if bad:
-            yield Evidence(file.source, f"searches {_shown(bad)} of the host, whatever lies there")
+            yield Evidence(file.source, f"searches {_shown(bad)}, absolute folders of the host")
 
 
 def _repeated(subject: Subject) -> Iterator[Evidence]:
@@ -145,7 +146,7 @@ def _wrong_depth(subject: Subject) -> Iterator[Evidence]:
         ]
         if bad:
             depth = len(posixpath.dirname(file.path).split("/"))
-            found = f"lies {depth} folders deep, so its run path misses the package that is meant: {_shown(bad)}"
+            found = f"is {depth} folders deep, but these entries assume another depth: {_shown(bad)}"
             yield Evidence(file.source, found)
 
 
@@ -154,10 +155,8 @@ def _mixed(subject: Subject) -> Iterator[Evidence]:
         files = [file for file in subject.tree.files_of[owner.source] if file.is_loadable and file.run_path]
         old = [file for file in files if file.tag is RunpathTag.RPATH]
         if old and len(old) < len(files):
-            yield Evidence(
-                owner.label or owner.source,
-                f"has {len(old)} files with RPATH (such as {old[0].path}) and {len(files) - len(old)} with RUNPATH",
-            )
+            found = f"has {count(len(old), 'file')} with RPATH (such as {old[0].path})"
+            yield Evidence(owner.label or owner.source, f"{found} and {len(files) - len(old)} with RUNPATH")
 
 
 def _into_others(subject: Subject) -> Iterator[Evidence]:

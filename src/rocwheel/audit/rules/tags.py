@@ -133,7 +133,7 @@ RULES = (
     Rule(
         "musl-unchecked",
         Severity.NOTE,
-        "A wheel with machine code is for glibc, whose loader the audit models.",
+        "The audit checks loading for glibc only, not for musl.",
         "Test that it can be imported on a system with musl.",
         _musl,
     ),

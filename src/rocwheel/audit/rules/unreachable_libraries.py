@@ -70,7 +70,7 @@ RULES = (
     Rule(
         "unreachable-library",
         Severity.ERROR,
-        "The run path leads to every NEEDED library, without LD_LIBRARY_PATH and without luck.",
+        "The run path alone leads to every NEEDED library.",
         _LINK,
         _unreachable,
     ),

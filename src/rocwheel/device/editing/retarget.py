@@ -17,6 +17,7 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId
 from rocwheel.binary.code_objects.target_note import rename_target
 from rocwheel.binary.elf.header import E_FLAGS
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files import FileRange
 from rocwheel.targets.retarget_pairs import TargetPair
@@ -161,4 +162,5 @@ def _gap(path: Path, bundles: Sequence[Sequence[TargetId]], pair: TargetPair) ->
     )
     if not lacking:
         return ""
-    return f"{path}: {lacking} of {len(bundles)} bundles have no code for {pair.code}, and so none for {pair.agent}"
+    found = f"{lacking} of {count(len(bundles), 'bundle')} {'has' if lacking == 1 else 'have'} no code for {pair.code}"
+    return f"{path}: {found}, and so none for {pair.agent}"

@@ -30,10 +30,10 @@ __all__ = ["Note", "assumed", "dropped", "kept", "wrong"]
 _EATEN = re.compile(r"(?:^|[=:,])/\.\.(?:/|$)")
 
 _UNKNOWN_VERSION = {
-    "clang": "was asked for its version, which the path doesn't tell: write compiler-version to rocm.toml (before 19, "
-    "the fragment then has --define=xnn_enable_avxvnniint8=false), and from 16 on add clang to configs",
-    "gcc": "was asked for its version, which the path doesn't tell: write compiler-version to rocm.toml (before 13, "
-    "the fragment then has --define=xnn_enable_avxvnniint8=false)",
+    "clang": "its version is not in the path, and the old tool asked the compiler: write compiler-version to rocm.toml "
+    "(before 19, the fragment then has --define=xnn_enable_avxvnniint8=false), and from 16 on add clang to configs",
+    "gcc": "its version is not in the path, and the old tool asked the compiler: write compiler-version to rocm.toml "
+    "(before 13, the fragment then has --define=xnn_enable_avxvnniint8=false)",
 }
 
 
@@ -61,7 +61,7 @@ def assumed(old: OldCommand) -> Iterator[Note]:
     if compiler_major(old) is None:
         yield Note(compiler(old), _UNKNOWN_VERSION[name])
     if not old.text("rocm_amdgpu_targets"):
-        yield Note("--rocm_amdgpu_targets", "had another default in each version; that of the last is assumed")
+        yield Note("--rocm_amdgpu_targets", "its default differed between versions; the last is assumed")
 
 
 def dropped(old: OldCommand) -> Iterator[Note]:
@@ -86,7 +86,8 @@ def wrong(old: OldCommand) -> Iterator[Note]:
     )
     for option in old.parted:
         yield Note(
-            option, "went through a second shell, which parted it at blanks and took its quotes; so it does here"
+            option,
+            "went through a second shell, which split it at blanks and removed its quotes; the same is done here",
         )
     for option in (*old.texts("bazel_options"), *old.texts("bazel_startup_options")):
         yield from _wrong_text(option)
@@ -101,7 +102,7 @@ def wrong(old: OldCommand) -> Iterator[Note]:
         text = "ended with an AttributeError since --rbe was added: it read that option, which only build has"
         yield Note("requirements_update", text)
     elif "jax-rocm-pjrt" in wheel_names(old):
-        text = "its version.py was never stamped: the wheel told the day of its import as version"
+        text = "its version.py was never stamped: the wheel's version was the day on which it was imported"
         yield Note("jax-rocm*-pjrt", text)
 
 
@@ -123,5 +124,5 @@ def _wrong_cpu(old: OldCommand) -> Iterator[Note]:
     if cpu and cpu not in wheel_cpus():
         yield Note(f"--target_cpu={cpu}", "ended with a KeyError: the table of wheel tags lacked it")
     elif cpu_features(old) != old.text("target_cpu_features", "release"):
-        text = f"added -mavx by the machine that built, not by --target_cpu: {cpu} has no AVX"
+        text = f"-mavx was added because of the build machine's CPU, not because of --target_cpu: {cpu} has no AVX"
         yield Note("--target_cpu_features=release", text)

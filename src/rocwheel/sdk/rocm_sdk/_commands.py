@@ -64,7 +64,7 @@ def _add_path(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     doctor = commands.add_parser("doctor", help="find what is wrong with the packages, the GPUs and the access to them")
     doctor.add_argument("--require-gpu", action="store_true", help="fail when there is no GPU")
-    doctor.add_argument("--report", action="store_true", help="print what a report of a bug needs, to be pasted there")
+    doctor.add_argument("--report", action="store_true", help="print what a bug report needs, ready to paste")
     doctor.add_argument("--json", action="store_true", dest="as_json", help="print the findings or the report as JSON")
     doctor.set_defaults(run=_run_doctor)
 

@@ -30,7 +30,7 @@ PCI_CLASSES = ("0x03", "0x12")
 WSL_DEVICE = "/dev/dxg"
 
 CONTAINER_DEVICES = "Start the container with --device=/dev/kfd --device=/dev/dri."
-ALLOTMENT = "Ask for the GPUs where they are allotted, such as with the job scheduler's --gpus."
+ALLOTMENT = "Ask for GPUs when you start the job, such as with the scheduler's --gpus."
 UDEV_RULES = (
     """printf '%s\\n' 'KERNEL=="kfd", GROUP="render", MODE="0660"' 'KERNEL=="renderD*", GROUP="render", MODE="0660"'"""
     " | sudo tee --append /etc/udev/rules.d/70-amdgpu.rules && sudo udevadm control --reload && sudo udevadm trigger"
