@@ -114,5 +114,5 @@ def test_every_buffer_may_be_released_by_itself() -> None:
 
 def test_new_file_is_mapped_before_it_is_written() -> None:
     patch = FilePatch(104, (Replacement.of(2, b"new"), Replacement.of(102, b"!!")))
-    with patched_file(DATA, patch) as made:
+    with patched_file(DATA, patch, name="x") as made:
         assert made[:] == b"".join(patch.apply(DATA))

@@ -6,12 +6,11 @@ import mmap
 import os
 from bisect import bisect_right
 from itertools import pairwise
-from tempfile import TemporaryFile, gettempdir
 from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.temporary_file import no_room, open_temporary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -143,16 +142,15 @@ def write_patched(
     file.truncate()
 
 
-def patched_file(data: memoryview, patch: FilePatch) -> mmap.mmap:
+def patched_file(data: memoryview, patch: FilePatch, *, name: str) -> mmap.mmap:
     """Return a map of the new file, which has no name, for those who read it before it is written.
 
-    Raises `WorkError` when there is no room for it.
+    Raises `WorkError`, led by ``name``, when there is no room for it.
     """
     try:
-        with TemporaryFile() as file:
+        with open_temporary(buffering=-1) as file:
             write_patched(file, data, patch.replacements, size=patch.size)
             file.truncate(patch.size)
             return mmap.mmap(file.fileno(), patch.size, access=mmap.ACCESS_READ)
     except OSError as e:
-        remedy = "Check the free space there, or set TMPDIR to another folder."
-        raise WorkError(gettempdir(), f"can't hold a file of {patch.size} bytes ({e.strerror})", remedy=remedy) from e
+        raise no_room(name, f"its {patch.size} changed bytes", e) from e

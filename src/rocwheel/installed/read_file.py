@@ -16,14 +16,11 @@ from rocwheel.linking.obstacles import find_obstacle
 if TYPE_CHECKING:
     from rocwheel.installed.tree import InstalledFile
 
-__all__ = ["HEAD", "with_binary_facts", "with_obstacle"]
-
-HEAD = 64
-"""How many of a file's first bytes tell what kind it is of."""
+__all__ = ["with_binary_facts", "with_obstacle"]
 
 
 def with_obstacle(file: InstalledFile, head: bytes) -> InstalledFile:
-    """Return the file with what its first `HEAD` bytes tell the dynamic loader."""
+    """Return the file with what the dynamic loader finds in its first `HEAD_SIZE` bytes."""
     return msgspec.structs.replace(file, obstacle=find_obstacle(head))
 
 

@@ -11,11 +11,11 @@ import msgspec
 
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.reading.discovery import find_artifacts
-from rocwheel.binary.kind import has_facts
+from rocwheel.binary.kind import HEAD_SIZE, has_facts
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files import FileRange
 from rocwheel.installed.read_dist_info import INFO_FILES, read_distribution
-from rocwheel.installed.read_file import HEAD, with_binary_facts, with_obstacle
+from rocwheel.installed.read_file import with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
 
 if TYPE_CHECKING:
@@ -120,8 +120,8 @@ def _with_facts(file: InstalledFile, source: FileRange, *, hashed: bool) -> Inst
     with source.map() as data:
         if hashed:
             file = msgspec.structs.replace(file, sha256=hashlib.sha256(data).digest())
-        file = with_obstacle(file, bytes(data[:HEAD]))
-        if has_facts(data[:HEAD]):
+        file = with_obstacle(file, bytes(data[:HEAD_SIZE]))
+        if has_facts(data[:HEAD_SIZE]):
             return with_binary_facts(file, data)
         return file
 

@@ -13,7 +13,7 @@ from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import (
     ZipMember,
     digest_member,
-    iter_member,
+    member_head,
     open_unpacked,
     read_directory,
     read_member,
@@ -21,7 +21,7 @@ from rocwheel.distributions.zip.reader import (
 from rocwheel.foundation.errors import InputError
 from rocwheel.installed.member_paths import installed_path
 from rocwheel.installed.read_dist_info import INFO_FILES, read_distribution
-from rocwheel.installed.read_file import HEAD, with_binary_facts, with_obstacle
+from rocwheel.installed.read_file import with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _read_file(wheel: str, member: ZipMember) -> InstalledFile:
         size=member.size,
         mode=member.mode,
     )
-    head = _head(member)
+    head = member_head(member)
     # Links become text files.
     file = with_obstacle(file, head)
     if file.mode & 0o170000 == 0o120000:
@@ -82,12 +82,3 @@ def _read_file(wheel: str, member: ZipMember) -> InstalledFile:
         return msgspec.structs.replace(file, sha256=digest_member(member).sha256)
     with open_unpacked(member) as (unpacked, digest), unpacked.map() as data:
         return with_binary_facts(msgspec.structs.replace(file, sha256=digest.sha256), data)
-
-
-def _head(member: ZipMember) -> bytes:
-    head = b""
-    for piece in iter_member(member):
-        head += bytes(piece[:HEAD])
-        if len(head) >= HEAD:
-            break
-    return head[:HEAD]

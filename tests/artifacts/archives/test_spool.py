@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.artifacts.archives.spool import decompress, peek, range_path
+from rocwheel.artifacts.archives.spool import decompress, peek
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.temporary_file import path_of
 from rocwheel.foundation.zstd import zstd
 from tests.support.command_line import rocwheel, with_files_up_to
 
@@ -31,7 +32,7 @@ def _compressed(tmp_path: Path, suffix: str, data: bytes = DATA) -> Path:
 @pytest.mark.parametrize("suffix", ["xz", "zst"])
 def test_an_archive_is_decompressed(tmp_path: Path, suffix: str) -> None:
     with decompress(_compressed(tmp_path, suffix)) as spool:
-        assert Path(range_path(spool)).read_bytes() == DATA
+        assert Path(path_of(spool)).read_bytes() == DATA
 
 
 def test_nothing_with_a_name_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +56,7 @@ def test_the_bytes_told_add_up_to_the_archive(tmp_path: Path) -> None:
 def test_another_process_reads_a_range(tmp_path: Path) -> None:
     program = "import sys; file = open(sys.argv[1], 'rb'); file.seek(254); sys.stdout.buffer.write(file.read(4))"
     with decompress(_compressed(tmp_path, "xz")) as spool:
-        command = [sys.executable, "-c", program, range_path(spool)]
+        command = [sys.executable, "-c", program, path_of(spool)]
         assert subprocess.run(command, capture_output=True, check=True).stdout == b"\xfe\xff\x00\x01"
 
 
@@ -73,7 +74,7 @@ def test_archives_of_other_tools_are_decompressed(tmp_path: Path, tool: str) -> 
     subprocess.run([*commands[tool], str(plain)], check=True)
     archive = next(path for path in tmp_path.iterdir() if path != plain)
     with decompress(archive) as spool:
-        assert Path(range_path(spool)).read_bytes() == DATA
+        assert Path(path_of(spool)).read_bytes() == DATA
 
 
 def test_archives_joined_end_to_end_are_one(tmp_path: Path) -> None:
@@ -81,7 +82,7 @@ def test_archives_joined_end_to_end_are_one(tmp_path: Path) -> None:
         path = _compressed(tmp_path, suffix)
         path.write_bytes(path.read_bytes() * 2)
         with decompress(path) as spool:
-            assert Path(range_path(spool)).stat().st_size == 2 * len(DATA)
+            assert Path(path_of(spool)).stat().st_size == 2 * len(DATA)
 
 
 @pytest.mark.parametrize("suffix", ["xz", "zst"])
@@ -125,8 +126,8 @@ def test_a_full_temporary_folder_is_told(tmp_path: Path, suffix: str) -> None:
     command = ["artifacts", "list", "--quiet", str(archive.parent)]
     done = rocwheel(*command, before=with_files_up_to(1 << 20), environ={"TMPDIR": str(tmp_path)})
     assert done.stderr == (
-        f"error: {tmp_path}: cannot take the decompressed artifacts (File too large). "
-        "Set TMPDIR to a folder with room for them.\n"
+        f"error: {archive}: its decompressed content can't be written to {tmp_path} (File too large). "
+        "Make room there, or set TMPDIR to another folder.\n"
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert list(tmp_path.iterdir()) == [archive]

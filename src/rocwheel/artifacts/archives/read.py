@@ -5,11 +5,11 @@ from __future__ import annotations
 import tarfile
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from rocwheel.artifacts.archives.spool import range_path
 from rocwheel.artifacts.model.artifact import PERMISSIONS, Artifact, FileKind, Member, checked, place
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME, MAX_MANIFEST_SIZE, parse_manifest
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.temporary_file import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ def read_archive(archive: Path, name: ArtifactName, tar: IO[bytes]) -> Artifact:
     infos = _read_headers(archive, tar)
     stages = _read_stages(archive, tar, infos)
     problems: list[RocwheelError] = []
-    members = sorted(_members(archive, infos, range_path(tar), problems), key=lambda member: member.path)
+    members = sorted(_members(archive, infos, path_of(tar), problems), key=lambda member: member.path)
     return checked(Artifact(name, str(archive), stages, tuple(members)), problems)
 
 

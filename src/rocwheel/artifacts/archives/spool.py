@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import lzma
-import os
-import tempfile
 from contextlib import ExitStack
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from rocwheel.foundation.errors import InputError, WorkError, read_error
+from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files import open_regular
 from rocwheel.foundation.progress import SILENT
+from rocwheel.foundation.temporary_file import no_room, open_temporary, write_all
 from rocwheel.foundation.zstd import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-__all__ = ["decompress", "peek", "range_path"]
+__all__ = ["decompress", "peek"]
 
 _CHUNK = 1 << 20
 _DECODER_ERRORS = (EOFError, OSError, lzma.LZMAError, zstd.ZstdError)
@@ -30,29 +29,15 @@ def decompress(archive: Path, *, advance: Callable[[int], None] = SILENT.advance
     ``advance`` is called with the number of compressed bytes as they are read. Raises `InputError` when the archive
     can't be read or is corrupt or truncated, `WorkError` when the temporary folder is full or can't be written.
     """
-    folder = "the temporary folder"
     with ExitStack() as stack:
         try:
-            folder = _temporary_folder()
-            # Unbuffered: what a full disk has not taken must not be tried again when the file closes.
-            spool = stack.enter_context(tempfile.TemporaryFile(prefix="rocwheel-", buffering=0, dir=folder))
+            spool = stack.enter_context(open_temporary())
             for data in _decompressed_chunks(archive, advance):
-                _write(spool, data)
+                write_all(spool, data)
         except OSError as e:
-            raise _no_room(folder, e) from e
+            raise no_room(archive, "its decompressed content", e) from e
         stack.pop_all()
         return spool
-
-
-def _temporary_folder() -> str:
-    """Return the folder for temporary files. Python would silently use another if that of ``TMPDIR`` is unusable."""
-    named = os.environ.get("TMPDIR")
-    if not named:
-        return tempfile.gettempdir()
-    if not (Path(named).is_dir() and os.access(named, os.W_OK | os.X_OK)):
-        source, found = "TMPDIR", f"names {named}, where no file can be made"
-        raise WorkError(source, found, remedy="Correct or unset it.")
-    return named
 
 
 def peek(archive: Path, size: int) -> bytes:
@@ -62,11 +47,6 @@ def peek(archive: Path, size: int) -> bytes:
             return stream.read(size)
     except _DECODER_ERRORS:
         return b""
-
-
-def range_path(spool: IO[bytes]) -> str:
-    """Return a path by which threads and other processes of the same user open ``spool`` while it is open here."""
-    return f"/proc/{os.getpid()}/fd/{spool.fileno()}"
 
 
 def _decompressed_chunks(archive: Path, advance: Callable[[int], None]) -> Iterator[bytes]:
@@ -92,14 +72,3 @@ def _decoder(archive: Path, raw: IO[bytes]) -> IO[bytes]:
     if archive.name.endswith(".xz"):
         return lzma.LZMAFile(raw)
     return cast("IO[bytes]", zstd.ZstdFile(raw))
-
-
-def _write(spool: IO[bytes], data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[spool.write(rest) :]
-
-
-def _no_room(folder: str, error: OSError) -> WorkError:
-    remedy = "Set TMPDIR to a folder with room for them."
-    return WorkError(folder, f"cannot take the decompressed artifacts ({error.strerror})", remedy=remedy)

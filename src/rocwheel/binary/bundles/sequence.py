@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.compressed.content import iter_decompressed, read_compressed_head
+from rocwheel.binary.bundles.compressed.content import iter_decompressed, read_compressed_head, require_raw_size
 from rocwheel.binary.bundles.compressed.header import CompressedBundle, read_compressed_bundle
 from rocwheel.binary.bundles.plain import BundleEntry, OffloadBundle, read_offload_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
@@ -61,7 +61,7 @@ class Bundle(msgspec.Struct, frozen=True):
         """Return what readers disagree about or refuse, each with its place."""
         problems = list(self.plain.find_problems())
         if self.compressed and self.compressed.version == 1:
-            problems.append("it is compressed in version 1, which the runtime takes for a later one and refuses")
+            problems.append("it is compressed in version 1, the runtime reads it as a later version and refuses it")
         if self.compressed and self.compressed.raw_size != self.plain.size:
             sizes = f"{self.compressed.raw_size} bytes, but its entries end after {self.plain.size}"
             problems.append(f"its header says that it decompresses to {sizes}")
@@ -117,14 +117,9 @@ def iter_bundles(data: memoryview, *, name: str, base: int = 0, starts: Sequence
 
 
 def require_size(bundle: Bundle, limit: int) -> None:
-    """Raise `DeviceCodeError` for a bundle that decompresses to more than ``limit`` bytes."""
-    if bundle.compressed and bundle.raw_size > limit:
-        raise DeviceCodeError(
-            bundle.place,
-            f"holds a bundle of {bundle.raw_size} bytes",
-            expected=f"at most {limit}, the limit set here",
-            remedy="Set a higher limit if you trust the file.",
-        )
+    """Raise `DeviceCodeError` for a bundle, plain or compressed, that decompresses to more than ``limit`` bytes."""
+    if bundle.compressed:
+        require_raw_size(bundle.compressed, limit, place=bundle.place)
 
 
 def _next_start(data: memoryview, position: int, starts: Sequence[int]) -> int:

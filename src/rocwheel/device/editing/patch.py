@@ -96,16 +96,15 @@ def device_patch(
         return None
     slots = list_slots(data, code)
     changes = tuple(iter_changes(data, code, slots, edit, storage, executor=executor, jobs=len(slots)))
-    if trim and (trimmed := _trim(data, name, code, changes)):
-        return trimmed
-    if not changes:
-        return None
-    replacements = tuple(replacement for change in changes for replacement in change.replacements)
-    return FilePatch(patched_size(data, code, slots, changes[-1]), replacements)
+    patch = _trim(data, name, code, changes) if trim else None
+    if patch is None:
+        size = patched_size(data, code, slots, changes[-1] if changes else None)
+        patch = FilePatch(size, tuple(replacement for change in changes for replacement in change.replacements))
+    return None if patch.is_identity else patch
 
 
 def _trim(data: memoryview, name: str, code: DeviceCode, changes: Sequence[BundleChange]) -> FilePatch | None:
-    """Return the changes of a shared library without the space that they free; none if that can't be taken out."""
+    """Return what `plan_trim` does; none for files that can't be trimmed, such as programs."""
     if code.fat_binary is None or code.fat_binary.is_kpacked:
         return None
     try:

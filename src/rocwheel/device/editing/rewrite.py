@@ -24,7 +24,7 @@ from rocwheel.device.trimming.trim import plan_trim
 from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import InputError, write_error
 from rocwheel.foundation.files import FileRange
-from rocwheel.foundation.patch import FilePatch, write_patched
+from rocwheel.foundation.patch import write_patched
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -140,8 +140,6 @@ def _write_trimmed(target: AtomicFile, data: memoryview, tally: _Tally, edited: 
     [place] = tally.places
     changes = spool_changes(tally.count(place, edited(data, place.code, place.slots)), target.path.parent)
     patch = plan_trim(data, name=place.code.name, changes=changes)
-    if patch is None:
-        patch = FilePatch(len(data), tuple(new for change in changes for new in change.replacements))
     write_patched(target.file, data, patch.replacements, size=patch.size)
     return len(data) - patch.size
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import mmap
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from rocwheel.foundation.temporary_file import open_temporary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +24,7 @@ def spool_changes(changes: Iterable[BundleChange], folder: Path) -> tuple[Bundle
     Plain bundles stay where they are, mostly in the file that is edited. Raises `OSError` when writing fails.
     """
     kept: list[tuple[BundleChange, int | None]] = []
-    with TemporaryFile(dir=folder) as file:
+    with open_temporary(folder, buffering=-1) as file:
         for change in changes:
             if change.version is None:
                 kept.append((change, None))

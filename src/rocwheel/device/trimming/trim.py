@@ -65,8 +65,10 @@ class _Layout(msgspec.Struct, frozen=True):
         return old - next((by for start, by in reversed(self.moved) if old >= start), 0)
 
 
-def plan_trim(data: memoryview, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch | None:
-    """Plan to trim the shared library ``data`` after ``changes`` of its bundles; none when there is no page to gain.
+def plan_trim(data: memoryview, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch:
+    """Return the patch that makes ``changes`` to the bundles of the shared library ``data`` and trims it.
+
+    Where no page would be gained, the patch makes the changes only; without changes, it changes nothing.
 
     Raises `NotTrimmableError` for programs and object files, when a symbol, not an address, tells a wrapper where its
     bundle is, when a symbol or a relocation tells an address inside of one, and when no program header is left for what
@@ -76,7 +78,7 @@ def plan_trim(data: memoryview, *, name: str, changes: Sequence[BundleChange] = 
     moves = _pack(library, tuple(library.fat.iter_bundles(data)), changes)
     layout = _lay_out(library, moves) if moves else None
     if layout is None or layout.offset(len(data)) >= len(data):
-        return None
+        return FilePatch(len(data), tuple(new for change in changes for new in change.replacements))
     size = layout.offset(len(data))
     edits = patch_of_writes([*_pointers(library, layout), *_headers(library, layout)], size, name=name)
     return FilePatch(size, tuple(_contents(library, layout, len(data)))).then(edits)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import zipfile
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
 import msgspec
 from zlib_ng import zlib_ng
 
+from rocwheel.binary.kind import HEAD_SIZE
 from rocwheel.distributions.content.digest import Digest
 from rocwheel.distributions.packing.compression import DEFLATED, STORED
-from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -29,7 +30,7 @@ _DAMAGE = cast("type[Exception]", zlib_ng.error)
 _PIECE = 1 << 20
 _MOST_TEXT = 64 << 20
 _MOST_UNPACKED = 8 << 30
-_HEAD_SIZE = 64
+_AGAIN = "It is damaged: build or download it again."
 
 
 class ZipMember(msgspec.Struct, frozen=True):
@@ -92,9 +93,6 @@ def iter_member(member: ZipMember) -> Iterator[bytes | memoryview]:
         raise InputError(member.source, found, expected=f"{member.size} with {member.crc32:08x}", remedy=_AGAIN)
 
 
-_AGAIN = "It is damaged: build or download it again."
-
-
 def _unpacked(member: ZipMember, packed: memoryview) -> Iterator[bytes | memoryview]:
     pieces = (packed[start : start + _PIECE] for start in range(0, len(packed), _PIECE))
     if member.method == STORED:
@@ -128,9 +126,14 @@ def read_member(member: ZipMember) -> bytes:
 
 
 def member_head(member: ZipMember) -> bytes:
-    """Return the first bytes of a member, enough for any magic; raises `InputError` when it is damaged there."""
+    """Return the first `HEAD_SIZE` bytes of a member; raises `InputError` when it is damaged there."""
+    head = b""
     with closing(_pieces(member)) as pieces:
-        return bytes(next(pieces, b"")[:_HEAD_SIZE])
+        for piece in pieces:
+            head += bytes(piece[:HEAD_SIZE])
+            if len(head) >= HEAD_SIZE:
+                break
+    return head[:HEAD_SIZE]
 
 
 def _pieces(member: ZipMember) -> Generator[bytes | memoryview, None, None]:
@@ -154,32 +157,18 @@ def open_unpacked(member: ZipMember, *, limit: int = _MOST_UNPACKED) -> Iterator
         raise InputError(
             member.source, f"{member.size} bytes when unpacked", expected=f"at most {limit}", remedy=remedy
         )
+    with ExitStack() as stack:
+        try:
+            spool = stack.enter_context(open_temporary())
+            digest = _unpack(member, spool)
+        except OSError as e:
+            raise no_room(member.source, f"its {member.size} unpacked bytes", e) from e
+        yield FileRange(path_of(spool), 0, member.size), digest
+
+
+def _unpack(member: ZipMember, target: IO[bytes]) -> Digest:
     sha256 = hashlib.sha256()
-    with _open_spool(member) as spool:
-        for piece in iter_member(member):
-            sha256.update(piece)
-            _write_all(spool.fileno(), piece, member)
-        path = f"/proc/{os.getpid()}/fd/{spool.fileno()}"
-        yield FileRange(path, 0, member.size), Digest(member.crc32, sha256.digest(), member.size)
-
-
-def _open_spool(member: ZipMember) -> IO[bytes]:
-    try:
-        return tempfile.TemporaryFile(prefix="rocwheel-", buffering=0)
-    except OSError as e:
-        raise _no_room(member, e) from e
-
-
-def _write_all(descriptor: int, piece: bytes | memoryview, member: ZipMember) -> None:
-    view = memoryview(piece)
-    try:
-        while view:
-            view = view[os.write(descriptor, view) :]
-    except OSError as e:
-        raise _no_room(member, e) from e
-
-
-def _no_room(member: ZipMember, error: OSError) -> WorkError:
-    folder = os.environ.get("TMPDIR", "the temporary folder")
-    found = f"its {member.size} bytes can't be unpacked into {folder} ({error.strerror})"
-    return WorkError(member.source, found, remedy="Make room there, or name another folder with TMPDIR.")
+    for piece in iter_member(member):
+        sha256.update(piece)
+        write_all(target, piece)
+    return Digest(member.crc32, sha256.digest(), member.size)

@@ -69,7 +69,7 @@ def _plan_patch(member: FileMember, data: memoryview, executor: Executor | None)
     if device is None:
         run_path = plan_runpath(data, member.run_path.value, member.run_path.tag, name=name)
         return None if run_path.is_identity else run_path
-    with patched_file(data, device) if member.trim else nullcontext(data) as changed:
+    with patched_file(data, device, name=name) if member.trim else nullcontext(data) as changed:
         return device.then(plan_runpath(changed, member.run_path.value, member.run_path.tag, name=name))
 
 

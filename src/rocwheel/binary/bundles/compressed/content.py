@@ -27,6 +27,7 @@ __all__ = [
     "iter_decompressed",
     "measure_entries",
     "read_compressed_head",
+    "require_raw_size",
 ]
 
 RAW_SIZE_LIMIT = 1 << 32
@@ -39,7 +40,7 @@ _DIGEST_SIZE = 8
 
 
 class WrongHashError(DeviceCodeError):
-    """A bundle whose content isn't that which its header has the hash of."""
+    """A bundle whose content does not match the hash in its header."""
 
     def __init__(self, place: Place, stored: bytes, actual: bytes) -> None:
         super().__init__(
@@ -119,10 +120,7 @@ def decompress_bundle(
 
     Raises `DeviceCodeError` for a raw size above ``limit``, and as `iter_decompressed` does.
     """
-    if bundle.raw_size > limit:
-        raise DeviceCodeError(
-            place, f"holds a bundle of {bundle.raw_size} bytes", expected=f"at most {limit}, the limit set here"
-        )
+    require_raw_size(bundle, limit, place=place)
     raw = bytearray()  # grows with what comes: the declared size may be a lie
     wrong_hash: WrongHashError | None = None
     try:
@@ -131,6 +129,17 @@ def decompress_bundle(
     except WrongHashError as e:
         wrong_hash = e
     return memoryview(raw).toreadonly(), wrong_hash
+
+
+def require_raw_size(bundle: CompressedBundle, limit: int, *, place: Place) -> None:
+    """Raise `DeviceCodeError` for a bundle that decompresses to more than ``limit`` bytes."""
+    if bundle.raw_size > limit:
+        raise DeviceCodeError(
+            place,
+            f"holds a bundle of {bundle.raw_size} bytes",
+            expected=f"at most {limit}, the limit set here",
+            remedy="Set a higher limit if you trust the file.",
+        )
 
 
 def _digest(buffers: Iterable[memoryview]) -> bytes:

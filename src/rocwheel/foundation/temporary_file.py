@@ -1,0 +1,51 @@
+"""Temporary files without a name: they vanish when closed, even by the death of the process."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import IO
+
+from rocwheel.foundation.errors import WorkError
+
+__all__ = ["no_room", "open_temporary", "path_of", "write_all"]
+
+
+def open_temporary(folder: Path | None = None, *, buffering: int = 0) -> IO[bytes]:
+    """Open a file without a name in ``folder``, or in the folder for temporary files if that is ``None``.
+
+    It is unbuffered by default: what a full disk has not taken must not be tried again when the file closes.
+    Raises `WorkError` when ``TMPDIR`` names a folder that can't be used, and `OSError` when the file can't be made.
+    """
+    return tempfile.TemporaryFile(prefix="rocwheel-", buffering=buffering, dir=folder or _temporary_folder())
+
+
+def _temporary_folder() -> str:
+    """Return the folder for temporary files. Python would silently use another if that of ``TMPDIR`` is unusable."""
+    named = os.environ.get("TMPDIR")
+    if not named:
+        return tempfile.gettempdir()
+    if not (Path(named).is_dir() and os.access(named, os.W_OK | os.X_OK)):
+        source, found = "TMPDIR", f"names {named}, where no file can be made"
+        raise WorkError(source, found, remedy="Correct or unset it.")
+    return named
+
+
+def write_all(file: IO[bytes], data: bytes | memoryview) -> None:
+    """Write all of ``data`` to an unbuffered ``file``, where one write may take less; raise `OSError` if it can't."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file.fileno(), rest) :]
+
+
+def path_of(file: IO[bytes]) -> str:
+    """Return a path by which threads and other processes of the same user open ``file`` while it is open here."""
+    return f"/proc/{os.getpid()}/fd/{file.fileno()}"
+
+
+def no_room(source: Path | str, what: str, error: OSError) -> WorkError:
+    """Return the error to raise when ``what``, which comes from ``source``, can't be written to a temporary file."""
+    folder = os.environ.get("TMPDIR") or tempfile.tempdir or "the temporary folder"
+    found = f"{what} can't be written to {folder} ({error.strerror})"
+    return WorkError(source, found, remedy="Make room there, or set TMPDIR to another folder.")

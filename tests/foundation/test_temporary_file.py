@@ -1,0 +1,49 @@
+"""Temporary files without a name, and the folder they are in."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.patch import FilePatch, patched_file
+from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of, write_all
+
+
+def test_file_is_in_the_folder_of_tmpdir_and_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with open_temporary() as file:
+        assert list(tmp_path.iterdir()) == []
+        assert Path(path_of(file)).readlink().parent == tmp_path
+        assert os.fstat(file.fileno()).st_nlink == 0
+
+
+def test_named_folder_goes_before_tmpdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
+    with open_temporary(tmp_path) as file:
+        assert Path(path_of(file)).readlink().parent == tmp_path
+
+
+def test_whatever_is_written_can_be_read_by_its_path(tmp_path: Path) -> None:
+    with open_temporary(tmp_path) as file:
+        write_all(file, b"abc")
+        assert Path(path_of(file)).read_bytes() == b"abc"
+
+
+def test_unusable_tmpdir_is_refused_whatever_the_file_is_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
+    message = f"TMPDIR: names {tmp_path}/none, where no file can be made. Correct or unset it."
+    with pytest.raises(WorkError, match=f"^{re.escape(message)}$"):
+        patched_file(memoryview(b"old"), FilePatch(3), name="x")
+
+
+def test_full_folder_is_named_with_what_did_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert str(no_room("x.whl!a", "its 5 bytes", OSError(errno.ENOSPC, "No space left on device"))) == (
+        f"x.whl!a: its 5 bytes can't be written to {tmp_path} (No space left on device). "
+        "Make room there, or set TMPDIR to another folder."
+    )
