@@ -36,7 +36,9 @@ from rocwheel.packages.plan import Plan
 from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan
-from rocwheel.repair.write import check_destination, plan_repairs, write_repairs
+from rocwheel.repair.plan_wheels import plan_repairs
+from rocwheel.repair.refusals import check_destination
+from rocwheel.repair.write import write_repairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

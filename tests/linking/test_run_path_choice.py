@@ -184,16 +184,16 @@ def test_entries_that_have_to_be_the_last_ones_become_so(
     ],
     ids=["right in any place", "last when others change", "once"],
 )
-def test_entries_that_are_meant_stay_as_they_are_spelled(run_path: str, expected: str | None) -> None:
+def test_intended_entries_stay_as_they_are_spelled(run_path: str, expected: str | None) -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", runpath=run_path)
-    kept = KeptEntries(meant=frozenset({"/opt/lib"}))
+    kept = KeptEntries(intended=frozenset({"/opt/lib"}))
     edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RUNPATH, kept)
     assert edit == (SetRunpath(expected, RunpathTag.RUNPATH) if expected else None)
 
 
 def test_an_rpath_that_the_loader_ignores_is_not_judged() -> None:
     elf = library("libx.so", "librocsparse.so.1", rpath=f"$ORIGIN/../../{CORE}", runpath="/opt/lib")
-    kept = KeptEntries(meant=frozenset({"/opt/lib"}))
+    kept = KeptEntries(intended=frozenset({"/opt/lib"}))
     edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RUNPATH, kept)
     assert edit == SetRunpath("$ORIGIN:/opt/lib", RunpathTag.RUNPATH)
 

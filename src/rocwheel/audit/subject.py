@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.installed.library_places import assumed_sdk_folders
 from rocwheel.installed.requirements import required_distributions
 from rocwheel.installed.tree import InstalledFile
 from rocwheel.linking.hwcaps import hwcaps_folders
@@ -52,18 +53,13 @@ class Subject:
 
         Empty in an environment, unless the settings say that more will come: what is installed is all there is.
         """
-        closed = self.settings.closed
-        if self.tree.is_installed if closed is None else closed:
-            return {}
-        given = {owner.name for owner in self.tree.distributions}
+        layout = assumed_sdk_folders(self.tree, closed=self.settings.closed)
         needed = {name for file in self.tree.files if file.elf for name in file.elf.wanted}
         needed |= {name for names in self.settings.dlopen.values() for name in names}
         return {
             f"{folder.folder}/{name}": folder
             for name in sorted(needed)
-            if name not in self.tree.libraries
-            and (folder := find_sdk_library(name))
-            and folder.distribution not in given
+            if name not in self.tree.libraries and (folder := find_sdk_library(name)) in layout and folder
         }
 
     @cached_property

@@ -28,7 +28,9 @@ from rocwheel.cli.output import (
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.counting import count
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.write import check_destination, plan_repairs, write_repairs
+from rocwheel.repair.plan_wheels import plan_repairs
+from rocwheel.repair.refusals import check_destination
+from rocwheel.repair.write import write_repairs
 
 if TYPE_CHECKING:
     from rocwheel.repair.plan import RepairPlan

@@ -11,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.binary.runpath.files import FileRunPath, read_run_paths, write_run_paths
 from rocwheel.cli._app import app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, print_table, setup_logging
+from rocwheel.linking.run_path_choice import SetRunpath
+from rocwheel.linking.run_path_files import FileRunPath, read_run_paths, write_run_paths
 
 __all__ = ["runpath_app"]
 
@@ -69,7 +70,7 @@ def set_(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     tag = RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
-    written = write_run_paths(files, value, tag, dest_dir)
+    written = write_run_paths(files, SetRunpath(value, tag), dest_dir, remedy="Name another folder with --dest-dir.")
     if json:
         print_json("runpath.set", 1, {"tag": tag, "run_path": value, "files": written})
     elif not quiet:

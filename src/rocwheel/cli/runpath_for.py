@@ -16,12 +16,12 @@ from rich.text import Text
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, print_table, setup_logging
 from rocwheel.cli.runpath import runpath_app
+from rocwheel.installed.run_path_advice import advise
 from rocwheel.linking.hwcaps import CpuLevel
 from rocwheel.linking.link_flags import TOOLS, spell_run_path
-from rocwheel.repair.advice import advise
 
 if TYPE_CHECKING:
-    from rocwheel.repair.advice import RunPathAdvice
+    from rocwheel.installed.run_path_advice import RunPathAdvice
 
 __all__ = ["for_"]
 

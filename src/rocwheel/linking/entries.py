@@ -14,9 +14,9 @@ __all__ = [
     "folders_beyond",
     "goes_back",
     "is_build_folder",
-    "is_eaten",
     "is_host_folder",
     "is_origin_relative",
+    "lost_origin",
     "resolve_entry",
     "split_run_path",
 ]
@@ -27,7 +27,7 @@ _WORKING_FOLDER = "/the-working-folder"
 _ORIGIN = re.compile(r"\$(?:ORIGIN\b|\{ORIGIN\})")
 _ORIGIN_FIRST = re.compile(r"\$(?:ORIGIN|\{ORIGIN\})(?=/|$)")
 _BACK = re.compile(r"(?:^|/)(?!\.{1,2}/|\$)[^/]+/+(?:\./+)*\.\.(?:/|$)")
-_EATEN = re.compile(r"(/\.\.|RIGIN)(/|$)")
+_LOST_ORIGIN = re.compile(r"(/\.\.|RIGIN)(/|$)")
 _BUILD_FOLDER = re.compile(
     r"(^|/)(_solib_[^/]*|[^/]*\.runfiles|external|bazel-[^/]+|execroot|sandbox|CMakeFiles|site-packages)(/|$)"
     r"|^/(home|root|tmp|build|builds|workspace|usr/src|var/lib|__w|github)(/|$)"
@@ -54,14 +54,14 @@ def is_build_folder(entry: str) -> bool:
     return _BUILD_FOLDER.search(entry.replace("$ORIGIN/", "").replace("${ORIGIN}/", "")) is not None
 
 
-def is_eaten(entry: str) -> bool:
+def lost_origin(entry: str) -> bool:
     """Return whether an entry is what a shell or make leaves of an entry that began with ``$ORIGIN``."""
-    return _EATEN.match(entry) is not None
+    return _LOST_ORIGIN.match(entry) is not None
 
 
 def is_host_folder(entry: str) -> bool:
     """Return whether an entry is an absolute path that a host may have, such as ``/opt/rocm/lib``."""
-    return entry.startswith("/") and not is_build_folder(entry) and not is_eaten(entry)
+    return entry.startswith("/") and not is_build_folder(entry) and not lost_origin(entry)
 
 
 def expand_entry(entry: str, origin: str) -> str:

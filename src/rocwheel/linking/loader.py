@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import Elf
 from rocwheel.linking.entries import expand_entry, split_run_path
 
@@ -203,11 +204,11 @@ class Loader:
         elf = self.objects[requester].library.elf
         if elf is None:
             return
-        if elf.runpath is None:
+        if elf.run_path_tag is not RunpathTag.RUNPATH:
             for holder in self._ancestors(requester):
-                for entry, folder in self._folders(holder, How.RPATH):
+                for entry, folder in self._folders(holder, RunpathTag.RPATH):
                     yield How.RPATH, entry, f"{folder}/{name}"
-        for entry, folder in self._folders(requester, How.RUNPATH):
+        for entry, folder in self._folders(requester, RunpathTag.RUNPATH):
             yield How.RUNPATH, entry, f"{folder}/{name}"
 
     def _ancestors(self, index: int) -> Iterator[int]:
@@ -216,12 +217,13 @@ class Loader:
             yield index
             index = self.objects[index].loader
 
-    def _folders(self, holder: int, how: How) -> Iterator[tuple[str, str]]:
+    def _folders(self, holder: int, tag: RunpathTag) -> Iterator[tuple[str, str]]:
+        """Yield the entries of the run path that counts, if it has this tag, with the folders that they lead to."""
         held = self.objects[holder]
         elf = held.library.elf
-        if elf is None or (how is How.RPATH and elf.runpath is not None):
+        if elf is None or elf.run_path_tag is not tag:
             return
-        for entry in split_run_path(elf.rpath if how is How.RPATH else elf.runpath):
+        for entry in split_run_path(elf.run_path):
             for inner in self._inner:
                 yield entry, expand_entry(entry, held.origin) + inner
 

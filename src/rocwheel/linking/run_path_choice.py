@@ -67,7 +67,7 @@ class KeptEntries(msgspec.Struct, frozen=True):
     """Folders relative to site-packages: the entries that lead there keep their order among the others."""
     last: tuple[str, ...] = ()
     """Entries that stay as they are spelled, behind all others."""
-    meant: frozenset[str] = frozenset()
+    intended: frozenset[str] = frozenset()
     """Entries that stay as they are spelled. They are right in any place; in a changed run path they come last."""
 
 
@@ -139,14 +139,14 @@ def run_path_edit(
     ``search`` are folders in the order in which they are tried; for the rule see the module.
     """
     entries = split_run_path(elf.run_path)
-    meant = [entry for entry in entries if entry in kept.meant]
-    judged = tuple(entry for entry in entries if entry not in kept.meant)
+    intended = [entry for entry in entries if entry in kept.intended]
+    judged = tuple(entry for entry in entries if entry not in kept.intended)
     other = elf.rpath if tag is RunpathTag.RUNPATH else elf.runpath
     file = _File(elf, folder, judged, is_tagged=not entries or other is None)
     changed = _changed_entries(file, [place for place in search if place in places.folders], places, kept)
-    if changed is None and len(meant) == len(set(meant)):
+    if changed is None and len(intended) == len(set(intended)):
         return None
-    return SetRunpath(":".join([*(judged if changed is None else changed), *dict.fromkeys(meant)]), tag)
+    return SetRunpath(":".join([*(judged if changed is None else changed), *dict.fromkeys(intended)]), tag)
 
 
 class _File(msgspec.Struct, frozen=True):

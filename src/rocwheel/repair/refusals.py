@@ -1,4 +1,8 @@
-"""Which wheels a repair refuses, since it can't make them installable: damaged binaries or metadata, bad members."""
+"""What a repair refuses.
+
+These are wheels that it can't make installable, with damaged binaries or metadata or bad members, and destinations that
+are not folders.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,18 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.installed.conflicts import find_conflicts
 from rocwheel.installed.member_paths import outside_reason
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from rocwheel.installed.tree import Distribution, InstalledFile
 
-__all__ = ["check_repairable"]
+__all__ = ["check_destination", "check_repairable"]
 
 _AGAIN = "Build the wheel again."
 # What a repair writes again, and what installers do without.
@@ -56,3 +61,16 @@ def _problems(files: Sequence[InstalledFile]) -> Iterator[InputError]:
     for conflict in find_conflicts(files):
         expected = "one file at each path"
         yield InputError(conflict.files[0].source, conflict.found, expected=expected, remedy=_AGAIN)
+
+
+def check_destination(dest_dir: Path) -> None:
+    """Raise `InputError` if something at or above ``dest_dir`` is not a folder."""
+    try:
+        nearest = next(path for path in (dest_dir, *dest_dir.parents) if path.exists() or path.is_symlink())
+        is_folder = nearest.is_dir()
+    except OSError as e:
+        raise read_error(dest_dir, e) from e
+    if not is_folder:
+        raise InputError(
+            nearest, "not a folder", expected="a folder for the repaired wheels", remedy="Change --dest-dir."
+        )

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.installed.library_places import assumed_sdk_folders, missing_libraries, places_for_machine
 from rocwheel.installed.requirements import packages_elsewhere, release_folders
 from rocwheel.linking.entries import folders_beyond
 from rocwheel.linking.run_path_choice import SetRunpath, fewest_folders, run_path_edit
-from rocwheel.linking.sdk_layout import sdk_folders
 from rocwheel.linking.system_libraries import allowed_libraries
 from rocwheel.repair.kept_entries import entries_to_keep
-from rocwheel.repair.library_places import missing_libraries, places_for_machine
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -56,14 +55,14 @@ def _wheel_tag(
     edits = ((file, rpaths[file.member]) for file in files)
     values = [(file, file.run_path if edit is None else edit.value) for file, edit in edits]
     has_any = any(file.run_path for file in files)
-    has_runpath = any(value and file.elf and file.elf.runpath is not None for file, value in values)
+    has_runpath = any(value and file.tag is RunpathTag.RUNPATH for file, value in values)
     leads_beyond = any(folders_beyond(release, value, file.folder) for file, value in values)
     return RunpathTag.RPATH if has_any and not has_runpath and not leads_beyond else RunpathTag.RUNPATH
 
 
 def _is_rpath_within(file: InstalledFile, release: Collection[str]) -> bool:
     """Return whether a file has no RUNPATH, and only run path entries that lead into the wheel's release."""
-    is_old = file.elf is not None and file.elf.runpath is None
+    is_old = file.elf is not None and file.tag is not RunpathTag.RUNPATH
     return is_old and not folders_beyond(release, file.run_path, file.folder)
 
 
@@ -71,11 +70,9 @@ class _Choice:
     """Chooses the run path of each file of a wheel by what is installed with it."""
 
     def __init__(self, tree: Tree, owner: Distribution, settings: AuditSettings) -> None:
-        given = {other.name for other in tree.distributions}
-        layout = () if settings.closed else sdk_folders()
         self._tree = tree
         self._settings = settings
-        self._sdk = [name for name in dict.fromkeys(f.distribution for f in layout) if name not in given]
+        self._sdk = assumed_sdk_folders(tree, closed=settings.closed)
         self._system = allowed_libraries(settings.system_libraries)
         self._has_others = bool(packages_elsewhere(tree, owner))
         self._by_machine: dict[int, LibraryPlaces] = {}

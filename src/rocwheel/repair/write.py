@@ -1,4 +1,4 @@
-"""Plans and writes repaired wheels. Members that stay are copied as they are packed, changed ones are packed again."""
+"""Writes repaired wheels. Members that stay are copied as they are packed, changed ones are packed again."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.distributions.content.content import BytesContent, PatchedContent
-from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, open_unpacked, read_directory, read_member
 from rocwheel.foundation.atomic_file import atomic_file
-from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.installed.read_tree import read_environments
 from rocwheel.repair.edit_metadata import add_requirements, set_wheel_fields
-from rocwheel.repair.plan import RepairPlanner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,53 +25,12 @@ if TYPE_CHECKING:
     from rocwheel.distributions.formats.write_wheel import WheelPacker
     from rocwheel.foundation.files import FileRange
     from rocwheel.linking.run_path_choice import SetRunpath
-    from rocwheel.repair.options import RepairOptions
     from rocwheel.repair.plan import RepairPlan
 
-__all__ = ["check_destination", "plan_repairs", "write_repairs"]
+__all__ = ["write_repairs"]
 
 _COPY_STEP = 4 << 20
 _MOST_OPEN = 64
-
-
-class _KeptName(WheelName, frozen=True):
-    """A wheel's name whose ``.dist-info`` folder keeps the spelling of its builder."""
-
-    folder: str
-
-    @property
-    def dist_info(self) -> str:
-        """The name of the metadata folder inside the wheel."""
-        return self.folder
-
-
-def plan_repairs(wheels: Sequence[Path], beside: Sequence[Path], options: RepairOptions) -> list[RepairPlan]:
-    """Read wheels and the packages that they are installed with (``beside``), and return the plan for each wheel.
-
-    Raises `InputError` for a path that is not a wheel, and for wheels that no repair makes installable
-    (`RepairPlanner.plan`).
-    """
-    for path in wheels:
-        if path.suffix != ".whl":
-            raise InputError(path, "not a wheel", expected="a file whose name ends with .whl")
-        if path.is_dir():
-            raise InputError(path, "a folder", expected="a wheel, which is a file")
-    environments = read_environments(wheels, beside)
-    planner = RepairPlanner(environments, options)
-    return [planner.plan(owner) for owner in environments.everything.audited_distributions]
-
-
-def check_destination(dest_dir: Path) -> None:
-    """Raise `InputError` if something at or above ``dest_dir`` is not a folder."""
-    try:
-        nearest = next(path for path in (dest_dir, *dest_dir.parents) if path.exists() or path.is_symlink())
-        is_folder = nearest.is_dir()
-    except OSError as e:
-        raise read_error(dest_dir, e) from e
-    if not is_folder:
-        raise InputError(
-            nearest, "not a folder", expected="a folder for the repaired wheels", remedy="Change --dest-dir."
-        )
 
 
 def write_repairs(
@@ -120,12 +76,11 @@ def _rewrite(plan: RepairPlan, target: Path, executor: Executor, source_date: So
     members = read_directory(Path(plan.wheel))
     dist_info = find_dist_info(Path(plan.wheel), (member.name for member in members))
     left_out = {f"{dist_info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")} | {*plan.dropped}
-    stem, _, tag = plan.file_name.removesuffix(".whl").partition("-")
     progress.begin(f"Repairing {Path(plan.wheel).name}", sum(m.size for m in members))
     # Unpacked libraries stay open until the packer has taken their last byte.
     with ExitStack() as stack, write_wheels(executor, source_date.zip_time, progress=progress) as packer:
         unpacked = _Unpacked(stack, packer)
-        wheel = packer.open(target, _KeptName(stem, "", tag, dist_info))
+        wheel = packer.open(target, dist_info=dist_info)
         for member in members:
             if member.name in left_out:
                 continue

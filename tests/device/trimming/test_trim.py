@@ -19,12 +19,13 @@ from rocwheel.binary.code_objects.errors import NotTrimmableError
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf, read_sections
 from rocwheel.binary.elf.header import PF_W, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR
-from rocwheel.binary.runpath.files import write_run_paths
 from rocwheel.device.editing.bundle import list_slots
 from rocwheel.device.editing.patch import device_patch, iter_changes
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.trimming.trim import plan_trim
 from rocwheel.foundation.errors import InputError
+from rocwheel.linking.run_path_choice import SetRunpath
+from rocwheel.linking.run_path_files import write_run_paths
 from tests.support.damage import damaged
 from tests.support.places import FIXTURES
 
@@ -161,13 +162,13 @@ def test_trimmed_library_survives_what_others_do_to_it(
 def test_trimmed_library_takes_another_run_path(linked: Path, runtime: Path, tmp_path: Path) -> None:
     small = tmp_path / "lib.so"
     rewrite_device_code(linked, small, None, Storage(compress=True), trim=True)
-    [written] = write_run_paths([small], LONG_RUN_PATH, RunpathTag.RUNPATH, tmp_path / "changed")
+    [written] = write_run_paths([small], SetRunpath(LONG_RUN_PATH, RunpathTag.RUNPATH), tmp_path / "changed")
     bundles = bundles_of(memoryview(small.read_bytes()))
     assert handed_over(runtime, Path(written.written)) == bundles
 
 
 def test_library_with_another_run_path_is_trimmed(linked: Path, runtime: Path, tmp_path: Path) -> None:
-    [written] = write_run_paths([linked], LONG_RUN_PATH, RunpathTag.RUNPATH, tmp_path)
+    [written] = write_run_paths([linked], SetRunpath(LONG_RUN_PATH, RunpathTag.RUNPATH), tmp_path)
     small = tmp_path / "lib.so"
     assert rewrite_device_code(Path(written.written), small, None, Storage(compress=True), trim=True).trimmed > 8192
     assert handed_over(runtime, small) == bundles_of(memoryview(small.read_bytes()))

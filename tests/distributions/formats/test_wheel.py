@@ -61,7 +61,7 @@ def write_members(writer: WheelWriter) -> None:
 @pytest.fixture
 def wheel(tmp_path: Path) -> Path:
     path = tmp_path / "dist" / NAME.file_name
-    writer = WheelWriter(path, NAME, ZipTime())
+    writer = WheelWriter(path, NAME.dist_info, ZipTime())
     write_members(writer)
     writer.close(METADATA)
     return path
@@ -99,7 +99,7 @@ def test_info_zip_finds_no_fault(wheel: Path, run_tool: RunTool) -> None:
 
 
 def test_the_bytes_are_the_same_every_time(wheel: Path, tmp_path: Path) -> None:
-    again = WheelWriter(tmp_path / "again.whl", NAME, ZipTime())
+    again = WheelWriter(tmp_path / "again.whl", NAME.dist_info, ZipTime())
     write_members(again)
     again.close(METADATA)
     assert (tmp_path / "again.whl").read_bytes() == wheel.read_bytes()
@@ -137,22 +137,22 @@ def test_installers_put_every_file_in_its_place(wheel: Path, tmp_path: Path, ins
 
 
 def test_a_wheel_without_members_of_its_own_is_sound(tmp_path: Path) -> None:
-    writer = WheelWriter(tmp_path / "empty.whl", NAME, ZipTime())
+    writer = WheelWriter(tmp_path / "empty.whl", NAME.dist_info, ZipTime())
     writer.close({})
     with zipfile.ZipFile(tmp_path / "empty.whl") as archive:
         assert archive.read(f"{NAME.dist_info}/RECORD").decode() == f"{NAME.dist_info}/RECORD,,\n"
 
 
 def test_an_aborted_wheel_leaves_nothing(tmp_path: Path) -> None:
-    writer = WheelWriter(tmp_path / NAME.file_name, NAME, ZipTime())
+    writer = WheelWriter(tmp_path / NAME.file_name, NAME.dist_info, ZipTime())
     write_members(writer)
     writer.abort()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_aborting_before_anything_was_written_or_after_the_end_is_harmless(wheel: Path) -> None:
-    WheelWriter(wheel.with_name("other.whl"), NAME, ZipTime()).abort()
-    finished = WheelWriter(wheel.with_name("finished.whl"), NAME, ZipTime())
+    WheelWriter(wheel.with_name("other.whl"), NAME.dist_info, ZipTime()).abort()
+    finished = WheelWriter(wheel.with_name("finished.whl"), NAME.dist_info, ZipTime())
     finished.close({})
     finished.abort()
     assert sorted(path.name for path in wheel.parent.iterdir()) == ["finished.whl", wheel.name]
@@ -163,7 +163,7 @@ def test_a_folder_that_is_a_file_is_one_clear_error(tmp_path: Path) -> None:
     path = tmp_path / "dist" / NAME.file_name
     text = f"{path}: cannot be written (File exists). Check the free space and the permissions of its folder."
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
-        WheelWriter(path, NAME, ZipTime()).begin("a", 0o644, 0, 0)
+        WheelWriter(path, NAME.dist_info, ZipTime()).begin("a", 0o644, 0, 0)
 
 
 @pytest.mark.parametrize("limit", [10, 3000, 4200], ids=["first bytes", "a member", "metadata"])
@@ -177,7 +177,7 @@ from rocwheel.foundation.errors import WorkError
 from tests.distributions.formats import test_wheel
 path, limit = Path(sys.argv[1]), int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-writer = WheelWriter(path, test_wheel.NAME, ZipTime())
+writer = WheelWriter(path, test_wheel.NAME.dist_info, ZipTime())
 try:
     test_wheel.write_members(writer)
     writer.close(test_wheel.METADATA)

@@ -33,7 +33,7 @@ def packed(tmp_path: Path, content: bytes = b"x" * 1000) -> Path:
 
 def test_several_wheels_are_packed_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as executor, write_wheels(executor, ZipTime()) as packer:
-        wheels = [packer.open(tmp_path / name.file_name, name) for name in (ONE, TWO)]
+        wheels = [packer.open(tmp_path / name.file_name, dist_info=name.dist_info) for name in (ONE, TWO)]
         for wheel in wheels:
             wheel.add("module.py", 0o644, BytesContent(b"pass\n"))
         for wheel in wheels:
@@ -45,11 +45,11 @@ def test_several_wheels_are_packed_at_once(tmp_path: Path) -> None:
 
 def break_off(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as executor, write_wheels(executor, ZipTime()) as packer:
-        whole = packer.open(tmp_path / ONE.file_name, ONE)
+        whole = packer.open(tmp_path / ONE.file_name, dist_info=ONE.dist_info)
         whole.add("module.py", 0o644, BytesContent(b"pass\n"))
         whole.close({})
         packer.finish()
-        packer.open(tmp_path / TWO.file_name, TWO).add("module.py", 0o644, BytesContent(b"pass\n"))
+        packer.open(tmp_path / TWO.file_name, dist_info=TWO.dist_info).add("module.py", 0o644, BytesContent(b"pass\n"))
         packer.drain()
         raise KeyError
 
@@ -62,7 +62,7 @@ def test_an_exception_leaves_closed_wheels_and_no_open_one(tmp_path: Path) -> No
 
 def copy(member: ZipMember, target: Path) -> None:
     with ThreadPoolExecutor(2) as executor, write_wheels(executor, ZipTime()) as packer:
-        wheel = packer.open(target, ONE)
+        wheel = packer.open(target, dist_info=ONE.dist_info)
         wheel.add_packed(member, 0o755)
         wheel.close({})
 

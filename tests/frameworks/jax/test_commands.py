@@ -148,7 +148,7 @@ def test_the_commands_name_configs_sources_and_the_sdk() -> None:
     ]
 
 
-def test_absolute_folders_that_are_searched_are_meant_in_the_wheels() -> None:
+def test_absolute_folders_that_are_searched_are_allowed_in_the_wheels() -> None:
     settings = BazelSettings(1, "gcc", ("3.12",), ("gfx90a",), search=("/site/rocm/lib", "$SDK", "/opt/rocm/lib"))
     for command in wheel_commands(settings, BuildOptions("1.0"))[1::2]:
         words = command.words

@@ -198,7 +198,7 @@ def test_an_origin_that_a_shell_would_have_eaten_arrives_and_is_reported() -> No
 def test_an_origin_that_a_shell_has_eaten_already_is_reported() -> None:
     made = translate([*PJRT, "--bazel_options=--repo_env=ROCM_WHEEL_RPATH=/../rocm/lib"])
     assert wrong(made)["--repo_env=ROCM_WHEEL_RPATH=/../rocm/lib"] == (
-        "holds /.., so a shell has expanded $ORIGIN already; write the option in single quotes"
+        "holds /../rocm/lib, so a shell or make has expanded $ORIGIN already; write the option in single quotes"
     )
 
 

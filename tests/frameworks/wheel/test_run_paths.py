@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.binary.elf.facts import read_elf
+from rocwheel.distributions.content.content import FileContent
+from rocwheel.distributions.formats.wheel import WheelName
+from rocwheel.foundation.files import FileRange
 from rocwheel.frameworks.jax.wheel_descriptions import jax_wheel_description
+from rocwheel.frameworks.wheel.draft import DraftMember, WheelDraft
+from rocwheel.frameworks.wheel.run_paths import IntendedEntries, repair_run_paths
 from rocwheel.frameworks.wheel.verify import FaultyWheelError
 from rocwheel.linking.sdk_layout import sdk_search_folders
 from tests.frameworks.wheels import changed, make_outputs, run_job
+from tests.support.trees import library, package, tree
 
 if TYPE_CHECKING:
     from tests.frameworks.conftest import Compile
@@ -93,9 +100,18 @@ def test_a_repair_keeps_the_kind_of_run_path(
         (f"/opt/rocm/lib:/home/me/rocm:{CORE}:/opt/rocm/lib", f"{CORE}:/opt/rocm/lib"),
         (f"{CORE}:/opt/rocm/lib:/opt/rocm/lib", f"{CORE}:/opt/rocm/lib"),
     ],
-    ids=["default entries", "one entry", "meant", "meant first", "eaten", "only meant", "wrong and meant", "repeated"],
+    ids=[
+        "default entries",
+        "one entry",
+        "intended",
+        "intended first",
+        "eaten",
+        "only intended",
+        "wrong and intended",
+        "repeated",
+    ],
 )
-def test_a_repair_keeps_right_files_and_entries_that_are_meant(
+def test_a_repair_keeps_right_files_and_intended_entries(
     linked: str, repaired: str, beside: str, tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
 ) -> None:
     outputs = make_outputs(tmp_path / "out", compile_library, hip, f"-Wl,-rpath,{linked}")
@@ -103,3 +119,15 @@ def test_a_repair_keeps_right_files_and_entries_that_are_meant(
     report = run_job("pjrt", outputs, tmp_path, *packages, repair=True, system_run_paths=("/site/lib",))
     assert plugin_run_path(report.path, tmp_path) == repaired
     assert bool(report.repaired) == (linked != repaired)
+
+
+def test_a_repair_leads_to_libraries_for_the_machine_of_the_file(tmp_path: Path, compile_library: Compile) -> None:
+    needed = compile_library(tmp_path / "libx.so", "int x(void) { return 1; }", "-Wl,-soname,libx.so")
+    source = "int x(void); int y(void) { return x(); }"
+    user = compile_library(tmp_path / "user.so", source, str(needed), "-Wl,-rpath,/../lib")
+    elf = read_elf(user.read_bytes(), name="user.so")
+    member = DraftMember("demo/user.so", FileContent(FileRange.whole(user)), 0o755, elf, str(user))
+    draft = WheelDraft(WheelName("demo", "1.0", "py3-none-any"), (member,), {}, "")
+    companions = tree((package("other"), [library("arm/libx.so", machine=183), library("here/libx.so", machine=62)]))
+    repaired = repair_run_paths(draft, companions, IntendedEntries(["arm", "here"]))
+    assert [made.elf.run_path for made in repaired.members if made.elf] == ["$ORIGIN/../here"]

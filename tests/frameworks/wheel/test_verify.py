@@ -92,7 +92,7 @@ def test_an_absolute_entry_that_the_description_means_is_right(
     assert run_job("pjrt", outputs, tmp_path, sample_dist).repaired == ()
 
 
-def test_each_absolute_entry_has_to_be_meant(
+def test_each_absolute_entry_has_to_be_allowed(
     tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
 ) -> None:
     entries = "-Wl,-rpath,$ORIGIN/../../_rocm_sdk_core/lib:/opt/rocm/lib:/site/rocm/lib:/usr/local/lib"
@@ -101,8 +101,8 @@ def test_each_absolute_entry_has_to_be_meant(
         run_job("pjrt", outputs, tmp_path, sample_dist, system_run_paths=("/site/rocm/lib",))
     (problem,) = caught.value.problems
     assert "searches '/usr/local/lib' of the host" in str(problem)
-    meant = ("/site/rocm/lib", "/usr/local/lib")
-    assert Path(run_job("pjrt", outputs, tmp_path, sample_dist, system_run_paths=meant).path).is_file()
+    intended = ("/site/rocm/lib", "/usr/local/lib")
+    assert Path(run_job("pjrt", outputs, tmp_path, sample_dist, system_run_paths=intended).path).is_file()
 
 
 def test_a_folder_that_the_description_searches_may_be_missing(

@@ -14,9 +14,9 @@ from rocwheel.linking.entries import (
     folders_beyond,
     goes_back,
     is_build_folder,
-    is_eaten,
     is_host_folder,
     is_origin_relative,
+    lost_origin,
     resolve_entry,
     split_run_path,
 )
@@ -44,16 +44,16 @@ def _shown(entries: list[str]) -> str:
 
 def _relative(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
-        bad = [e for e in entries if not e.startswith("/") and not is_origin_relative(e) and not is_eaten(e)]
+        bad = [e for e in entries if not e.startswith("/") and not is_origin_relative(e) and not lost_origin(e)]
         if bad:
             yield Evidence(
                 file.source, f"searches {_shown(bad)} relative to the folder in which the process was started"
             )
 
 
-def _eaten(subject: Subject) -> Iterator[Evidence]:
+def _lost_origin(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
-        bad = [entry for entry in entries if is_eaten(entry)]
+        bad = [entry for entry in entries if lost_origin(entry)]
         if bad:
             yield Evidence(file.source, f"has {_shown(bad)}: a shell or make has removed $ORIGIN")
 
@@ -214,7 +214,7 @@ RULES = (
         Severity.ERROR,
         "$ORIGIN reaches the linker unchanged.",
         "Quote it for your build tool: 'rocwheel runpath for --spell TOOL' prints how.",
-        _eaten,
+        _lost_origin,
     ),
     Rule("run-path-build-folder", Severity.ERROR, "No run path entry leads to a build folder.", _FIX, _build_folders),
     Rule("run-path-absolute", Severity.WARNING, "No run path entry is an absolute path.", _FIX, _absolute),

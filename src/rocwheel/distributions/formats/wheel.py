@@ -55,13 +55,15 @@ def normalized_file_part(distribution: str) -> str:
 class WheelWriter:
     """A `rocwheel.distributions.packing.parallel.Sink` that writes one wheel and its RECORD.
 
+    ``dist_info`` is the name of the metadata folder inside it.
+
     Members appear in the order in which they are written; `close` adds the given metadata files and RECORD at the
     end, as the format recommends, syncs the file and gives it its name. `abort` leaves nothing behind.
     """
 
-    def __init__(self, path: Path, name: WheelName, moment: ZipTime) -> None:
+    def __init__(self, path: Path, dist_info: str, moment: ZipTime) -> None:
         self.path = path
-        self.name = name
+        self._dist_info = dist_info
         self._moment = moment
         self._rows: list[RecordRow] = []
         self._member = ""
@@ -85,8 +87,8 @@ class WheelWriter:
     def close(self, metadata: Mapping[str, bytes]) -> None:
         """Write the files of ``.dist-info``, given by their names in it, and RECORD, and give the wheel its name."""
         for name, data in metadata.items():
-            self._add_now(f"{self.name.dist_info}/{name}", data)
-        record_path = f"{self.name.dist_info}/RECORD"
+            self._add_now(f"{self._dist_info}/{name}", data)
+        record_path = f"{self._dist_info}/RECORD"
         self._add_now(record_path, render_record(self._rows, record_path))
         self._open_zip().close()
         if self._file is not None:

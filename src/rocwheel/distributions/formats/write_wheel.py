@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.formats.wheel import WheelName, WheelWriter
+from rocwheel.distributions.formats.wheel import WheelWriter
 from rocwheel.distributions.packing.parallel import Packer
 from rocwheel.distributions.zip.reader import digest_member
 from rocwheel.foundation.progress import SILENT, Progress
@@ -60,9 +60,9 @@ class WheelPacker:
         self._writers: list[WheelWriter] = []
         self._closing: list[Future[None]] = []
 
-    def open(self, path: Path, name: WheelName) -> OpenWheel:
-        """Begin the wheel that will stand at ``path``."""
-        writer = WheelWriter(path, name, self._moment)
+    def open(self, path: Path, *, dist_info: str) -> OpenWheel:
+        """Begin the wheel that will stand at ``path``, whose metadata folder is named ``dist_info``."""
+        writer = WheelWriter(path, dist_info, self._moment)
         self._writers.append(writer)
         return OpenWheel(writer, self._packer, self._progress, partial(self._close, writer))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.linking.entries import lost_origin
 from rocwheel.linking.sdk_layout import sdk_search_folders
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ _PYTHON = re.compile(r"3\.([0-9]{1,2}|(1[3-9]|[2-9][0-9])-ft)")
 _SDK = "$SDK"
 _FOLDER = r"/(?:(?![:$,'\"\\`])[!-~])"
 _ENTRY = re.compile(rf"\$SDK|\$(?:ORIGIN|SITE_PACKAGES)(?:{_FOLDER}*)?|{_FOLDER}+")
-_EATEN = ("/..", "/_rocm_sdk")
-"""What a shell leaves of entries that began with a token."""
+_LOST_SITE_PACKAGES = "/_rocm_sdk"
+"""How an entry begins of which a shell has taken ``$SITE_PACKAGES``."""
 _COMPILER_MAJOR = re.compile(r"(?:llvm|clang|gcc|g\+\+)-(\d+)")
 _REPOSITORY = re.compile(r"[\w./-]+")
 _CONFIG = re.compile(r"[\w.+/:-]+")
@@ -104,7 +105,7 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
 
     @property
     def system_run_paths(self) -> tuple[str, ...]:
-        """The absolute entries that are searched. They are meant, though the audit would warn of them."""
+        """The absolute entries that are searched. They are intended, though the audit would warn of them."""
         return tuple(entry for entry in self.search if entry.startswith("/"))
 
     def _entries(self, word: str) -> tuple[str, ...]:
@@ -141,7 +142,7 @@ def _problems(settings: BazelSettings, path: Path | str) -> Iterator[SettingsErr
         if not _PYTHON.fullmatch(version):
             yield SettingsError(path, f"python-versions names {version!r}", expected="such as '3.12' or '3.13-ft'")
     for entry in settings.search:
-        if not _ENTRY.fullmatch(entry) or entry.startswith(_EATEN):
+        if not _ENTRY.fullmatch(entry) or lost_origin(entry) or entry.startswith(_LOST_SITE_PACKAGES):
             expected = (
                 "$SDK, $SITE_PACKAGES/FOLDER, $ORIGIN/FOLDER or an absolute folder, ASCII without blanks and quotes"
             )

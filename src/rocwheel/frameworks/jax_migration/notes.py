@@ -19,6 +19,7 @@ from rocwheel.frameworks.jax_migration.values import (
     uses_clang,
     wheel_names,
 )
+from rocwheel.linking.entries import lost_origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Note", "assumed", "dropped", "kept", "wrong"]
 
-_EATEN = re.compile(r"(?:^|[=:,])/\.\.(?:/|$)")
+_PARTS = re.compile(r"[=:,]")
+"""What comes before and after an entry in an option."""
 
 _UNKNOWN_VERSION = {
     "clang": "its version is not in the path, and the old tool asked the compiler: write compiler-version to rocm.toml "
@@ -112,8 +114,9 @@ def _given(old: OldCommand) -> Iterator[tuple[str, Fate]]:
 
 
 def _wrong_text(option: str) -> Iterator[Note]:
-    if _EATEN.search(option):
-        yield Note(option, "holds /.., so a shell has expanded $ORIGIN already; write the option in single quotes")
+    if lost := next(filter(lost_origin, _PARTS.split(option)), ""):
+        text = f"holds {lost}, so a shell or make has expanded $ORIGIN already; write the option in single quotes"
+        yield Note(option, text)
     elif "$" in option:
         name = option[option.index("$") :].partition("/")[0]
         yield Note(option, f"went through a second shell, which expanded {name}; here it arrives as it is written")

@@ -105,7 +105,7 @@ def draft_wheel(
 def write_draft(draft: WheelDraft, path: Path, source_date: SourceDate = SourceDate()) -> None:  # noqa: B008 (a value)
     """Write the wheel to ``path``, which appears only when whole; raise `WorkError` if it can't."""
     with ThreadPoolExecutor() as executor, write_wheels(executor, source_date.zip_time) as packer:
-        wheel = packer.open(path, draft.name)
+        wheel = packer.open(path, dist_info=draft.name.dist_info)
         for member in draft.members:
             wheel.add(member.place, member.mode, member.content)
         wheel.close(draft.metadata)

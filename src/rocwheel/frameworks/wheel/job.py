@@ -15,18 +15,17 @@ from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.frameworks.wheel.draft import draft_wheel, write_draft
 from rocwheel.frameworks.wheel.inputs import InputFiles, read_runfiles_manifest
-from rocwheel.frameworks.wheel.run_paths import MeantEntries, repair_run_paths
+from rocwheel.frameworks.wheel.run_paths import IntendedEntries, repair_run_paths
 from rocwheel.frameworks.wheel.spec import make_spec
 from rocwheel.frameworks.wheel.verify import verify_wheel, without_distribution
 from rocwheel.installed.read_tree import read_tree
-from rocwheel.linking.sdk_layout import sdk_folders, sdk_search_folders
+from rocwheel.linking.sdk_layout import sdk_search_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.frameworks.wheel.draft import WheelDraft
     from rocwheel.frameworks.wheel.spec import WheelSpec
-    from rocwheel.installed.tree import Tree
 
 __all__ = ["WheelBuild", "WheelJob", "WheelReport"]
 
@@ -45,7 +44,7 @@ class WheelBuild(msgspec.Struct, frozen=True):
     companions: tuple[Path, ...] = ()
     """The packages that it will be installed with, for the verification."""
     system_run_paths: tuple[str, ...] = ()
-    """Absolute run path entries that are meant, in addition to those of the description."""
+    """Absolute run path entries that are allowed, in addition to those of the description."""
     repair: bool = False
     verify: bool = True
 
@@ -95,8 +94,8 @@ class WheelJob(msgspec.Struct, frozen=True):
         return draft_wheel(spec, inputs, commits=build.commits, python=build.python, platform_tag=build.platform_tag)
 
     def _repaired(self, draft: WheelDraft, spec: WheelSpec) -> WheelDraft:
-        beside = without_distribution(read_tree((), self.build.companions), canonicalize_name(spec.name))
-        return repair_run_paths(draft, _libraries(beside), self._meant(spec))
+        companions = without_distribution(read_tree((), self.build.companions), canonicalize_name(spec.name))
+        return repair_run_paths(draft, companions, self._intended(spec))
 
     def _write(self, draft: WheelDraft, spec: WheelSpec, path: Path) -> None:
         """Write the wheel into a folder of its own, from which it moves to its place when it is right."""
@@ -104,11 +103,13 @@ class WheelJob(msgspec.Struct, frozen=True):
             unfinished = folder / path.name
             write_draft(draft, unfinished, SourceDate.from_environment(os.environ))
             if self.build.verify:
-                verify_wheel(unfinished, self.build.companions, self._meant(spec))
+                verify_wheel(unfinished, self.build.companions, self._intended(spec))
             unfinished.replace(path)
 
-    def _meant(self, spec: WheelSpec) -> MeantEntries:
-        return MeantEntries(spec.search or sdk_search_folders(), (*spec.system_run_paths, *self.build.system_run_paths))
+    def _intended(self, spec: WheelSpec) -> IntendedEntries:
+        return IntendedEntries(
+            spec.search or sdk_search_folders(), (*spec.system_run_paths, *self.build.system_run_paths)
+        )
 
     def _path(self, draft: WheelDraft) -> Path:
         name = draft.name.file_name
@@ -119,15 +120,6 @@ class WheelJob(msgspec.Struct, frozen=True):
             reason = f" (platform: {draft.floor_reason})" if draft.floor_reason else ""
             raise InputError(self.output, f"is not the wheel's name{reason}", expected=expected)
         return self.output
-
-
-def _libraries(tree: Tree) -> Iterator[str]:
-    """Yield the libraries of the packages, and of those of the SDK that are not at hand: their layout is known."""
-    yield from (file.path for file in tree.files if file.elf is not None)
-    given = {distribution.name for distribution in tree.distributions}
-    for folder in sdk_folders():
-        if folder.distribution not in given:
-            yield from (f"{folder.folder}/{name}" for name in folder.libraries)
 
 
 @contextmanager

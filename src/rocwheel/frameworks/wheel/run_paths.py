@@ -11,20 +11,21 @@ import msgspec
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.distributions.content.content import FileContent, PatchedContent
+from rocwheel.installed.library_places import assumed_sdk_folders, places_for_machine
+from rocwheel.installed.tree import InstalledFile
 from rocwheel.linking.entries import resolve_entry, split_run_path
-from rocwheel.linking.run_path_choice import KeptEntries, library_places, run_path_edit
+from rocwheel.linking.run_path_choice import KeptEntries, run_path_edit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rocwheel.binary.elf.facts import Elf
     from rocwheel.frameworks.wheel.draft import DraftMember, WheelDraft
+    from rocwheel.installed.tree import Tree
     from rocwheel.linking.run_path_choice import LibraryPlaces, SetRunpath
 
-__all__ = ["MeantEntries", "repair_run_paths"]
+__all__ = ["IntendedEntries", "repair_run_paths"]
 
 
-class MeantEntries(msgspec.Struct, frozen=True):
+class IntendedEntries(msgspec.Struct, frozen=True):
     """The run path entries that a wheel's description and its builder ask for."""
 
     search: Sequence[str]
@@ -33,7 +34,7 @@ class MeantEntries(msgspec.Struct, frozen=True):
     """Entries as they are spelled, such as ``/opt/rocm/lib``."""
 
     def of(self, run_path: str | None, folder: str, installed: Collection[str] = ()) -> frozenset[str]:
-        """Return the entries that are meant of the run path of a file in ``folder``.
+        """Return the intended entries of the run path of a file in ``folder``.
 
         Those that lead to a folder of ``search`` count unless it is ``installed``.
         """
@@ -42,25 +43,37 @@ class MeantEntries(msgspec.Struct, frozen=True):
         return frozenset(e for e in entries if e in self.system or resolve_entry(e, folder) in searched)
 
 
-def repair_run_paths(draft: WheelDraft, installed: Iterable[str], meant: MeantEntries) -> WheelDraft:
+def repair_run_paths(draft: WheelDraft, companions: Tree, intended: IntendedEntries) -> WheelDraft:
     """Return the wheel with the run path of every file minimal and right; files that are right stay as they are.
 
-    ``installed`` are the libraries of the packages that the wheel is installed with, relative to site-packages. The
-    entries that are meant stay, at the end, though no package at hand has the folders that they lead to.
+    ``companions`` are the packages that the wheel is installed with, in addition to those of the SDK. Intended
+    entries stay, at the end, though no package at hand has the folders that they lead to.
     """
-    places = library_places([*installed, *(member.place for member in draft.members if member.elf)])
-    members = tuple(_repaired(member, places, meant) for member in draft.members)
+    files = (*companions.files, *map(_installed, draft.members))
+    together = msgspec.structs.replace(companions, files=files)
+    sdk = assumed_sdk_folders(together)
+    machines = {member.elf.machine for member in draft.members if member.elf is not None}
+    places = {machine: places_for_machine(together, sdk, machine) for machine in machines}
+    members = tuple(
+        member if member.elf is None else _repaired(member, member.elf, places[member.elf.machine], intended)
+        for member in draft.members
+    )
     return msgspec.structs.replace(draft, members=members)
 
 
-def _repaired(member: DraftMember, places: LibraryPlaces, meant: MeantEntries) -> DraftMember:
-    elf = member.elf
-    if elf is None or not (elf.is_loadable and elf.is_shared_library):
+def _installed(member: DraftMember) -> InstalledFile:
+    return InstalledFile(
+        path=member.place, distribution="", source=member.place, size=member.content.size, elf=member.elf
+    )
+
+
+def _repaired(member: DraftMember, elf: Elf, places: LibraryPlaces, intended: IntendedEntries) -> DraftMember:
+    if not (elf.is_loadable and elf.is_shared_library):
         return member
     tag = elf.run_path_tag or RunpathTag.RUNPATH
     folder = posixpath.dirname(member.place)
-    kept = KeptEntries(meant=meant.of(elf.run_path, folder, places.folders))
-    edit = run_path_edit(elf, folder, meant.search, places, tag, kept)
+    kept = KeptEntries(intended=intended.of(elf.run_path, folder, places.folders))
+    edit = run_path_edit(elf, folder, intended.search, places, tag, kept)
     if edit is None or not isinstance(member.content, FileContent):
         return member
     return _edited(member, elf, member.content, edit)

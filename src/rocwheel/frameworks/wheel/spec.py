@@ -88,7 +88,7 @@ class WheelSpec(_Fields, frozen=True):
     search: tuple[str, ...] = ()
     """Folders in site-packages that a repair may lead run paths to; by default those of the SDK's packages."""
     system_run_paths: tuple[str, ...] = ()
-    """Absolute run path entries that are meant, such as ``/opt/rocm/lib``."""
+    """Absolute run path entries that are allowed, such as ``/opt/rocm/lib``."""
 
 
 def read_spec(path: Path) -> dict[str, Any]:

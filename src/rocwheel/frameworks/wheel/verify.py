@@ -11,7 +11,7 @@ from rocwheel.audit.audit import audit
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.frameworks.wheel.run_paths import MeantEntries
+from rocwheel.frameworks.wheel.run_paths import IntendedEntries
 from rocwheel.installed.environments import split_environments
 from rocwheel.installed.read_tree import read_tree
 from rocwheel.linking.entries import split_run_path
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["FaultyWheelError", "WheelFaultError", "verify_wheel", "without_distribution"]
 
 _RUN_PATH_RULES = "run-path-"
-_MEANT_RULES = ("run-path-absolute", "run-path-dead")
-"""The rules that entries may break that are meant."""
-_NOTHING_MEANT = MeantEntries(())
+_RULES_ON_INTENDED = ("run-path-absolute", "run-path-dead")
+"""The rules that intended entries may break."""
+_NOTHING_INTENDED = IntendedEntries(())
 
 
 class WheelFaultError(InputError):
@@ -49,17 +49,17 @@ class FaultyWheelError(ProblemsError):
         super().__init__(f"{wheel} is not written", faults)
 
 
-def verify_wheel(wheel: Path, companions: Sequence[Path], meant: MeantEntries = _NOTHING_MEANT) -> None:
+def verify_wheel(wheel: Path, companions: Sequence[Path], intended: IntendedEntries = _NOTHING_INTENDED) -> None:
     """Audit a wheel together with its companions, without other wheels of its own distribution.
 
-    Entries of run paths that are ``meant`` may lead to folders that no package at hand has. Raises `FaultyWheelError`
+    Run path entries that are ``intended`` may lead to folders that no package at hand has. Raises `FaultyWheelError`
     with every error, and with everything that is wrong with a run path.
     """
     name = canonicalize_name(wheel.name.partition("-")[0])
     tree = without_distribution(read_tree([wheel], companions), name)
     findings = [
-        *_findings(tree, AuditSettings(ignore=_MEANT_RULES)),
-        *_findings(_without_entries(tree, meant), AuditSettings(select=_MEANT_RULES)),
+        *_findings(tree, AuditSettings(ignore=_RULES_ON_INTENDED)),
+        *_findings(_without_entries(tree, intended), AuditSettings(select=_RULES_ON_INTENDED)),
     ]
     faults = [finding for finding in findings if _is_fault(finding)]
     if faults:
@@ -78,15 +78,15 @@ def without_distribution(tree: Tree, name: str) -> Tree:
     return msgspec.structs.replace(tree, distributions=distributions, files=files)
 
 
-def _without_entries(tree: Tree, meant: MeantEntries) -> Tree:
-    """Return the tree as if no run path had the entries that are meant."""
-    return msgspec.structs.replace(tree, files=tuple(_bare(file, meant) for file in tree.files))
+def _without_entries(tree: Tree, intended: IntendedEntries) -> Tree:
+    """Return the tree as if no run path had the intended entries."""
+    return msgspec.structs.replace(tree, files=tuple(_bare(file, intended) for file in tree.files))
 
 
-def _bare(file: InstalledFile, meant: MeantEntries) -> InstalledFile:
+def _bare(file: InstalledFile, intended: IntendedEntries) -> InstalledFile:
     if file.elf is None or file.run_path is None:
         return file
-    left_out = meant.of(file.run_path, file.folder)
+    left_out = intended.of(file.run_path, file.folder)
     rest = ":".join(entry for entry in split_run_path(file.run_path) if entry not in left_out)
     return msgspec.structs.replace(file, elf=msgspec.structs.replace(file.elf, rpath=None, runpath=rest))
 

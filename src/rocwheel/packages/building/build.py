@@ -63,7 +63,9 @@ def build(
     progress.begin("building", sum(_planned_size(wheel.members) for wheel in plan.wheels))
     with write_wheels(executor, source_date.zip_time, level=level, progress=progress) as packer:
         for wheel in _largest_first(plan.wheels):
-            _add_members(packer.open(_path(wheel, dist_dir), wheel.name), wheel, source_date, executor)
+            _add_members(
+                packer.open(_path(wheel, dist_dir), dist_info=wheel.name.dist_info), wheel, source_date, executor
+            )
     written = [_path(wheel, dist_dir) for wheel in plan.wheels]
     written += [_write_sdist(sdist, dist_dir, source_date) for sdist in plan.sdists]
     progress.end()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.foundation.patch import FilePatch
+    from rocwheel.linking.run_path_choice import SetRunpath
 
 __all__ = ["ChangedFile", "FileRunPath", "read_run_paths", "write_run_paths"]
 
@@ -52,16 +53,18 @@ def read_run_paths(paths: Sequence[Path]) -> tuple[FileRunPath, ...]:
     return tuple(convert_all(_UNUSABLE, _read, paths))
 
 
-def write_run_paths(paths: Sequence[Path], value: str, tag: RunpathTag, dest_dir: Path) -> tuple[ChangedFile, ...]:
-    """Write a copy of each file with the run path ``value`` (none when empty) to ``dest_dir``, under its name.
+def write_run_paths(
+    paths: Sequence[Path], edit: SetRunpath, dest_dir: Path, *, remedy: str = ""
+) -> tuple[ChangedFile, ...]:
+    """Write a copy of each file with another run path (none when it is empty) to ``dest_dir``, under its name.
 
     The copies have the permissions of the files, without setuid, setgid and sticky bit. Nothing is written unless every
-    file can be changed. Raises `ProblemsError` that names the files that can't be, and `WorkError` when
-    a copy can't be written.
+    file can be changed. Raises `ProblemsError` that names the files that can't be, `WorkError` when
+    a copy can't be written, and `InputError` with ``remedy`` when a copy would overwrite its own file.
     """
     _check_names(paths)
-    _check_targets(paths, dest_dir)
-    patches = convert_all(_UNUSABLE, lambda path: _plan(path, value, tag), paths)
+    _check_targets(paths, dest_dir, remedy)
+    patches = convert_all(_UNUSABLE, lambda path: _plan(path, edit), paths)
     return tuple(_write(path, patch, dest_dir / path.name) for path, patch in zip(paths, patches, strict=True))
 
 
@@ -74,14 +77,12 @@ def _check_names(paths: Sequence[Path]) -> None:
             raise InputError(path, f"the same name as {other}", expected="a name of its own for each copy")
 
 
-def _check_targets(paths: Sequence[Path], dest_dir: Path) -> None:
+def _check_targets(paths: Sequence[Path], dest_dir: Path, remedy: str) -> None:
     """Refuse to write a copy over the file that it is made from."""
     for path in paths:
         target = dest_dir / path.name
         if target.exists() and target.samefile(path):
-            raise InputError(
-                path, "would be overwritten by its own copy", remedy="Name another folder with --dest-dir."
-            )
+            raise InputError(path, "would be overwritten by its own copy", remedy=remedy)
 
 
 def _read(path: Path) -> FileRunPath:
@@ -90,9 +91,9 @@ def _read(path: Path) -> FileRunPath:
     return FileRunPath(str(path), elf.kind, elf.soname, elf.run_path_tag, elf.run_path, elf.needed)
 
 
-def _plan(path: Path, value: str, tag: RunpathTag) -> FilePatch:
+def _plan(path: Path, edit: SetRunpath) -> FilePatch:
     with FileRange.whole(path).map() as data:
-        return plan_runpath(data, value, tag, name=str(path))
+        return plan_runpath(data, edit.value, edit.tag, name=str(path))
 
 
 def _write(path: Path, patch: FilePatch, target: Path) -> ChangedFile:

@@ -6,18 +6,34 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.installed.library_places import assumed_sdk_folders, missing_libraries, places_for_machine
 from rocwheel.linking.run_path_choice import LibraryPlaces
+from rocwheel.linking.sdk_layout import SdkFolder, sdk_folders
 from rocwheel.linking.system_libraries import AllowedLibraries
-from rocwheel.repair.library_places import missing_libraries, places_for_machine
 from tests.support.trees import data, library, package, tree
 
 if TYPE_CHECKING:
     from rocwheel.linking.hwcaps import CpuLevel
 
 
-def test_folders_come_from_packages_at_hand_and_from_the_sdk_by_name() -> None:
+def sdk_folders_of(distribution: str) -> list[SdkFolder]:
+    """Return the folders of one package of the SDK."""
+    return [folder for folder in sdk_folders() if folder.distribution == distribution]
+
+
+def test_sdk_packages_that_are_not_at_hand_are_assumed_to_be_installed() -> None:
+    given = tree((package("rocm-sdk-core"), []))
+    assumed = {folder.distribution for folder in assumed_sdk_folders(given)}
+    assert assumed == {folder.distribution for folder in sdk_folders()} - {"rocm-sdk-core"}
+
+
+def test_no_sdk_package_is_assumed_where_nothing_more_is_installed() -> None:
+    assert assumed_sdk_folders(tree((package(), [])), closed=True) == ()
+
+
+def test_folders_come_from_packages_at_hand_and_from_the_sdk_layout() -> None:
     own = tree((package(), [library("demo/lib/libown.so.1")]))
-    folders = places_for_machine(own, ["rocm-sdk-libraries"], 62).providers
+    folders = places_for_machine(own, sdk_folders_of("rocm-sdk-libraries"), 62).providers
     assert folders["libown.so.1"] == ("demo/lib",)
     assert folders["libMIOpen.so.1"] == ("_rocm_sdk_libraries/lib",)
     assert "libamdhip64.so.7" not in folders
@@ -47,7 +63,10 @@ def test_libraries_for_other_machines_are_led_to_by_nobody() -> None:
 
 def test_every_folder_of_the_packages_is_known() -> None:
     own = tree((package(), [data("demo/plugins/first.plugin")]))
-    assert places_for_machine(own, ["rocm-sdk-core"], 62).folders >= {"demo/plugins", "_rocm_sdk_core/lib"}
+    assert places_for_machine(own, sdk_folders_of("rocm-sdk-core"), 62).folders >= {
+        "demo/plugins",
+        "_rocm_sdk_core/lib",
+    }
 
 
 def test_what_neither_packages_nor_the_system_have_is_missing() -> None:

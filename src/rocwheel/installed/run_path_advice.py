@@ -11,11 +11,11 @@ import msgspec
 from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files import FileRange
+from rocwheel.installed.library_places import missing_libraries, places_for_machine
 from rocwheel.installed.read_tree import read_tree
 from rocwheel.linking.run_path_choice import choose_folders, fewest_folders, origin_relative
 from rocwheel.linking.sdk_layout import sdk_folders
 from rocwheel.linking.system_libraries import allowed_libraries
-from rocwheel.repair.library_places import missing_libraries, places_for_machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ def advise(
     packages that don't exist, a place outside of site-packages, and files that can't be read.
     """
     known = {folder.distribution for folder in sdk_folders()}
-    names = [package for package in packages if package in known]
+    layout = [folder for folder in sdk_folders() if folder.distribution in packages]
     paths = [Path(package) for package in packages if package not in known]
     for path in paths:
         if not path.exists():
@@ -69,7 +69,7 @@ def advise(
             raise InputError(msg, "does not exist", expected=expected)
     place = normalized_place(at, file.name)
     elf = _read(file)
-    places = places_for_machine(read_tree(paths), names, elf.machine, cpu_level)
+    places = places_for_machine(read_tree(paths), layout, elf.machine, cpu_level)
     return advise_run_path(elf, place, places, allowed_libraries(), dlopen)
 
 

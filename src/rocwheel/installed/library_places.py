@@ -1,4 +1,7 @@
-"""Where the libraries of the packages at hand, and of ROCm's packages that are not, can be found."""
+"""Where libraries are: those of the packages at hand, and those of SDK packages that are assumed to be installed.
+
+Audit, repair and the making of wheels all ask here.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,26 @@ if TYPE_CHECKING:
     from rocwheel.installed.tree import Tree
     from rocwheel.linking.hwcaps import CpuLevel
     from rocwheel.linking.loader import SystemLibraries
+    from rocwheel.linking.sdk_layout import SdkFolder
 
-__all__ = ["missing_libraries", "places_for_machine"]
+__all__ = ["assumed_sdk_folders", "missing_libraries", "places_for_machine"]
+
+
+def assumed_sdk_folders(tree: Tree, *, closed: bool | None = None) -> tuple[SdkFolder, ...]:
+    """Return the folders of those SDK packages that are not at hand, but are taken to be installed with the tree.
+
+    There are none where ``closed`` says that the tree is all there is. With None, an installed environment is closed.
+    """
+    if tree.is_installed if closed is None else closed:
+        return ()
+    given = {owner.name for owner in tree.distributions}
+    return tuple(folder for folder in sdk_folders() if folder.distribution not in given)
 
 
 def places_for_machine(
-    tree: Tree, sdk_packages: Iterable[str], machine: int, cpu_level: CpuLevel = "x86-64"
+    tree: Tree, sdk: Iterable[SdkFolder], machine: int, cpu_level: CpuLevel = "x86-64"
 ) -> LibraryPlaces:
-    """Return where libraries are: in the folders of the tree first, then in those of SDK packages by name.
+    """Return where libraries are: in the folders of the tree first, then in the folders ``sdk`` of SDK packages.
 
     Libraries for another machine than ``machine``, its number in ELF, don't count: the loader passes over them.
     Folders for some processors alone are left out: the loader looks into them by itself. A library that lies nowhere
@@ -33,11 +48,9 @@ def places_for_machine(
         name: dict.fromkeys(searched_folders((f.folder for f in files if machines[f.path] == machine), cpu_level))
         for name, files in tree.libraries.items()
     }
-    wanted = set(sdk_packages)
-    for folder in sdk_folders():
-        if folder.distribution in wanted:
-            for name in folder.libraries:
-                found.setdefault(name, {}).setdefault(folder.folder)
+    for folder in sdk:
+        for name in folder.libraries:
+            found.setdefault(name, {}).setdefault(folder.folder)
     providers = {name: tuple(folders) for name, folders in found.items() if folders}
     known = {folder for folders in providers.values() for folder in folders} | {file.folder for file in tree.files}
     return LibraryPlaces(providers, frozenset(known))

@@ -1,0 +1,34 @@
+"""Reads the wheels that a repair is given, with the packages next to them, and plans the repair of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.installed.read_tree import read_environments
+from rocwheel.repair.plan import RepairPlanner
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rocwheel.repair.options import RepairOptions
+    from rocwheel.repair.plan import RepairPlan
+
+__all__ = ["plan_repairs"]
+
+
+def plan_repairs(wheels: Sequence[Path], beside: Sequence[Path], options: RepairOptions) -> list[RepairPlan]:
+    """Read wheels and the packages that they are installed with (``beside``), and return the plan for each wheel.
+
+    Raises `InputError` for a path that is not a wheel, and for wheels that no repair makes installable
+    (`RepairPlanner.plan`).
+    """
+    for path in wheels:
+        if path.suffix != ".whl":
+            raise InputError(path, "not a wheel", expected="a file whose name ends with .whl")
+        if path.is_dir():
+            raise InputError(path, "a folder", expected="a wheel, which is a file")
+    environments = read_environments(wheels, beside)
+    planner = RepairPlanner(environments, options)
+    return [planner.plan(owner) for owner in environments.everything.audited_distributions]
