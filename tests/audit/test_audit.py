@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from rocwheel.installed.tree import Distribution, InstalledFile, RecordEntry, Tree
+from rocwheel.distributions.formats.record import RecordEntry
+from rocwheel.installed.tree import Distribution, InstalledFile, Tree
 from tests.support.trees import data, find, library, package, tree
 
 if TYPE_CHECKING:

@@ -12,10 +12,9 @@ from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.facts import Elf, ElfKind, Segment, VersionNeed
 from rocwheel.binary.elf.linkage import Linkage
 from rocwheel.binary.elf.traits import ElfTraits
-from rocwheel.distributions.formats.record import RecordRow, render_record
+from rocwheel.distributions.formats.record import RecordRow, parse_record, render_record
 from rocwheel.installed.device_report import BundleReport, DeviceReport
 from rocwheel.installed.environments import split_environments
-from rocwheel.installed.read_dist_info import parse_record
 from rocwheel.installed.tree import Distribution, InstalledFile, Tree
 
 if TYPE_CHECKING:

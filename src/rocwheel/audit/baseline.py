@@ -8,7 +8,7 @@ import msgspec
 
 from rocwheel.audit.finding import as_unicode
 from rocwheel.foundation.atomic_file import atomic_file
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, read_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,7 +42,7 @@ def read_baseline(path: Path) -> frozenset[str]:
     try:
         baseline = msgspec.json.decode(path.read_bytes(), type=_Baseline)
     except OSError as e:
-        raise InputError(path, f"cannot be read ({e.strerror})", remedy="Use --update-baseline to make one.") from e
+        raise read_error(path, e, remedy="Use --update-baseline to make one.") from e
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise InputError(path, f"is not a baseline ({e})", remedy=_RENEW) from e
     if baseline.schema != _SCHEMA:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,10 +12,7 @@ import msgspec
 if TYPE_CHECKING:
     from rocwheel.audit.subject import Subject
 
-__all__ = ["Evidence", "Finding", "Rule", "Severity", "as_unicode", "fingerprint", "first_of"]
-
-
-_SHOWN = 3
+__all__ = ["Evidence", "Finding", "Rule", "Severity", "as_unicode", "fingerprint"]
 
 
 class Severity(str, enum.Enum):
@@ -71,12 +68,6 @@ def fingerprint(rule: str, distribution: str, path: str, found: str) -> str:
     return hashlib.sha256("\0".join([rule, distribution, path, found]).encode(errors="surrogateescape")).hexdigest()[
         :32
     ]
-
-
-def first_of(texts: Sequence[str]) -> str:
-    """Return the first three of ``texts`` as one line, and how many more there are."""
-    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    return ", ".join(texts[:_SHOWN]) + more
 
 
 def as_unicode(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.linking.hwcaps import CpuLevel
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _load(path: Path) -> AuditSettings | None:
     try:
         project = msgspec.toml.decode(path.read_bytes(), type=_Project)
     except OSError as e:
-        raise InputError(path, f"cannot be read ({e.strerror})", remedy="Check --config.") from e
+        raise read_error(path, e, remedy="Check --config.") from e
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise InputError(
             path, str(e), expected="settings under [tool.rocwheel.audit] as the documentation describes them"

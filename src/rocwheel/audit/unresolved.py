@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.foundation.counting import first_of
 from rocwheel.installed.tree import InstalledFile
 from rocwheel.linking.entries import is_origin_relative, split_run_path
 from rocwheel.linking.hwcaps import searched_folders
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from rocwheel.audit.subject import Subject
 
 __all__ = ["UnresolvedLibrary", "find_unresolved", "folders_with", "host_hint"]
-
-_SHOWN = 3
 
 
 class UnresolvedLibrary(msgspec.Struct, frozen=True):
@@ -64,5 +63,5 @@ def folders_with(subject: Subject, name: str) -> list[str]:
 def host_hint(file: InstalledFile) -> str:
     """Return by which folders of a host the file may still find a library, in brackets; empty if by none."""
     hosts = [entry for entry in split_run_path(file.run_path) if not is_origin_relative(entry)]
-    more = f" or {len(hosts) - _SHOWN} more folders" if len(hosts) > _SHOWN else ""
-    return f" (only a host that has it in {', '.join(hosts[:_SHOWN])}{more} finds it)" if hosts else ""
+    folders = first_of(hosts, more=" or {} more folders")
+    return f" (only a host that has it in {folders} finds it)" if hosts else ""

@@ -23,7 +23,7 @@ from rocwheel.cli.output import (
     print_table,
     setup_logging,
 )
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.counting import count, first_of
 
 __all__ = ["from_deb", "from_prefix"]
 
@@ -120,6 +120,5 @@ def _print_requirements(what: str, requirements: tuple[Requirement, ...], *, ver
         return
     typer.echo(f"{what} required from the system:")
     for requirement in requirements:
-        needed_by = requirement.needed_by if verbose else requirement.needed_by[:1]
-        more = len(requirement.needed_by) - len(needed_by)
-        typer.echo(f"  {requirement.name}  by {', '.join(needed_by)}{f' and {more} more' if more else ''}")
+        most = len(requirement.needed_by) if verbose else 1
+        typer.echo(f"  {requirement.name}  by {first_of(requirement.needed_by, most)}")

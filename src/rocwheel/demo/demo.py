@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.errors import InputError, WorkError, read_error
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob
@@ -94,7 +94,7 @@ def _is_own(environment: Path) -> bool:
     try:
         return (environment / _MARKER).exists() or not any(environment.iterdir())
     except OSError as e:
-        raise InputError(environment, f"cannot be read ({e.strerror})", remedy="Change --dest-dir.") from e
+        raise read_error(environment, e, remedy="Change --dest-dir.") from e
 
 
 def _make_empty(environment: Path) -> None:

@@ -1,8 +1,13 @@
-"""Numbers with their noun."""
+"""Numbers in messages: with their noun, and of what a line leaves out."""
 
 from __future__ import annotations
 
-__all__ = ["count"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["count", "first_of"]
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
@@ -12,3 +17,9 @@ def count(number: int, noun: str, plural: str = "") -> str:
     ('0 changes', '1 entry')
     """
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def first_of(texts: Sequence[str], most: int = 3, *, more: str = " and {} more") -> str:
+    """Return the first ``most`` of ``texts`` as one line, and how many more there are, worded as ``more`` has it."""
+    rest = more.format(len(texts) - most) if len(texts) > most else ""
+    return ", ".join(texts[:most]) + rest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from rocwheel.foundation.counting import count
 
@@ -49,6 +49,9 @@ class InputError(RocwheelError):
         return "".join(parts)
 
 
+AnyInputError = TypeVar("AnyInputError", bound=InputError)
+
+
 class WorkError(InputError):
     """Work on good input that failed, such as a full disk or a missing permission."""
 
@@ -69,13 +72,20 @@ class ProblemsError(RocwheelError):
         return "\n".join(lines)
 
 
-def read_error(source: Path | str, error: OSError) -> InputError:
-    """Return the error to raise for a file or folder that can't be read."""
-    found = f"cannot be read ({error.strerror or error})"
-    return InputError(source, found, remedy="Check that it exists and may be read.")
+def read_error(
+    source: Path | str,
+    error: OSError,
+    *,
+    expected: str = "",
+    remedy: str = "Check that it exists and may be read.",
+    kind: type[AnyInputError] = InputError,  # type: ignore[assignment]  # python/mypy#3737
+) -> AnyInputError:
+    """Return the error to raise for a file or folder that can't be read, of the given ``kind``."""
+    return kind(source, f"cannot be read ({error.strerror or error})", expected=expected, remedy=remedy)
 
 
-def write_error(place: Path | str, error: OSError) -> WorkError:
+def write_error(
+    place: Path | str, error: OSError, *, remedy: str = "Check the free space and the permissions of its folder."
+) -> WorkError:
     """Return the error to raise for an output that can't be written."""
-    found = f"cannot be written ({error.strerror or error})"
-    return WorkError(place, found, remedy="Check the free space and the permissions of its folder.")
+    return WorkError(place, f"cannot be written ({error.strerror or error})", remedy=remedy)

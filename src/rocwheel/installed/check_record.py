@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import posixpath
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from rocwheel.distributions.formats.record import spell_hash
 from rocwheel.installed.read_dist_info import SIGNATURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rocwheel.installed.tree import Distribution, InstalledFile, RecordEntry, Tree
+    from rocwheel.distributions.formats.record import RecordEntry
+    from rocwheel.installed.tree import Distribution, InstalledFile, Tree
 
 __all__ = ["installed_record_problems", "wheel_record_problems"]
 
@@ -66,8 +67,7 @@ def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[str]:
 
 def _has_hash(file: InstalledFile, text: str) -> bool:
     """Return whether a file has the hash that RECORD has for it, as ``algorithm=digest``."""
-    algorithm, _, value = text.partition("=")
     # A hash by another algorithm is not compared: both pip and uv write and read this one.
-    if file.sha256 is None or algorithm != "sha256":
+    if file.sha256 is None or text.partition("=")[0] != "sha256":
         return True
-    return value == base64.urlsafe_b64encode(file.sha256).rstrip(b"=").decode()
+    return text == spell_hash(file.sha256)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from contextlib import suppress
 from email.parser import BytesParser
 from pathlib import Path
@@ -13,8 +12,9 @@ from packaging.metadata import parse_email
 from packaging.utils import canonicalize_name, is_normalized_name
 from packaging.version import InvalidVersion, Version
 
+from rocwheel.distributions.formats.record import parse_record
 from rocwheel.foundation.errors import InputError
-from rocwheel.installed.tree import Distribution, RecordEntry
+from rocwheel.installed.tree import Distribution
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
     from packaging.metadata import RawMetadata
 
-__all__ = ["INFO_FILES", "SIGNATURES", "parse_record", "read_distribution"]
+    from rocwheel.distributions.formats.record import RecordEntry
+
+__all__ = ["INFO_FILES", "SIGNATURES", "read_distribution"]
 
 INFO_FILES = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME)
 """The files of ``.dist-info`` that are read."""
@@ -117,9 +119,3 @@ def _read_record(data: bytes) -> tuple[tuple[RecordEntry, ...], list[str]]:
         return parse_record(data), []
     except csv.Error as e:
         return (), [f"RECORD can't be read ({e})"]
-
-
-def parse_record(data: bytes) -> tuple[RecordEntry, ...]:
-    """Return the rows of RECORD; cells that a row lacks are empty. Raises `csv.Error` for text that is not CSV."""
-    rows = csv.reader(io.StringIO(data.decode(errors="replace")))
-    return tuple(RecordEntry(*(*row, "", "")[:3]) for row in rows if row)

@@ -9,6 +9,7 @@ import msgspec
 
 from rocwheel.binary.elf.facts import Elf
 from rocwheel.binary.elf.traits import ElfTraits
+from rocwheel.distributions.formats.record import RecordEntry
 from rocwheel.distributions.formats.tags import name_tags, wheel_platforms
 from rocwheel.installed.device_report import DeviceReport
 from rocwheel.linking.obstacles import Obstacle
@@ -17,15 +18,7 @@ from rocwheel.linking.tree_disk import SITE, TreeDisk
 if TYPE_CHECKING:
     from rocwheel.binary.elf.dynamic import RunpathTag
 
-__all__ = ["Distribution", "InstalledFile", "RecordEntry", "Tree"]
-
-
-class RecordEntry(msgspec.Struct, frozen=True):
-    """A row of RECORD as it is written: path, ``algorithm=digest``, size."""
-
-    path: str
-    hash: str
-    size: str
+__all__ = ["Distribution", "InstalledFile", "Tree"]
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):

@@ -108,8 +108,9 @@ def test_files_have_code_for_one_set_of_targets(second: DeviceReport | None, fou
         ),
         ((("gfx906",), ("gfx942",)), ["1 of 2 bundles has no code for gfx906: number 1",
                                       "1 of 2 bundles has no code for gfx942: number 0"]),
+        ((("gfx906",), (), (), (), (), ()), ["5 of 6 bundles have no code for gfx906: number 1, 2, 3 and 2 more"]),
     ],
-    ids=["both settings", "one setting", "a generic target", "others"],
+    ids=["both settings", "one setting", "a generic target", "others", "many bundles"],
 )  # fmt: skip
 def test_bundles_may_spell_the_same_targets_in_several_ways(
     bundles: tuple[tuple[str, ...], ...], found: list[str]

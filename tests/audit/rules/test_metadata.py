@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from rocwheel.installed.tree import InstalledFile, RecordEntry, Tree
+from rocwheel.distributions.formats.record import RecordEntry
+from rocwheel.installed.tree import InstalledFile, Tree
 from tests.support.breaches import HIP, TAG, Breach, brief, check_breach, one, with_core
 from tests.support.trees import data, find, library, package, tree
 

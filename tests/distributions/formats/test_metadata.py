@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.metadata import ExceptionGroup, Metadata
 
+import rocwheel
 from rocwheel.distributions.formats.metadata import (
     CoreMetadata,
-    render_entry_points,
+    metadata_files,
+    render_entry_point_groups,
     render_metadata,
     render_wheel_file,
 )
@@ -113,8 +115,27 @@ def test_the_wheel_file_lists_each_tag() -> None:
     assert b"Root-Is-Purelib: true\n" in render_wheel_file("rocwheel 1.0", tags, is_purelib=True)
 
 
+def test_the_files_of_dist_info_come_in_the_order_in_which_they_are_written() -> None:
+    files = metadata_files(
+        CoreMetadata("rocm", "7.14.0"),
+        "py3-none-any",
+        is_purelib=True,
+        entry_points={"console_scripts": {"rocm-sdk": "rocm_sdk._cli:main"}},
+        others={"rocm_targets.json": b"{}"},
+    )
+    assert list(files) == ["METADATA", "WHEEL", "rocm_targets.json", "entry_points.txt"]
+    assert f"Generator: rocwheel {rocwheel.__version__}\n".encode() in files["WHEEL"]
+
+
+def test_a_wheel_without_entry_points_has_no_file_of_them() -> None:
+    files = metadata_files(CoreMetadata("rocm", "7.14.0"), "py3-none-any", is_purelib=True, entry_points={})
+    assert list(files) == ["METADATA", "WHEEL"]
+
+
 def test_importlib_metadata_finds_entry_points_sorted_by_name(tmp_path: Path) -> None:
-    text = render_entry_points({"rocm-sdk": "rocm_sdk._cli:main", "hipcc": "rocm_sdk_core._cli:hipcc"})
+    text = render_entry_point_groups(
+        {"console_scripts": {"rocm-sdk": "rocm_sdk._cli:main", "hipcc": "rocm_sdk_core._cli:hipcc"}}
+    )
     assert text.decode() == ("[console_scripts]\nhipcc = rocm_sdk_core._cli:hipcc\nrocm-sdk = rocm_sdk._cli:main\n")
     (tmp_path / "entry_points.txt").write_bytes(text)
     found: EntryPoints = PathDistribution(tmp_path).entry_points

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.distributions.formats.record import RecordRow, render_record
+from rocwheel.distributions.formats.record import RecordEntry, RecordRow, parse_record, render_record, spell_hash
 
 PATHS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), min_size=1, max_size=20)
 
@@ -57,3 +57,19 @@ def test_installer_agrees_with_every_hash() -> None:
     assert parsed[0].validate(data)
     assert not parsed[0].validate(data + b"#")
     assert parsed[1].hash_ is None
+
+
+def test_rows_are_read_as_they_are_written() -> None:
+    text = b"a/b.py,sha256=47DEQpj8HBSa,12\na-1.dist-info/RECORD,,\n"
+    assert parse_record(text) == (
+        RecordEntry("a/b.py", "sha256=47DEQpj8HBSa", "12"),
+        RecordEntry("a-1.dist-info/RECORD", "", ""),
+    )
+
+
+def test_cells_that_a_row_lacks_are_empty() -> None:
+    assert parse_record(b"a/b.py\n\n") == (RecordEntry("a/b.py", "", ""),)
+
+
+def test_a_hash_is_spelled_without_padding() -> None:
+    assert spell_hash(hashlib.sha256(b"").digest()) == "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"

@@ -13,7 +13,7 @@ import pytest
 from packaging.utils import parse_sdist_filename
 
 from rocwheel.distributions.formats.metadata import CoreMetadata, render_metadata
-from rocwheel.distributions.formats.sdist import write_sdist
+from rocwheel.distributions.formats.sdist import sdist_name, write_sdist
 from rocwheel.foundation.errors import WorkError
 
 if TYPE_CHECKING:
@@ -79,3 +79,7 @@ def test_a_folder_that_is_a_file_is_one_clear_error(tmp_path: Path) -> None:
     text = f"{path}: cannot be written (File exists). Check the free space and the permissions of its folder."
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
         write_sdist(path, "hello-1.0", MEMBERS, mtime=0)
+
+
+def test_the_file_name_has_the_normalised_name_and_the_version() -> None:
+    assert sdist_name("Rocm-SDK.core", "7.14.0rc1") == "rocm_sdk_core-7.14.0rc1.tar.gz"

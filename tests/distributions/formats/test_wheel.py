@@ -17,7 +17,7 @@ from packaging.utils import parse_wheel_filename
 from rocwheel.distributions.content.content import BytesContent
 from rocwheel.distributions.formats.metadata import (
     CoreMetadata,
-    render_entry_points,
+    render_entry_point_groups,
     render_metadata,
     render_wheel_file,
 )
@@ -46,7 +46,7 @@ MEMBERS: dict[str, tuple[int, Content]] = {
 METADATA = {
     "METADATA": render_metadata(CoreMetadata(NAME.distribution, NAME.version, summary="A test")),
     "WHEEL": render_wheel_file("rocwheel", (NAME.tag,), is_purelib=False),
-    "entry_points.txt": render_entry_points({"say-hello": "rocm_core:main"}),
+    "entry_points.txt": render_entry_point_groups({"console_scripts": {"say-hello": "rocm_core:main"}}),
 }
 
 

@@ -89,7 +89,7 @@ def test_a_zip_archive_without_dist_info_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.py", "")
-    assert fail(path) == f"{path}: has no .dist-info folder; expected a wheel, which has one"
+    assert fail(path) == f"{path}: has no .dist-info folder; expected one *.dist-info/METADATA of a 1.0"
 
 
 def test_metadata_of_another_project_is_reported(make_wheel: MakeWheel) -> None:

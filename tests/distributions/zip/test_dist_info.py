@@ -39,3 +39,8 @@ def test_a_folder_deeper_down_is_not_the_wheels_own() -> None:
 def test_what_has_no_one_metadata_file_is_refused(names: list[str], found: str) -> None:
     with pytest.raises(InputError, match=re.escape(f"a.whl: {found}")):
         find_metadata(WHEEL, names)
+
+
+def test_the_error_says_what_the_caller_expected() -> None:
+    with pytest.raises(InputError, match=re.escape("a.whl: has no .dist-info folder; expected that of a 1.0")):
+        find_metadata(WHEEL, ["a.py"], expected="that of a 1.0")

@@ -237,7 +237,7 @@ def test_a_recipe_that_forces_families_where_none_is_stops_the_build(tmp_path: P
         .replace("schema = 1", 'schema = 1\nlayout = "per-family"')
     )
     expected = (
-        "/src: has no artifacts of a target family; expected them, as the recipe's layout is per-family. "
+        "/src: has no artifacts of a target family; expected some: the recipe's layout is per-family. "
         "Take the layout out of the recipe."
     )
     with pytest.raises(InputError, match=re.escape(expected)):

@@ -173,32 +173,38 @@ take = [{ artifacts = ["other"], components = ["lib"] }]
 
 
 @pytest.mark.parametrize(
-    ("change", "expected"),
+    ("change", "found", "kinds"),
     [
         (
             ('"_my_second"', '"_my_core"'),
-            "packages.second.platform-module is '_my_core', as packages.core.platform-module is; expected a module",
+            "packages.second.platform-module and packages.core.platform-module are both '_my_core'",
+            "modules",
         ),
         (
             ('"my_second"', '"_my_core"'),
-            "packages.second.module is '_my_core', as packages.core.platform-module is; expected a module",
+            "packages.second.module and packages.core.platform-module are both '_my_core'",
+            "modules",
         ),
         (
             ('"my-second"', '"My.Core"'),
-            "packages.second.distribution is 'my-core', as packages.core.distribution is; expected a distribution",
+            "packages.second.distribution and packages.core.distribution are both 'my-core'",
+            "distributions",
         ),
         (
             ('"my_second"', '"my_sdk"'),
-            "packages.second.module is 'my_sdk', as selector.module is; expected a module",
+            "packages.second.module and selector.module are both 'my_sdk'",
+            "modules",
         ),
     ],
     ids=["platform module", "module and platform module", "distribution", "selector"],
 )
-def test_names_that_two_packages_claim_are_refused(tmp_path: Path, change: tuple[str, str], expected: str) -> None:
+def test_names_that_two_packages_claim_are_refused(
+    tmp_path: Path, change: tuple[str, str], found: str, kinds: str
+) -> None:
     path = written(tmp_path, MINIMAL + SECOND.replace(*change))
     with pytest.raises(ProblemsError) as caught:
         load_recipe(path)
-    assert [str(problem) for problem in caught.value.problems] == [f"{path}: {expected} of its own"]
+    assert [str(problem) for problem in caught.value.problems] == [f"{path}: {found}; expected different {kinds}"]
 
 
 def test_packages_of_different_layouts_may_share_their_names(tmp_path: Path) -> None:

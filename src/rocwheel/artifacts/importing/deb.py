@@ -14,6 +14,7 @@ from rocwheel.artifacts.importing.deb_parts import DebError, DebPart, data_error
 from rocwheel.artifacts.importing.tar_stream import tar_members
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
 from rocwheel.artifacts.model.paths import path_fault
+from rocwheel.foundation.errors import read_error
 from rocwheel.foundation.files import open_regular
 from rocwheel.foundation.progress import SILENT, Progress
 
@@ -134,7 +135,7 @@ def open_deb(path: Path, *, progress: Progress = SILENT) -> Iterator[Deb]:
     try:
         file = open_regular(path)
     except OSError as e:
-        raise DebError(path, f"cannot be read ({e.strerror})", remedy="Check that it exists and may be read.") from e
+        raise read_error(path, e, kind=DebError) from e
     with file:
         yield Deb(path, file, progress)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.artifacts.model.paths import path_fault
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.foundation.errors import InputError, ProblemsError, read_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,7 +132,7 @@ def load_table(source: Path | str) -> ImportTable:
     try:
         data = (resources.files(__package__) / source if isinstance(source, str) else source).read_bytes()
     except OSError as e:
-        raise InputError(source, f"cannot be read ({e.strerror})", remedy="Check the --table option.") from e
+        raise read_error(source, e, remedy="Check the --table option.") from e
     try:
         table = msgspec.toml.decode(data, type=ImportTable)
         _check_expressions(table)

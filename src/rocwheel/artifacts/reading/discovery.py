@@ -11,7 +11,7 @@ import msgspec
 from rocwheel.artifacts.archives.spool import peek
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME
 from rocwheel.artifacts.model.names import ARCHIVE_SUFFIXES, ArtifactName, looks_like_artifact
-from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.foundation.errors import InputError, RocwheelError, read_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -88,8 +88,7 @@ def _candidates(directory: Path) -> Iterator[Path]:
     try:
         paths = sorted(directory.iterdir())
     except OSError as e:
-        expected, remedy = "a folder of artifacts", "Check that it exists and may be read."
-        raise InputError(directory, f"cannot be read ({e.strerror})", expected=expected, remedy=remedy) from e
+        raise read_error(directory, e, expected="a folder of artifacts") from e
     for path in paths:
         if not path.name.startswith(".") and _is_candidate(path):
             yield path

@@ -6,7 +6,8 @@ import re
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.finding import Evidence, Rule, Severity, first_of
+from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.foundation.counting import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

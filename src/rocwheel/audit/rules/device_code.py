@@ -11,7 +11,7 @@ from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.bundles.compressed.versions import reader_of
 from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
 from rocwheel.binary.elf.traits import is_linker
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.compatibility import covers
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES"]
 
-_SHOWN = 3
 _WORTH_COMPRESSING = 1 << 20
 _COMMON_VERSION = 2
 _RECENT = Version("7.0")
@@ -43,7 +42,7 @@ def _missing_targets(subject: Subject) -> Iterator[Evidence]:
             serving = {targets for targets in {bundle.targets for bundle in report.bundles} if _serve(targets, target)}
             lacking = [number for number, bundle in enumerate(report.bundles) if bundle.targets not in serving]
             if lacking:
-                numbers = ", ".join(map(str, lacking[:_SHOWN])) + (" ..." if len(lacking) > _SHOWN else "")
+                numbers = first_of([str(number) for number in lacking])
                 found = (
                     f"{len(lacking)} of {len(report.bundles)} bundles {'has' if len(lacking) == 1 else 'have'} no code"
                 )

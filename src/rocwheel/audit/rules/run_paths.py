@@ -5,9 +5,9 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.finding import Evidence, Rule, Severity, first_of
+from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.counting import count, first_of
 from rocwheel.installed.requirements import packages_elsewhere, release_folders
 from rocwheel.linking.entries import (
     expand_entry,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.finding import Evidence, Rule, Severity, first_of
+from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.symbol_scopes import Scopes, unmet_references, version_gaps
+from rocwheel.foundation.counting import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

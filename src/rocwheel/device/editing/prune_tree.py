@@ -18,7 +18,7 @@ from rocwheel.device.editing.places import UnlinkedCodeError, list_places
 from rocwheel.device.editing.prune import Prune, serves
 from rocwheel.device.editing.rewrite import RewriteReport, rewrite_device_code
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.errors import InputError, read_error, write_error
 from rocwheel.foundation.files import FileRange
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.targets.named_files import is_kernel_file, targets_in_path
@@ -79,8 +79,8 @@ def prune_tree(
 
 def _copy_error(error: OSError, source: Path, output: Path) -> InputError:
     if error.filename and Path(error.filename).is_relative_to(source):
-        return InputError(error.filename, f"cannot be read ({error.strerror})", remedy=_PERMISSIONS)
-    return WorkError(output, f"cannot be written ({error.strerror})", remedy="Check the free space.")
+        return read_error(error.filename, error, remedy=_PERMISSIONS)
+    return write_error(output, error, remedy="Check the free space.")
 
 
 def _list_tree(folder: Path) -> list[Path]:

@@ -16,7 +16,7 @@ from rocwheel.binary.kind import HEAD_SIZE, is_binary, is_elf, is_thin_archive
 from rocwheel.device.reading.facts import DeviceFacts, read_device_facts
 from rocwheel.device.reading.target_facts import summarize_targets
 from rocwheel.distributions.zip.reader import member_head, open_unpacked, read_directory
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files import FileRange
 
 if TYPE_CHECKING:
@@ -131,8 +131,7 @@ def _refused(path: Path, found: str, *, expected: str = "") -> FileFacts:
 
 
 def _unreadable(path: Path, error: OSError) -> FileFacts:
-    remedy = "Check that it exists and may be read."
-    return FileFacts(str(path), 0, error=InputError(path, f"cannot be read ({error.strerror})", remedy=remedy))
+    return FileFacts(str(path), 0, error=read_error(path, error))
 
 
 def _inspect_folder(folder: Path, look: _Look) -> Iterator[FileFacts]:
@@ -147,7 +146,7 @@ def _inspect_folder(folder: Path, look: _Look) -> Iterator[FileFacts]:
         if stat.S_ISREG(mode):
             yield from _inspect_found(file, look)
     for error in unreadable:
-        yield _refused(Path(error.filename), f"cannot be read ({error.strerror})")
+        yield FileFacts(error.filename, 0, error=read_error(error.filename, error, remedy=""))
 
 
 def _inspect_found(path: Path, look: _Look) -> Iterator[FileFacts]:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.metadata import Metadata, RawMetadata, RFC822Message
 
+import rocwheel
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
     "CoreMetadata",
+    "metadata_files",
     "render_entry_point_groups",
-    "render_entry_points",
     "render_metadata",
     "render_wheel_file",
 ]
@@ -38,6 +40,30 @@ class CoreMetadata(msgspec.Struct, frozen=True):
     project_urls: dict[str, str] = {}
     keywords: tuple[str, ...] = ()
     description: str = ""
+
+
+def metadata_files(
+    metadata: CoreMetadata,
+    tag: str,
+    *,
+    is_purelib: bool,
+    entry_points: Mapping[str, Mapping[str, str]],
+    others: Mapping[str, bytes] | None = None,
+) -> dict[str, bytes]:
+    """Return the files of a wheel's ``.dist-info`` by their names in it, in the order in which they are written.
+
+    These are METADATA, WHEEL, the ``others``, and ``entry_points.txt`` when there are any entry points; RECORD is not
+    among them. Raises as `render_metadata` does.
+    """
+    generator = f"rocwheel {rocwheel.__version__}"
+    files = {
+        "METADATA": render_metadata(metadata),
+        "WHEEL": render_wheel_file(generator, (tag,), is_purelib=is_purelib),
+        **(others or {}),
+    }
+    if entry_points:
+        files["entry_points.txt"] = render_entry_point_groups(entry_points)
+    return files
 
 
 def render_metadata(metadata: CoreMetadata) -> bytes:
@@ -81,11 +107,6 @@ def render_wheel_file(generator: str, tags: tuple[str, ...], *, is_purelib: bool
     lines = ["Wheel-Version: 1.0", f"Generator: {generator}", f"Root-Is-Purelib: {purelib}"]
     lines += [f"Tag: {tag}" for tag in tags]
     return "\n".join([*lines, ""]).encode()
-
-
-def render_entry_points(console_scripts: Mapping[str, str]) -> bytes:
-    """Return the text of ``entry_points.txt`` for console scripts, sorted by name."""
-    return render_entry_point_groups({"console_scripts": console_scripts})
 
 
 def render_entry_point_groups(groups: Mapping[str, Mapping[str, str]]) -> bytes:

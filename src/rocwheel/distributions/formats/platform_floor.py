@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-import importlib.resources
 import re
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from rocwheel.foundation.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -88,8 +89,7 @@ def _glibc_of(symbol_version: str) -> tuple[int, int] | None:
 
 @functools.cache
 def _table() -> dict[str, dict[str, tuple[int, int]]]:
-    text = importlib.resources.files(__package__).joinpath("platform_floor.toml").read_bytes()
-    libraries = msgspec.toml.decode(text, type=dict[str, dict[str, str]])
+    libraries = read_table(__package__, "platform_floor.toml", dict[str, dict[str, str]])
     return {name: {version: _pair(glibc) for version, glibc in rows.items()} for name, rows in libraries.items()}
 
 

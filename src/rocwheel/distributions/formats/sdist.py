@@ -7,13 +7,24 @@ import io
 import tarfile
 from typing import TYPE_CHECKING
 
+from rocwheel.distributions.formats.wheel import normalized_file_part
 from rocwheel.foundation.atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["write_sdist"]
+__all__ = ["sdist_name", "sdist_stem", "write_sdist"]
+
+
+def sdist_stem(distribution: str, version: str) -> str:
+    """Return the name of an sdist's top folder: normalised distribution and version."""
+    return f"{normalized_file_part(distribution)}-{version}"
+
+
+def sdist_name(distribution: str, version: str) -> str:
+    """Return the file name of an sdist."""
+    return f"{sdist_stem(distribution, version)}.tar.gz"
 
 
 def write_sdist(path: Path, stem: str, members: Mapping[str, bytes], *, mtime: int) -> None:

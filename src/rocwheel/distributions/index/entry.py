@@ -27,7 +27,7 @@ from packaging.utils import (
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.distributions.zip.dist_info import find_metadata
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files import open_regular
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def read_entry(path: Path) -> IndexEntry:
         data = _read_wheel_metadata(path, name) if is_wheel else _read_sdist_metadata(path)
         size, sha256 = path.stat().st_size, _hash(path)
     except OSError as e:
-        raise InputError(path, f"cannot be read ({e.strerror or e})", remedy="Check its permissions.") from e
+        raise read_error(path, e, remedy="Check its permissions.") from e
     metadata = parse_email(data)[0]
     _check(path, name, metadata)
     return IndexEntry(
@@ -120,7 +120,7 @@ def _bad_name(path: Path) -> InputError:
 def _read_wheel_metadata(path: Path, name: _FileName) -> bytes:
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
-            expected = f"the core metadata of {name.project} {name.version}"
+            expected = f"one *.dist-info/METADATA of {name.project} {name.version}"
             member = archive.getinfo(find_metadata(path, archive.namelist(), expected=expected))
             if member.file_size > _METADATA_LIMIT:
                 found = f"{member.filename} is {member.file_size} bytes long"

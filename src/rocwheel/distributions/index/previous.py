@@ -10,7 +10,7 @@ import msgspec
 from packaging.utils import is_normalized_name
 
 from rocwheel.distributions.index.simple_pages import is_project_page, is_root_page
-from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.errors import InputError, WorkError, read_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,7 +55,7 @@ def _read(page: Path) -> bytes:
     try:
         return page.read_bytes() if page.is_file() else b""
     except OSError as e:
-        raise InputError(page, f"cannot be read ({e.strerror})", remedy="Check its permissions.") from e
+        raise read_error(page, e, remedy="Check its permissions.") from e
 
 
 def read_previous(output: Path) -> dict[str, set[str]]:

@@ -7,13 +7,9 @@ format 1.2, section 2; :rfc:`8878`, section 3), and ``tarfile``, GNU tar, ``xz``
 from __future__ import annotations
 
 import lzma
-import sys
 from typing import TYPE_CHECKING, Literal
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from rocwheel.foundation.zstd import zstd
 
 if TYPE_CHECKING:
     from rocwheel.distributions.content.content import Content

@@ -12,20 +12,22 @@ if TYPE_CHECKING:
 
 __all__ = ["find_dist_info", "find_metadata"]
 
+_EXPECTED = "a wheel, which has one"
 
-def find_dist_info(path: Path, names: Iterable[str]) -> str:
+
+def find_dist_info(path: Path, names: Iterable[str], *, expected: str = _EXPECTED) -> str:
     """Return the name of a wheel's one ``.dist-info`` folder; raise `InputError` when there is none, or several."""
     found = {folder for name in names if (folder := name.partition("/")[0]).endswith(".dist-info")}
     if len(found) != 1:
         listed = ", ".join(sorted(found))
         what = f"has several .dist-info folders: {listed}" if found else "has no .dist-info folder"
-        raise InputError(path, what, expected="a wheel, which has one")
+        raise InputError(path, what, expected=expected)
     return found.pop()
 
 
-def find_metadata(path: Path, names: Collection[str], *, expected: str = "a wheel") -> str:
+def find_metadata(path: Path, names: Collection[str], *, expected: str = "") -> str:
     """Return the name of the member that holds a wheel's core metadata; raise `InputError` when there is none."""
-    member = f"{find_dist_info(path, names)}/METADATA"
+    member = f"{find_dist_info(path, names, expected=expected or _EXPECTED)}/METADATA"
     if member not in names:
-        raise InputError(path, f"has no {member}", expected=expected)
+        raise InputError(path, f"has no {member}", expected=expected or "a wheel")
     return member

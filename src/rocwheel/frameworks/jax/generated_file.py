@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.foundation.atomic_file import atomic_file
-from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.errors import WorkError, read_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,4 +81,4 @@ def _read(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as e:
-        raise WorkError(path, f"cannot be read ({e.strerror})", remedy="Choose another file.") from e
+        raise read_error(path, e, remedy="Choose another file.", kind=WorkError) from e

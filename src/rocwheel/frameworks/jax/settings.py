@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.foundation.errors import InputError, ProblemsError, read_error
 from rocwheel.linking.entries import lost_origin
 from rocwheel.linking.sdk_layout import sdk_search_folders
 
@@ -120,7 +120,7 @@ def read_settings(path: Path) -> BazelSettings:
     try:
         settings = msgspec.toml.decode(path.read_bytes(), type=BazelSettings)
     except OSError as e:
-        raise SettingsError(path, f"cannot be read ({e.strerror})", remedy="Check --settings.") from e
+        raise read_error(path, e, remedy="Check --settings.", kind=SettingsError) from e
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         raise SettingsError(path, f"doesn't hold settings: {e}", remedy="See the fields in the documentation.") from e
     check_settings(settings, path)

@@ -11,16 +11,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.metadata import ExceptionGroup, InvalidMetadata
 
-import rocwheel
 from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.kind import is_elf
 from rocwheel.distributions.content.content import BytesContent, Content, FileContent
-from rocwheel.distributions.formats.metadata import (
-    CoreMetadata,
-    render_entry_point_groups,
-    render_metadata,
-    render_wheel_file,
-)
+from rocwheel.distributions.formats.metadata import CoreMetadata, metadata_files
 from rocwheel.distributions.formats.platform_floor import host_machines, platform_floor
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.tags import is_platform, parse_platforms
@@ -217,17 +211,9 @@ def _metadata_files(spec: WheelSpec, tag: str, licenses: Mapping[str, bytes], *,
         requires=spec.requires,
         extras=spec.extras,
     )
-    files = {f"licenses/{name}": data for name, data in sorted(licenses.items())}
-    files["METADATA"] = _checked_metadata(spec, metadata)
-    files["WHEEL"] = render_wheel_file(f"rocwheel {rocwheel.__version__}", (tag,), is_purelib=is_purelib)
-    if spec.entry_points:
-        files["entry_points.txt"] = render_entry_point_groups(spec.entry_points)
-    return files
-
-
-def _checked_metadata(spec: WheelSpec, metadata: CoreMetadata) -> bytes:
+    texts = {f"licenses/{name}": data for name, data in sorted(licenses.items())}
     try:
-        return render_metadata(metadata)
+        return texts | metadata_files(metadata, tag, is_purelib=is_purelib, entry_points=spec.entry_points)
     except (ExceptionGroup, InvalidMetadata) as e:
         problems = [SpecError(spec.name, str(problem)) for problem in getattr(e, "exceptions", [e])]
         raise ProblemsError(spec.name, problems) from e

@@ -12,7 +12,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.errors import InputError, write_error
 from rocwheel.frameworks.wheel.draft import draft_wheel, write_draft
 from rocwheel.frameworks.wheel.inputs import InputFiles, read_runfiles_manifest
 from rocwheel.frameworks.wheel.run_paths import IntendedEntries, repair_run_paths
@@ -129,4 +129,4 @@ def _folder_beside(path: Path) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
             yield Path(folder)
     except OSError as e:
-        raise WorkError(path, f"cannot be written ({e.strerror})", remedy="Check its folder's permissions.") from e
+        raise write_error(path, e, remedy="Check its folder's permissions.") from e

@@ -11,7 +11,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.foundation.errors import InputError, ProblemsError, read_error
 from rocwheel.frameworks.wheel.placeholders import fill_placeholders, placeholder_names
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def read_spec(path: Path) -> dict[str, Any]:
     try:
         return msgspec.toml.decode(path.read_bytes(), type=dict[str, Any])
     except OSError as e:
-        raise SpecError(path, f"cannot be read ({e.strerror})", remedy="Check --spec.") from e
+        raise read_error(path, e, remedy="Check --spec.", kind=SpecError) from e
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         raise SpecError(path, f"is not TOML: {e}", remedy="See the fields in the documentation.") from e
 

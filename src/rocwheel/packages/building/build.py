@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-import rocwheel
-from rocwheel.distributions.formats.metadata import render_entry_points, render_metadata, render_wheel_file
-from rocwheel.distributions.formats.sdist import write_sdist
+from rocwheel.distributions.formats.metadata import metadata_files
+from rocwheel.distributions.formats.sdist import sdist_name, sdist_stem, write_sdist
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.formats.wheel import normalized_file_part
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, write_wheels
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.packages.building.contents import member_content, member_mode
@@ -109,21 +107,17 @@ def _source_size(member: Member) -> int:
 
 
 def _metadata_files(wheel: PlannedWheel) -> dict[str, bytes]:
-    generator = f"rocwheel {rocwheel.__version__}"
-    files = {
-        "METADATA": render_metadata(wheel.metadata),
-        "WHEEL": render_wheel_file(generator, (wheel.name.tag,), is_purelib=wheel.is_purelib),
-    }
-    if wheel.declaration:
-        files[DECLARATION_NAME] = wheel.declaration.encode()
-    if wheel.console_scripts:
-        files["entry_points.txt"] = render_entry_points(wheel.console_scripts)
-    return files
+    return metadata_files(
+        wheel.metadata,
+        wheel.name.tag,
+        is_purelib=wheel.is_purelib,
+        entry_points={"console_scripts": wheel.console_scripts} if wheel.console_scripts else {},
+        others={DECLARATION_NAME: wheel.declaration.encode()} if wheel.declaration else {},
+    )
 
 
 def _write_sdist(sdist: PlannedSdist, dist_dir: Path, source_date: SourceDate) -> Path:
-    stem = f"{normalized_file_part(sdist.distribution)}-{sdist.version}"
-    path = dist_dir / sdist.folder / f"{stem}.tar.gz"
+    path = dist_dir / sdist.folder / sdist_name(sdist.distribution, sdist.version)
     members = {name: text.encode() for name, text in sdist.files.items()}
-    write_sdist(path, stem, members, mtime=source_date.seconds)
+    write_sdist(path, sdist_stem(sdist.distribution, sdist.version), members, mtime=source_date.seconds)
     return path

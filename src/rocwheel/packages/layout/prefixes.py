@@ -52,7 +52,7 @@ def merge_prefixes(catalog: Catalog, recipe: Recipe, facts: Facts) -> Prefixes:
     """
     layout = recipe.layout or _layout_of(catalog)
     if layout == "per-family" and all(name.target == _GENERIC for name in catalog.artifacts):
-        found, expected = "has no artifacts of a target family", "them, as the recipe's layout is per-family"
+        found, expected = "has no artifacts of a target family", "some: the recipe's layout is per-family"
         raise InputError(catalog.root, found, expected=expected, remedy="Take the layout out of the recipe.")
     parts: dict[str, list[Entry]] = {"": []}
     for entry in catalog.entries:

@@ -6,7 +6,7 @@ import os
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.formats.wheel import normalized_file_part
+from rocwheel.distributions.formats.sdist import sdist_name
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.packages.plan import TarMember
 from rocwheel.targets.catalog.families import is_family, targets_of
@@ -96,7 +96,7 @@ def _files_above_files(placed: Sequence[PlacedPackage]) -> Iterator[InputError]:
 def check_names(plan: Plan) -> None:
     """Raise `ProblemsError` with every file whose name or path would be too long to write or to install."""
     outputs = [wheel.name.file_name for wheel in plan.wheels]
-    outputs += [f"{normalized_file_part(sdist.distribution)}-{sdist.version}.tar.gz" for sdist in plan.sdists]
+    outputs += [sdist_name(sdist.distribution, sdist.version) for sdist in plan.sdists]
     paths = dict.fromkeys(path for wheel in plan.wheels for path in _paths(wheel))
     problems = [
         *(problem for name in outputs for problem in _long_name(name, _OUTPUT_MAX, "Shorten --version or the name.")),

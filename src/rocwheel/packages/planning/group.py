@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.packages.planning.basis import PlanBasis
 from rocwheel.packages.planning.members import MemberMaker, installed_places
 from rocwheel.packages.planning.place_packages import PlacedPackage
@@ -59,6 +58,4 @@ class PackageGroup(msgspec.Struct, frozen=True, dict=True):
     def member_maker(self, package: PlacedPackage) -> MemberMaker:
         """Return what makes the members of a package."""
         search = self.folders(self.recipe_of(package).search, package)
-        tag = RunpathTag(self.basis.recipe.run_path_tag)
-        trim = self.basis.options.device_code == "trim"
-        return MemberMaker(self.basis.facts, self.places, search, tag, self.basis.compress_for, trim)
+        return MemberMaker(self.basis, self.places, search)

@@ -43,10 +43,9 @@ def make_plan(catalog: Catalog, recipe: Recipe, facts: Facts, options: PlanOptio
     version = checked_version(catalog, options)
     expected = parse_target_set(options.targets, source="--targets", required=False).processors
     prefixes = merge_prefixes(catalog, recipe, facts)
-    basis = PlanBasis(recipe, facts, options, version, prefixes.layout)
+    basis = PlanBasis(recipe, facts, options, version, prefixes.layout, compress_for(catalog, options))
     placed = place_packages(basis, prefixes)
     check_complete(catalog.root, recipe, prefixes.layout, placed, expected)
-    basis = msgspec.structs.replace(basis, compress_for=compress_for(catalog, options))
     plan = _plan(catalog, basis, prefixes, placed)
     check_names(plan)
     return plan

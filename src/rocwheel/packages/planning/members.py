@@ -10,8 +10,8 @@ import msgspec
 from rocwheel.artifacts.model.artifact import ANY_EXECUTE
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.linking.run_path_choice import LibraryPlaces, library_places, run_path_edit
-from rocwheel.packages.layout.facts import Facts
 from rocwheel.packages.plan import FileMember, StubMember
+from rocwheel.packages.planning.basis import PlanBasis
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,16 +24,13 @@ __all__ = ["MemberMaker", "installed_places", "plain_mode"]
 
 
 class MemberMaker(msgspec.Struct, frozen=True):
-    """Makes members of placed files; ``search`` are folders relative to site-packages."""
+    """Makes members of the placed files of one package."""
 
-    facts: Facts
+    basis: PlanBasis
     places: LibraryPlaces
+    """Where the shared libraries of all packages are that are installed together."""
     search: tuple[str, ...]
-    tag: RunpathTag
-    compress_for: str | None = None
-    """The ROCm release that device code is compressed for, none to keep it as it is."""
-    trim: bool = False
-    """Whether the space that this frees is taken out of shared libraries."""
+    """Folders in which the package's run paths lead anyway, relative to site-packages."""
 
     def file(self, path: str, entry: Entry) -> FileMember:
         """Return the member for a file that is installed at ``path``, relative to site-packages."""
@@ -41,8 +38,8 @@ class MemberMaker(msgspec.Struct, frozen=True):
             message = f"{entry.path} is not a file"
             raise ValueError(message)
         edit = self._edit(path, entry)
-        release = self.compress_for if entry.source in self.facts.targets else None
-        mode, trim = plain_mode(entry.mode), self.trim and release is not None
+        release = self.basis.compress_for if entry.source in self.basis.facts.targets else None
+        mode, trim = plain_mode(entry.mode), self.basis.options.device_code == "trim" and release is not None
         return FileMember(path, mode, entry.source, str(entry.artifact), entry.path, edit, release, trim)
 
     def members(self, package: PlacedPackage) -> list[FileMember | StubMember]:
@@ -56,10 +53,11 @@ class MemberMaker(msgspec.Struct, frozen=True):
         return [*files, *stubs]
 
     def _edit(self, path: str, entry: Entry) -> SetRunpath | None:
-        elf = self.facts.elf(entry)
+        elf = self.basis.facts.elf(entry)
         if elf is None or not elf.is_loadable:
             return None
-        return run_path_edit(elf, posixpath.dirname(path), self.search, self.places, self.tag)
+        tag = RunpathTag(self.basis.recipe.run_path_tag)
+        return run_path_edit(elf, posixpath.dirname(path), self.search, self.places, tag)
 
 
 def installed_places(packages: Iterable[PlacedPackage]) -> LibraryPlaces:

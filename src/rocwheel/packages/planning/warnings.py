@@ -6,6 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from rocwheel.distributions.formats.tags import lowest_glibc, wheel_platforms
+from rocwheel.foundation.counting import first_of
 from rocwheel.linking.system_libraries import allowed_libraries
 from rocwheel.packages.plan import FileMember, PlannedWheel, PlanWarning, TarMember
 from rocwheel.packages.planning.wheels import members_floor
@@ -54,10 +55,8 @@ def _missing_libraries(recipe: Recipe, facts: Facts, groups: Sequence[Sequence[P
             if system.find(name, facts.elves[file.source].machine) is None:
                 found.setdefault((name, holder), {})[file.path] = None
     for (name, holder), files in sorted(found.items()):
-        first, *others = files
-        more = f" and {len(others)} more" if others else ""
         where = f"only {holder} provides it" if holder else "no package or allowed system library provides it"
-        text = f"needed by {first}{more}, but {where}"
+        text = f"needed by {first_of(list(files), 1)}, but {where}"
         yield PlanWarning("missing-library", name, text, _SHIP_IT, tuple(files))
 
 

@@ -43,7 +43,7 @@ def _shared_names(source: str, recipe: Recipe, layouts: Iterable[Layout]) -> Ite
             first = owners.setdefault((kind, name), where)
             if first != where and (first, where) not in reported:
                 reported.add((first, where))
-                yield RecipeError(source, f"{where} is {name!r}, as {first} is", expected=f"a {kind} of its own")
+                yield RecipeError(source, f"{where} and {first} are both {name!r}", expected=f"different {kind}s")
 
 
 def _claims(recipe: Recipe, layout: Layout) -> Iterator[tuple[str, str, str]]:

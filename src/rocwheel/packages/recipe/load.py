@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
-from rocwheel.foundation.errors import ProblemsError
+from rocwheel.foundation.errors import ProblemsError, read_error
 from rocwheel.packages.recipe.checks import recipe_problems
 from rocwheel.packages.recipe.recipe import ConsoleScript, Layout, Package, PublicLibrary, Recipe, RecipeError
 
@@ -31,7 +31,7 @@ def load_recipe(path: Path | None = None) -> Recipe:
         table = msgspec.toml.decode(_read_file(path) if path else _default_recipe())
         recipe = msgspec.convert(table, Recipe)
     except OSError as e:
-        raise RecipeError(source, f"cannot be read ({e.strerror})", remedy="Check --recipe.") from e
+        raise read_error(source, e, remedy="Check --recipe.", kind=RecipeError) from e
     except msgspec.ValidationError as e:
         raise ProblemsError(source, list(_field_problems(source, table)) or [_field_problem(source, "", e)]) from e
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
