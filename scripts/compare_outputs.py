@@ -8,7 +8,7 @@ of its own, with the checkout's sample SDK and fixtures. FOLDER of --debian hold
 Verdicts:
     identical    nothing differs
     wording      only texts for people differ
-    SDK source   only the Python files that ship inside of packages differ, and with them RECORD
+    SDK source   only Python files that ship inside of packages differ, and RECORD, hashes and sizes with them
     new          NEW has it alone
     different    anything else; the exit status is 1 then
 """
@@ -34,22 +34,16 @@ from zipfile import ZipFile
 import msgspec
 
 ROOT = Path(__file__).resolve().parent.parent
-WORDING = {"error", "found", "notes", "problems", "reason", "remedy", "unmended", "warnings", "what", "floor_reason"}
-SDK_SOURCE = re.compile(r"(^|/)((rocm_sdk|rocm_profiler|src)[^!]*|setup)\.py$")
+WORDING = {"error", "found", "notes", "problems", "reason", "remedy", "unmended", "warnings", "what"}
+WORDING |= {"message", "shortDescription", "fullDescription", "help"}  # of SARIF
+WORDING |= {"fingerprint"}  # made of the text; a baseline says by its schema which texts it has
+SDK_SOURCE = re.compile(r"(^|/)((rocm_sdk|rocm_profiler|selector|src)[^!]*|setup)\.py$")
 TEMPORARY = re.compile(r'"/proc/\d+/fd/\d+"')
-LIST_OPTIONS = """
-import json
-from typer.main import get_command
-from rocwheel.cli import app
-
-def options(command, name):
-    found = {name: sorted({text for p in command.params for text in (*p.opts, *p.secondary_opts)})}
-    for part in getattr(command, "commands", {}).values():
-        found.update(options(part, f"{name} {part.name}"))
-    return found
-
-print(json.dumps(options(get_command(app), "rocwheel")))
-"""
+FOLLOWS = re.compile(
+    r"\$\.(wheels\[\d+\]\.members\[\d+\]\.text|sdists\[\d+\]\.files\.\S+\.py"
+    r"|distributions\[\d+\]\.size|files\[\d+\]\.(hashes\.sha256|size))"
+)
+HASH = re.compile(rb"sha256=[0-9a-f]{64}")
 
 
 class Side(NamedTuple):
@@ -68,7 +62,7 @@ class Side(NamedTuple):
 
     def options(self) -> dict[str, list[str]]:
         """Return the option names of each command."""
-        command = [str(self.bin / "python"), "-c", LIST_OPTIONS]
+        command = [str(self.bin / "python"), str(ROOT / "scripts/list_options.py")]
         found: dict[str, list[str]] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
         return found
 
@@ -139,18 +133,22 @@ def show(rows: list[Row], *, verbose: bool) -> int:
 def _compare_command(old: Side, new: Side, command: str, places: dict[str, str]) -> Row:
     (status, before), (other, after) = (side.run(side.expand(command, places)) for side in (old, new))
     print(f"ran {command}", file=sys.stderr)
-    if command == "about" and status == 2:
-        return Row(f"command: {command}", "new")
     if status != other:
         return Row(f"command: {command}", "different", f"exit status {status} became {other}")
     paths = differences(_document(before), _document(after))
-    detail = ", ".join(paths[:6]) + (f" and {len(paths) - 6} more" if len(paths) > 6 else "")
-    return Row(f"command: {command}", verdict_of(paths), detail)
+    return Row(f"command: {command}", verdict_of(paths), _shortened(paths))
+
+
+def _shortened(names: list[str]) -> str:
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
 
 
 def verdict_of(paths: list[str]) -> str:
     """Return the verdict on two documents that differ at ``paths``."""
-    return "identical" if not paths else "wording" if all(map(_is_wording, paths)) else "different"
+    others = [path for path in paths if not _is_wording(path)]
+    if others:
+        return "SDK source" if all(map(FOLLOWS.fullmatch, others)) else "different"
+    return "wording" if paths else "identical"
 
 
 def _document(text: str) -> Any:
@@ -190,13 +188,18 @@ def compare_file(name: str, old: Path, new: Path) -> Row:
         return Row(what, "different", f"only in {'old' if old.exists() else 'new'}")
     if old.read_bytes() == new.read_bytes():
         return Row(what, "identical")
+    if name.endswith((".json", ".sarif")):
+        paths = differences(_document(old.read_text()), _document(new.read_text()))
+        return Row(what, verdict_of(paths), _shortened(paths))
+    if name.endswith(".html") and HASH.sub(b"", old.read_bytes()) == HASH.sub(b"", new.read_bytes()):
+        return Row(what, "SDK source", "hashes")
     before, after = _members(old), _members(new)
     changed = [member for member in sorted({*before, *after}) if before.get(member) != after.get(member)]
     if not changed:
         return Row(what, "different", "the same members, packed in another way")
     others = [member for member in changed if not (SDK_SOURCE.search(member) or member.endswith("/RECORD"))]
     verdict = "different" if others else "SDK source"
-    return Row(what, verdict, ", ".join(others or changed))
+    return Row(what, verdict, _shortened(others or changed))
 
 
 def _members(path: Path) -> dict[str, bytes]:
@@ -212,11 +215,13 @@ def _members(path: Path) -> dict[str, bytes]:
 
 def _tar(data: bytes) -> dict[str, bytes]:
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        return {
-            member.name: file.read() if (file := archive.extractfile(member)) else member.linkname.encode()
-            for member in archive
-            if member.isfile() or member.issym()
-        }
+        return {member.name: _content(archive, member) for member in archive if not member.isdir()}
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    """Return a file's bytes and mode, or the text of a symlink, which may lead out of the archive."""
+    file = None if member.issym() else archive.extractfile(member)
+    return f"{member.mode:o} ".encode() + (file.read() if file else member.linkname.encode())
 
 
 def _compare_options(old: dict[str, list[str]], new: dict[str, list[str]]) -> list[Row]:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
         ({"findings": [{"found": "a", "rule": "r"}]}, {"findings": [{"found": "b", "rule": "s"}]}, "different"),
         ({"warnings": ["a"]}, {"warnings": ["b"]}, "wording"),
         ({"warnings": ["a"]}, {"warnings": ["a", "b"]}, "different"),
+        ({"distributions": [{"size": 1}]}, {"distributions": [{"size": 2}]}, "SDK source"),
+        ({"sdists": [{"files": {"rocm_sdk/a.py": ""}}]}, {"sdists": [{"files": {"rocm_sdk/b.py": ""}}]}, "SDK source"),
+        ({"sdists": [{"files": {"PKG-INFO": ""}}]}, {"sdists": [{"files": {}}]}, "different"),
     ],
 )
 def test_a_document_differs_in_values_or_in_wording_alone(old: object, new: object, verdict: str) -> None:
@@ -48,6 +51,18 @@ def test_a_member_of_a_tar_inside_of_a_wheel_is_named(tmp_path: Path) -> None:
     old = _wheel(tmp_path / "old.whl", {"rocm_sdk_devel/_devel.tar": _tar(b"1")})
     new = _wheel(tmp_path / "new.whl", {"rocm_sdk_devel/_devel.tar": _tar(b"2")})
     assert compare_file("x.whl", old, new).detail == "rocm_sdk_devel/_devel.tar!include/a.h"
+
+
+def test_a_symlink_that_leads_out_of_a_tar_is_compared_by_its_text(tmp_path: Path) -> None:
+    old = _wheel(tmp_path / "old.whl", {"_devel.tar": _tar(b"1", link="../a"), "b": b""})
+    new = _wheel(tmp_path / "new.whl", {"_devel.tar": _tar(b"1", link="../b"), "b": b""})
+    assert compare_file("x.whl", old, new) == Row("file: x.whl", "different", "_devel.tar!link")
+
+
+def test_a_report_that_differs_in_its_texts_alone_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text('{"results": [{"message": {"text": "a"}, "ruleId": "r"}]}')
+    (tmp_path / "new").write_text('{"results": [{"message": {"text": "b"}, "ruleId": "r"}]}')
+    assert compare_file("audit.sarif", tmp_path / "old", tmp_path / "new").verdict == "wording"
 
 
 def test_the_same_members_packed_otherwise_are_different(tmp_path: Path) -> None:
@@ -84,10 +99,13 @@ def _wheel(path: Path, members: dict[str, bytes]) -> Path:
     return path
 
 
-def _tar(data: bytes) -> bytes:
+def _tar(data: bytes, link: str = "a.h") -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         member = tarfile.TarInfo("include/a.h")
         member.size = len(data)
         archive.addfile(member, io.BytesIO(data))
+        symlink = tarfile.TarInfo("link")
+        symlink.type, symlink.linkname = tarfile.SYMTYPE, link
+        archive.addfile(symlink)
     return buffer.getvalue()

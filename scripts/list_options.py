@@ -1,0 +1,22 @@
+"""Print the option names of each command of the rocwheel that this Python has, as JSON; compare_outputs.py runs it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from typer.main import get_command
+
+from rocwheel.cli import app
+
+
+def options(command: Any, name: str) -> dict[str, list[str]]:
+    """Return the option names of a command and of those below it, by the words that call it."""
+    found = {name: sorted({text for one in command.params for text in (*one.opts, *one.secondary_opts)})}
+    for part in getattr(command, "commands", {}).values():
+        found |= options(part, f"{name} {part.name}")
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(options(get_command(app), "rocwheel")))
