@@ -206,13 +206,13 @@ def test_library_that_stays_plain_is_for_its_runtime(run: Run, tmp_path: Path) -
     assert "warning" not in run("device", "prune", library, "-k", "gfx906", "-o", tmp_path / "out.so")[2]
 
 
-def test_host_entry_that_is_spelled_anew_is_told(run: Run, tmp_path: Path) -> None:
+def test_respelled_host_entry_is_reported(run: Run, tmp_path: Path) -> None:
     source, output = tmp_path / "x.hipfb", tmp_path / "out.hipfb"
     source.write_bytes((FIXTURES / "v16/saxpy.hipfb").read_bytes())
     _, _, err = run("device", "compress", source, "-o", output)
     assert (
-        "note: the host entries of 1 bundle, as clang 16 spells them, got the spelling of clang 17: later readers "
-        "refuse the other in compressed bundles\n"
+        "note: respelled the host entries of 1 bundle from clang 16's form to clang 17's, since later readers "
+        "refuse the old form in compressed bundles\n"
     ) in err
     assert "host-x86_64-unknown-linux-- (host)" in run("device", "list", output)[1]
     assert "host entries" not in run("device", "compress", output, "-o", tmp_path / "again.hipfb")[2]

@@ -79,7 +79,7 @@ def complaint(path: Path) -> str:
 def refusal(root: Path) -> str:
     """Return the same from the audit's model."""
     (process,) = (p for p in Subject(read_tree([root]), AuditSettings()).processes if p.file.path == "a.so")
-    found = [search.refusal for search in process.loader.searches if search.refusal]
+    found = [search.stop for search in process.loader.searches if search.stop]
     return found[0].reason if found else ""
 
 

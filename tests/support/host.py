@@ -9,7 +9,7 @@ from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.kind import is_elf
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files import FileRange
-from rocwheel.linking.loader import Library, Refusal
+from rocwheel.linking.loader import Library, LoaderStop
 from rocwheel.linking.obstacles import FOLDER, Obstacle, find_obstacle
 
 __all__ = ["FileSystem", "HostLibraries", "read_loader_cache"]
@@ -32,11 +32,11 @@ class FileSystem:
     def __init__(self) -> None:
         self._files: dict[str, Elf | None] = {}
 
-    def find(self, path: str, machine: int) -> Library | Refusal | None:
+    def find(self, path: str, machine: int) -> Library | LoaderStop | None:
         """Return the ELF file of ``machine`` at a path."""
         obstacle = _obstacle(Path(path))
         if obstacle is not None and obstacle.stops(machine):
-            return Refusal(path, obstacle.reason)
+            return LoaderStop(path, obstacle.reason)
         library = self.open(Path(path))
         if library is None or library.elf is None or library.elf.machine != machine:
             return None

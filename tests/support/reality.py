@@ -77,14 +77,14 @@ def model_libraries(
     assert library is not None
     loader = Loader(disk, system, hwcaps_folders(level))
     loader.load(library)
-    return None if any(search.refusal for search in loader.searches) else _answer(loader)
+    return None if any(search.stop for search in loader.searches) else _answer(loader)
 
 
 def audited_libraries(root: Path) -> dict[Path, dict[str, str]]:
     """Return the same for each file below a folder as the audit has it, with the system's libraries by name alone."""
     answers = {}
     for process in Subject(read_tree([root]), AuditSettings()).processes:
-        is_stopped = any(search.refusal for search in process.loader.searches)
+        is_stopped = any(search.stop for search in process.loader.searches)
         found = {} if is_stopped else _answer(process.loader)
         answers[root / process.file.path] = {
             name.replace(SITE, str(root)): path.replace(SITE, str(root)) for name, path in found.items()

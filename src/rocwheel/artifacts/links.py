@@ -27,6 +27,11 @@ class LinkOutcome(enum.Enum):
     LOOP = "loop"
     OUTSIDE = "outside"
 
+    @property
+    def is_found(self) -> bool:
+        """Whether the links lead to something in the prefix."""
+        return self in (LinkOutcome.FILE, LinkOutcome.DIRECTORY)
+
 
 _OUTCOMES = {
     WalkEnd.MISSING: LinkOutcome.DANGLING,

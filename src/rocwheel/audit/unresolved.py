@@ -11,7 +11,7 @@ from rocwheel.foundation.counting import first_of
 from rocwheel.installed.tree import InstalledFile
 from rocwheel.linking.entries import is_origin_relative, split_run_path
 from rocwheel.linking.hwcaps import searched_folders
-from rocwheel.linking.loader import Refusal
+from rocwheel.linking.loader import LoaderStop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ class UnresolvedLibrary(msgspec.Struct, frozen=True):
     """The library, as the file asks for it."""
     user: InstalledFile
     """The audited file that is loaded."""
-    refusal: Refusal | None = None
+    stop: LoaderStop | None = None
     """The file at which the loader stops."""
 
     @property
@@ -45,12 +45,12 @@ def find_unresolved(subject: Subject) -> Iterator[UnresolvedLibrary]:
     for process in subject.processes:
         declared = subject.settings.opened_by(process.file.path)
         missed = (search for search in process.missed if search.name not in declared)
-        yield from (UnresolvedLibrary(process.file, search.name, process.file, search.refusal) for search in missed)
+        yield from (UnresolvedLibrary(process.file, search.name, process.file, search.stop) for search in missed)
         for search in process.loader.missing:
             file = subject.file_of(process.loader.objects[search.requester].library)
             if file and subject.tree.is_context(file) and (file.path, search.name) not in seen:
                 seen.add((file.path, search.name))
-                yield UnresolvedLibrary(file, search.name, process.file, search.refusal)
+                yield UnresolvedLibrary(file, search.name, process.file, search.stop)
 
 
 def folders_with(subject: Subject, name: str) -> list[str]:

@@ -10,7 +10,7 @@ a file that begins with      is
 ``!<arch>``, newline         a static library: an ``ar`` archive; ``!<thin>`` for one that only names its members
 ===========================  ==================================================================================
 
-What a file is for is told by more than that: `rocwheel.binary.elf.facts.Elf` has the properties.
+These bytes don't say what a file is for; see the properties of `rocwheel.binary.elf.facts.Elf`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _THIN_MAGIC: Final = b"!<thin>\n"
 _ELF64_LITTLE_ENDIAN: Final = ELF_MAGIC + b"\2\1"
 
 HEAD_SIZE: Final = 64
-"""How many of a file's first bytes tell everything that this module tells, and a whole ELF header."""
+"""The number of first bytes that hold every magic number here, and a whole ELF header."""
 
 
 def is_elf(head: bytes | memoryview) -> bool:
@@ -89,7 +89,7 @@ def has_facts(head: bytes | memoryview) -> bool:
 
 
 def is_binary(head: bytes | memoryview) -> bool:
-    """Return whether a file is a binary to look into when it was asked for, be it one that can't be read.
+    """Return whether a named file is worth reading, even if it turns out to be unreadable.
 
     That is an ELF file of any class, a file of bundles, or a static library.
     """

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from rocwheel.artifacts.importing.from_deb import import_debs
 from rocwheel.artifacts.importing.from_prefix import import_prefix
-from rocwheel.artifacts.importing.report import ImportReport, Requirement
+from rocwheel.artifacts.importing.report import ImportReport, MachineNeed
 from rocwheel.artifacts.importing.table import load_table
 from rocwheel.cli.artifacts import artifacts_app
 from rocwheel.cli.output import (
@@ -114,7 +114,7 @@ def _print_paths(title: str, paths: tuple[str, ...], *, verbose: bool) -> None:
         typer.echo(f"  {path}")
 
 
-def _print_requirements(what: str, requirements: tuple[Requirement, ...], *, verbose: bool) -> None:
+def _print_requirements(what: str, requirements: tuple[MachineNeed, ...], *, verbose: bool) -> None:
     """Print what the machine must have and a file that needs it; with ``verbose``, all such files."""
     if not requirements:
         return

@@ -225,11 +225,9 @@ def _print_remarks(report: RewriteReport) -> None:
     for warning in report.warnings:
         report_warning(warning)
     if report.hosts_spelled:
-        found = (
-            f"the host entries of {count(report.hosts_spelled, 'bundle')}, as clang 16 spells them, got the spelling "
-            "of clang 17"
-        )
-        messages.print(f"note: {found}: later readers refuse the other in compressed bundles", markup=False)
+        bundles = count(report.hosts_spelled, "bundle")
+        done = f"respelled the host entries of {bundles} from clang 16's form to clang 17's"
+        messages.print(f"note: {done}, since later readers refuse the old form in compressed bundles", markup=False)
     if report.versions:
         since = reader_of(report.versions[-1]).since
         messages.print(f"note: ROCm {since} and later read the result", markup=False)

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
 from rocwheel.cli.targets import TargetCommand, print_target_set, read_targets, targets_app
 from rocwheel.device.reading.runs_on import FileVerdict, is_named_for_others, judge_files
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.targets.catalog.catalog import SPIRV
+from rocwheel.targets.catalog.catalog import is_specific
 from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
 from rocwheel.targets.coherence.check import Carrier, CoherenceReport, check_coherence
 from rocwheel.targets.coherence.selector_facts import find_selectors, read_selector_facts
@@ -156,7 +157,7 @@ def _omission_lines(without_code: list[str], for_others: int) -> list[str]:
 def _read_gpus(text: str) -> TargetSet:
     gpus = read_targets([text], source="GPU")
     found = "is a target of code, not of a GPU"
-    portable = [f"{name!r} {found}" for name in gpus.processors if name == SPIRV or name.endswith("-generic")]
+    portable = [f"{name!r} {found}" for name in gpus.processors if not is_specific(TargetId(name))]
     raise_all("GPU", [InputError("GPU", text, expected="one such as gfx90a:xnack-, or native") for text in portable])
     return gpus
 

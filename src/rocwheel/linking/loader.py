@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.elf.facts import Filtee
 
-__all__ = ["Disk", "How", "Library", "LoadedObject", "Loader", "Refusal", "Search", "SystemLibraries"]
+__all__ = ["Disk", "How", "Library", "LoadedObject", "Loader", "LoaderStop", "Search", "SystemLibraries"]
 
 
 class Library(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class Library(msgspec.Struct, frozen=True):
     """None for a system library of which only the name is known."""
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class LoaderStop(msgspec.Struct, frozen=True):
     """A file at which the loader stops, since it is not a library: its path as it was opened, and the reason."""
 
     path: str
@@ -58,7 +58,7 @@ class Refusal(msgspec.Struct, frozen=True):
 class Disk(Protocol):
     """Where ELF files are: the file system, or packages that are not installed yet."""
 
-    def find(self, path: str, machine: int) -> Library | Refusal | None:
+    def find(self, path: str, machine: int) -> Library | LoaderStop | None:
         """Return the ELF file of ``machine`` at an absolute path, which may go through links and ``..``."""
 
 
@@ -100,7 +100,7 @@ class Search(msgspec.Struct, frozen=True):
     how: How | None = None
     entry: str = ""
     """The run path entry, unexpanded."""
-    refusal: Refusal | None = None
+    stop: LoaderStop | None = None
     """The file that the search ended at without a library."""
     is_optional: bool = False
     """Whether the requester can do without it."""
@@ -158,7 +158,7 @@ class Loader:
         opened = []
         for filtee in filtees:
             search = self._search(filtee.name, requester)
-            if not (filtee.is_optional and search.refusal):
+            if not (filtee.is_optional and search.stop):
                 self.searches.append(msgspec.structs.replace(search, is_optional=filtee.is_optional))
                 opened.append(search.found)
         for index in reversed(opened):
@@ -180,7 +180,7 @@ class Loader:
             return Search(requester, name, self._by_name[name], How.LOADED)
         for how, entry, path in self._candidates(name, requester):
             library = self._disk.find(path, self._machine)
-            if isinstance(library, Refusal):
+            if isinstance(library, LoaderStop):
                 return Search(requester, name, None, how, entry, library)
             if library is not None:
                 return Search(requester, name, self._take(name, library, requester), how, entry)

@@ -10,12 +10,13 @@ import struct
 
 import msgspec
 
+from rocwheel.binary.kind import ELF_MAGIC
+
 __all__ = ["CIRCLE", "FOLDER", "Obstacle", "find_obstacle"]
 
 _HEADER = struct.Struct("<4s12sHHIQQQIHH")
 """The ELF header up to ``e_phentsize``."""
 _HEADER_SIZE = 64
-_MAGIC = b"\x7fELF"
 _CLASS, _DATA, _VERSION, _OSABI, _ABI_VERSION = range(5)
 _64_BITS, _LITTLE_ENDIAN, _CURRENT = 2, 1, 1
 _SYSTEM_V, _GNU = 0, 3
@@ -43,7 +44,7 @@ def find_obstacle(head: bytes) -> Obstacle | None:
     if len(head) < _HEADER_SIZE:
         return Obstacle("file too short")
     magic, ident, kind, machine, version, _, _, _, _, _, header_size = _HEADER.unpack_from(head)
-    if magic != _MAGIC:
+    if magic != ELF_MAGIC:
         return Obstacle("invalid ELF header")
     if ident[_CLASS] != _64_BITS:
         return None

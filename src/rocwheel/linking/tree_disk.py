@@ -6,7 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.symlinks import Symlinks, WalkEnd
-from rocwheel.linking.loader import Library, Refusal
+from rocwheel.linking.loader import Library, LoaderStop
 from rocwheel.linking.obstacles import CIRCLE, FOLDER
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ class TreeDisk:
         self._folders = {folder for path in paths for folder in _parents(path)}
         self._symlinks = Symlinks(self._links.get, self._folders.__contains__, root="/")
 
-    def find(self, path: str, machine: int) -> Library | Refusal | None:
+    def find(self, path: str, machine: int) -> Library | LoaderStop | None:
         """Return the ELF file of ``machine`` at an absolute path, or the file at which the loader stops there."""
         walk = self._symlinks.follow(path)
         if walk.end is WalkEnd.LOOP:
-            return Refusal(path, CIRCLE.reason) if self.is_folder(posixpath.dirname(path)) else None
+            return LoaderStop(path, CIRCLE.reason) if self.is_folder(posixpath.dirname(path)) else None
         if walk.end is not WalkEnd.REACHED:
             return None
         real = walk.path
@@ -55,7 +55,7 @@ class TreeDisk:
             return Library(path, real, None)
         obstacle = FOLDER if real in self._folders else self._obstacles.get(real)
         if obstacle is not None and obstacle.stops(machine):
-            return Refusal(path, obstacle.reason)
+            return LoaderStop(path, obstacle.reason)
         elf = self._files.get(real)
         return Library(path, real, elf) if elf and elf.machine == machine else None
 

@@ -1,4 +1,4 @@
-"""What can be wrong with given GPU targets, and raising the problems of many items together."""
+"""The errors of GPU targets that are given: unknown, illegal, in conflict, without a spelling, or none at all."""
 
 from __future__ import annotations
 

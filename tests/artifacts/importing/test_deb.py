@@ -241,7 +241,7 @@ def test_data_that_is_cut_between_two_members_is_refused(make_deb: MakeDeb) -> N
     ("damage", "why"),
     [
         pytest.param(b"\xff" * 512, "a header is damaged: bad checksum", id="no header"),
-        pytest.param(bytes(512), "a block of zeros stands amid its members", id="zeros"),
+        pytest.param(bytes(512), "a block of zeros is between its members", id="zeros"),
     ],
 )
 @pytest.mark.parametrize(

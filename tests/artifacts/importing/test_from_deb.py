@@ -13,7 +13,7 @@ import pytest
 
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.importing.from_deb import import_debs
-from rocwheel.artifacts.importing.report import Requirement, system_requirements
+from rocwheel.artifacts.importing.report import MachineNeed, system_requirements
 from rocwheel.artifacts.importing.table import ImportTable, load_table
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
 from tests.artifacts.conftest import deb_tar
@@ -255,7 +255,7 @@ def test_libraries_that_no_package_brings_are_required_from_the_system() -> None
     needed = {"lib/liba.so.1": ("libc.so.6", "libelf.so.1", "libb.so.2"), "bin/a": ("libelf.so.1", "liba.so.1")}
 
     assert system_requirements(needed, ["liba.so.1", "libb.so.2"], ["libc.so.6"]) == (
-        Requirement("libelf.so.1", ("bin/a", "lib/liba.so.1")),
+        MachineNeed("libelf.so.1", ("bin/a", "lib/liba.so.1")),
     )
 
 
@@ -271,7 +271,7 @@ def test_needs_of_a_real_program_and_of_a_script_are_told(make_deb: MakeDeb, des
     report = import_debs([make_deb("hipcc", tree)], dest, table)
 
     assert "libc.so.6" in [requirement.name for requirement in report.libraries]
-    assert report.programs == (Requirement("/usr/bin/perl", ("bin/hipcc",)), Requirement("python3", ("bin/e",)))
+    assert report.programs == (MachineNeed("/usr/bin/perl", ("bin/hipcc",)), MachineNeed("python3", ("bin/e",)))
 
 
 CONFIG = """\

@@ -21,6 +21,7 @@ from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.reading.facts import DeviceFacts, list_device_code, read_device_facts
+from rocwheel.device.reading.payload_facts import Look
 from rocwheel.device.reading.target_facts import summarize_targets
 from rocwheel.foundation.errors import InputError
 from tests.support.damage import damaged
@@ -34,7 +35,7 @@ EDIT = Prune((TargetId("gfx1030"),))
 
 
 def facts_of(name: str, *, deep: bool = False) -> DeviceFacts:
-    facts = read_device_facts(memoryview((FIXTURES / name).read_bytes()), name=name, deep=deep)
+    facts = read_device_facts(memoryview((FIXTURES / name).read_bytes()), name=name, look=Look(deep=deep))
     assert facts is not None
     return facts
 
@@ -95,7 +96,7 @@ def test_bundle_that_is_checked_is_not_held() -> None:
     data = memoryview(compress_bundle(list(raw), version=3, level=1, method=Method.ZLIB))
     tracemalloc.start()
     try:
-        facts = read_device_facts(data, name="x", deep=True)
+        facts = read_device_facts(data, name="x", look=Look(deep=True))
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()
@@ -107,7 +108,7 @@ def test_bundle_that_is_checked_is_not_held() -> None:
 def test_wrong_hash_of_a_bundle_is_told_beside_its_kernels() -> None:
     data = bytearray((FIXTURES / "v22/saxpy.ccob.hipfb").read_bytes())
     data[24:32] = bytes(8)
-    facts = read_device_facts(memoryview(data), name="x", deep=True)
+    facts = read_device_facts(memoryview(data), name="x", look=Look(deep=True))
     assert facts is not None
     assert [entry.kernels for entry in facts.bundles[0].entries] == [1] * 6
     [problem] = facts.problems
@@ -133,7 +134,7 @@ def test_payloads_in_another_order_than_their_entries_are_told_apart() -> None:
     codes = {name: payloads[name].ljust(900_000, b"\0") for name in ("gfx1030", "gfx906", "gfx942")}
     raw = memoryview(bundle_with_headers_reversed(codes))
     data = memoryview(compress_bundle([raw], version=3, level=1))
-    facts = read_device_facts(data, name="x", deep=True)
+    facts = read_device_facts(data, name="x", look=Look(deep=True))
     assert facts is not None
     assert facts.problems == ()
     assert [(e.target, e.kernels) for e in facts.bundles[0].entries] == [("gfx942", 1), ("gfx906", 1), ("gfx1030", 1)]
@@ -170,7 +171,7 @@ def test_damage_within_a_code_object_does_not_keep_it_from_being_listed(tmp_path
 
 def outcome(data: bytes) -> str:
     try:
-        read_device_facts(memoryview(data), name="libx.so", deep=True)
+        read_device_facts(memoryview(data), name="libx.so", look=Look(deep=True))
         device_patch(memoryview(data), name="libx.so", edit=EDIT, storage=Storage(level=1, limit=1 << 24))
     except InputError as e:
         return str(e)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.artifacts.model.names import GENERIC, ArtifactName
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
@@ -41,6 +42,11 @@ class Destination(msgspec.Struct, frozen=True):
     component: str
     path: str
     """Relative to the prefix."""
+
+    @property
+    def artifact_name(self) -> str:
+        """The name of the artifact's folder; what is imported is not built for a GPU target of its own."""
+        return str(ArtifactName(self.artifact, self.component, GENERIC))
 
 
 class _Components:
@@ -156,7 +162,7 @@ class ImportRules:
         return self.added(self.table.catch_all, destination)
 
     def added(self, artifact: str, destination: str) -> Destination:
-        """Return the placement of a file that the importer itself adds to an artifact."""
+        """Return where a file goes that the importer itself adds to an artifact."""
         known = next((a for a in self._artifacts if a.rule.name == artifact), None)
         if known:
             return known.at(destination)

@@ -14,6 +14,8 @@ from typing import IO, TYPE_CHECKING, cast
 import msgspec
 
 from rocwheel.artifacts.importing.tar_stream import open_tar_stream
+from rocwheel.binary.bundles.ar_archive import AR_HEADER_SIZE, parse_ar_header
+from rocwheel.binary.kind import AR_MAGIC
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.zstd import zstd
 
@@ -24,10 +26,6 @@ if TYPE_CHECKING:
     from rocwheel.foundation.progress import Progress
 
 __all__ = ["DebError", "DebPart", "data_errors", "find_tar", "open_tar", "read_parts"]
-
-_MAGIC = b"!<arch>\n"
-_HEADER_SIZE = 60
-_HEADER_END = b"`\n"
 
 
 def _itself(file: IO[bytes]) -> IO[bytes]:
@@ -96,17 +94,18 @@ class _Window(io.RawIOBase):
 
 
 def read_parts(path: Path, file: IO[bytes]) -> Iterator[DebPart]:
-    """List the ar members: a 60-byte header each (name 16, times and ids 32, size 10, end 2), padded to even size."""
-    if file.read(len(_MAGIC)) != _MAGIC:
+    """Yield the members of the ar archive ``file``; raise `DebError` when it is not one, or damaged."""
+    if file.read(len(AR_MAGIC)) != AR_MAGIC:
         raise DebError(path, "not an ar archive", expected="a Debian package (.deb)")
     end = file.seek(0, io.SEEK_END)
-    offset = len(_MAGIC)
+    offset = len(AR_MAGIC)
     while offset < end:
         file.seek(offset)
-        header = file.read(_HEADER_SIZE)
-        if len(header) < _HEADER_SIZE or header[58:] != _HEADER_END or not header[48:58].strip().isdigit():
+        header = parse_ar_header(file.read(AR_HEADER_SIZE))
+        if header is None:
             raise DebError(path, f"broken ar header at byte {offset}", remedy="Download the package again.")
-        part = DebPart(header[:16].decode("ascii", "replace").strip().rstrip("/"), offset + 60, int(header[48:58]))
+        name = header.name.decode("ascii", "replace").strip().rstrip("/")
+        part = DebPart(name, offset + AR_HEADER_SIZE, header.size)
         if part.offset + part.size > end:
             raise DebError(
                 path,
@@ -115,7 +114,7 @@ def read_parts(path: Path, file: IO[bytes]) -> Iterator[DebPart]:
                 remedy="Download the package again.",
             )
         yield part
-        offset = part.offset + part.size + part.size % 2
+        offset = part.offset + header.padded_size
 
 
 def find_tar(path: Path, parts: dict[str, DebPart], stem: str) -> DebPart:

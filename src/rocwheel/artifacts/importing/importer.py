@@ -61,13 +61,13 @@ class Importer:
         """Take one member; `finish` reports what is wrong with it, together with everything else."""
         if member.kind is FileKind.DIRECTORY:
             return
-        placement = self._place(member.origin)
-        if placement is None:
+        destination = self._place(member.origin)
+        if destination is None:
             self._links.leave_out(member.origin.path)
         elif member.kind is FileKind.SYMLINK:
-            self._links.add_link(member.origin, placement, member.link, is_outside=member.is_outside)
+            self._links.add_link(member.origin, destination, member.link, is_outside=member.is_outside)
         else:
-            self._add_file(member, placement)
+            self._add_file(member, destination)
 
     def finish(self) -> ImportReport:
         """Write the links and the manifests, and return what was made.
@@ -97,29 +97,29 @@ class Importer:
         if reason := self.rules.skip_reason(origin.path, origin.package):
             self._skipped[reason] += 1
             return None
-        if placement := self.rules.place(origin.path, origin.package):
-            return placement
+        if destination := self.rules.place(origin.path, origin.package):
+            return destination
         self._unmatched.append(origin.path)
-        placement = None if self._strict else self.rules.place_rest(origin.path)
-        if placement is None:
+        destination = None if self._strict else self.rules.place_rest(origin.path)
+        if destination is None:
             remedy = "Add a rule, or leave it out with [[skip]]."
             self._problems.append(InputError(str(origin), "no rule of the table matches it", remedy=remedy))
-        return placement
+        return destination
 
-    def _add_file(self, member: SourceMember, placement: Destination) -> None:
+    def _add_file(self, member: SourceMember, destination: Destination) -> None:
         with self._collecting():
             if member.content is not None:
-                self._tree.add_file(placement, member.origin, member.content, member.mode)
+                self._tree.add_file(destination, member.origin, member.content, member.mode)
             else:
                 original = self._links.placed(member.same_as)
-                self._tree.add_copy(placement, member.origin, original, member.mode)
-            self._links.add_file(member.origin.path, placement)
+                self._tree.add_copy(destination, member.origin, original, member.mode)
+            self._links.add_file(member.origin.path, destination)
 
     def _add_links(self) -> list[str]:
         moved, dangling = self._links.resolve(self._problems)
         for link in moved:
             with self._collecting():
-                self._tree.add_link(link.placement, link.origin, link.text)
+                self._tree.add_link(link.destination, link.origin, link.text)
         return dangling
 
     @contextmanager

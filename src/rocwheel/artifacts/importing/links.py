@@ -26,14 +26,14 @@ class MovedLink(msgspec.Struct, frozen=True):
     """A symlink at its new place."""
 
     origin: Origin
-    placement: Destination
+    destination: Destination
     text: str
     """Relative to the folder of the link."""
 
 
 class _Link(msgspec.Struct, frozen=True):
     origin: Origin
-    placement: Destination
+    destination: Destination
     raw: str
     is_outside: bool
 
@@ -46,13 +46,13 @@ class LinkTree:
         self._placed: dict[str, Destination] = {}
         self._left_out: set[str] = set()
 
-    def add_file(self, source: str, placement: Destination) -> None:
+    def add_file(self, source: str, destination: Destination) -> None:
         """Record where a file went."""
-        self._placed[source] = placement
+        self._placed[source] = destination
 
-    def add_link(self, origin: Origin, placement: Destination, raw: str, *, is_outside: bool = False) -> None:
+    def add_link(self, origin: Origin, destination: Destination, raw: str, *, is_outside: bool = False) -> None:
         """Record a symlink. An absolute one starts at the root of the source, or dangles if it ``is_outside``."""
-        self._links[origin.path] = _Link(origin, placement, raw, is_outside)
+        self._links[origin.path] = _Link(origin, destination, raw, is_outside)
 
     def leave_out(self, source: str) -> None:
         """Record that a file of the source is not imported."""
@@ -76,30 +76,30 @@ class LinkTree:
             except SymlinkError as e:
                 problems.append(e)
                 continue
-            destination = self._destination(target, folders)
-            if destination is None:
+            new_target = self._new_path(target, folders)
+            if new_target is None:
                 if target not in self._left_out:
                     dangling.append(source)
-            elif destination != link.placement.path:
-                text = posixpath.relpath(destination, posixpath.dirname(link.placement.path) or ".")
-                moved.append(MovedLink(link.origin, link.placement, text))
+            elif new_target != link.destination.path:
+                text = posixpath.relpath(new_target, posixpath.dirname(link.destination.path) or ".")
+                moved.append(MovedLink(link.origin, link.destination, text))
         return moved, dangling
 
-    def _destination(self, target: str, folders: set[str]) -> str | None:
+    def _new_path(self, target: str, folders: set[str]) -> str | None:
         if target in self._links:
-            return self._links[target].placement.path
+            return self._links[target].destination.path
         if target in self._placed:
             return self._placed[target].path
         if target in folders:
-            return self._folder_destination(target)
+            return self._new_folder(target)
         return None
 
-    def _folder_destination(self, folder: str) -> str | None:
+    def _new_folder(self, folder: str) -> str | None:
         """Return where a folder went, judged by the first file in it that kept its place there."""
-        for source, placement in self._placed.items():
+        for source, destination in self._placed.items():
             rest = source.removeprefix(folder)
-            if rest != source and rest.startswith("/") and placement.path.endswith(rest):
-                return placement.path.removesuffix(rest)
+            if rest != source and rest.startswith("/") and destination.path.endswith(rest):
+                return destination.path.removesuffix(rest)
         return None
 
     def _follow_to_end(self, source: str) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.importing.tree import ImportTree
 
-__all__ = ["ImportReport", "ImportedArtifact", "Requirement", "describe", "system_requirements"]
+__all__ = ["ImportReport", "ImportedArtifact", "MachineNeed", "describe", "system_requirements"]
 
 _INTERPRETER = re.compile(rb"#! *(?:/usr/bin/env +)?([^ \n]+)")
 
@@ -33,7 +33,7 @@ class ImportedArtifact(msgspec.Struct, frozen=True, order=True):
     """Bytes of its files."""
 
 
-class Requirement(msgspec.Struct, frozen=True, order=True):
+class MachineNeed(msgspec.Struct, frozen=True, order=True):
     """Something that the machine must have."""
 
     name: str
@@ -58,9 +58,9 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     """Source paths of symlinks that were dropped because their target is not among the sources."""
     edits: dict[str, int]
     """How often each edit was made, by its reason."""
-    libraries: tuple[Requirement, ...]
+    libraries: tuple[MachineNeed, ...]
     """Shared libraries that the machine must have."""
-    programs: tuple[Requirement, ...]
+    programs: tuple[MachineNeed, ...]
     """Interpreters of scripts that the machine must have."""
 
 
@@ -68,8 +68,8 @@ class Description(TypedDict):
     """The part of a report that comes from looking at the written files."""
 
     artifacts: tuple[ImportedArtifact, ...]
-    libraries: tuple[Requirement, ...]
-    programs: tuple[Requirement, ...]
+    libraries: tuple[MachineNeed, ...]
+    programs: tuple[MachineNeed, ...]
 
 
 def describe(tree: ImportTree, base_libraries: Iterable[str]) -> Description:
@@ -78,9 +78,9 @@ def describe(tree: ImportTree, base_libraries: Iterable[str]) -> Description:
     needed: dict[str, tuple[str, ...]] = {}
     sonames = {posixpath.basename(path) for path in (*tree.files, *tree.links)}
     programs: defaultdict[str, list[str]] = defaultdict(list)
-    for path, placement in tree.files.items():
-        source = FileRange.whole(tree.path_of(placement))
-        sizes[f"{placement.artifact}_{placement.component}_generic"] += source.size
+    for path, destination in tree.files.items():
+        source = FileRange.whole(tree.path_of(destination))
+        sizes[destination.artifact_name] += source.size
         with source.map() as data:
             if is_elf64(data):
                 needed[path], soname = _elf_facts(data, path)
@@ -90,13 +90,13 @@ def describe(tree: ImportTree, base_libraries: Iterable[str]) -> Description:
     return {
         "artifacts": _artifacts(tree, sizes),
         "libraries": system_requirements(needed, sonames, base_libraries),
-        "programs": tuple(Requirement(name, tuple(sorted(paths))) for name, paths in sorted(programs.items())),
+        "programs": tuple(MachineNeed(name, tuple(sorted(paths))) for name, paths in sorted(programs.items())),
     }
 
 
 def system_requirements(
     needed: dict[str, tuple[str, ...]], provided: Iterable[str], base_libraries: Iterable[str]
-) -> tuple[Requirement, ...]:
+) -> tuple[MachineNeed, ...]:
     """Return the libraries that files need, that do not come with them and that not every machine has."""
     known = {*provided, *base_libraries}
     missing: defaultdict[str, list[str]] = defaultdict(list)
@@ -104,7 +104,7 @@ def system_requirements(
         for library in libraries:
             if library not in known:
                 missing[library].append(path)
-    return tuple(Requirement(name, tuple(paths)) for name, paths in sorted(missing.items()))
+    return tuple(MachineNeed(name, tuple(paths)) for name, paths in sorted(missing.items()))
 
 
 def _elf_facts(data: memoryview, path: str) -> tuple[tuple[str, ...], str]:
@@ -114,7 +114,7 @@ def _elf_facts(data: memoryview, path: str) -> tuple[tuple[str, ...], str]:
 
 
 def _artifacts(tree: ImportTree, sizes: Counter[str]) -> tuple[ImportedArtifact, ...]:
-    files = Counter(f"{p.artifact}_{p.component}_generic" for p in tree.files.values())
-    links = Counter(f"{p.artifact}_{p.component}_generic" for p in tree.links.values())
+    files = Counter(one.artifact_name for one in tree.files.values())
+    links = Counter(one.artifact_name for one in tree.links.values())
     names = sorted({*files, *links})
     return tuple(ImportedArtifact(name, files[name], links[name], sizes[name]) for name in names)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.model.names import ArtifactName
+from rocwheel.artifacts.model.names import GENERIC, ArtifactName
 from rocwheel.artifacts.model.paths import path_fault
 from rocwheel.foundation.errors import InputError, ProblemsError, read_error
 
@@ -148,7 +148,7 @@ def _name_problems(table: ImportTable) -> Iterator[InputError]:
     components = {rule.name for rule in table.component} | {"run"}
     for name in sorted(names - {""}):
         for component in sorted(components):
-            if problem := _name_problem(f"{name}_{component}_generic"):
+            if problem := _name_problem(str(ArtifactName(name, component, GENERIC))):
                 yield problem
 
 

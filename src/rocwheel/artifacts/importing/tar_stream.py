@@ -61,5 +61,5 @@ def tar_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
     rest = tar.fileobj
     while rest and (data := rest.read(_CHUNK)):
         if any(data):
-            msg = "a block of zeros stands amid its members"
+            msg = "a block of zeros is between its members"
             raise tarfile.ReadError(msg)

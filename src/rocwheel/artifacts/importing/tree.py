@@ -51,14 +51,14 @@ class ImportTree:
         self._stages: dict[str, set[str]] = {}
         self._rules = rules
 
-    def add_file(self, placement: Destination, origin: Origin, content: Readable, mode: int) -> None:
+    def add_file(self, destination: Destination, origin: Origin, content: Readable, mode: int) -> None:
         """Write a file, with the edits that the table makes to it.
 
         Raises `ImportConflictError` when something else is at that place already; the same bytes are accepted.
         """
-        path = self._writable(placement, origin)
-        edits = [edit for edit in self._rules.edits if edit.applies_to(placement.path, origin.path)]
-        known = self.files.get(placement.path)
+        path = self._writable(destination, origin)
+        edits = [edit for edit in self._rules.edits if edit.applies_to(destination.path, origin.path)]
+        known = self.files.get(destination.path)
         written = path.with_name(f".{path.name}.second") if known else path
         with written.open("wb") as file:
             if edits:
@@ -69,27 +69,27 @@ class ImportTree:
             else:
                 shutil.copyfileobj(content, file, _CHUNK)
         written.chmod(mode | 0o600)
-        if known or placement.path in self._origins:
-            self._drop_second(placement, origin, written)
+        if known or destination.path in self._origins:
+            self._drop_second(destination, origin, written)
         else:
-            self._record(placement, origin, self.files)
+            self._record(destination, origin, self.files)
 
-    def add_copy(self, placement: Destination, origin: Origin, original: Destination | None, mode: int) -> None:
+    def add_copy(self, destination: Destination, origin: Origin, original: Destination | None, mode: int) -> None:
         """Write a file that has the bytes of another one, already written."""
         if original is None:
             raise InputError(str(origin), "is a hard link to a file that is not imported")
         with self.path_of(original).open("rb") as content:
-            self.add_file(placement, origin, content, mode)
+            self.add_file(destination, origin, content, mode)
 
-    def add_link(self, placement: Destination, origin: Origin, text: str) -> None:
+    def add_link(self, destination: Destination, origin: Origin, text: str) -> None:
         """Write a symlink; raises `ImportConflictError` when something else is at its place."""
-        path = self._writable(placement, origin)
-        if placement.path in self.links and str(self.path_of(self.links[placement.path]).readlink()) == text:
+        path = self._writable(destination, origin)
+        if destination.path in self.links and str(self.path_of(self.links[destination.path]).readlink()) == text:
             return
-        if placement.path in self._origins:
-            raise self._conflict(placement, origin)
+        if destination.path in self._origins:
+            raise self._conflict(destination, origin)
         path.symlink_to(text)
-        self._record(placement, origin, self.links)
+        self._record(destination, origin, self.links)
 
     def add_declared_links(self) -> None:
         """Write those links of the table whose target was imported and whose place is free."""
@@ -98,8 +98,8 @@ class ImportTree:
             if target not in self._folders and target not in self._origins:
                 continue
             if link.path not in self._origins and link.path not in self._folders:
-                placement = self._rules.added(link.artifact, link.path)
-                self.add_link(placement, Origin(link.path, "the table"), link.to)
+                destination = self._rules.added(link.artifact, link.path)
+                self.add_link(destination, Origin(link.path, "the table"), link.to)
 
     def write_manifests(self, version: str) -> None:
         """Write ``therock_manifest.json``, ``dist_info.json`` and the manifest of every artifact.
@@ -112,10 +112,10 @@ class ImportTree:
         for folder, stages in self._stages.items():
             (self.root / folder / MANIFEST_NAME).write_bytes(format_manifest(tuple(sorted(stages))))
 
-    def path_of(self, placement: Destination) -> Path:
+    def path_of(self, destination: Destination) -> Path:
         """Return the path on disk of something placed."""
-        folder, stage = _place_of(placement)
-        return self.root / folder / stage / placement.path
+        folder, stage = _place_of(destination)
+        return self.root / folder / stage / destination.path
 
     def _write_json(self, path: str, value: object) -> None:
         folder = "base_lib_generic"
@@ -127,39 +127,39 @@ class ImportTree:
         else:
             place.write_bytes(msgspec.json.format(msgspec.json.encode(value)) + b"\n")
 
-    def _writable(self, placement: Destination, origin: Origin) -> Path:
-        if placement.path in self._folders:
-            raise ImportConflictError(str(origin), f"goes to {placement.path!r}, which is a folder")
-        for folder in ancestors(placement.path):
+    def _writable(self, destination: Destination, origin: Origin) -> Path:
+        if destination.path in self._folders:
+            raise ImportConflictError(str(origin), f"goes to {destination.path!r}, which is a folder")
+        for folder in ancestors(destination.path):
             if folder in self._origins:
                 raise ImportConflictError(
                     str(origin), f"goes below {folder!r}, which is not a folder but {self._origins[folder]}"
                 )
-        path = self.path_of(placement)
+        path = self.path_of(destination)
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def _drop_second(self, placement: Destination, origin: Origin, second: Path) -> None:
-        first = self.files.get(placement.path)
+    def _drop_second(self, destination: Destination, origin: Origin, second: Path) -> None:
+        first = self.files.get(destination.path)
         same = first is not None and filecmp.cmp(self.path_of(first), second, shallow=False)
         second.unlink()
         if not same:
-            raise self._conflict(placement, origin)
+            raise self._conflict(destination, origin)
 
-    def _conflict(self, placement: Destination, origin: Origin) -> ImportConflictError:
+    def _conflict(self, destination: Destination, origin: Origin) -> ImportConflictError:
         return ImportConflictError(
             str(origin),
-            f"goes to {placement.path!r}, where {self._origins[placement.path]} is already, with other content",
+            f"goes to {destination.path!r}, where {self._origins[destination.path]} is already, with other content",
             remedy="Leave one of them out.",
         )
 
-    def _record(self, placement: Destination, origin: Origin, kind: dict[str, Destination]) -> None:
-        kind.setdefault(placement.path, placement)
-        self._origins.setdefault(placement.path, origin)
-        self._folders.update(ancestors(placement.path))
-        folder, stage = _place_of(placement)
+    def _record(self, destination: Destination, origin: Origin, kind: dict[str, Destination]) -> None:
+        kind.setdefault(destination.path, destination)
+        self._origins.setdefault(destination.path, origin)
+        self._folders.update(ancestors(destination.path))
+        folder, stage = _place_of(destination)
         self._stages.setdefault(folder, set()).add(stage)
 
 
-def _place_of(placement: Destination) -> tuple[str, str]:
-    return f"{placement.artifact}_{placement.component}_generic", f"{placement.artifact}/stage"
+def _place_of(destination: Destination) -> tuple[str, str]:
+    return destination.artifact_name, f"{destination.artifact}/stage"

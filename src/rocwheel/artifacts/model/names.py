@@ -9,10 +9,13 @@ import msgspec
 from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.foundation.errors import InputError
 
-__all__ = ["ARCHIVE_SUFFIXES", "ArtifactName", "looks_like_artifact"]
+__all__ = ["ARCHIVE_SUFFIXES", "GENERIC", "ArtifactName", "looks_like_artifact"]
 
 ARCHIVE_SUFFIXES = (".tar.xz", ".tar.zst")
 """How the file name of an artifact archive ends."""
+
+GENERIC = "generic"
+"""The target of artifacts that are the same for all GPUs."""
 
 _FIELD = r"[A-Za-z0-9][A-Za-z0-9.+:~-]*"
 _NAME = re.compile(f"({_FIELD})_({_FIELD})_({_FIELD})")

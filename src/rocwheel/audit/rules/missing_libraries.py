@@ -26,7 +26,7 @@ SHIP = "Ship the library, require the package that provides it, or build against
 
 def _missing(subject: Subject) -> Iterator[Evidence]:
     for library in find_unresolved(subject):
-        if library.refusal or folders_with(subject, library.name):
+        if library.stop or folders_with(subject, library.name):
             continue
         if package := _absent_package(subject, library.name):
             found = f"{library.words}, but its package {package} is absent"

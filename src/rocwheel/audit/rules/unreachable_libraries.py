@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rocwheel.audit.subject import Subject
     from rocwheel.audit.unresolved import UnresolvedLibrary
-    from rocwheel.linking.loader import Refusal
+    from rocwheel.linking.loader import LoaderStop
 
 __all__ = ["RULES"]
 
@@ -24,15 +24,15 @@ __all__ = ["RULES"]
 def _unreachable(subject: Subject) -> Iterator[Evidence]:
     for library in find_unresolved(subject):
         folders = folders_with(subject, library.name)
-        if library.refusal:
-            yield Evidence(library.user.source, _stop(library, library.refusal), _CLEAR)
+        if library.stop:
+            yield Evidence(library.user.source, _stop(library, library.stop), _CLEAR)
         elif folders and (library.file.path, library.name) not in subject.inherited:
             yield _out_of_reach(library, folders, is_prefix=subject.tree.is_prefix)
 
 
-def _stop(library: UnresolvedLibrary, refusal: Refusal) -> str:
-    place = posixpath.relpath(refusal.path, SITE) if refusal.path.startswith(SITE) else refusal.path
-    return f"{library.words}, but the loader stops its search at {place}: {refusal.reason}"
+def _stop(library: UnresolvedLibrary, stop: LoaderStop) -> str:
+    place = posixpath.relpath(stop.path, SITE) if stop.path.startswith(SITE) else stop.path
+    return f"{library.words}, but the loader stops its search at {place}: {stop.reason}"
 
 
 def _out_of_reach(library: UnresolvedLibrary, folders: list[str], *, is_prefix: bool) -> Evidence:

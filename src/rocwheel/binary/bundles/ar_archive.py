@@ -5,7 +5,7 @@ See https://www.freebsd.org/cgi/man.cgi?query=ar&sektion=5.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -15,10 +15,31 @@ from rocwheel.binary.kind import AR_MAGIC
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ArMember", "iter_ar_members"]
+__all__ = ["AR_HEADER_SIZE", "ArHeader", "ArMember", "iter_ar_members", "parse_ar_header"]
 
-_HEADER_SIZE = 60
+AR_HEADER_SIZE: Final = 60
+"""Bytes of a member's header: name 16, times and ids 32, size 10, end 2."""
 _HEADER_END = b"`\n"
+
+
+class ArHeader(msgspec.Struct, frozen=True):
+    """The header of a member: its name as it stands there, without the blanks behind it, and its size in bytes."""
+
+    name: bytes
+    size: int
+
+    @property
+    def padded_size(self) -> int:
+        """Bytes up to the next header, which begins at an even offset."""
+        return self.size + self.size % 2
+
+
+def parse_ar_header(header: bytes) -> ArHeader | None:
+    """Parse the header of a member; none for bytes that are not one, or not a whole one."""
+    size = header[48:58].strip()
+    if header[58:] != _HEADER_END or not size.isdigit():
+        return None
+    return ArHeader(header[:16].rstrip(), int(size))
 
 
 class ArMember(msgspec.Struct, frozen=True):
@@ -36,21 +57,20 @@ def iter_ar_members(data: memoryview, *, name: str) -> Iterator[ArMember]:
     """
     names = b""
     position = len(AR_MAGIC)
-    while position + _HEADER_SIZE <= len(data):
-        header = bytes(data[position : position + _HEADER_SIZE])
-        text, size_text = header[:16].rstrip(), header[48:58].strip()
-        start = position + _HEADER_SIZE
-        if header[58:] != _HEADER_END or not size_text.isdigit():
-            raise DeviceCodeError(Place(name, position), f"{header[:16]!r} where an archive member should start")
-        size = int(size_text)
-        if size > len(data) - start:
-            found = f"a member of {size} bytes, of which {len(data) - start} are there"
+    while position + AR_HEADER_SIZE <= len(data):
+        start = position + AR_HEADER_SIZE
+        header = parse_ar_header(bytes(data[position:start]))
+        if header is None:
+            found = f"{bytes(data[position : position + 16])!r} where an archive member should start"
+            raise DeviceCodeError(Place(name, position), found)
+        if header.size > len(data) - start:
+            found = f"a member of {header.size} bytes, of which {len(data) - start} are there"
             raise DeviceCodeError(Place(name, position), found, expected="a whole archive", remedy="Build it again.")
-        if text == b"//":
-            names = bytes(data[start : start + size])
-        elif text not in {b"/", b"/SYM64/"}:
-            yield ArMember(_member_name(text, names), start, size)
-        position = start + size + size % 2
+        if header.name == b"//":
+            names = bytes(data[start : start + header.size])
+        elif header.name not in {b"/", b"/SYM64/"}:
+            yield ArMember(_member_name(header.name, names), start, header.size)
+        position = start + header.padded_size
 
 
 def _member_name(text: bytes, names: bytes) -> str:

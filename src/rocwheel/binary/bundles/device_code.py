@@ -76,7 +76,7 @@ def read_device_code(data: memoryview, *, name: str) -> DeviceCode | None:
 class CodeSource(msgspec.Struct, frozen=True):
     """A bundle and the bytes it lies in; or what is taken for a plain bundle, its entries being where they are.
 
-    That are the images of an object file that isn't linked yet, and a code object by itself.
+    The latter are the images of an object file that isn't linked yet, and a code object by itself.
     """
 
     view: memoryview

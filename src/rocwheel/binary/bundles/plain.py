@@ -8,7 +8,7 @@ offset  size    field
 32      24 + n  each entry: offset from the bundle's start, size, length n of the id; the id
 ======  ======  ==========================================================================
 
-Integers are unsigned, little-endian and 64 bits wide. Zeros fill the space before each payload. A bundle doesn't tell
+Integers are unsigned, little-endian and 64 bits wide. Zeros fill the space before each payload. A bundle doesn't state
 its own size: it ends with its last payload.
 """
 

@@ -23,7 +23,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class DeviceCodeError(InputError):
-    """Device code that can't be used; ``place`` tells where it is."""
+    """Device code that can't be used; ``place`` says where it is."""
 
     def __init__(self, place: Place, found: str, *, expected: str = "", remedy: str = "") -> None:
         self.place = place

@@ -12,7 +12,7 @@ import msgspec
 
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.elf.bytes import ElfBytes
-from rocwheel.binary.elf.dynamic import read_dynamic, read_string_table
+from rocwheel.binary.elf.dynamic import read_dynamic_file
 from rocwheel.binary.elf.header import read_header, read_segments
 from rocwheel.binary.elf.notes import iter_notes
 from rocwheel.binary.elf.symbols import SymbolReader
@@ -109,10 +109,10 @@ def count_kernels(data: memoryview, code: CodeObject, *, place: Place) -> int | 
 def _count_kernel_symbols(source: ElfBytes) -> int | None:
     """Count what the loader of version 2 finds; its notes are YAML, of another owner and kind."""
     segments = read_segments(source, read_header(source))
-    dynamic = read_dynamic(source, segments)
-    if dynamic is None:
+    file = read_dynamic_file(source, segments)
+    if file is None:
         return None
-    symbols = SymbolReader(source, segments, dynamic, read_string_table(source, segments, dynamic)).symbols()
+    symbols = SymbolReader(file).symbols()
     return sum(info & _SYMBOL_TYPE == STT_AMDGPU_HSA_KERNEL for _, info, *_ in symbols)
 
 

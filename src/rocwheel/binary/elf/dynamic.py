@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-from rocwheel.binary.elf.bytes import ElfError
-from rocwheel.binary.elf.header import PT_DYNAMIC
+from rocwheel.binary.elf.bytes import ElfBytes, ElfError
+from rocwheel.binary.elf.header import PT_DYNAMIC, Segment
 from rocwheel.binary.elf.mapping import find_table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rocwheel.binary.elf.bytes import ElfBytes
-    from rocwheel.binary.elf.header import Segment
 
 __all__ = [
     "RUN_PATH_TAGS",
+    "DynamicFile",
     "DynamicTable",
     "RunpathTag",
     "StringTable",
     "counting_tag",
     "read_dynamic",
+    "read_dynamic_file",
     "read_string_table",
 ]
 
@@ -102,6 +99,19 @@ class StringTable(msgspec.Struct, frozen=True):
         return self.offset + offset
 
 
+class DynamicFile(msgspec.Struct, frozen=True):
+    """A dynamically linked file: its bytes, and what leads to the tables of symbols and versions."""
+
+    source: ElfBytes
+    segments: Sequence[Segment]
+    table: DynamicTable
+    strings: StringTable
+
+    def string(self, offset: int, what: str) -> str:
+        """Return the UTF-8 string that begins ``offset`` bytes into the string table; ``what`` is for messages."""
+        return self.strings.string(self.source, offset, what)
+
+
 def read_dynamic(source: ElfBytes, segments: Sequence[Segment]) -> DynamicTable | None:
     """Read the dynamic section; none when the file has none (static executables, object files)."""
     segment = next((segment for segment in segments if segment.type == PT_DYNAMIC), None)
@@ -127,3 +137,11 @@ def read_string_table(source: ElfBytes, segments: Sequence[Segment], dynamic: Dy
     if size > room:
         raise ElfError(source.name, f"a dynamic string table of {size:#x} bytes, of which {room:#x} are loaded")
     return StringTable(offset, address, size)
+
+
+def read_dynamic_file(source: ElfBytes, segments: Sequence[Segment]) -> DynamicFile | None:
+    """Read what a dynamically linked file has; none for other files. Raises `ElfError` as the functions above do."""
+    table = read_dynamic(source, segments)
+    if table is None:
+        return None
+    return DynamicFile(source, segments, table, read_string_table(source, segments, table))

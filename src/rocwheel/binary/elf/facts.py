@@ -15,6 +15,7 @@ from rocwheel.binary.elf.dynamic import (
     DT_RPATH,
     DT_RUNPATH,
     DT_SONAME,
+    DynamicFile,
     DynamicTable,
     RunpathTag,
     counting_tag,
@@ -182,8 +183,8 @@ def _read_interpreter(source: ElfBytes, segments: Sequence[Segment]) -> str | No
 
 def _with_dynamic_facts(source: ElfBytes, elf: Elf, dynamic: DynamicTable) -> Elf:
     strings = read_string_table(source, elf.segments, dynamic)
-    versions = VersionReader(source, elf.segments, dynamic, strings)
-
+    file = DynamicFile(source, elf.segments, dynamic, strings)
+    versions = VersionReader(file)
     soname = dynamic.value(DT_SONAME)
 
     def run_path(tag: int, what: str) -> str | None:
@@ -193,10 +194,10 @@ def _with_dynamic_facts(source: ElfBytes, elf: Elf, dynamic: DynamicTable) -> El
     return msgspec.structs.replace(
         elf,
         is_dynamic=True,
-        soname=None if soname is None else _checked_soname(source, strings.string(source, soname, "the SONAME")),
-        needed=tuple(strings.string(source, offset, "a NEEDED name") for offset in dynamic.values(DT_NEEDED)),
+        soname=None if soname is None else _checked_soname(source, file.string(soname, "the SONAME")),
+        needed=tuple(file.string(offset, "a NEEDED name") for offset in dynamic.values(DT_NEEDED)),
         filtees=tuple(
-            Filtee(strings.string(source, offset, "a filtee's name"), tag == DT_AUXILIARY)
+            Filtee(file.string(offset, "a filtee's name"), tag == DT_AUXILIARY)
             for tag, offset in dynamic.entries
             if tag in {DT_AUXILIARY, DT_FILTER}
         ),
@@ -204,7 +205,7 @@ def _with_dynamic_facts(source: ElfBytes, elf: Elf, dynamic: DynamicTable) -> El
         runpath=run_path(DT_RUNPATH, "the RUNPATH"),
         version_needs=versions.needs(),
         version_definitions=versions.definitions(),
-        imports_dlopen=SymbolReader(source, elf.segments, dynamic, strings).imports(b"dlopen", b"dlmopen"),
+        imports_dlopen=SymbolReader(file).imports(b"dlopen", b"dlmopen"),
     )
 
 

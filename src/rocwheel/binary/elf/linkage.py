@@ -15,9 +15,7 @@ from rocwheel.binary.elf.versions import SymbolVersion, VersionReader
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocwheel.binary.elf.bytes import ElfBytes
-    from rocwheel.binary.elf.dynamic import DynamicTable, StringTable
-    from rocwheel.binary.elf.header import Segment
+    from rocwheel.binary.elf.dynamic import DynamicFile
 
 __all__ = ["Linkage", "SymbolReference", "read_linkage"]
 
@@ -67,19 +65,19 @@ class Linkage(msgspec.Struct, frozen=True):
         return any(name + b"@@" + version in self.definitions for version in self.versions)
 
 
-def read_linkage(source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable, strings: StringTable) -> Linkage:
+def read_linkage(file: DynamicFile) -> Linkage:
     """Read the symbols of a dynamically linked file; raises `ElfError` when a table lies outside of the file."""
-    return _Reading(source, segments, dynamic, strings).read()
+    return _Reading(file).read()
 
 
 class _Reading:
-    def __init__(
-        self, source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable, strings: StringTable
-    ) -> None:
-        self._symbols = list(SymbolReader(source, segments, dynamic, strings).symbols())
-        self._strings = source.read(strings.offset, strings.size, "the dynamic string table")
-        self._versions = VersionReader(source, segments, dynamic, strings).by_index()
-        self._indices = _read_indices(source, segments, dynamic, len(self._symbols))
+    """The tables of a file's dynamic symbols, put together."""
+
+    def __init__(self, file: DynamicFile) -> None:
+        self._symbols = list(SymbolReader(file).symbols())
+        self._strings = file.source.read(file.strings.offset, file.strings.size, "the dynamic string table")
+        self._versions = VersionReader(file).by_index()
+        self._indices = _read_indices(file, len(self._symbols))
 
     def read(self) -> Linkage:
         definitions: set[bytes] = set()
@@ -119,11 +117,11 @@ class _Reading:
         return self._name(start) + (b"@" if is_hidden else b"@@") + version.name.encode()
 
 
-def _read_indices(source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable, count: int) -> Sequence[int]:
+def _read_indices(file: DynamicFile, count: int) -> Sequence[int]:
     """Return the version index of each symbol; none in a file without versions."""
-    address = dynamic.value(DT_VERSYM)
+    address = file.table.value(DT_VERSYM)
     if address is None:
         return ()
-    offset, room = find_table(source, segments, address, count * _INDEX.size, "the symbols' versions")
+    offset, room = find_table(file.source, file.segments, address, count * _INDEX.size, "the symbols' versions")
     size = min(count, room // _INDEX.size) * _INDEX.size
-    return [index for (index,) in _INDEX.iter_unpack(source.read(offset, size, "the symbols' versions"))]
+    return [index for (index,) in _INDEX.iter_unpack(file.source.read(offset, size, "the symbols' versions"))]

@@ -1,4 +1,4 @@
-"""The notes of an ELF file (gABI, "Note Section").
+"""The notes of an ELF file (gABI, "ElfNote Section").
 
 A note is u32 size of its name, u32 size of its content, u32 kind, then name and content, each padded to 4 or 8 bytes.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.bytes import ElfBytes
     from rocwheel.binary.elf.header import Segment
 
-__all__ = ["Note", "iter_notes", "read_build_id"]
+__all__ = ["ElfNote", "iter_notes", "read_build_id"]
 
 _NOTE: Final = Struct("<III")
 _BUILD_ID = 3
@@ -30,7 +30,7 @@ _LONGEST_NAME = 64
 _LONGEST_BUILD_ID = 64
 
 
-class Note(msgspec.Struct, frozen=True):
+class ElfNote(msgspec.Struct, frozen=True):
     """A note: its name with the NUL byte, cut off after 64 bytes, its kind, and where its content is in the file."""
 
     name: bytes
@@ -39,7 +39,7 @@ class Note(msgspec.Struct, frozen=True):
     size: int
 
 
-def iter_notes(source: ElfBytes, start: int, stop: int, *, alignment: int = 4) -> Iterator[Note]:
+def iter_notes(source: ElfBytes, start: int, stop: int, *, alignment: int = 4) -> Iterator[ElfNote]:
     """Yield each note between two file offsets; raises `ElfError` for one that runs past the end."""
     source.require(start, stop - start, "the notes")
     offset = start
@@ -49,7 +49,7 @@ def iter_notes(source: ElfBytes, start: int, stop: int, *, alignment: int = 4) -
         if content + size > stop:
             raise ElfError(source.name, f"a note at byte {offset} that runs past its segment")
         name = source.read(offset + _NOTE.size, min(name_size, _LONGEST_NAME), "a note's name")
-        yield Note(name, kind, content, size)
+        yield ElfNote(name, kind, content, size)
         offset = content + _align(size, alignment)
 
 
@@ -65,7 +65,7 @@ def read_build_id(source: ElfBytes, segments: Iterable[Segment]) -> str | None:
     return None
 
 
-def _notes(source: ElfBytes, segment: Segment) -> Iterator[Note]:
+def _notes(source: ElfBytes, segment: Segment) -> Iterator[ElfNote]:
     alignment = 8 if segment.alignment == 8 else 4
     return iter_notes(source, segment.offset, segment.end, alignment=alignment)
 

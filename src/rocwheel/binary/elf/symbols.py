@@ -15,16 +15,12 @@ from rocwheel.binary.elf.dynamic import (
     DT_VERDEF,
     DT_VERNEED,
     DT_VERSYM,
-    DynamicTable,
-    StringTable,
+    DynamicFile,
 )
 from rocwheel.binary.elf.mapping import find_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rocwheel.binary.elf.bytes import ElfBytes
-    from rocwheel.binary.elf.header import Segment
+    from collections.abc import Iterator
 
 __all__ = ["SymbolReader", "string_at"]
 
@@ -53,13 +49,9 @@ def string_at(strings: bytes, start: int) -> bytes:
 class SymbolReader:
     """Reads the dynamic symbols of one file."""
 
-    def __init__(
-        self, source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable, strings: StringTable
-    ) -> None:
-        self._source = source
-        self._segments = segments
-        self._dynamic = dynamic
-        self._strings = strings
+    def __init__(self, file: DynamicFile) -> None:
+        self._file = file
+        self._source, self._strings = file.source, file.strings
 
     def imports(self, *names: bytes) -> bool:
         """Return whether an undefined symbol has one of ``names``, without going through all symbols."""
@@ -112,10 +104,10 @@ class SymbolReader:
 
     def _table(self) -> tuple[int, int]:
         """Return the file offset of the symbols and their number; 0 of them when there is no table."""
-        address = self._dynamic.value(DT_SYMTAB)
+        address = self._file.table.value(DT_SYMTAB)
         if address is None:
             return 0, 0
-        offset, end = find_offset(self._source, self._segments, address, "the dynamic symbol table")
+        offset, end = find_offset(self._source, self._file.segments, address, "the dynamic symbol table")
         count = self._count(address, end - offset)
         if count > _MOST_SYMBOLS:
             raise ElfError(self._source.name, f"{count} dynamic symbols", expected=f"at most {_MOST_SYMBOLS}")
@@ -124,12 +116,12 @@ class SymbolReader:
     def _count(self, address: int, room: int) -> int:
         """Return what the hash table says, else how many symbols fit before the next table.
 
-        A GNU hash table doesn't tell: it may be empty, and leaves out symbols that are only referred to.
+        A GNU hash table doesn't say it: it may be empty, and leaves out symbols that are only referred to.
         """
-        table = self._dynamic.value(DT_HASH)
+        table = self._file.table.value(DT_HASH)
         if table is not None:
-            offset, _ = find_offset(self._source, self._segments, table, "the hash table")
+            offset, _ = find_offset(self._source, self._file.segments, table, "the hash table")
             _, count = self._source.unpack(_HASH_HEADER, offset, "the hash table")
             return int(count)
-        others = (value - address for tag, value in self._dynamic.entries if tag in _ADDRESSES and value > address)
+        others = (value - address for tag, value in self._file.table.entries if tag in _ADDRESSES and value > address)
         return min([room, *others]) // SYMBOL_LAYOUT.size

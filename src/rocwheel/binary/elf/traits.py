@@ -1,11 +1,11 @@
-"""What tells how an ELF file was made and how it behaves in a process, beyond what loading it takes."""
+"""How an ELF file was made and how it behaves in a process: facts that loading it does not need."""
 
 from __future__ import annotations
 
 import msgspec
 
 from rocwheel.binary.elf.bytes import Buffer, ElfBytes
-from rocwheel.binary.elf.dynamic import read_dynamic, read_string_table
+from rocwheel.binary.elf.dynamic import read_dynamic_file
 from rocwheel.binary.elf.header import PF_W, PF_X, PT_LOAD, Segment, read_header, read_segments
 from rocwheel.binary.elf.linkage import Linkage, read_linkage
 from rocwheel.binary.elf.sections import SHT_NOBITS, read_section_table
@@ -61,16 +61,15 @@ def read_compilers(data: Buffer, *, name: str) -> tuple[str, ...]:
 
 
 def _with_dynamic_traits(source: ElfBytes, segments: tuple[Segment, ...], traits: ElfTraits) -> ElfTraits:
-    dynamic = read_dynamic(source, segments)
-    if dynamic is None:
+    file = read_dynamic_file(source, segments)
+    if file is None:
         return traits
-    strings = read_string_table(source, segments, dynamic)
-    flagged = (dynamic.value(_DT_FLAGS) or 0) & _DF_TEXTREL
+    flagged = (file.table.value(_DT_FLAGS) or 0) & _DF_TEXTREL
     return msgspec.structs.replace(
         traits,
-        exports=SymbolReader(source, segments, dynamic, strings).exports(),
-        linkage=read_linkage(source, segments, dynamic, strings),
-        has_text_relocations=bool(flagged) or dynamic.value(_DT_TEXTREL) is not None,
+        exports=SymbolReader(file).exports(),
+        linkage=read_linkage(file),
+        has_text_relocations=bool(flagged) or file.table.value(_DT_TEXTREL) is not None,
     )
 
 

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from rocwheel.binary.elf.bytes import ElfError
-from rocwheel.binary.elf.dynamic import DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM, DynamicTable, StringTable
+from rocwheel.binary.elf.dynamic import DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM, DynamicFile
 from rocwheel.binary.elf.mapping import find_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rocwheel.binary.elf.bytes import ElfBytes
-    from rocwheel.binary.elf.header import Segment
+    from collections.abc import Iterator
 
 __all__ = ["SymbolVersion", "VersionNeed", "VersionReader"]
 
@@ -45,13 +42,9 @@ class SymbolVersion(msgspec.Struct, frozen=True):
 class VersionReader:
     """Reads the version tables of one file, and where in the string table their names begin."""
 
-    def __init__(
-        self, source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable, strings: StringTable
-    ) -> None:
-        self._source = source
-        self._segments = segments
-        self._dynamic = dynamic
-        self._strings = strings
+    def __init__(self, file: DynamicFile) -> None:
+        self._file = file
+        self._source = file.source
 
     def needs(self) -> tuple[VersionNeed, ...]:
         """Return what the file needs, in the order of its table."""
@@ -99,10 +92,10 @@ class VersionReader:
                 yield name
 
     def _chain(self, table: int, count: int, layout: Struct) -> Iterator[tuple[int, tuple[int, ...]]]:
-        address = self._dynamic.value(table)
+        address = self._file.table.value(table)
         if address is not None:
-            offset, _ = find_offset(self._source, self._segments, address, "the version table")
-            yield from self._walk(offset, self._dynamic.value(count) or 0, layout)
+            offset, _ = find_offset(self._source, self._file.segments, address, "the version table")
+            yield from self._walk(offset, self._file.table.value(count) or 0, layout)
 
     def _bounded(self, items: Iterator[_Item]) -> Iterator[_Item]:
         """Stop a table whose chains overlap, and so would take very long to follow."""
@@ -127,4 +120,4 @@ class VersionReader:
             offset += fields[-1]
 
     def _name(self, offset: int) -> str:
-        return self._strings.string(self._source, offset, "a version name")
+        return self._file.string(offset, "a version name")

@@ -13,6 +13,7 @@ from rocwheel.binary.elf.dynamic import (
     DT_RUNPATH,
     DT_SONAME,
     ENTRY_LAYOUT,
+    DynamicFile,
     DynamicTable,
     RunpathTag,
     StringTable,
@@ -66,6 +67,10 @@ class Image(msgspec.Struct, frozen=True):
     strings: StringTable
     strings_section: int | None
     """Index of the section that holds the string table; none in a file without section headers."""
+
+    def dynamic_file(self, source: ElfBytes) -> DynamicFile:
+        """Return what the readers of symbols and versions take; ``source`` are the bytes that this was read from."""
+        return DynamicFile(source, self.segments, self.dynamic, self.strings)
 
     @property
     def run_path_offset(self) -> int | None:

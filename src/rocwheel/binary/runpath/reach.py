@@ -28,7 +28,7 @@ def find_relocation_reach(source: ElfBytes, image: Image) -> int:
     eu-elflint takes those bytes for the ones that the relocation changes, though a slot of the GOT has only eight. A
     read-only segment that begins there would count as text that is relocated.
     """
-    symbols = SymbolReader(source, image.segments, image.dynamic, image.strings)
+    symbols = SymbolReader(image.dynamic_file(source))
     sizes = list(symbols.sizes())
     return max(
         (address + sizes[symbol] for address, symbol in _relocations(source, image) if symbol < len(sizes)), default=0

@@ -103,7 +103,7 @@ def _choose_place(source: ElfBytes, image: Image, page: int) -> Position:
     On pages of its own in the file too: the dynamic loader takes the first segment of whose pages ``e_phoff`` is on
     one, though the rest of that page may be bss there.
 
-    Linux before 5.18 tells a program that its program headers are at ``e_phoff`` from where its first segment is
+    Linux before 5.18 says to a program that its program headers are at ``e_phoff`` from where its first segment is
     loaded, and the dynamic loader and others compute the same of themselves. That holds only when the new segment
     stands as far from the first in memory as in the file; as memory is usually the longer of the two, zeros in
     between make up for it. A library that needs a lot of them (for a large bss) goes without: whoever loads it looks

@@ -92,11 +92,11 @@ def _has_unknown_users(image: Image) -> bool:
 
 def _string_offsets(source: ElfBytes, image: Image) -> Iterator[int]:
     """Return where in the table every name of the file begins, except its run path."""
-    arguments = source, image.segments, image.dynamic, image.strings
-    versions = VersionReader(*arguments)
+    file = image.dynamic_file(source)
+    versions = VersionReader(file)
     return chain(
         (value for tag, value in image.dynamic.entries if tag in _STRING_TAGS),
         chain.from_iterable(versions.need_offsets()),
         versions.parent_offsets(),
-        SymbolReader(*arguments).name_offsets(),
+        SymbolReader(file).name_offsets(),
     )

@@ -118,7 +118,7 @@ def write_tables(
     tables: Tables,
     entries: Sequence[tuple[int, int]],
 ) -> None:
-    """Write the dynamic section, and every header and symbol that tells where a table stands."""
+    """Write the dynamic section, and every header and symbol that says where a table stands."""
     _write_entries(writer, image, tables, entries)
     _write_segments(writer, image, tables)
     _write_sections(writer, source, image, tables)

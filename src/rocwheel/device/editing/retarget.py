@@ -1,6 +1,6 @@
 """Making code for one target pass for another that runs the same instructions.
 
-An unmodified runtime tells targets apart by the entry id in the bundle and by ``e_flags`` in the code object; the
+An unmodified runtime distinguishes targets by the entry id in the bundle and by ``e_flags`` in the code object; the
 metadata notes name the target for tools. Nothing else in a code object does.
 """
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.ar_archive import iter_ar_members
-from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT
 from rocwheel.binary.bundles.device_code import DeviceCode, read_device_code
 from rocwheel.binary.bundles.unlinked import read_offload_images
 from rocwheel.binary.code_objects.errors import Place
@@ -33,6 +32,7 @@ __all__ = [
 ]
 
 _HOST = "host"
+_BRIEFLY = Look()
 
 
 class EntryFacts(msgspec.Struct, frozen=True):
@@ -82,18 +82,12 @@ class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
         return sum(bundle.raw_size for bundle in self.bundles) + sum(entry.size for entry in self.entries)
 
 
-def read_device_facts(
-    data: memoryview, *, name: str, deep: bool = False, limit: int = RAW_SIZE_LIMIT, strict: bool = True
-) -> DeviceFacts | None:
+def read_device_facts(data: memoryview, *, name: str, look: Look = _BRIEFLY) -> DeviceFacts | None:
     """Gather the facts of the file ``name``; none when it has no device code.
 
-    With ``deep``, compressed bundles of up to ``limit`` bytes are decompressed, to check hashes and to count kernels.
-    Raises `InputError` for damaged files; when not ``strict``, damage within code objects is among the problems.
+    With a deep ``look``, compressed bundles are decompressed, to check hashes and to count kernels.
+    Raises `InputError` for damaged files; when it isn't strict, damage within code objects is among the problems.
     """
-    return _read_facts(data, name, Look(deep=deep, limit=limit, strict=strict))
-
-
-def _read_facts(data: memoryview, name: str, look: Look) -> DeviceFacts | None:
     if is_ar_archive(data):
         return _read_archive(data, name, look)
     code = read_device_code(data, name=name)
@@ -124,7 +118,7 @@ def list_device_code(path: Path) -> DeviceFacts:
     Raises `InputError` also when it has no device code.
     """
     with FileRange.whole(path).map() as data:
-        facts = read_device_facts(data, name=str(path), strict=False)
+        facts = read_device_facts(data, name=str(path), look=Look(strict=False))
         is_thin = is_thin_archive(data)
     if facts is None:
         kinds = "a fat binary, a file of bundles, a code object, an object file or a static library"
@@ -140,7 +134,7 @@ def _read_archive(data: memoryview, name: str, look: Look) -> DeviceFacts | None
     wrappers = 0
     for member in iter_ar_members(data, name=name):
         content = data[member.offset : member.offset + member.size]
-        facts = _read_facts(content, f"{name}({member.name})", look)
+        facts = read_device_facts(content, name=f"{name}({member.name})", look=look)
         if facts is None:
             continue
         for bundle in facts.bundles:

@@ -14,6 +14,7 @@ from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT
 from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.kind import HEAD_SIZE, is_binary, is_elf, is_thin_archive
 from rocwheel.device.reading.facts import DeviceFacts, read_device_facts
+from rocwheel.device.reading.payload_facts import Look
 from rocwheel.device.reading.target_facts import summarize_targets
 from rocwheel.distributions.zip.reader import member_head, open_unpacked, read_directory
 from rocwheel.foundation.errors import InputError, read_error
@@ -52,13 +53,6 @@ class FileFacts(msgspec.Struct, frozen=True):
     error: InputError | None = None
 
 
-class _Look(msgspec.Struct, frozen=True):
-    """How closely to look: whether bundles are decompressed, and the largest size in bytes to unpack."""
-
-    deep: bool
-    limit: int
-
-
 def file_document(facts: FileFacts) -> dict[str, Any]:
     """Return the facts as JSON has them, device code with its targets summed up."""
     device: dict[str, Any] | None = None
@@ -87,7 +81,7 @@ def inspect_paths(paths: Iterable[Path], *, deep: bool = False, limit: int = RAW
     decompresses to more. A path that can't be read, is damaged or is not a binary comes with
     its error; the rest follows.
     """
-    look = _Look(deep, limit)
+    look = Look(deep=deep, limit=limit)
     for path in paths:
         try:
             mode = path.stat().st_mode
@@ -97,7 +91,7 @@ def inspect_paths(paths: Iterable[Path], *, deep: bool = False, limit: int = RAW
         yield from _inspect_folder(path, look) if stat.S_ISDIR(mode) else _inspect_named(path, mode, look)
 
 
-def _inspect_named(path: Path, mode: int, look: _Look) -> Iterator[FileFacts]:
+def _inspect_named(path: Path, mode: int, look: Look) -> Iterator[FileFacts]:
     """Inspect a file that was named, so that there has to be something in it."""
     head = _head(path) if stat.S_ISREG(mode) else b""
     if not stat.S_ISREG(mode):
@@ -118,7 +112,7 @@ def _head(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(HEAD_SIZE)
     except OSError:
-        return b""  # reading it whole tells why
+        return b""  # reading it whole raises the error
 
 
 def _is_thin(path: Path) -> bool:
@@ -134,7 +128,7 @@ def _unreadable(path: Path, error: OSError) -> FileFacts:
     return FileFacts(str(path), 0, error=read_error(path, error))
 
 
-def _inspect_folder(folder: Path, look: _Look) -> Iterator[FileFacts]:
+def _inspect_folder(folder: Path, look: Look) -> Iterator[FileFacts]:
     unreadable: list[OSError] = []
     walk = os.walk(folder, onerror=unreadable.append)
     for file in sorted(Path(root, name) for root, _, names in walk for name in names):
@@ -149,7 +143,7 @@ def _inspect_folder(folder: Path, look: _Look) -> Iterator[FileFacts]:
         yield FileFacts(error.filename, 0, error=read_error(error.filename, error, remedy=""))
 
 
-def _inspect_found(path: Path, look: _Look) -> Iterator[FileFacts]:
+def _inspect_found(path: Path, look: Look) -> Iterator[FileFacts]:
     """Inspect a file of a folder, which may be anything."""
     if path.suffix == ".whl":
         yield from _inspect_wheel(path, look)
@@ -157,7 +151,7 @@ def _inspect_found(path: Path, look: _Look) -> Iterator[FileFacts]:
         yield facts
 
 
-def _inspect_file(path: Path, look: _Look) -> FileFacts | None:
+def _inspect_file(path: Path, look: Look) -> FileFacts | None:
     try:
         with FileRange.whole(path).map() as data:
             return _read_facts(data, str(path), look) if is_binary(data) else None
@@ -165,9 +159,9 @@ def _inspect_file(path: Path, look: _Look) -> FileFacts | None:
         return FileFacts(str(path), 0, error=e)
 
 
-def _read_facts(data: memoryview, name: str, look: _Look) -> FileFacts:
+def _read_facts(data: memoryview, name: str, look: Look) -> FileFacts:
     try:
-        device = read_device_facts(data, name=name, deep=look.deep, limit=look.limit)
+        device = read_device_facts(data, name=name, look=look)
         return FileFacts(name, len(data), _read_elf_facts(data, name), device)
     except InputError as e:
         return FileFacts(name, len(data), error=e)
@@ -182,7 +176,7 @@ def _read_elf_facts(data: memoryview, name: str) -> ElfFacts | None:
     return ElfFacts(elf.kind.value, elf.machine, elf.soname, elf.needed, elf.rpath, elf.runpath, elf.build_id)
 
 
-def _inspect_wheel(path: Path, look: _Look) -> Iterator[FileFacts]:
+def _inspect_wheel(path: Path, look: Look) -> Iterator[FileFacts]:
     try:
         members = read_directory(path)
     except InputError as e:
@@ -192,7 +186,7 @@ def _inspect_wheel(path: Path, look: _Look) -> Iterator[FileFacts]:
     yield from (found for found in facts if found)
 
 
-def _inspect_member(member: ZipMember, look: _Look) -> FileFacts | None:
+def _inspect_member(member: ZipMember, look: Look) -> FileFacts | None:
     try:
         if not is_binary(member_head(member)):
             return None

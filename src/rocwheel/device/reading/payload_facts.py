@@ -24,8 +24,8 @@ __all__ = ["Look", "PayloadFacts", "read_payload_facts"]
 
 _LARGEST_HELD = 256 << 20
 """The largest payload of a compressed bundle that is held to be looked into; those of ROCm's libraries are smaller."""
-_FEATURES_TOLD_FROM = 4
-"""The code object version whose ``e_flags`` tell features that are off from those that are left open."""
+_FIRST_WITH_FEATURES = 4
+"""The first code object version whose ``e_flags`` distinguish features that are off from those that are left open."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     deep: bool = False
     """Whether compressed bundles are decompressed."""
     limit: int = RAW_SIZE_LIMIT
-    """The largest bundle to decompress, in bytes."""
+    """The largest bundle to decompress, and the largest member of a wheel to unpack, in bytes."""
     strict: bool = True
     """Whether damage within a code object is an error, rather than a problem to report."""
 
@@ -79,7 +79,7 @@ def _look_into(view: memoryview, bundle: Bundle, *, strict: bool) -> tuple[tuple
     problems = []
     try:
         for entry, payload in _iter_payloads(view, bundle):
-            kernels[entry], problem = _read_or_tell(payload, entry, bundle.place, strict=strict)
+            kernels[entry], problem = _read_or_report(payload, entry, bundle.place, strict=strict)
             problems += [problem] if problem else []
     except WrongHashError as e:
         problems.append(f"{bundle.place}: {e.found}")
@@ -103,7 +103,7 @@ def _iter_payloads(view: memoryview, bundle: Bundle) -> Iterator[tuple[BundleEnt
                 held = bytearray()
 
 
-def _read_or_tell(
+def _read_or_report(
     payload: memoryview, entry: BundleEntry, place: Place, *, strict: bool
 ) -> tuple[int | None, str | None]:
     try:
@@ -115,11 +115,11 @@ def _read_or_tell(
 
 
 def _read_payload(payload: memoryview, entry: BundleEntry, place: Place) -> tuple[int | None, str | None]:
-    """Count the kernels of a payload, none when it is bitcode or SPIR-V, and tell whether it is for another target."""
+    """Return the number of kernels, none in bitcode and SPIR-V, and the problem of a payload for another target."""
     if not is_code_object(payload):
         return None, None
     code = read_code_object(payload, place=place)
     problem = None
-    if code.version >= _FEATURES_TOLD_FROM and code.target not in {None, entry.target}:
+    if code.version >= _FIRST_WITH_FEATURES and code.target not in {None, entry.target}:
         problem = f"{place}: the entry {entry.spelling!r} holds code for {code.target}"
     return count_kernels(payload, code, place=place), problem

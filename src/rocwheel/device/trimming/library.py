@@ -46,7 +46,7 @@ class FatLibrary(msgspec.Struct, frozen=True):
     holder: Segment
     """The segment that holds ``.hip_fatbin``."""
     addresses: tuple[Pointer, ...]
-    """The addresses in that section that symbols and relocations tell."""
+    """The addresses in that section that symbols and relocations hold."""
 
     @property
     def start(self) -> int:

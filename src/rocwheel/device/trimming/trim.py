@@ -70,9 +70,9 @@ def plan_trim(data: memoryview, *, name: str, changes: Sequence[BundleChange] = 
 
     Where no page would be gained, the patch makes the changes only; without changes, it changes nothing.
 
-    Raises `NotTrimmableError` for programs and object files, when a symbol, not an address, tells a wrapper where its
-    bundle is, when a symbol or a relocation tells an address inside of one, and when no program header is left for what
-    follows the bundles; another `InputError` for damaged files.
+    Raises `NotTrimmableError` for programs and object files, when a symbol, not an address, gives the place of a
+    wrapper's bundle, when a symbol or a relocation holds an address inside of a bundle, and when no program header is
+    left for what follows the bundles; another `InputError` for damaged files.
     """
     library = read_fat_library(data, name=name)
     moves = _pack(library, tuple(library.fat.iter_bundles(data)), changes)

@@ -22,9 +22,9 @@ __all__ = [
 ]
 
 _PLATFORM = re.compile(r"\w+(\.\w+)*", re.ASCII)
-_System = Literal["any", "glibc", "musl", "macos", "windows", "other"]
+_Platform = Literal["any", "glibc", "musl", "macos", "windows", "other"]
 _GLIBC_LINUX = re.compile(r"(?:linux|manylinux(?:(?P<old>\d+)|_(?P<major>\d+)_(?P<minor>\d+)))_(?P<machine>\w+)")
-_OTHERS: tuple[tuple[_System, re.Pattern[str]], ...] = (
+_OTHERS: tuple[tuple[_Platform, re.Pattern[str]], ...] = (
     ("musl", re.compile(r"musllinux_\d+_\d+_(\w+)")),
     ("macos", re.compile(r"macosx_\d+_\d+_(\w+)")),
     ("windows", re.compile(r"win_(\w+)")),
@@ -38,7 +38,7 @@ class PlatformTag(msgspec.Struct, frozen=True):
 
     text: str
     """The tag as the wheel spells it."""
-    system: _System
+    system: _Platform
     """The system that the tag is for; ``glibc`` and ``musl`` are Linux with that C library."""
     machine: str = ""
     """The machine as the tag spells it, such as ``x86_64`` or ``amd64``; empty for any."""

@@ -67,12 +67,14 @@ class ZipWriter:
         self._target = target
         self._moment = moment
         self._entries: list[ZipEntry] = []
+        self._begun: tuple[ZipEntry, int] | None = None
+        """The member that is being written, and where its packed bytes start."""
 
     def begin(self, name: str, mode: int, method: int, size: int) -> None:
         """Start a member of at most ``size`` unpacked bytes; `write` appends its packed bytes, `end` completes it."""
-        self._entry = ZipEntry(name, mode, method, self._target.tell(), size, is_zip64=size >= _ZIP64_FROM)
-        self._target.write(self._local_header(self._entry))
-        self._start = self._target.tell()
+        entry = ZipEntry(name, mode, method, self._target.tell(), size, is_zip64=size >= _ZIP64_FROM)
+        self._target.write(self._local_header(entry))
+        self._begun = entry, self._target.tell()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append packed bytes to the member."""
@@ -80,8 +82,9 @@ class ZipWriter:
 
     def end(self, size: int, crc32: int) -> None:
         """Complete the member: its local header gets the sizes, and the CRC-32 of the unpacked bytes."""
-        end = self._target.tell()
-        entry = msgspec.structs.replace(self._entry, size=size, packed_size=end - self._start, crc32=crc32)
+        assert self._begun is not None, "`begin` comes first"
+        begun, start = self._begun
+        entry = msgspec.structs.replace(begun, size=size, packed_size=self._target.tell() - start, crc32=crc32)
         self._target.overwrite(entry.offset, self._local_header(entry))
         self._entries.append(entry)
 

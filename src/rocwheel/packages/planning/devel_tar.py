@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from rocwheel.packages.planning.members import MemberMaker
     from rocwheel.packages.planning.place_packages import PlacedPackage
 
-__all__ = ["DevelTree"]
+__all__ = ["DevelTar"]
 
 
-class DevelTree:
+class DevelTar:
     """Decides what stands at each path of the devel tree.
 
     A file that a runtime package ships becomes a symlink to it, relative to its own folder, across site-packages. A
@@ -69,7 +69,7 @@ class DevelTree:
     def _source_link(self, entry: Entry) -> Iterator[TarEntry]:
         resolution = resolve_link(self._prefix, entry.path)
         leads_to_kept = resolution.entry is None or self._is_kept(resolution.path)
-        if resolution.outcome.value in ("file", "directory") and leads_to_kept and entry.link is not None:
+        if resolution.outcome.is_found and leads_to_kept and entry.link is not None:
             yield self._link(entry.path, entry.link)
         else:
             self.dropped.append(Dropped(entry.path, str(entry.artifact), f"a symlink {describe_end(resolution)}"))

@@ -24,7 +24,7 @@ from rocwheel.packages.plan import (
     TarMember,
     TextMember,
 )
-from rocwheel.packages.planning.devel_tar import DevelTree
+from rocwheel.packages.planning.devel_tar import DevelTar
 from rocwheel.packages.planning.sdk_source import render_literals, script_function, sdk_module
 from rocwheel.packages.recipe.names import for_variant
 
@@ -82,7 +82,7 @@ def plan_devel_wheel(
 ) -> tuple[PlannedWheel, list[Dropped]]:
     """Plan the wheel that carries the devel tar; also return the entries that have no place in it."""
     compression, spec = group.basis.options.devel_compression, group.recipe_of(package)
-    tree = DevelTree(package.platform_module, selected, prefix, tuple(group.by_key.values()))
+    tree = DevelTar(package.platform_module, selected, prefix, tuple(group.by_key.values()))
     entries = tree.entries(group.member_maker(package))
     members: list[Member] = [
         TarMember(f"{package.module}/_devel.tar{_TAR_SUFFIX[compression]}", compression, tuple(entries)),

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.binary.code_objects.machine import Machine, machine_of
 from rocwheel.foundation.tables import read_table
 from rocwheel.targets.errors import UnknownTargetError
+
+if TYPE_CHECKING:
+    from rocwheel.binary.code_objects.target_id import TargetId
 
 __all__ = [
     "SPIRV",
@@ -20,6 +24,7 @@ __all__ = [
     "Release",
     "Target",
     "TargetCatalog",
+    "is_specific",
     "load_catalog",
     "sort_key",
 ]
@@ -159,6 +164,11 @@ class TargetCatalog(
 def load_catalog() -> TargetCatalog:
     """Return the catalogue that ships with rocwheel."""
     return read_table("rocwheel.targets.catalog", "catalog.toml", TargetCatalog)
+
+
+def is_specific(target: TargetId) -> bool:
+    """Return whether a target is one that a GPU has: neither a generic processor nor SPIR-V."""
+    return not (target.is_generic or target.processor == SPIRV)
 
 
 def sort_key(processor: str) -> tuple[int, int, int, str]:

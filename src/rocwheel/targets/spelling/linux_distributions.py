@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.targets.catalog.catalog import SPIRV, load_catalog
+from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.targets.catalog.catalog import is_specific, load_catalog
 from rocwheel.targets.errors import NoFlagError
 from rocwheel.targets.spelling.spellings import spell_cmake, spell_commas, spell_spaces
 
@@ -29,7 +30,7 @@ def gentoo_variables(targets: TargetSet, optional: Sequence[str] = ()) -> str:
     Raises `NoFlagError` for generic processors and SPIR-V, which Gentoo has no flags for.
     """
     named = (*targets.processors, *optional)
-    without_flag = [name for name in dict.fromkeys(named) if name == SPIRV or name.endswith("-generic")]
+    without_flag = [name for name in dict.fromkeys(named) if not is_specific(TargetId(name))]
     if without_flag:
         raise NoFlagError(without_flag)
     flags = [f"amdgpu_targets_{name}" for name in targets.processors]

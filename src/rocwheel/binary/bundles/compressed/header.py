@@ -9,7 +9,7 @@ version  header, little-endian, followed by one zlib stream or zstd frame
 =======  =======================================================================
 
 The payload is a whole plain bundle. The total size counts the header. The hash is the beginning of the raw bundle's
-MD5: no reader enforces it, but AMD's comgr keys its cache by it. Version 1 doesn't tell its total size.
+MD5: no reader enforces it, but AMD's comgr keys its cache by it. Version 1 doesn't state its total size.
 """
 
 from __future__ import annotations

@@ -49,12 +49,12 @@ def measure_frame(payload: memoryview) -> int:
 
 
 def zstd_content_size(payload: memoryview) -> int | None:
-    """Return the content size that the header of a zstd frame tells; raises `zstd.ZstdError`."""
+    """Return the content size that the header of a zstd frame states; raises `zstd.ZstdError`."""
     return zstd.get_frame_info(payload[:_ZSTD_HEADER_LIMIT]).decompressed_size
 
 
 def iter_payload(payload: memoryview, method: Method, block: int) -> Generator[bytes, None, int]:
-    """Decompress in blocks of at most ``block`` bytes; the return value tells how much input was taken.
+    """Decompress in blocks of at most ``block`` bytes; the return value says how much input was taken.
 
     Raises one of `PAYLOAD_ERRORS` for damaged data and for data that end early.
     """
@@ -62,7 +62,7 @@ def iter_payload(payload: memoryview, method: Method, block: int) -> Generator[b
 
 
 def _iter_zstd(payload: memoryview, block: int) -> Generator[bytes, None, int]:
-    """Decompress one frame after the other; the return value tells how much input they took."""
+    """Decompress one frame after the other; the return value says how much input they took."""
     consumed = 0
     while consumed < len(payload) and (consumed == 0 or not _is_end(payload[consumed:], Method.ZSTD)):
         decoder = zstd.ZstdDecompressor(options=_DECODER_OPTIONS)
@@ -80,7 +80,7 @@ def _iter_zstd(payload: memoryview, block: int) -> Generator[bytes, None, int]:
 
 
 def _iter_zlib(payload: memoryview, block: int) -> Generator[bytes, None, int]:
-    """Decompress one stream; the return value tells how much input it took."""
+    """Decompress one stream; the return value says how much input it took."""
     decoder = zlib.decompressobj()
     position, pending = 0, b""
     while not decoder.eof:

@@ -50,7 +50,7 @@ def _table() -> _Table:
     return read_table("rocwheel.binary.bundles.compressed", "versions.toml", _Table)
 
 
-def _load() -> dict[int, BundleReader]:
+def _readers() -> dict[int, BundleReader]:
     return {row.version: row for row in _table().reader}
 
 
@@ -62,7 +62,7 @@ def find_runtime(needed: Iterable[str]) -> HipRuntime | None:
 
 def reader_of(version: int) -> BundleReader:
     """Return who reads compressed bundles of ``version`` 1, 2 or 3."""
-    return _load()[version]
+    return _readers()[version]
 
 
 def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, source: str) -> int:
