@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from rocwheel.cli._app import app
-from rocwheel.cli.build import print_distributions
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, make_progress, print_json, setup_logging
+from rocwheel.cli.plan_text import print_distributions
 from rocwheel.demo.demo import run_demo
 
 __all__ = ["demo"]

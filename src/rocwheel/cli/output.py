@@ -34,6 +34,7 @@ __all__ = [
     "prepare_streams",
     "print_json",
     "print_table",
+    "print_text",
     "printable",
     "report_error",
     "report_warning",
@@ -180,3 +181,11 @@ class _LineProgress:
 
     def end(self) -> None:
         self._label = ""
+
+
+def print_text(kind: str, text: str, *, json: bool) -> None:
+    """Print a text as it is, or as the only field of a JSON document."""
+    if json:
+        print_json(kind, 1, {"text": text})
+    else:
+        typer.echo(text, nl=False)

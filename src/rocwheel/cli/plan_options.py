@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from rocwheel.packages.job import PlanJob
 from rocwheel.packages.planning.options import PlanOptions
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["takes_plan_job"]
+__all__ = ["read_plan_job"]
 
 ArtifactDirOption = Annotated[
     Path, typer.Option(help="Read the artifacts (folders, .tar.xz or .tar.zst) in this folder.")
@@ -57,27 +53,7 @@ PlatformTagOption = Annotated[
 ]
 
 
-def takes_plan_job(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with the options that make up the `PlanJob`, which ``command`` takes as ``inputs``.
-
-    Typer reads a function's signature. The result lists these options and the command's own, required ones first.
-    """
-    shared = inspect.signature(_make_job, eval_str=True).parameters
-    own = inspect.signature(command, eval_str=True).parameters
-    options = [*shared.values(), *(option for option in own.values() if option.name != "inputs")]
-
-    def run(**given: Any) -> None:
-        inputs = _make_job(**{name: given.pop(name) for name in shared})
-        command(inputs, **given)
-
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    options.sort(key=lambda option: option.default is not option.empty)
-    keywords = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
-    run.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
-    return run
-
-
-def _make_job(
+def read_plan_job(
     artifact_dir: ArtifactDirOption,
     recipe: RecipeOption = None,
     version: VersionOption = None,
@@ -90,6 +66,7 @@ def _make_job(
     rocm: RocmOption = "",
     platform_tag: PlatformTagOption = None,
 ) -> PlanJob:
+    """Return what the options describe."""
     options = PlanOptions(
         version=version,
         module_suffix=version_suffix,

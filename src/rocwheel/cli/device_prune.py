@@ -1,0 +1,83 @@
+"""``rocwheel device prune``: device code without that for other GPUs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.cli.device import device_app
+from rocwheel.cli.device_options import (
+    ForceOption,
+    Rewriting,
+    read_rewriting,
+    read_storage,
+    regular_path,
+)
+from rocwheel.cli.device_text import pruning_line
+from rocwheel.cli.output import (
+    print_json,
+    printable,
+)
+from rocwheel.cli.shared_options import takes
+from rocwheel.cli.targets_options import read_targets
+from rocwheel.device.editing.prune import Prune
+from rocwheel.device.editing.prune_tree import TreePruning, prune_tree
+from rocwheel.foundation.errors import InputError
+
+__all__ = ["prune"]
+
+
+@device_app.command()
+@takes(storage=read_storage, rewriting=read_rewriting)
+def prune(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH", help="A fat binary, a file of bundles, or a folder.", exists=True, callback=regular_path
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="OUT", help="Write the result to this file or folder.")
+    ],
+    keep: Annotated[
+        list[str],
+        typer.Option("--keep", "-k", metavar="TARGETS", help="Keep the code for these targets, in any spelling."),
+    ],
+    *,
+    compressed: Annotated[bool, typer.Option("--compress", help="Compress plain bundles, too.")] = False,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Let bundles without any code for the targets become empty.")
+    ] = False,
+    storage: Storage,
+    force: ForceOption = False,
+    rewriting: Rewriting,
+) -> None:
+    """Remove the code for all other targets from every bundle; of a folder also files named for other targets.
+
+    A target without features keeps all variants of its processor. A folder is copied, with all that is below.
+
+    Example: rocwheel device prune librocsparse.so --keep gfx90a,gfx1030 -o small/librocsparse.so
+    """
+    edit = Prune(tuple(read_targets(keep)), allow_empty)
+    storage = msgspec.structs.replace(storage, compress=compressed, accept_wrong_hash=force)
+    if rewriting.trim and path.is_dir():
+        raise InputError(path, "a folder", expected="one shared library for --trim")
+    if not path.is_dir():
+        rewriting.rewrite(path, output, edit, storage)
+        return
+    report = prune_tree(path, output, edit, storage, jobs=rewriting.jobs, progress=rewriting.progress)
+    if rewriting.as_json:
+        print_json("device-prune", 1, report)
+    elif not rewriting.quiet:
+        _print_pruning(report, output, verbose=rewriting.verbose)
+
+
+def _print_pruning(report: TreePruning, output: Path, *, verbose: bool) -> None:
+    if verbose:
+        for dropped in report.dropped:
+            typer.echo(printable(f"left out: {dropped}"))
+    typer.echo(printable(pruning_line(report, output)))

@@ -1,0 +1,115 @@
+"""``rocwheel targets runs-on``: the code that a GPU would use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
+from rocwheel.cli.targets import targets_app
+from rocwheel.cli.targets_options import TargetCommand, expand_folders, read_targets
+from rocwheel.device.reading.runs_on import FileVerdict, is_named_for_others, judge_files
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.errors import InputError
+from rocwheel.targets.catalog.catalog import is_specific
+from rocwheel.targets.compatibility import Runtime
+from rocwheel.targets.spelling.target_set import TargetSet
+
+__all__ = ["runs_on"]
+
+
+@targets_app.command("runs-on", cls=TargetCommand)
+def runs_on(
+    gpu: Annotated[str, typer.Argument(metavar="GPU", help="A target, such as gfx90a:xnack-; or native.")],
+    paths: Annotated[list[Path], typer.Argument(exists=True, metavar="PATH...", help="Binaries, or folders of them.")],
+    *,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Print which code object of each binary a GPU would use, and why, by the rules of stock and extended runtimes.
+
+    Where that depends on a feature that GPU leaves open, each setting is judged. In folders, kernel files that are
+    named for other targets are skipped. Exits with 1 when a stock runtime finds nothing to run somewhere.
+    Example: rocwheel targets runs-on gfx1031 lib/librocsparse.so.1
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    _refuse_wheels(paths)
+    found = judge_files(expand_folders(paths, "*"), _read_gpus(gpu))
+    judged = {verdict.path for verdict in found}
+    without_code = [str(path) for path in paths if path.is_file() and str(path) not in judged]
+    if not found:
+        raise InputError(", ".join(map(str, paths)), "no device code", expected="a fat binary or a file of bundles")
+    verdicts = [verdict for verdict in found if not is_named_for_others(_relative(verdict.path, paths), verdict.gpu)]
+    for_others = sorted(judged - {verdict.path for verdict in verdicts})
+    if not verdicts:
+        raise InputError(", ".join(map(str, paths)), f"all device code is in files named for other GPUs than {gpu}")
+    if as_json:
+        rows = [_verdict_json(verdict) for verdict in verdicts]
+        print_json("runs-on", 1, {"verdicts": rows, "without_code": without_code, "for_others": for_others})
+    lines = [line for verdict in verdicts for line in _verdict_lines(verdict, quiet=quiet)]
+    lines += [] if quiet else _omission_lines(without_code, len(for_others))
+    for line in [] if as_json else lines:
+        typer.echo(line)
+    raise typer.Exit(0 if all(verdict.runs for verdict in verdicts if verdict.runtime is Runtime.STOCK) else 1)
+
+
+def _omission_lines(without_code: list[str], for_others: int) -> list[str]:
+    lines = [f"{path}: no device code" for path in without_code]
+    skipped = f"skipped, as named for other targets: {count(for_others, 'file')}"
+    return [*lines, skipped] if for_others else lines
+
+
+def _read_gpus(text: str) -> TargetSet:
+    gpus = read_targets([text], source="GPU")
+    found = "is a target of code, not of a GPU"
+    portable = [f"{name!r} {found}" for name in gpus.processors if not is_specific(TargetId(name))]
+    raise_all("GPU", [InputError("GPU", text, expected="one such as gfx90a:xnack-, or native") for text in portable])
+    return gpus
+
+
+def _refuse_wheels(paths: list[Path]) -> None:
+    wheels = [path for path in paths if path.suffix == ".whl"]
+    remedy = "Unpack it, and give the folder: python -m zipfile -e WHEEL FOLDER"
+    raise_all("binaries", [InputError(p, "is a wheel, not a binary", remedy=remedy) for p in wheels])
+
+
+def _relative(path: str, paths: list[Path]) -> str:
+    """Return a file's path below the folder it was found in; empty for a named file, which is always judged."""
+    if Path(path) in paths:
+        return ""
+    folder = next(folder for folder in paths if Path(path).is_relative_to(folder))
+    return Path(path).relative_to(folder).as_posix()
+
+
+def _verdict_json(verdict: FileVerdict) -> dict[str, Any]:
+    uses = [
+        {"code": str(use.code) if use.code else None, "fit": use.fit.value, "why": use.reason, "bundles": use.bundles}
+        for use in verdict.uses
+    ]
+    return {
+        "gpu": str(verdict.gpu),
+        "path": verdict.path,
+        "runtime": verdict.runtime.value,
+        "runs": verdict.runs,
+        "kpacked": verdict.kpacked,
+        "uses": uses,
+    }
+
+
+def _verdict_lines(verdict: FileVerdict, *, quiet: bool) -> list[str]:
+    lead = (
+        f"{verdict.path}: {verdict.gpu} on {'a stock' if verdict.runtime is Runtime.STOCK else 'an extended'} runtime"
+    )
+    if verdict.kpacked:
+        return [] if quiet else [f"{lead}: its code is in kpack files"]
+    return [
+        f"{lead}: {f'uses {use.code}' if use.code else 'finds nothing'} in "
+        f"{count(use.bundles, 'bundle')} ({use.reason})"
+        for use in verdict.uses
+        if not (quiet and use.code)
+    ]

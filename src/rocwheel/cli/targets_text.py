@@ -1,0 +1,19 @@
+"""What several commands about GPU targets print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+from rocwheel.cli.output import print_json
+
+__all__ = ["print_target_set"]
+
+
+def print_target_set(form: str, words: Sequence[str], *, as_json: bool) -> None:
+    """Print the words of a set, one a line."""
+    if as_json:
+        print_json("target-set", 1, {"form": form, "targets": words})
+    for word in [] if as_json else words:
+        typer.echo(word)

@@ -1,0 +1,143 @@
+"""The options that ``rocwheel wheel`` and ``rocwheel jax wheel`` share, and what both do with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, setup_logging
+from rocwheel.frameworks.wheel.inputs import read_source_list
+from rocwheel.frameworks.wheel.job import WheelBuild, WheelJob
+from rocwheel.frameworks.wheel.placeholders import parse_values
+from rocwheel.frameworks.wheel.spec import settable_values
+from rocwheel.frameworks.wheel.stamps import parse_commits
+
+__all__ = ["Assembly", "Sources", "VersionOption", "read_assembly", "read_sources"]
+
+SourceOption = Annotated[
+    list[Path] | None,
+    typer.Option("--src", metavar="PATH", help="Take build outputs from this file, or from below this folder."),
+]
+SourceListOption = Annotated[
+    Path | None, typer.Option("--src-list", metavar="FILE", help="Read one more --src from each line of FILE.")
+]
+ManifestOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--runfiles-manifest", metavar="FILE", help="Take build outputs from Bazel's MANIFEST of a target's runfiles."
+    ),
+]
+VersionOption = Annotated[
+    str, typer.Option("--version", help="Set the wheel's version, in place of the description's.")
+]
+CommitOption = Annotated[
+    list[str] | None,
+    typer.Option("--commit", metavar="REPOSITORY=COMMIT", help="Stamp this commit into commit_info.py."),
+]
+PythonOption = Annotated[
+    str, typer.Option("--python", metavar="3.X", help="Set the Python of extension modules whose names don't say it.")
+]
+PlatformOption = Annotated[
+    str, typer.Option("--platform-tag", metavar="TAG", help="Set the platform tag, in place of the computed one.")
+]
+WithOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--with", metavar="PACKAGE", help="Check the wheel with this wheel, folder of wheels or site-packages."
+    ),
+]
+SystemRunPathOption = Annotated[
+    list[str] | None,
+    typer.Option("--system-run-path", metavar="DIR", help="Allow this absolute run path entry."),
+]
+RepairOption = Annotated[bool, typer.Option("--repair", help="Repair wrong run paths instead of failing.")]
+VerifyOption = Annotated[bool, typer.Option(help="Check that every file finds its libraries.")]
+DestDirOption = Annotated[
+    Path, typer.Option("--dest-dir", metavar="DIR", help="Write the wheel to this folder; it is created if needed.")
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write the wheel to FILE; fail if its tags give it another name."
+    ),
+]
+ValuesOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Set the value of a placeholder of the description."),
+]
+
+
+class Sources(msgspec.Struct, frozen=True):
+    """Where the outputs of a build are."""
+
+    files: tuple[Path, ...]
+    """Files, and folders of them."""
+    runfiles_manifest: Path | None
+
+
+def read_sources(
+    src: SourceOption = None, src_list: SourceListOption = None, runfiles_manifest: ManifestOption = None
+) -> Sources:
+    """Return where the options say that the build outputs are."""
+    return Sources((*(src or ()), *(read_source_list(src_list) if src_list else ())), runfiles_manifest)
+
+
+class Assembly(msgspec.Struct, frozen=True):
+    """How a wheel is made of build outputs, where it goes, and what is printed of it."""
+
+    values: tuple[str, ...]
+    """Values of placeholders, as ``NAME=VALUE``."""
+    build: WheelBuild
+    """With no sources yet."""
+    dest_dir: Path
+    output: Path | None
+    json: bool
+    quiet: bool
+
+    def run(self, source: str, description: dict[str, Any], sources: Sources, options: dict[str, str]) -> None:
+        """Make the wheel of a ``description``, and print its path or a report.
+
+        ``source`` names the description in messages; ``options`` are values that have options of their own.
+        """
+        given = parse_values(self.values, settable_values(description), options)
+        build = msgspec.structs.replace(self.build, sources=sources.files, runfiles_manifest=sources.runfiles_manifest)
+        job = WheelJob(source, description, given, build, self.dest_dir, self.output)
+        report = job.run()
+        if not self.quiet and report.repaired:
+            messages.print(f"run paths repaired: {', '.join(report.repaired)}", markup=False)
+        if self.json:
+            print_json("wheel", 1, report)
+        elif not (self.quiet and self.output):  # a build action knows the path, and its log shows whatever is printed
+            typer.echo(report.path)
+
+
+def read_assembly(
+    values: ValuesOption = None,
+    commit: CommitOption = None,
+    python: PythonOption = "",
+    platform_tag: PlatformOption = "",
+    companions: WithOption = None,
+    system_run_paths: SystemRunPathOption = None,
+    repair: RepairOption = False,
+    verify: VerifyOption = True,
+    dest_dir: DestDirOption = Path("dist"),
+    output: OutputOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> Assembly:
+    """Return the assembly that the options describe, and set up the logging."""
+    setup_logging(quiet=quiet, verbose=verbose)
+    build = WheelBuild(
+        commits=parse_commits(commit or ()),
+        python=python,
+        platform_tag=platform_tag,
+        companions=tuple(companions or ()),
+        system_run_paths=tuple(system_run_paths or ()),
+        repair=repair,
+        verify=verify,
+    )
+    return Assembly(tuple(values or ()), build, dest_dir, output, json, quiet)
