@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from rocwheel.audit.finding import fingerprint
 from rocwheel.distributions.formats.record import RecordEntry
 from rocwheel.installed.tree import Distribution, InstalledFile, Tree
-from tests.support.trees import data, find, library, package, tree
+from tests.support.breaches import one
+from tests.support.trees import code, data, find, library, package, tree
 
 if TYPE_CHECKING:
     from rocwheel.audit.finding import Finding
@@ -46,6 +48,26 @@ FAULTY = tree(
     ),
     (package("other"), [data("shared/x", sha256=b"1" * 32)]),
 )
+
+
+def test_a_fingerprint_is_made_of_facts_and_not_of_words() -> None:
+    (finding,) = find(FAULTY, select=("run-path-absolute",))
+    assert finding.fingerprint == fingerprint("run-path-absolute", "demo", "demo/a.so", ["/opt/x"])
+
+
+@pytest.mark.parametrize(
+    ("audited", "rule"),
+    [
+        (one(library("demo/a.so", "libx.so", "liby.so")), "unresolved-library"),
+        (one(owner=package(requires=("a = 1", "b = 1"))), "metadata-malformed"),
+        (one(data("demo/x"), data("demo/y"), owner=package(record=(RecordEntry("demo/z", "", ""),))), "record-wrong"),
+        (one(library("demo/a.so", device=code(("gfx906",), ("gfx942",)))), "device-target-missing"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_several_findings_of_a_rule_in_one_file_have_different_fingerprints(audited: Tree, rule: str) -> None:
+    found = find(audited, select=(rule,))
+    assert len(prints(found)) == len(found) > 1
 
 
 def test_findings_of_the_next_version_are_known() -> None:

@@ -72,7 +72,7 @@ def test_machines_get_every_finding(run: Run, wheel: Path) -> None:
             "remedy": "Link with the list that 'rocwheel runpath for' prints, or run rocwheel repair.",
             "distribution": "demo",
             "path": "demo/a.so",
-            "fingerprint": "7c61c35539af8ae97321281aa939038b",
+            "fingerprint": "63f818f5fea6ba13a9a0db99bd0c451d",
         }
     ]
 

@@ -43,7 +43,7 @@ def test_symbols_are_looked_for_in_what_the_new_run_path_leads_to() -> None:
     references = (SymbolReference("there"), SymbolReference("nowhere"))
     files = [library("demo/a.so", "b.so", references=references), library("demo/libs/b.so", defines=("there",))]
     assert left(tree((package(), files))) == (
-        "demo/a.so has 1 undefined symbols that nothing it loads defines: nowhere",
+        "demo/a.so has 1 undefined symbol that nothing it loads defines: nowhere",
     )
 
 

@@ -95,8 +95,8 @@ def _breaches(rules: Iterable[Rule], subject: Subject) -> Iterator[Finding]:
 
 def _finding(rule: Rule, evidence: Evidence, path: str, owner: Distribution | None, tree: Tree) -> Finding:
     name = owner.name if owner else ""
-    found = _unversioned(evidence.lasting or evidence.found, tree)
-    lasting = fingerprint(rule.name, name, _unversioned(path, tree), found)
+    facts = (_unversioned(fact, tree) for fact in evidence.facts)
+    lasting = fingerprint(rule.name, name, _unversioned(path, tree), facts)
     remedy = evidence.remedy or rule.remedy
     return Finding(rule.name, rule.severity, evidence.file, evidence.found, remedy, name, path, lasting)
 

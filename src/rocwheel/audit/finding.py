@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,14 +26,14 @@ class Severity(str, enum.Enum):
 class Evidence(msgspec.Struct, frozen=True):
     """One breach of a rule: the file (or distribution), what was found, and the remedy if it isn't the rule's.
 
-    ``found`` completes a sentence that begins with the file. ``lasting`` is what was found without the versions of
-    other packages, if it names any.
+    ``found`` completes a sentence that begins with the file. ``facts`` are what sets this breach apart from others of
+    the rule in this file, such as the name of a library: data rather than words, and no version of another package.
     """
 
     file: str
     found: str
     remedy: str = ""
-    lasting: str = ""
+    facts: tuple[str, ...] = ()
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -63,11 +63,10 @@ class Finding(msgspec.Struct, frozen=True):
     """What stays the same from run to run, from machine to machine and from version to version (`fingerprint`)."""
 
 
-def fingerprint(rule: str, distribution: str, path: str, found: str) -> str:
+def fingerprint(rule: str, distribution: str, path: str, facts: Iterable[str]) -> str:
     """Return 32 hexadecimal digits for a breach; the arguments must contain no version and no path on a disk."""
-    return hashlib.sha256("\0".join([rule, distribution, path, found]).encode(errors="surrogateescape")).hexdigest()[
-        :32
-    ]
+    joined = "\0".join([rule, distribution, path, *facts])
+    return hashlib.sha256(joined.encode(errors="surrogateescape")).hexdigest()[:32]
 
 
 def as_unicode(text: str) -> str:

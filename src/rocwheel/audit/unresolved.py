@@ -38,6 +38,11 @@ class UnresolvedLibrary(msgspec.Struct, frozen=True):
         through = "" if self.file is self.user else f"loads {self.file.path}, which "
         return f"{through}needs {self.name}"
 
+    @property
+    def facts(self) -> tuple[str, str]:
+        """What sets the library apart from others that the user lacks: its name, and the path of who needs it."""
+        return self.name, self.file.path
+
 
 def find_unresolved(subject: Subject) -> Iterator[UnresolvedLibrary]:
     """Yield what files don't find; what a context package doesn't find only for the first file that loads it."""

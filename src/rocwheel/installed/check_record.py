@@ -6,6 +6,8 @@ import posixpath
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rocwheel.distributions.formats.record import spell_hash
 from rocwheel.installed.read_dist_info import SIGNATURES
 
@@ -15,41 +17,64 @@ if TYPE_CHECKING:
     from rocwheel.distributions.formats.record import RecordEntry
     from rocwheel.installed.tree import Distribution, InstalledFile, Tree
 
-__all__ = ["installed_record_problems", "wheel_record_problems"]
+__all__ = ["RecordProblem", "installed_record_problems", "wheel_record_problems"]
 
 _UNHASHED = ("RECORD", *SIGNATURES)
 _WEAK = ("md5", "sha1")
 
 
-def wheel_record_problems(owner: Distribution, files: Iterable[InstalledFile]) -> Iterator[str]:
+class RecordProblem(msgspec.Struct, frozen=True):
+    """What is wrong with the entry of a path: the kind of fault, and a sentence about it."""
+
+    path: str
+    kind: str
+    found: str
+
+    @property
+    def facts(self) -> tuple[str, str]:
+        """What sets the problem apart from others of the same RECORD."""
+        return self.kind, self.path
+
+
+def wheel_record_problems(owner: Distribution, files: Iterable[InstalledFile]) -> Iterator[RecordProblem]:
     """Yield what is wrong with the RECORD of a wheel, whose members are ``files``."""
     rows = {entry.path: entry for entry in owner.record}
     members = {file.member: file for file in files}
     for path, count in Counter(entry.path for entry in owner.record).items():
         if count > 1:
-            yield f"RECORD lists {path} {count} times"
+            yield RecordProblem(path, "repeated", f"RECORD lists {path} {count} times")
     for path in sorted(rows.keys() - members.keys()):
-        yield f"RECORD lists {path}, which is absent"
+        yield _absent(path)
     for path, file in members.items():
         if path.rpartition("/")[2] in _UNHASHED and path.startswith(owner.dist_info):
             continue
         if path not in rows:
-            yield f"RECORD doesn't list {path}"
+            yield RecordProblem(path, "unlisted", f"RECORD doesn't list {path}")
         elif problem := _row_problem(rows[path], file):
             yield problem
 
 
-def _row_problem(row: RecordEntry, file: InstalledFile) -> str:
+def _absent(path: str) -> RecordProblem:
+    return RecordProblem(path, "absent", f"RECORD lists {path}, which is absent")
+
+
+def _other_hash(path: str) -> RecordProblem:
+    return RecordProblem(path, "hash", f"RECORD has a different hash for {path}")
+
+
+def _row_problem(row: RecordEntry, file: InstalledFile) -> RecordProblem | None:
     if not _has_hash(file, row.hash):
-        return f"RECORD has a different hash for {row.path}"
+        return _other_hash(row.path)
     if (algorithm := row.hash.partition("=")[0]) in _WEAK:
-        return f"RECORD has an {algorithm} hash for {row.path}; the weakest allowed is sha256"
+        found = f"RECORD has an {algorithm} hash for {row.path}; the weakest allowed is sha256"
+        return RecordProblem(row.path, "algorithm", found)
     if row.size not in {"", str(file.size)}:
-        return f"RECORD has the size {row.size} for {row.path}, which has {file.size} bytes"
-    return ""
+        found = f"RECORD has the size {row.size} for {row.path}, which has {file.size} bytes"
+        return RecordProblem(row.path, "size", found)
+    return None
 
 
-def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[str]:
+def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[RecordProblem]:
     """Yield what is wrong with the RECORD of an installed distribution.
 
     Bytecode is not compared, since interpreters write it. Files that no RECORD lists are not reported: nothing says
@@ -60,9 +85,9 @@ def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[str]:
             continue
         file = tree.by_source.get(posixpath.join(posixpath.dirname(owner.source), path))
         if file is not None and not _has_hash(file, text):
-            yield f"RECORD has a different hash for {path}"
+            yield _other_hash(path)
         elif file is None and not any(path.startswith(f"{link}/") for link in tree.links):
-            yield f"RECORD lists {path}, which is absent"
+            yield _absent(path)
 
 
 def _has_hash(file: InstalledFile, text: str) -> bool:

@@ -66,7 +66,7 @@ def record_changes(owner: Distribution, files: Sequence[InstalledFile]) -> list[
     name = f"{owner.dist_info}/RECORD"
     if not owner.record:
         return [Change(name, _AGAIN, "none that can be read", "")]
-    return [Change(name, _AGAIN, problem, "") for problem in wheel_record_problems(owner, files)]
+    return [Change(name, _AGAIN, problem.found, "") for problem in wheel_record_problems(owner, files)]
 
 
 def signature_changes(dropped: Sequence[str]) -> list[Change]:

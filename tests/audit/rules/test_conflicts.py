@@ -26,7 +26,7 @@ BREACHES = {
         ),
         "demo/liba.so",
         (
-            "1 symbols are defined in both demo/liba.so and demo/libb.so, "
+            "1 symbol is defined in both demo/liba.so and demo/libb.so, "
             "which are loaded together for demo/liba.so: answer"
         ),
     ),

@@ -18,7 +18,7 @@ BREACHES = {
             library("demo/libc.so", defines=("g",)),
         ),
         "demo/a.so",
-        "has 1 undefined symbols that nothing it loads defines: g (demo/libc.so defines 1 of them)",
+        "has 1 undefined symbol that nothing it loads defines: g (demo/libc.so defines 1 of them)",
     ),
 }
 
@@ -68,7 +68,7 @@ def test_extension_modules_and_what_they_need_leave_symbols_to_the_interpreter()
         library("demo/libb.so", references=references),
     )
     found = [finding.found for finding in find(one(*files), select=("undefined-symbol",))]
-    assert found == ["has 1 undefined symbols that nothing it loads defines: f"] * 2
+    assert found == ["has 1 undefined symbol that nothing it loads defines: f"] * 2
 
 
 @pytest.mark.parametrize("name", ["demo/core.so", "core.so", "*/core.so", "libelsewhere.so.1"])

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.foundation.counting import first_of
+from rocwheel.foundation.counting import count, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,9 +35,11 @@ def _shared_symbols(subject: Subject, wanted: Callable[[bytes], bool]) -> Iterat
             seen.add((first.path, second.path))
             common = sorted(name for name in _common(first, second) if wanted(name))
             if common and not _comes_with_context(subject, process, {first.path, second.path}):
-                names = first_of([name.decode(errors="replace") for name in common])
+                all_names = [name.decode(errors="replace") for name in common]
+                names = first_of(all_names)
                 both = f"both {first.path} and {second.path}, which are loaded together for {process.file.path}"
-                yield Evidence(first.source, f"{len(common)} symbols are defined in {both}: {names}")
+                found = f"{count(len(common), 'symbol is', 'symbols are')} defined in {both}: {names}"
+                yield Evidence(first.source, found, facts=(second.path, *all_names))
 
 
 def _comes_with_context(subject: Subject, process: Process, paths: set[str]) -> bool:

@@ -46,7 +46,7 @@ def _missing_targets(subject: Subject) -> Iterator[Evidence]:
                 found = (
                     f"{len(lacking)} of {len(report.bundles)} bundles {'has' if len(lacking) == 1 else 'have'} no code"
                 )
-                yield Evidence(file.source, f"{found} for {target}: number {numbers}")
+                yield Evidence(file.source, f"{found} for {target}: number {numbers}", facts=(target,))
 
 
 def _serve(targets: Iterable[str], wanted: str) -> bool:
@@ -71,7 +71,7 @@ def _uneven_files(files: Iterable[InstalledFile]) -> Iterator[Evidence]:
         lacking = sorted(str(target) for target in holders if not covers(targets, target))
         if targets and lacking:
             other = holders[parse_target_id(lacking[0])]
-            yield Evidence(file.source, f"has no code for {', '.join(lacking)}, but {other} has")
+            yield Evidence(file.source, f"has no code for {', '.join(lacking)}, but {other} has", facts=(*lacking,))
 
 
 def _target_ids(report: DeviceReport) -> list[TargetId]:
@@ -92,14 +92,14 @@ def _absent_targets(subject: Subject) -> Iterator[Evidence]:
         named = {file.name for file in files}
         for target in sorted(_promised(owner)):
             if target not in carried and not any(target in name for name in named) and not _serve(found, target):
-                yield Evidence(owner.label, f"promises code for {target}, but has none")
+                yield Evidence(owner.label, f"promises code for {target}, but has none", facts=(target,))
 
 
 def _mixed_versions(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         if file.device is not None and len(file.device.versions) > 1:
-            versions = ", ".join(map(str, file.device.versions))
-            yield Evidence(file.source, f"mixes code objects of versions {versions}")
+            versions = tuple(map(str, file.device.versions))
+            yield Evidence(file.source, f"mixes code objects of versions {', '.join(versions)}", facts=versions)
 
 
 def _plain_bundles(subject: Subject) -> Iterator[Evidence]:
@@ -127,7 +127,7 @@ def _release_of_sdk(subject: Subject) -> Version:
 def _faults(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         for fault in file.device.faults if file.device else ():
-            yield Evidence(file.source, fault)
+            yield Evidence(file.source, fault, facts=(fault,))
 
 
 def _device_compilers(file: InstalledFile) -> list[tuple[str, ...]]:
@@ -153,10 +153,11 @@ def _compilers(subject: Subject) -> Iterator[Evidence]:
         found = _by_compiler(files)
         listed = "; ".join(f"{compiler} in {path}" for compiler, path in sorted(found.items()))
         if found and not _common_compilers(files):
-            yield Evidence(owner.label, f"contains device code from {len(found)} compilers: {listed}")
+            text = f"contains device code from {len(found)} compilers: {listed}"
+            yield Evidence(owner.label, text, facts=tuple(sorted(found)))
         elif found and of_sdk and not found.keys() & of_sdk.keys():
-            found_sdk = ", ".join(sorted(of_sdk))
-            yield Evidence(owner.label, f"contains device code from {listed}; the SDK's is from {found_sdk}")
+            text = f"contains device code from {listed}; the SDK's is from {', '.join(sorted(of_sdk))}"
+            yield Evidence(owner.label, text, facts=(*sorted(found), *sorted(of_sdk)))
 
 
 def _by_compiler(files: Iterable[InstalledFile]) -> dict[str, str]:
@@ -182,7 +183,8 @@ def _host_compilers(subject: Subject) -> Iterator[Evidence]:
         clang = [compiler for compiler in host if "clang" in compiler]
         others = [compiler for compiler in clang or host if compiler not in device]
         if device and others:
-            yield Evidence(file.source, f"has host code from {others[0]}, but device code from {device[0]}")
+            text = f"has host code from {others[0]}, but device code from {device[0]}"
+            yield Evidence(file.source, text, facts=(others[0], device[0]))
 
 
 _BUILD = "Compile every source for the same list of targets (--offload-arch)."

@@ -26,9 +26,8 @@ def _symlinks(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         owner = subject.tree.owners.get(file.distribution)
         if file.link is not None and owner is not None and owner.is_wheel:
-            yield Evidence(
-                file.source, f"is a symlink to {file.link}: installers write a text file with the target's name instead"
-            )
+            found = f"is a symlink to {file.link}: installers write a text file with the target's name instead"
+            yield Evidence(file.source, found, facts=(file.link,))
 
 
 def _modes(subject: Subject) -> Iterator[Evidence]:
@@ -37,14 +36,15 @@ def _modes(subject: Subject) -> Iterator[Evidence]:
         if not file.mode or file.link is not None:
             continue
         is_program = file.elf is not None and file.elf.kind is ElfKind.EXECUTABLE
+        mode = f"{bits:04o}"
         if bits & (stat.S_ISUID | stat.S_ISGID):
-            yield Evidence(file.source, f"has mode {bits:04o}, which runs it as another user")
+            yield Evidence(file.source, f"has mode {mode}, which runs it as another user", facts=(mode,))
         elif not bits & stat.S_IRUSR:
-            yield Evidence(file.source, f"has mode {bits:04o}, so its owner can't read it")
+            yield Evidence(file.source, f"has mode {mode}, so its owner can't read it", facts=(mode,))
         elif bits & stat.S_IWOTH:
-            yield Evidence(file.source, f"has mode {bits:04o}, so everybody can write to it")
+            yield Evidence(file.source, f"has mode {mode}, so everybody can write to it", facts=(mode,))
         elif is_program and not bits & stat.S_IXUSR:
-            yield Evidence(file.source, f"is a program with mode {bits:04o}, so it can't be run")
+            yield Evidence(file.source, f"is a program with mode {mode}, so it can't be run", facts=(mode,))
 
 
 def _libraries(subject: Subject) -> dict[str, list[InstalledFile]]:
@@ -60,7 +60,8 @@ def _duplicates(subject: Subject) -> Iterator[Evidence]:
         for file in files:
             twins = [other for other in files if _are_twins(file, other, is_prefix=subject.tree.is_prefix)]
             if file.name != soname and any(other.name == soname for other in twins):
-                yield Evidence(file.source, f"has the same SONAME as another file of its package: {soname}")
+                found = f"has the same SONAME as another file of its package: {soname}"
+                yield Evidence(file.source, found, facts=(soname,))
 
 
 def _are_twins(one: InstalledFile, other: InstalledFile, *, is_prefix: bool) -> bool:
@@ -86,7 +87,7 @@ def _clashes(subject: Subject) -> Iterator[Evidence]:
         if len(kinds) > 1 and soname in chosen:
             places = sorted(files)
             found = f"shares the SONAME {soname} with different files: {', '.join(places[1:])}"
-            yield Evidence(files[places[0]].source, found)
+            yield Evidence(files[places[0]].source, found, facts=(soname, *places[1:]))
 
 
 def _loaded_files(subject: Subject, process: Process) -> Iterator[tuple[InstalledFile, bool]]:
@@ -109,7 +110,8 @@ def _collisions(subject: Subject) -> Iterator[Evidence]:
         holders = dict.fromkeys(file.distribution for file in conflict.files if file.distribution in owners)
         labels = [owners[holder].label for holder in holders]
         among = f" (in {' and '.join(labels)})" if len(labels) > 1 else ""
-        yield Evidence(audited[0].source, conflict.found + among)
+        names = (owners[holder].name for holder in holders)
+        yield Evidence(audited[0].source, conflict.found + among, facts=(conflict.path, *names))
 
 
 def _outside(subject: Subject) -> Iterator[Evidence]:

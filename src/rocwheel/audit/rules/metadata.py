@@ -39,7 +39,7 @@ def _license_files(subject: Subject) -> Iterator[Evidence]:
         paths = {file.path for file in files}
         for name in owner.license_files:
             if not {f"{owner.dist_info}/licenses/{name}", f"{owner.dist_info}/{name}"} & paths:
-                yield Evidence(owner.label, f"names the licence file {name}, but doesn't contain it")
+                yield Evidence(owner.label, f"names the licence file {name}, but doesn't contain it", facts=(name,))
 
 
 def _license_text(subject: Subject) -> Iterator[Evidence]:
@@ -57,10 +57,10 @@ def _is_license(name: str) -> bool:
 def _malformed(subject: Subject) -> Iterator[Evidence]:
     for owner, _ in _with_metadata(subject):
         for problem in owner.problems:
-            yield Evidence(owner.label, problem)
+            yield Evidence(owner.label, problem, facts=(problem,))
         for text in owner.requires:
             if not readable_requirements([text]):
-                yield Evidence(owner.label, f"Requires-Dist {text!r} is malformed")
+                yield Evidence(owner.label, f"Requires-Dist {text!r} is malformed", facts=(text,))
 
 
 def _unsatisfied(subject: Subject) -> Iterator[Evidence]:
@@ -72,16 +72,16 @@ def _unsatisfied(subject: Subject) -> Iterator[Evidence]:
                 continue
             if not _satisfies(requirement, found.version):
                 text = f"requires {requirement}, but version {found.version} is given"
-                yield Evidence(owner.label, text, lasting=f"requires another version of {_plain(requirement)}")
+                yield Evidence(owner.label, text, facts=("version", *_required(requirement)))
             elif unknown := _unknown_extras(requirement, found):
                 what = f"{found.name} {found.version} has no extra {', '.join(unknown)}"
                 text = f"requires {requirement}, but {what}: installers ignore it"
-                yield Evidence(owner.label, text, lasting=f"requires an unknown extra of {_plain(requirement)}")
+                yield Evidence(owner.label, text, facts=("extra", *_required(requirement)))
 
 
-def _plain(requirement: Requirement) -> str:
-    """Return what is required without its versions."""
-    return f"{canonicalize_name(requirement.name)} {sorted(requirement.extras)}"
+def _required(requirement: Requirement) -> tuple[str, ...]:
+    """Return what is required without its versions: a name and extras."""
+    return (canonicalize_name(requirement.name), *sorted(requirement.extras))
 
 
 def _asked_extras(owner: Distribution) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ def _unavailable(subject: Subject) -> Iterator[Evidence]:
         for requirement in readable_requirements(owner.requires):
             if canonicalize_name(requirement.name) not in given and applies(requirement, ("", *owner.extras)):
                 text = f"requires {requirement}, but no given package provides it"
-                yield Evidence(owner.label, text, lasting=f"requires {_plain(requirement)}, which is not given")
+                yield Evidence(owner.label, text, facts=_required(requirement))
 
 
 def _record(subject: Subject) -> Iterator[Evidence]:
@@ -117,7 +117,7 @@ def _record(subject: Subject) -> Iterator[Evidence]:
         if owner.record:
             is_wheel, tree = owner.is_wheel, subject.tree
             found = wheel_record_problems(owner, files) if is_wheel else installed_record_problems(tree, owner)
-            yield from (Evidence(owner.label, text) for text in found)
+            yield from (Evidence(owner.label, problem.found, facts=problem.facts) for problem in found)
 
 
 class _Names(msgspec.Struct, frozen=True):
@@ -147,21 +147,30 @@ def _imports(subject: Subject) -> Iterator[Evidence]:
     """Find import names that several packages ship: Python takes a package, else a module, else a namespace."""
     for top, names in sorted(_names(subject.tree.files).items()):
         portions = names.portions - names.regular
-        in_namespace = f"ships {top}/__init__.py in a namespace that {{}} also uses"
-        yield from _hidden(subject, names.regular, portions, in_namespace)
-        yield from _hidden(subject, names.regular, names.modules, f"ships {top}/__init__.py, which hides {top} of {{}}")
-        if not names.regular:
-            yield from _hidden(subject, names.modules, portions, f"ships the module {top}, which hides {top}/ of {{}}")
+        ships = f"ships {top}/__init__.py"
+        for winner, loser in _hidden(subject, names.regular, portions):
+            yield _clash(winner, loser, top + "/", f"{ships} in a namespace that {loser.label} also uses")
+        for winner, loser in _hidden(subject, names.regular, names.modules):
+            yield _clash(winner, loser, top, f"{ships}, which hides {top} of {loser.label}")
+        if names.regular:
+            continue
+        for winner, loser in _hidden(subject, names.modules, portions):
+            yield _clash(winner, loser, top + "/", f"ships the module {top}, which hides {top}/ of {loser.label}")
 
 
-def _hidden(subject: Subject, winners: set[str], losers: set[str], words: str) -> Iterator[Evidence]:
+def _clash(winner: Distribution, loser: Distribution, hidden: str, found: str) -> Evidence:
+    return Evidence(winner.label, found, facts=(hidden, loser.name))
+
+
+def _hidden(subject: Subject, winners: set[str], losers: set[str]) -> Iterator[tuple[Distribution, Distribution]]:
+    """Yield the first pair of unrelated distributions of which one hides what the other has, if there is one."""
     owners = subject.tree.owners
     pairs = ((winner, loser) for winner in sorted(winners) for loser in sorted(losers - winners))
     for winner, loser in pairs:
         if winner not in owners or loser not in owners or (owners[winner].is_context and owners[loser].is_context):
             continue
         if not _are_related(subject, winner, loser):
-            yield Evidence(owners[winner].label, words.format(owners[loser].label))
+            yield owners[winner], owners[loser]
             return
 
 

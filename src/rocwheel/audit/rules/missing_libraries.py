@@ -33,7 +33,7 @@ def _missing(subject: Subject) -> Iterator[Evidence]:
             remedy = f"Install {package}, or give it with --with."
         else:
             found, remedy = _absence(subject, library), _remedy(subject, library)
-        yield Evidence(library.user.source, found + host_hint(library.file), remedy)
+        yield Evidence(library.user.source, found + host_hint(library.file), remedy, library.facts)
 
 
 def _absent_package(subject: Subject, name: str) -> str:

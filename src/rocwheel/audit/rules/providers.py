@@ -21,7 +21,7 @@ __all__ = ["RULES"]
 def _undeclared(subject: Subject) -> Iterator[Evidence]:
     for use in undeclared_uses(subject):
         found = f"{use.file.path} loads {use.name} from {use.provider}, which its package doesn't require"
-        yield Evidence(use.owner.label, found)
+        yield Evidence(use.owner.label, found, facts=(use.provider,))
 
 
 def _unintended(subject: Subject) -> Iterator[Evidence]:
@@ -34,7 +34,7 @@ def _unintended(subject: Subject) -> Iterator[Evidence]:
             other = "the system's" if search.how is How.SYSTEM else found.path if found else ""
             if own and other and (found is None or found.distribution != process.file.distribution):
                 text = f"needs {search.name}, but finds {other} before its own {own[0].path}"
-                yield Evidence(process.file.source, text)
+                yield Evidence(process.file.source, text, facts=(search.name, found.path if found else ""))
 
 
 def _own_libraries(subject: Subject, user: InstalledFile, name: str) -> list[InstalledFile]:

@@ -46,23 +46,22 @@ def _relative(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
         bad = [e for e in entries if not e.startswith("/") and not is_origin_relative(e) and not lost_origin(e)]
         if bad:
-            yield Evidence(
-                file.source, f"searches {_shown(bad)} relative to the folder in which the process was started"
-            )
+            found = f"searches {_shown(bad)} relative to the folder in which the process was started"
+            yield Evidence(file.source, found, facts=(*bad,))
 
 
 def _lost_origin(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
         bad = [entry for entry in entries if lost_origin(entry)]
         if bad:
-            yield Evidence(file.source, f"has {_shown(bad)}: a shell or make has removed $ORIGIN")
+            yield Evidence(file.source, f"has {_shown(bad)}: a shell or make has removed $ORIGIN", facts=(*bad,))
 
 
 def _build_folders(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
         bad = [entry for entry in entries if is_build_folder(entry) and not _is_there(subject, file, entry)]
         if bad:
-            yield Evidence(file.source, f"searches {_shown(bad)}, a folder of the machine that built it")
+            yield Evidence(file.source, f"searches {_shown(bad)}, a folder of the machine that built it", facts=(*bad,))
 
 
 def _is_there(subject: Subject, file: InstalledFile, entry: str) -> bool:
@@ -74,7 +73,7 @@ def _absolute(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
         bad = [entry for entry in entries if is_host_folder(entry)]
         if bad:
-            yield Evidence(file.source, f"searches {_shown(bad)}, absolute folders of the host")
+            yield Evidence(file.source, f"searches {_shown(bad)}, absolute folders of the host", facts=(*bad,))
 
 
 def _repeated(subject: Subject) -> Iterator[Evidence]:
@@ -82,7 +81,7 @@ def _repeated(subject: Subject) -> Iterator[Evidence]:
         folders = [resolve_entry(entry, file.folder) or entry.rstrip("/") for entry in entries]
         bad = [entry for index, entry in enumerate(entries) if folders[index] in folders[:index]]
         if bad:
-            yield Evidence(file.source, f"names {_shown(bad)} more than once")
+            yield Evidence(file.source, f"names {_shown(bad)} more than once", facts=(*bad,))
 
 
 def _dead(subject: Subject) -> Iterator[Evidence]:
@@ -97,7 +96,7 @@ def _dead(subject: Subject) -> Iterator[Evidence]:
             and (_never_exists(subject, folder) or _goes_astray(subject, file, entry))
         ]
         if bad:
-            yield Evidence(file.source, f"searches {_shown(bad)}, which can't exist after installation")
+            yield Evidence(file.source, f"searches {_shown(bad)}, which can't exist after installation", facts=(*bad,))
 
 
 def _never_exists(subject: Subject, folder: str) -> bool:
@@ -147,7 +146,7 @@ def _wrong_depth(subject: Subject) -> Iterator[Evidence]:
         if bad:
             depth = len(posixpath.dirname(file.path).split("/"))
             found = f"is {depth} folders deep, but these entries assume another depth: {_shown(bad)}"
-            yield Evidence(file.source, found)
+            yield Evidence(file.source, found, facts=(*bad,))
 
 
 def _mixed(subject: Subject) -> Iterator[Evidence]:
@@ -169,7 +168,7 @@ def _into_others(subject: Subject) -> Iterator[Evidence]:
                 continue
             if bad := folders_beyond(release, file.run_path, file.folder):
                 found = f"has an RPATH into {first_of(bad)}, which LD_LIBRARY_PATH can't override"
-                yield Evidence(file.source, f"{found} and which the libraries there inherit")
+                yield Evidence(file.source, f"{found} and which the libraries there inherit", facts=(*bad,))
 
 
 def _expected(subject: Subject) -> Iterator[Evidence]:
@@ -177,7 +176,9 @@ def _expected(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.loadable:
         is_judged = bool(file.run_path) or _searches(subject, file)
         if expected is not None and is_judged and _is_library(file) and _plain(file.run_path) != _plain(expected):
-            yield Evidence(file.source, f"has the run path {file.run_path or ''!r}, but {expected!r} is expected")
+            run_path = file.run_path or ""
+            found = f"has the run path {run_path!r}, but {expected!r} is expected"
+            yield Evidence(file.source, found, facts=(run_path, expected))
 
 
 def _is_library(file: InstalledFile) -> bool:
@@ -202,7 +203,7 @@ def _expected_tag(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.loadable:
         if expected is not None and file.run_path and file.tag is not RunpathTag(expected):
             found = "RUNPATH" if expected == "rpath" else "RPATH"
-            yield Evidence(file.source, f"has {found}, but {expected.upper()} is expected")
+            yield Evidence(file.source, f"has {found}, but {expected.upper()} is expected", facts=(expected,))
 
 
 _FIX = "Link with the list that 'rocwheel runpath for' prints, or run rocwheel repair."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.symbol_scopes import Scopes, unmet_references, version_gaps
-from rocwheel.foundation.counting import first_of
+from rocwheel.foundation.counting import count, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,8 +24,8 @@ def _underlinked(subject: Subject) -> Iterator[Evidence]:
             continue
         unmet = unmet_references(process.file.traits.linkage, scopes.of(process))
         if unmet:
-            found = f"has {len(unmet)} undefined symbols that nothing it loads defines: {_shown(unmet)}"
-            yield Evidence(process.file.source, found + _holder(subject, unmet))
+            found = f"has {count(len(unmet), 'undefined symbol')} that nothing it loads defines: {_shown(unmet)}"
+            yield Evidence(process.file.source, found + _holder(subject, unmet), facts=tuple(map(str, unmet)))
 
 
 def _undefined(subject: Subject) -> Iterator[Evidence]:
@@ -33,9 +33,9 @@ def _undefined(subject: Subject) -> Iterator[Evidence]:
     for process in subject.processes:
         gaps = list(version_gaps(subject, process))
         if gaps:
-            names = _shown([gap.reference for gap in gaps])
-            found = f"asks {gaps[0].library.path} for {names}, but that has no symbol versions: the loader aborts"
-            yield Evidence(process.file.source, found, _RELINK)
+            library, references = gaps[0].library.path, [gap.reference for gap in gaps]
+            found = f"asks {library} for {_shown(references)}, but that has no symbol versions: the loader aborts"
+            yield Evidence(process.file.source, found, _RELINK, (library, *map(str, references)))
 
 
 def _shown(unmet: Sequence[SymbolReference]) -> str:

@@ -35,7 +35,8 @@ def _too_old(subject: Subject) -> Iterator[Evidence]:
         promised, floor = lowest_glibc(wheel_platforms(owner.label)), _floor(files)
         if promised and floor and floor.glibc > promised:
             found = f"promises to run on glibc {promised[0]}.{promised[1]}, but needs a newer one ({floor.reason})"
-            yield Evidence(owner.label, found, f"Tag it {floor.tag}; rocwheel repair does so.")
+            remedy = f"Tag it {floor.tag}; rocwheel repair does so."
+            yield Evidence(owner.label, found, remedy, _versions(promised, floor))
 
 
 def _too_new(subject: Subject) -> Iterator[Evidence]:
@@ -45,7 +46,13 @@ def _too_new(subject: Subject) -> Iterator[Evidence]:
             found = (
                 f"asks for glibc {promised[0]}.{promised[1]}, but its files run on {'.'.join(map(str, floor.glibc))}"
             )
-            yield Evidence(owner.label, found, f"{floor.tag} would let more systems install it.")
+            remedy = f"{floor.tag} would let more systems install it."
+            yield Evidence(owner.label, found, remedy, _versions(promised, floor))
+
+
+def _versions(promised: tuple[int, int], floor: PlatformFloor) -> tuple[str, str]:
+    """Return the glibc that a wheel is for and the tag that it could have: the facts of a finding."""
+    return ".".join(map(str, promised)), floor.tag
 
 
 def _any(subject: Subject) -> Iterator[Evidence]:
@@ -68,13 +75,16 @@ def _machines(subject: Subject) -> Iterator[Evidence]:
         other = [tag.text for tag in platforms if tag.system in ("windows", "macos")]
         for file in files:
             if other and file.is_loadable:
-                yield Evidence(file.source, f"is for Linux, but {owner.label} is for {', '.join(other)}")
+                found = f"is for Linux, but {owner.label} is for {', '.join(other)}"
+                yield Evidence(file.source, found, facts=(*other,))
             elif owner.is_for_musl and file.elf and _GLIBC in file.elf.needed:
-                yield Evidence(file.source, f"needs {_GLIBC} of glibc, which systems with musl don't have")
-            elif is_linux and file.elf is not None and file.elf.machine not in named:
                 yield Evidence(
-                    file.source, f"is for machine {file.elf.machine}, but {owner.label} is not tagged for it"
+                    file.source, f"needs {_GLIBC} of glibc, which systems with musl don't have", facts=(_GLIBC,)
                 )
+            elif is_linux and file.elf is not None and file.elf.machine not in named:
+                machine = str(file.elf.machine)
+                found = f"is for machine {machine}, but {owner.label} is not tagged for it"
+                yield Evidence(file.source, found, facts=(machine,))
 
 
 def _pythons(subject: Subject) -> Iterator[Evidence]:
@@ -84,7 +94,8 @@ def _pythons(subject: Subject) -> Iterator[Evidence]:
             for name in file.elf.needed if file.elf else ():
                 match = _LIBPYTHON.fullmatch(name)
                 if match and (abi == "abi3" or python != f"cp{match['major']}{match['minor']}"):
-                    yield Evidence(file.source, f"needs {name}, but {owner.label} is for {python}-{abi}")
+                    found = f"needs {name}, but {owner.label} is for {python}-{abi}"
+                    yield Evidence(file.source, found, facts=(name, python, abi))
 
 
 def _tag_lines(subject: Subject) -> Iterator[Evidence]:
@@ -92,7 +103,8 @@ def _tag_lines(subject: Subject) -> Iterator[Evidence]:
         if not owner.is_wheel or not owner.tags:
             continue
         if set(expand_tags(*owner.name_tags)) != set(owner.tags):
-            yield Evidence(owner.label, f"has other tags in WHEEL than in its file name: {', '.join(owner.tags)}")
+            found = f"has other tags in WHEEL than in its file name: {', '.join(owner.tags)}"
+            yield Evidence(owner.label, found, facts=(*owner.tags,))
 
 
 def _musl(subject: Subject) -> Iterator[Evidence]:

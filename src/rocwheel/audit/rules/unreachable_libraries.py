@@ -25,7 +25,7 @@ def _unreachable(subject: Subject) -> Iterator[Evidence]:
     for library in find_unresolved(subject):
         folders = folders_with(subject, library.name)
         if library.stop:
-            yield Evidence(library.user.source, _stop(library, library.stop), _CLEAR)
+            yield Evidence(library.user.source, _stop(library, library.stop), _CLEAR, library.facts)
         elif folders and (library.file.path, library.name) not in subject.inherited:
             yield _out_of_reach(library, folders, is_prefix=subject.tree.is_prefix)
 
@@ -42,14 +42,15 @@ def _out_of_reach(library: UnresolvedLibrary, folders: list[str], *, is_prefix: 
     whose = "its run path" if library.file is library.user else f"the run path of {library.file.name}"
     tool = "have rocwheel build set it" if is_prefix else "run rocwheel repair"
     entry = origin_relative(folders[0], library.file.folder)
-    return Evidence(library.user.source, found, f"Add {entry} to {whose} when linking, or {tool}.")
+    return Evidence(library.user.source, found, f"Add {entry} to {whose} when linking, or {tool}.", library.facts)
 
 
 def _inherited(subject: Subject) -> Iterator[Evidence]:
     for process in subject.processes:
         for search in process.missed:
             if (process.file.path, search.name) in subject.inherited:
-                yield Evidence(process.file.source, f"finds {search.name} only by the RPATH of a file that loads it")
+                found = f"finds {search.name} only by the RPATH of a file that loads it"
+                yield Evidence(process.file.source, found, facts=(search.name,))
 
 
 def _unresolved_dlopen(subject: Subject) -> Iterator[Evidence]:
@@ -58,9 +59,9 @@ def _unresolved_dlopen(subject: Subject) -> Iterator[Evidence]:
         for name in subject.settings.opened_by(process.file.path):
             if name in missing and folders_with(subject, name):
                 found = f"opens {name} at run time, but its run path doesn't lead there"
-                yield Evidence(process.file.source, found)
+                yield Evidence(process.file.source, found, facts=(name,))
             elif name in missing:
-                yield Evidence(process.file.source, f"opens {name} at run time, but {NOT_PROVIDED}", SHIP)
+                yield Evidence(process.file.source, f"opens {name} at run time, but {NOT_PROVIDED}", SHIP, (name,))
 
 
 _CLEAR = "Remove that file, or put the folder of the library first in the run path."
