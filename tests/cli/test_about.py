@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from rocwheel import __version__
 from rocwheel.cli import app
-from rocwheel.cli.about import Prefix, read_about, text_lines
+from rocwheel.cli.about import text_lines
+from rocwheel.installed.about import read_about
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,35 +53,11 @@ def test_verbose_without_the_version_or_a_command_is_refused() -> None:
     assert (status, "'--verbose' goes with '--version' here" in output) == (2, True)
 
 
-def test_prefixes_are_those_of_variables_and_the_default(tmp_path: Path) -> None:
-    # Given ROCM_PATH with a version, HIP_PATH to nowhere, and no /opt/rocm
-    (tmp_path / "rocm/.info").mkdir(parents=True)
-    (tmp_path / "rocm/.info/version").write_text("7.1.0-42\n")
-    environ = {"ROCM_PATH": str(tmp_path / "rocm"), "HIP_PATH": str(tmp_path / "none"), "HOME": "/root"}
-    found = read_about(environ, root=tmp_path)
-    # Then each is named with what is there
-    assert found.prefixes == (
-        Prefix("ROCM_PATH", str(tmp_path / "rocm"), True, "7.1.0-42"),
-        Prefix("HIP_PATH", str(tmp_path / "none"), False, ""),
-        Prefix("default", str(tmp_path / "opt/rocm"), False, ""),
-    )
-    assert found.environment == {"HIP_PATH": str(tmp_path / "none"), "ROCM_PATH": str(tmp_path / "rocm")}
-
-
 def test_a_prefix_without_a_version_is_shown_as_a_folder(tmp_path: Path) -> None:
     (tmp_path / "opt/rocm").mkdir(parents=True)
     lines = list(text_lines(read_about({}, root=tmp_path)))
     assert f"ROCm         default: {tmp_path}/opt/rocm: a folder without .info/version" in lines
     assert "GPUs         none found" in lines
-
-
-def test_installed_rocm_packages_are_listed_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, version in (("rocm", "7.0.0"), ("rocm_sdk_core", "7.0.0"), ("rocmlike", "1")):
-        folder = tmp_path / f"{name}-{version}.dist-info"
-        folder.mkdir()
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    assert read_about({}, root=tmp_path).rocm_packages == {"rocm": "7.0.0", "rocm_sdk_core": "7.0.0"}
 
 
 def test_the_gpus_of_the_machine_are_listed(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.prune import Prune
-from rocwheel.device.editing.prune_tree import TreePruning, prune_tree
+from rocwheel.device.editing.prune_tree import Fate, FileCode, TreePruning, file_fate, link_fate, prune_tree
 from rocwheel.foundation.errors import InputError
 from tests.support.bundles import bundle_of
 from tests.support.places import FIXTURES
@@ -178,3 +178,29 @@ def test_nothing_is_left_behind_when_a_library_has_no_such_code(tree: Path, tmp_
     with pytest.raises(InputError, match="has no code for any target to keep"):
         prune(tree, tmp_path / "out", "gfx942")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sdk"]
+
+
+KEPT, OTHER = parse_target_id("gfx1030"), parse_target_id("gfx906")
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "fate"),
+    [
+        ("lib/libx.so", FileCode(), Fate.COPIED),
+        ("lib/libx.so", FileCode(targets=(OTHER,), has_bundles=True), Fate.EDITED),
+        ("lib/gfx906/libx.so", FileCode(targets=(OTHER,), has_bundles=True), Fate.DROPPED),
+        ("lib/x.co", FileCode(targets=(OTHER,), is_code_alone=True), Fate.DROPPED),
+        ("lib/x.co", FileCode(targets=(KEPT,), is_code_alone=True), Fate.COPIED),
+        ("lib/x.hipfb", FileCode(targets=(OTHER, KEPT), is_code_alone=True, has_bundles=True), Fate.EDITED),
+        ("lib/library/TensileLibrary_gfx906.dat", FileCode(), Fate.DROPPED),
+        ("lib/library/TensileLibrary_gfx1030.dat", FileCode(), Fate.COPIED),
+        ("share/notes_gfx906.txt", FileCode(), Fate.COPIED),
+    ],
+)
+def test_fate_of_a_file_follows_from_its_code_and_name(place: str, code: FileCode, fate: Fate) -> None:
+    assert file_fate(Path(place), code, (KEPT,)) is fate
+
+
+def test_link_named_for_another_target_is_dropped() -> None:
+    assert link_fate(Path("lib/library/Kernels.so-000-gfx906.hsaco"), (KEPT,)) is Fate.DROPPED
+    assert link_fate(Path("lib/library/Kernels.so-000-gfx1030.hsaco"), (KEPT,)) is Fate.COPIED

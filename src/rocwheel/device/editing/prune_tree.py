@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import logging
 import os
 import shutil
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.code_object import is_code_object
+from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.binary.kind import is_bundle
 from rocwheel.device.editing.places import UnlinkedCodeError, list_places
 from rocwheel.device.editing.prune import Prune, serves
@@ -24,12 +27,9 @@ from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.targets.named_files import is_kernel_file, targets_in_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from rocwheel.binary.bundles.storage import Storage
-    from rocwheel.binary.code_objects.target_id import TargetId
-
-__all__ = ["TreePruning", "prune_tree"]
+__all__ = ["Fate", "FileCode", "PruneJob", "TreePruning", "file_fate", "link_fate", "prune_tree"]
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +42,35 @@ class TreePruning(msgspec.Struct, frozen=True, kw_only=True):
     dropped: tuple[str, ...]
     edited: tuple[RewriteReport, ...]
     copied: int
+
+
+class PruneJob(msgspec.Struct, frozen=True, kw_only=True):
+    """What is the same for all files of a tree: where they are, where they go, and what becomes of their bundles."""
+
+    source: Path
+    made: Path
+    edit: Prune
+    storage: Storage
+    jobs: int
+    progress: Progress
+
+
+class FileCode(msgspec.Struct, frozen=True, kw_only=True):
+    """The device code of a file, as far as it decides what becomes of the file."""
+
+    targets: tuple[TargetId, ...] = ()
+    is_code_alone: bool = False
+    """Whether the file is a code object or bundles, and nothing else."""
+    has_bundles: bool = False
+    """Whether there are bundles that can be edited."""
+
+
+class Fate(enum.Enum):
+    """What becomes of a file or symlink of the tree."""
+
+    DROPPED = "dropped"
+    EDITED = "edited"
+    COPIED = "copied"
 
 
 def prune_tree(
@@ -70,7 +99,8 @@ def prune_tree(
         output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
             made = Path(folder) / output.name
-            report = _Pruner(source, made, edit, storage, jobs, progress).run()
+            job = PruneJob(source=source, made=made, edit=edit, storage=storage, jobs=jobs, progress=progress)
+            report = _prune(job)
             made.rename(output)
     except OSError as e:
         raise _copy_error(e, source, output) from e
@@ -93,75 +123,82 @@ def _list_tree(folder: Path) -> list[Path]:
     return paths
 
 
-class _Pruner:
-    def __init__(self, source: Path, made: Path, edit: Prune, storage: Storage, jobs: int, progress: Progress) -> None:
-        self.source, self.made, self.edit, self.storage = source, made, edit, storage
-        self.jobs, self.progress = jobs, progress
-        self.dropped: list[str] = []
-        self.edited: list[RewriteReport] = []
-        self.copied = 0
+def _prune(job: PruneJob) -> TreePruning:
+    job.made.mkdir()
+    places = [path.relative_to(job.source) for path in _list_tree(job.source)]
+    fates = {place: _prune_path(job, place) for place in places}
+    dropped = [str(place) for place, fate in fates.items() if fate is Fate.DROPPED]
+    dangling = list(_drop_dangling_links(job))
+    return TreePruning(
+        dropped=(*dropped, *dangling),
+        edited=tuple(fate for fate in fates.values() if isinstance(fate, RewriteReport)),
+        copied=sum(fate is Fate.COPIED for fate in fates.values()) - len(dangling),
+    )
 
-    def run(self) -> TreePruning:
-        self.made.mkdir()
-        for path in _list_tree(self.source):
-            place = path.relative_to(self.source)
-            if path.is_symlink():
-                self._link(path, place)
-            elif path.is_dir():
-                (self.made / place).mkdir(parents=True, exist_ok=True)
-            else:
-                self._file(path, place)
-        self.dropped += self._drop_dangling_links()
-        return TreePruning(dropped=tuple(self.dropped), edited=tuple(self.edited), copied=self.copied)
 
-    def _is_kept(self, target: TargetId) -> bool:
-        return any(serves(target, wanted) for wanted in self.edit.keep)
+def _prune_path(job: PruneJob, place: Path) -> Fate | RewriteReport | None:
+    """Bring one path over; return what became of it, none for a folder."""
+    path, made = job.source / place, job.made / place
+    if path.is_symlink():
+        fate = link_fate(place, job.edit.keep)
+        if fate is Fate.COPIED:
+            made.symlink_to(path.readlink())
+        return fate
+    if path.is_dir():
+        made.mkdir(parents=True, exist_ok=True)
+        return None
+    fate = file_fate(place, _read_code(path), job.edit.keep)
+    if fate is Fate.EDITED:
+        return rewrite_device_code(path, made, job.edit, job.storage, jobs=job.jobs, progress=job.progress)
+    if fate is Fate.COPIED:
+        shutil.copy2(path, made)
+    return fate
 
-    def _is_named_for_others(self, place: Path) -> bool:
-        targets = targets_in_path(str(place))
-        return bool(targets) and not any(map(self._is_kept, targets))
 
-    def _link(self, path: Path, place: Path) -> None:
-        if is_kernel_file(place.name) and self._is_named_for_others(place):
-            self.dropped.append(str(place))
-        else:
-            (self.made / place).symlink_to(path.readlink())
-            self.copied += 1
+def link_fate(place: Path, keep: Sequence[TargetId]) -> Fate:
+    """Return what becomes of a symlink at ``place`` in the tree, by its name."""
+    return Fate.DROPPED if is_kernel_file(place.name) and _is_named_for_others(place, keep) else Fate.COPIED
 
-    def _file(self, path: Path, place: Path) -> None:
-        if not path.is_file():
-            # A pipe would be waited for, a device read without end.
-            raise InputError(
-                path, "is not a regular file", expected="only files, folders and links", remedy="Remove it."
-            )
-        with FileRange.whole(path).map() as data:
-            targets = device_targets(data, name=str(path))
-            is_code_alone = is_code_object(data) or is_bundle(data)
-            has_bundles = _has_bundles(data, str(path))
-        if self._is_for_others(place, targets, is_code_alone=is_code_alone):
-            self.dropped.append(str(place))
-        elif has_bundles:
-            report = rewrite_device_code(
-                path, self.made / place, self.edit, self.storage, jobs=self.jobs, progress=self.progress
-            )
-            self.edited.append(report)
-        else:
-            shutil.copy2(path, self.made / place)
-            self.copied += 1
 
-    def _is_for_others(self, place: Path, targets: tuple[TargetId, ...], *, is_code_alone: bool) -> bool:
-        """Return whether the code in a file, or its name if that says more, is only for other targets."""
-        if targets:
-            return (is_code_alone or self._is_named_for_others(place)) and not any(map(self._is_kept, targets))
-        return is_kernel_file(place.name) and self._is_named_for_others(place)
+def file_fate(place: Path, code: FileCode, keep: Sequence[TargetId]) -> Fate:
+    """Return what becomes of a file at ``place`` in the tree, by its device code, or its name if that says more."""
+    if code.targets:
+        is_for_others = (code.is_code_alone or _is_named_for_others(place, keep)) and not _is_kept(code.targets, keep)
+    else:
+        is_for_others = is_kernel_file(place.name) and _is_named_for_others(place, keep)
+    if is_for_others:
+        return Fate.DROPPED
+    return Fate.EDITED if code.has_bundles else Fate.COPIED
 
-    def _drop_dangling_links(self) -> Iterator[str]:
-        for path in sorted(self.made.rglob("*")):
-            place = path.relative_to(self.made)
-            if path.is_symlink() and not path.exists() and (self.source / place).exists():
-                path.unlink()
-                self.copied -= 1
-                yield str(place)
+
+def _is_kept(targets: Iterable[TargetId], keep: Sequence[TargetId]) -> bool:
+    return any(serves(target, wanted) for target in targets for wanted in keep)
+
+
+def _is_named_for_others(place: Path, keep: Sequence[TargetId]) -> bool:
+    targets = targets_in_path(str(place))
+    return bool(targets) and not _is_kept(targets, keep)
+
+
+def _read_code(path: Path) -> FileCode:
+    if not path.is_file():
+        # A pipe would be waited for, a device read without end.
+        raise InputError(path, "is not a regular file", expected="only files, folders and links", remedy="Remove it.")
+    with FileRange.whole(path).map() as data:
+        return FileCode(
+            targets=device_targets(data, name=str(path)),
+            is_code_alone=is_code_object(data) or is_bundle(data),
+            has_bundles=_has_bundles(data, str(path)),
+        )
+
+
+def _drop_dangling_links(job: PruneJob) -> Iterator[str]:
+    """Remove the links whose target was left out; yield their paths in the tree."""
+    for path in sorted(job.made.rglob("*")):
+        place = path.relative_to(job.made)
+        if path.is_symlink() and not path.exists() and (job.source / place).exists():
+            path.unlink()
+            yield str(place)
 
 
 def _has_bundles(data: memoryview, name: str) -> bool:
