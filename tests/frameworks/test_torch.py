@@ -15,16 +15,15 @@ from packaging.requirements import Requirement
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.frameworks.torch import (
-    cmake_arguments,
     initializer,
     initializer_for,
     requirements_variable,
     run_path_entries,
     search_folders,
     torch_folder,
-    torch_link_flags,
 )
 from rocwheel.installed.read_tree import read_tree
+from rocwheel.linking.link_flags import cmake_arguments, ldflags_setting
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:
@@ -201,7 +200,7 @@ def test_pytorchs_own_cmake_settings_leave_the_link_flags(generator: str, tool: 
         "add_library(x SHARED x.cpp)\ninstall(TARGETS x DESTINATION .)\n"
     )
     (tmp_path / "x.cpp").write_text("int x;\n")
-    (tmp_path / "set.sh").write_text(f"export {torch_link_flags(run_path_entries(['_rocm_sdk_core/lib']))}")
+    (tmp_path / "set.sh").write_text(f"export {ldflags_setting(run_path_entries(['_rocm_sdk_core/lib']))}")
     script = '. ./set.sh && cmake -G "$0" -S . -B build && cmake --build build && cmake --install build --prefix out'
     subprocess.run(["sh", "-ec", script, generator], cwd=tmp_path, check=True, capture_output=True)
     (file,) = read_tree([tmp_path / "out"]).loadable

@@ -31,7 +31,7 @@ __all__ = [
     "Scope",
     "Scopes",
     "VersionGap",
-    "is_extension_module",
+    "has_init_function",
     "unmet_references",
     "version_gaps",
 ]
@@ -92,8 +92,8 @@ def unmet_references(linkage: Linkage, scope: Scope) -> list[SymbolReference]:
     return sorted(reference for reference in linkage.references if not scope.has(reference))
 
 
-def is_extension_module(file: InstalledFile) -> bool:
-    """Return whether Python imports a file: it has an initialisation function (:pep:`489`)."""
+def has_init_function(file: InstalledFile) -> bool:
+    """Return whether a file has an initialisation function of any name: Python imports it (:pep:`489`)."""
     return file.traits is not None and any(name.startswith(b"PyInit") for name in file.traits.exports)
 
 
@@ -165,7 +165,7 @@ def _interpreter_files(processes: Iterable[Process], subject: Subject) -> frozen
     """
     found = set()
     for process in processes:
-        if is_extension_module(process.file):
+        if has_init_function(process.file):
             files = (subject.file_of(member.library) for member in process.loader.objects)
             found |= {process.file.path, *(file.path for file in files if file)}
     same = {(file.size, file.elf) for file in map(subject.tree.by_path.__getitem__, found)}

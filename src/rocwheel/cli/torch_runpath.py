@@ -9,13 +9,11 @@ import typer
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_text, setup_logging
 from rocwheel.cli.torch import torch_app
 from rocwheel.frameworks.torch import (
-    cmake_arguments,
     run_path_entries,
     search_folders,
     torch_folder,
-    torch_link_flags,
 )
-from rocwheel.linking.link_flags import TOOLS, spell_run_path
+from rocwheel.linking.link_flags import TOOLS, cmake_arguments, ldflags_setting, spell_run_path
 
 __all__ = ["runpath"]
 
@@ -48,6 +46,6 @@ def runpath(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     entries = run_path_entries(search_folders(family), folder)
-    spelled = torch_link_flags if folder is None else cmake_arguments
+    spelled = ldflags_setting if folder is None else cmake_arguments
     text = f"{spell_run_path(entries, spell)}\n" if spell else spelled(entries)
     print_text("torch.runpath", text, json=json)

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from packaging.version import InvalidVersion, Version
 
+from rocwheel.distributions.formats.version_match import release_match
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.tables import read_table
 from rocwheel.linking.run_path_choice import origin_relative
 from rocwheel.linking.sdk_layout import sdk_search_folders
+from rocwheel.linking.sdk_names import device_extra, is_family
 from rocwheel.repair.initializer import preload_names, render_initializer
 
 if TYPE_CHECKING:
@@ -25,23 +27,21 @@ if TYPE_CHECKING:
 
 __all__ = [
     "VersionLock",
-    "cmake_arguments",
     "initializer",
     "initializer_for",
     "requirements_variable",
     "run_path_entries",
     "search_folders",
     "torch_folder",
-    "torch_link_flags",
 ]
 
 VersionLock = Literal["exact", "minor"]
 """``exact``: this version of the SDK alone. ``minor``: any of its major and minor version."""
 
+_MINOR = 2
 _OPTION = "--sdk-version"
 _FOLDER_OPTION = "--folder"
 _FAMILY_OPTION = "--family"
-_FAMILY = re.compile(r"[\w.-]*", re.ASCII)
 _VARIABLE = "PYTORCH_EXTRA_INSTALL_REQUIREMENTS"
 
 
@@ -80,7 +80,7 @@ def requirements_variable(sdk_version: str, lock: VersionLock, targets: TargetSe
 
     Without ``targets`` the selector chooses the device packages when it is installed, by the machine's GPUs.
     """
-    devices = [f"device-{processor}" for processor in targets.processors] if targets else ["device"]
+    devices = [device_extra(processor) for processor in targets.processors] if targets else ["device"]
     requirement = f"rocm[{','.join(['libraries', *devices])}]=={_locked(sdk_version, lock)}"
     return f"{_VARIABLE}={shlex.quote(requirement)}\n"
 
@@ -90,7 +90,7 @@ def search_folders(family: str = "") -> tuple[str, ...]:
 
     Raises `InputError` for a word that can't be the name of a family.
     """
-    if not _FAMILY.fullmatch(family):
+    if not is_family(family):
         raise InputError(_FAMILY_OPTION, f"is {family!r}", expected="a target family such as gfx94X-dcgpu")
     return sdk_search_folders(family)
 
@@ -106,41 +106,12 @@ def run_path_entries(search: Sequence[str], folder: str | None = None) -> tuple[
     return tuple(origin_relative(place, own) for place in (own, *search))
 
 
-def cmake_arguments(entries: Sequence[str]) -> str:
-    """Return the run path as arguments of CMake, quoted for a shell.
-
-    The run path of the build is that of the installation, so that no file is linked twice and no path of the build
-    machine gets into a wheel.
-    """
-    settings = {
-        "CMAKE_INSTALL_RPATH": ";".join(entries),
-        "CMAKE_INSTALL_RPATH_USE_LINK_PATH": "OFF",
-        "CMAKE_BUILD_WITH_INSTALL_RPATH": "ON",
-    }
-    return shlex.join(f"-D{name}={value}" for name, value in settings.items()) + "\n"
-
-
-def torch_link_flags(entries: Sequence[str]) -> str:
-    """Return the run path as the setting of ``LDFLAGS``, for PyTorch.
-
-    PyTorch's CMake files set the run path to ``$ORIGIN`` themselves, over whatever the command line says; the linker
-    joins its options to it. The backslash is for the shell below ninja; make's generator and setuptools drop it.
-    """
-    options = ["-Wl,--enable-new-dtags", *(f"-Wl,-rpath,{entry}".replace("$", "\\$") for entry in entries)]
-    return f"LDFLAGS={shlex.quote(' '.join(options))}\n"
-
-
 def _locked(sdk_version: str, lock: VersionLock) -> str:
     try:
         version = Version(sdk_version)
     except InvalidVersion as e:
         raise InputError(_OPTION, f"is {sdk_version!r}", expected="a version such as 7.14.0 (PEP 440)") from e
-    if lock == "exact":
-        return str(version)
-    if version.is_prerelease:  # a prefix match may name no pre-release (PEP 440)
-        return version.public
-    epoch = f"{version.epoch}!" if version.epoch else ""
-    return f"{epoch}{version.major}.{version.minor}.*"
+    return str(version) if lock == "exact" else release_match(version, _MINOR)
 
 
 def _checked(sdk_version: str, lock: VersionLock) -> str | re.Pattern[str]:

@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel import __version__
 from rocwheel.foundation.zstd import zstd
+from rocwheel.linking.sdk_names import is_sdk_package
 from rocwheel.targets.machine import System, survey_machine
 
 if TYPE_CHECKING:
@@ -131,4 +132,4 @@ def _rocm_packages(installed: Iterable[metadata.Distribution]) -> dict[str, str]
 
 def _is_rocm(name: str) -> bool:
     normalized = canonicalize_name(name)
-    return normalized == "rocm" or normalized.startswith(("rocm-sdk-", "rocm-profiler"))
+    return normalized == "rocm" or is_sdk_package(normalized) or normalized.startswith("rocm-profiler")

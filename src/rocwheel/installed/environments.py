@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.formats.tags import parse_platforms
+from rocwheel.distributions.formats.tags import parse_platforms, split_tags
 from rocwheel.installed.tree import Tree
 
 if TYPE_CHECKING:
@@ -96,8 +96,9 @@ def _machines(owner: Distribution) -> frozenset[str]:
 
 def _likeness(one: Distribution, other: Distribution) -> tuple[bool, bool, bool, bool]:
     first, second = set(one.name_tags), set(other.name_tags)
-    same_python = bool(set(one.name_tags[0].split(".")) & set(other.name_tags[0].split(".")))
-    any_python = any(tag in _GENERIC for tag in (*other.name_tags[0].split("."), other.name_tags[1]))
+    pythons = split_tags(other.name_tags[0])
+    same_python = not {*split_tags(one.name_tags[0])}.isdisjoint(pythons)
+    any_python = any(tag in _GENERIC for tag in (*pythons, other.name_tags[1]))
     return same_python, any_python, one.version == other.version, first == second
 
 

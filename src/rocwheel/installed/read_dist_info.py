@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name, is_normalized_name
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.distributions.formats.record import parse_record
+from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.foundation.errors import InputError
 from rocwheel.installed.tree import Distribution
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
@@ -100,10 +101,9 @@ def _metadata_problems(fields: RawMetadata, named: str) -> list[str]:
 
 
 def _is_named(named: str, name: str, version: str) -> bool:
-    stem, _, rest = named.removesuffix(".dist-info").partition("-")
-    return canonicalize_name(stem) == canonicalize_name(name) and _parse_version(rest.partition("-")[0]) == (
-        _parse_version(version)
-    )
+    own_name, own_version = name_and_version(named)
+    is_same = canonicalize_name(own_name) == canonicalize_name(name)
+    return is_same and _parse_version(own_version) == _parse_version(version)
 
 
 def _parse_version(text: str) -> Version | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.kind import has_facts
+from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import (
     ZipMember,
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["read_wheels"]
-
-_NAME_PARTS = (5, 6)
 
 
 def read_wheels(paths: Sequence[Path], *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
@@ -60,7 +59,7 @@ def _read_wheel(path: Path, executor: Executor, *, context: bool = False) -> tup
 
 def _check_wheel_name(path: Path) -> None:
     """Raise `InputError` for a file name without the five parts, or six with a build number, of a wheel's."""
-    if len(path.name.removesuffix(".whl").split("-")) not in _NAME_PARTS:
+    if not is_wheel_file_name(path.name):
         expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
         raise InputError(path, "is not named like a wheel", expected=expected, remedy="Rename it back.")
 

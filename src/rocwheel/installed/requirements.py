@@ -13,9 +13,10 @@ from rocwheel.distributions.formats.requirements import (
     readable_requirements,
 )
 from rocwheel.linking.sdk_layout import sdk_folders, sdk_selector
+from rocwheel.linking.sdk_names import is_family_variant
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from packaging.requirements import Requirement
 
@@ -80,9 +81,7 @@ def _named(owner: Distribution, extra: str, wheel: str) -> Iterator[tuple[str, s
 def _brought_by_selector(tree: Tree, extra: str) -> set[tuple[str, str]]:
     selector = sdk_selector()
     names = selector.extras.get(extra, ()) if extra else selector.requires
-    families = (other.name for other in tree.distributions if _is_variant(other.name, names))
+    families = {
+        other.name for other in tree.distributions if any(is_family_variant(other.name, name) for name in names)
+    }
     return {(name, "") for name in (*names, *families)}
-
-
-def _is_variant(name: str, neutral: Collection[str]) -> bool:
-    return any(name.startswith(f"{other}-") for other in neutral)

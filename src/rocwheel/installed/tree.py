@@ -10,7 +10,7 @@ import msgspec
 from rocwheel.binary.elf.facts import Elf
 from rocwheel.binary.elf.traits import ElfTraits
 from rocwheel.distributions.formats.record import RecordEntry
-from rocwheel.distributions.formats.tags import name_tags, wheel_platforms
+from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name, wheel_platforms
 from rocwheel.installed.device_report import DeviceReport
 from rocwheel.linking.obstacles import Obstacle
 from rocwheel.linking.tree_disk import SITE, TreeDisk
@@ -55,7 +55,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
         """The tags for Python, ABI and platform in a wheel's file name, each maybe several with dots between."""
         if not self.is_wheel:
             return ("", "", "")
-        return name_tags(self.label)
+        return split_wheel_file_name(self.label).tags
 
     @property
     def is_for_musl(self) -> bool:

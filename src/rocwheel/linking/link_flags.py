@@ -13,7 +13,7 @@ from rocwheel.foundation.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["TOOLS", "spell_run_path"]
+__all__ = ["TOOLS", "cmake_arguments", "ldflags_setting", "spell_run_path"]
 
 _TAG_OPTION = {RunpathTag.RUNPATH: "--enable-new-dtags", RunpathTag.RPATH: "--disable-new-dtags"}
 _LINKER_FILE = "/etc/run-path.ld"
@@ -122,3 +122,28 @@ def spell_run_path(entries: Sequence[str], tool: str, tag: RunpathTag = RunpathT
             msg = f"run path entry {entry!r}"
             raise InputError(msg, found, remedy="Install the packages in folders of plain names.")
     return TOOLS[tool](entries, tag) if entries else ""
+
+
+def cmake_arguments(entries: Sequence[str]) -> str:
+    """Return a run path as a line of arguments of CMake, quoted for a shell.
+
+    The run path of the build is that of the installation, so that no file is linked twice and no path of the build
+    machine gets into a wheel.
+    """
+    settings = {
+        "CMAKE_INSTALL_RPATH": ";".join(entries),
+        "CMAKE_INSTALL_RPATH_USE_LINK_PATH": "OFF",
+        "CMAKE_BUILD_WITH_INSTALL_RPATH": "ON",
+    }
+    return shlex.join(f"-D{name}={value}" for name, value in settings.items()) + "\n"
+
+
+def ldflags_setting(entries: Sequence[str]) -> str:
+    """Return a run path as a line that sets ``LDFLAGS`` in a shell, for builds that set a run path of their own.
+
+    PyTorch's CMake files set the run path to ``$ORIGIN`` themselves, over whatever the command line says; the linker
+    joins its options to it. The backslash is for the shell below ninja; make's generator and setuptools drop it.
+    """
+    tag = _TAG_OPTION[RunpathTag.RUNPATH]
+    options = [f"-Wl,{tag}", *(f"-Wl,-rpath,{entry}".replace("$", "\\$") for entry in entries)]
+    return f"LDFLAGS={shlex.quote(' '.join(options))}\n"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.foundation.tables import read_table
+from rocwheel.linking.sdk_names import family_module
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -37,7 +38,7 @@ class SdkFolder(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fiel
     def of_family(self, family: str) -> str:
         """Return the folder in the packages for ``family``; that of the neutral package if it is empty."""
         top, _, rest = self.folder.partition("/")
-        return f"{top}_{family.replace('-', '_')}/{rest}" if self.per_family and family else self.folder
+        return f"{family_module(top, family)}/{rest}" if self.per_family and family else self.folder
 
 
 class SdkSelector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

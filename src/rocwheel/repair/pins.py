@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
 
+from rocwheel.distributions.formats.version_match import prefix_match
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["locked_requirement", "sdk_version_to_match"]
 
+_MINOR = 2
 _SDK = ("rocm-sdk-core", "rocm-sdk-libraries")
 """The packages by one of which ``_rocm_init.py`` checks the SDK's version."""
 
@@ -54,8 +56,7 @@ def _version_to_match(tree: Tree, name: str, pin: Pin) -> str:
     version = None if pin == "none" else _version(tree, name)
     if version is None:
         return ""
-    epoch = f"{version.epoch}!" if version.epoch else ""
-    return f"{epoch}{version.major}.{version.minor}.*" if pin == "minor" else str(version)
+    return prefix_match(version, _MINOR) if pin == "minor" else str(version)
 
 
 def _version(tree: Tree, name: str) -> Version | None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.formats.tags import expand_tags
+from rocwheel.distributions.formats.tags import expand_tags, split_tags
+from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
 from rocwheel.foundation.counting import count
 from rocwheel.installed.read_dist_info import SIGNATURES
 from rocwheel.installed.tree import Distribution, Tree
@@ -158,12 +159,12 @@ def _planned(wheel: _Wheel) -> RepairPlan:
 
 def _tags(wheel: _Wheel) -> tuple[str, tuple[str, ...]]:
     """Return the file name by what the files ask for, and the tags for WHEEL where they change."""
-    python, abi, platform = wheel.owner.name_tags
-    stem = wheel.owner.label.removesuffix(f"-{python}-{abi}-{platform}.whl")
-    platforms = ".".join(repaired_platforms(platform.split("."), wheel.files))
-    tags = expand_tags(python, abi, platforms)
+    name = split_wheel_file_name(wheel.owner.label)
+    platforms = repaired_platforms(split_tags(name.platform), wheel.files)
+    repaired = msgspec.structs.replace(name, platform=".".join(platforms))
+    tags = expand_tags(*repaired.tags)
     changed = tags if set(tags) != set(wheel.owner.tags) else ()
-    return f"{stem}-{python}-{abi}-{platforms}.whl", changed
+    return repaired.text, changed
 
 
 def _initializer(wheel: _Wheel) -> dict[str, str]:

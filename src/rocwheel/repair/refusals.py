@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
+from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.installed.conflicts import find_conflicts
@@ -44,8 +45,8 @@ def _metadata_problems(owner: Distribution) -> Iterator[InputError]:
         text = problem.removeprefix(f"{owner.dist_info} has no ")
         if not text.startswith((*_REPAIRABLE, DECLARATION_NAME)):
             yield InputError(owner.source, problem, remedy=_AGAIN)
-    folder, name = owner.dist_info.partition("-")[0], owner.label.partition("-")[0]
-    if canonicalize_name(folder) != canonicalize_name(name):
+    (folder, version), (name, _) = name_and_version(owner.dist_info), name_and_version(owner.label)
+    if not version or canonicalize_name(folder) != canonicalize_name(name):
         expected = "a .dist-info folder of the wheel's own name"
         yield InputError(owner.source, f"has the metadata folder {owner.dist_info}", expected=expected, remedy=_AGAIN)
 

@@ -9,9 +9,7 @@ from rocwheel.distributions.formats.tags import (
     expand_tags,
     is_platform,
     lowest_glibc,
-    name_tags,
     parse_platforms,
-    wheel_platforms,
 )
 
 
@@ -34,15 +32,6 @@ from rocwheel.distributions.formats.tags import (
 )
 def test_a_platform_tag_names_system_machine_and_glibc(tag: PlatformTag) -> None:
     assert parse_platforms(tag.text) == (tag,)
-
-
-def test_the_platform_tags_of_a_wheel_are_read_from_its_name() -> None:
-    platforms = wheel_platforms("a-1-py3-none-manylinux2014_x86_64.linux_x86_64.whl")
-    assert [tag.text for tag in platforms] == ["manylinux2014_x86_64", "linux_x86_64"]
-
-
-def test_a_build_number_is_not_a_tag() -> None:
-    assert name_tags("a-1.0-7-cp310.cp311-abi3-any.whl") == ("cp310.cp311", "abi3", "any")
 
 
 def test_tags_that_are_joined_by_dots_are_separated() -> None:

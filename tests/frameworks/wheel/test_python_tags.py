@@ -11,7 +11,7 @@ from packaging.tags import sys_tags
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files import FileRange
-from rocwheel.frameworks.wheel.python_tags import is_extension_module, python_tag
+from rocwheel.frameworks.wheel.python_tags import is_importable_by_name, python_tag
 
 WINDOW = 16 << 20  # bytes that are searched at once
 
@@ -140,13 +140,13 @@ def test_modules_of_the_interpreter_are_known_as_such() -> None:
     modules = sorted(folder.glob("*.so"))
     if not modules:
         pytest.skip("this Python has its modules built in")
-    assert [path.name for path in modules if not is_extension_module(path.name, FileRange.whole(path))] == []
+    assert [path.name for path in modules if not is_importable_by_name(path.name, FileRange.whole(path))] == []
 
 
 def test_a_library_that_defines_other_modules_is_none(tmp_path: Path) -> None:
     path = tmp_path / "libx.so"
     path.write_bytes(b"\0PyInit_other\0")
-    assert not is_extension_module("a/libx.so", FileRange.whole(path))
+    assert not is_importable_by_name("a/libx.so", FileRange.whole(path))
 
 
 @pytest.mark.parametrize("start", [0, WINDOW - 1, WINDOW - 8, WINDOW, WINDOW + 2, WINDOW + 8, 2 * WINDOW - 4])
@@ -156,4 +156,4 @@ def test_the_function_of_a_module_is_found_wherever_it_stands(tmp_path: Path, st
         file.seek(start)
         file.write(b"\0PyInit__x\0")
         file.truncate(2 * WINDOW + 100)
-    assert is_extension_module("a/_x.so", FileRange.whole(path))
+    assert is_importable_by_name("a/_x.so", FileRange.whole(path))

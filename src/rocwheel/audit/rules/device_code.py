@@ -13,6 +13,7 @@ from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
 from rocwheel.binary.elf.traits import is_linker
 from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError
+from rocwheel.linking.sdk_names import device_target, is_sdk_package
 from rocwheel.targets.compatibility import covers
 
 if TYPE_CHECKING:
@@ -28,9 +29,7 @@ __all__ = ["RULES"]
 _WORTH_COMPRESSING = 1 << 20
 _COMMON_VERSION = 2
 _RECENT = Version("7.0")
-_SDK = "rocm-sdk-"
 _AMD_CLANG = re.compile(r"AMD clang version ")
-_DEVICE_NAME = re.compile(r".*-device-(?P<target>gfx[0-9a-f]+)")
 
 
 def _missing_targets(subject: Subject) -> Iterator[Evidence]:
@@ -60,7 +59,7 @@ def _serve(targets: Iterable[str], wanted: str) -> bool:
 def _uneven_targets(subject: Subject) -> Iterator[Evidence]:
     for owner in subject.tree.audited_distributions:
         # Libraries of the SDK are each for those GPUs that they have kernels for.
-        if owner.dist_info and not owner.name.startswith(_SDK):
+        if owner.dist_info and not is_sdk_package(owner.name):
             yield from _uneven_files(subject.tree.files_of[owner.source])
 
 
@@ -79,8 +78,8 @@ def _target_ids(report: DeviceReport) -> list[TargetId]:
 
 
 def _promised(owner: Distribution) -> set[str]:
-    match = _DEVICE_NAME.fullmatch(owner.name)
-    return {*owner.targets, match["target"]} if match else set(owner.targets)
+    target = device_target(owner.name)
+    return {*owner.targets, target} if target else set(owner.targets)
 
 
 def _absent_targets(subject: Subject) -> Iterator[Evidence]:
@@ -117,7 +116,7 @@ def _plain_bundles(subject: Subject) -> Iterator[Evidence]:
 
 def _release_of_sdk(subject: Subject) -> Version:
     """Return the release of the given SDK; a recent one if there is none."""
-    versions = [owner.version for owner in subject.tree.distributions if owner.name.startswith(_SDK)]
+    versions = [owner.version for owner in subject.tree.distributions if is_sdk_package(owner.name)]
     try:
         return min(map(Version, versions), default=_RECENT)
     except InvalidVersion:
@@ -146,7 +145,7 @@ def _host_compilers_of(file: InstalledFile) -> list[str]:
 
 
 def _compilers(subject: Subject) -> Iterator[Evidence]:
-    sdk = {owner.source for owner in subject.tree.distributions if owner.name.startswith(_SDK)}
+    sdk = {owner.source for owner in subject.tree.distributions if is_sdk_package(owner.name)}
     of_sdk = _by_compiler(file for file in subject.tree.files if file.distribution in sdk)
     for owner in subject.tree.audited_distributions:
         files = subject.tree.files_of[owner.source]

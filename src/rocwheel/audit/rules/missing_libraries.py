@@ -8,6 +8,7 @@ from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint
 from rocwheel.installed.requirements import packages_elsewhere
 from rocwheel.linking.sdk_layout import find_sdk_library, other_versions
+from rocwheel.linking.sdk_names import is_family_variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +41,8 @@ def _absent_package(subject: Subject, name: str) -> str:
     """Return the SDK package that has a library and is absent from a closed set of packages; empty if there is none."""
     folder = find_sdk_library(name)
     package = folder.distribution if folder else ""
-    given = (f"{owner.name}-" for owner in subject.tree.distributions)  # maybe those of one target family
-    return "" if any(owner.startswith(f"{package}-") for owner in given) else package
+    given = (owner.name for owner in subject.tree.distributions)
+    return "" if any(name == package or is_family_variant(name, package) for name in given) else package
 
 
 def _absence(subject: Subject, library: UnresolvedLibrary) -> str:

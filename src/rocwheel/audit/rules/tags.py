@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.distributions.formats.platform_floor import host_machines, next_policy, platform_floor
-from rocwheel.distributions.formats.tags import expand_tags, lowest_glibc, wheel_platforms
+from rocwheel.distributions.formats.tags import expand_tags, lowest_glibc
+from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

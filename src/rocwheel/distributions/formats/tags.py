@@ -16,9 +16,8 @@ __all__ = [
     "expand_tags",
     "is_platform",
     "lowest_glibc",
-    "name_tags",
     "parse_platforms",
-    "wheel_platforms",
+    "split_tags",
 ]
 
 _PLATFORM = re.compile(r"\w+(\.\w+)*", re.ASCII)
@@ -61,7 +60,7 @@ def is_platform(text: str) -> bool:
 
 def parse_platforms(text: str) -> tuple[PlatformTag, ...]:
     """Return the platform tags that stand in a wheel's name, joined by dots."""
-    return tuple(map(_parse, text.split(".")))
+    return tuple(map(_parse, split_tags(text)))
 
 
 def _parse(text: str) -> PlatformTag:
@@ -79,21 +78,14 @@ def _glibc(match: re.Match[str]) -> tuple[int, int] | None:
     return _OLD_NAMES.get(match["old"])
 
 
-def name_tags(file_name: str) -> tuple[str, str, str]:
-    """Return the tags for Python, ABI and platform in a wheel's file name; each may be several, joined by dots."""
-    _, python, abi, platform = file_name.removesuffix(".whl").rsplit("-", 3)
-    return python, abi, platform
-
-
-def wheel_platforms(file_name: str) -> tuple[PlatformTag, ...]:
-    """Return the platform tags in a wheel's file name."""
-    return parse_platforms(name_tags(file_name)[2])
+def split_tags(text: str) -> tuple[str, ...]:
+    """Return the tags for Python, ABI or platform that are joined by dots in a wheel's name."""
+    return tuple(text.split("."))
 
 
 def expand_tags(python: str, abi: str, platform: str) -> tuple[str, ...]:
     """Return the tags that the three of a wheel's name stand for, one by one, as its WHEEL lists them."""
-    parts = (part.split(".") for part in (python, abi, platform))
-    return tuple(map("-".join, itertools.product(*parts)))
+    return tuple(map("-".join, itertools.product(*map(split_tags, (python, abi, platform)))))
 
 
 def lowest_glibc(platforms: Iterable[PlatformTag]) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ import msgspec
 from rocwheel.foundation.errors import InputError, ProblemsError, read_error
 from rocwheel.linking.entries import lost_origin
 from rocwheel.linking.sdk_layout import sdk_search_folders
+from rocwheel.linking.sdk_names import is_family
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +37,6 @@ _VALUE_OPTION = re.compile(
     r"--((host_)?(copt|cxxopt|conlyopt|linkopt|action_env|cpu)|config|define|repo_env|test_env|jobs|override_repository"
     r"|compilation_mode|crosstool_top|features|platforms|remote_cache|remote_executor|spawn_strategy|test_output)"
 )
-_FAMILY = re.compile(r"[\w.-]*", re.ASCII)
 _PINNED = re.compile(r"[0-9a-f]{7,64}|[^:]+:[A-Za-z_]\w*")
 _BAZEL_LABEL = re.compile(r"(@[\w.~-]*)?//[\w./+=,@~-]*(:[\w./+=,@~-]+)?|:[\w./+=,@~-]+")
 
@@ -168,7 +168,7 @@ def _form_problems(settings: BazelSettings, path: Path | str) -> Iterator[Settin
         (settings.compiler_version >= 0, f"compiler-version is {settings.compiler_version}", "a major version"),
         (settings.rocm_version.isdecimal(), f"rocm-version is {settings.rocm_version!r}", "a major version, '7'"),
         (settings.rocm_path[:1] in ("", "/"), f"rocm-path is {settings.rocm_path!r}", "an absolute path"),
-        (bool(_FAMILY.fullmatch(settings.target_family)), f"target-family is {settings.target_family!r}", "one word"),
+        (is_family(settings.target_family), f"target-family is {settings.target_family!r}", "one word"),
         (bool(settings.pjrt_targets), "pjrt-targets is empty", "at least one"),
         (bool(settings.plugin_targets), "plugin-targets is empty", "at least one"),
         (

@@ -22,7 +22,7 @@ from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.foundation.files import FileRange
-from rocwheel.frameworks.wheel.python_tags import ANY_PYTHON, is_extension_module, python_tag
+from rocwheel.frameworks.wheel.python_tags import ANY_PYTHON, is_importable_by_name, python_tag
 from rocwheel.frameworks.wheel.spec import SpecError
 from rocwheel.frameworks.wheel.stamps import render_commit_info, render_version
 
@@ -139,7 +139,7 @@ def _is_extension(member: DraftMember) -> bool:
     return (
         is_library
         and isinstance(member.content, FileContent)
-        and is_extension_module(member.place, member.content.source)
+        and is_importable_by_name(member.place, member.content.source)
     )
 
 

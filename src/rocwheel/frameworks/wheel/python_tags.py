@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rocwheel.foundation.files import FileRange
 
-__all__ = ["ANY_PYTHON", "is_extension_module", "python_tag"]
+__all__ = ["ANY_PYTHON", "is_importable_by_name", "python_tag"]
 
 ANY_PYTHON = "py3-none"
 """The tag of wheels without extension modules."""
@@ -30,7 +30,7 @@ _NAMED = re.compile(r"\.cpython-3([0-9]{1,2})(t?)-[\w-]+\.so$")
 _ENTRY_POINT_STEP = 16 << 20
 
 
-def is_extension_module(place: str, source: FileRange) -> bool:
+def is_importable_by_name(place: str, source: FileRange) -> bool:
     """Return whether a shared library has the function by which Python imports it under its file name."""
     wanted = b"\0PyInit_" + posixpath.basename(place).partition(".")[0].encode() + b"\0"
     with source.map() as data:

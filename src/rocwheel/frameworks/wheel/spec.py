@@ -11,6 +11,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from rocwheel.distributions.formats.version_match import release_match
 from rocwheel.foundation.errors import InputError, ProblemsError, read_error
 from rocwheel.frameworks.wheel.placeholders import fill_placeholders, placeholder_names
 
@@ -136,11 +137,7 @@ def pair_specifier(version: str) -> str:
     gets zeros, so that no release with another third number satisfies it.
     """
     parsed = Version(version)
-    if parsed.is_prerelease:
-        return f"=={parsed.public}"
-    epoch = f"{parsed.epoch}!" if parsed.epoch else ""
-    release = (*parsed.release, *(0 for _ in range(_NUMBERS - len(parsed.release))))
-    return f"=={epoch}{'.'.join(map(str, release))}.*"
+    return f"=={release_match(parsed, max(_NUMBERS, len(parsed.release)))}"
 
 
 def _version(text: object, source: Path | str) -> str:

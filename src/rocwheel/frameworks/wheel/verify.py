@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name
 from rocwheel.audit.audit import audit
 from rocwheel.audit.finding import Severity
 from rocwheel.audit.settings import AuditSettings
+from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.frameworks.wheel.run_paths import IntendedEntries
 from rocwheel.installed.environments import split_environments
@@ -55,7 +56,7 @@ def verify_wheel(wheel: Path, companions: Sequence[Path], intended: IntendedEntr
     Run path entries that are ``intended`` may lead to folders that no package at hand has. Raises `FaultyWheelError`
     with every error, and with everything that is wrong with a run path.
     """
-    name = canonicalize_name(wheel.name.partition("-")[0])
+    name = canonicalize_name(name_and_version(wheel.name)[0])
     tree = without_distribution(read_tree([wheel], companions), name)
     findings = [
         *_findings(tree, AuditSettings(ignore=_RULES_ON_INTENDED)),

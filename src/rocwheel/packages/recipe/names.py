@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.linking.sdk_names import family_module
+
 if TYPE_CHECKING:
     from rocwheel.packages.recipe.recipe import Layout, Package, Recipe
 
@@ -47,10 +49,13 @@ def name_package(recipe: Recipe, key: str, layout: Layout, variant: str = _FAMIL
     Modules take the family into their names where the distribution does, with underscores.
     """
     package = recipe.packages[key]
-    suffix = f"_{variant.replace('-', '_')}" if is_per_family(package, layout) else ""
     completed = recipe.packages.get(package.overlay, package)
+    module, platform_module = package.module, package.platform_module or completed.platform_module
+    if is_per_family(package, layout):
+        module = module and family_module(module, variant)
+        platform_module = family_module(platform_module, variant)
     return PackageNames(
         for_variant(package.distribution_in(layout) or "", variant),
-        package.module + suffix if package.module else "",
-        (package.platform_module or completed.platform_module) + suffix,
+        module,
+        platform_module,
     )

@@ -1,0 +1,42 @@
+"""How the SDK's packages, modules and extras are named: in general, for a target family, for a GPU target."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["device_extra", "device_target", "family_module", "is_family", "is_family_variant", "is_sdk_package"]
+
+_PREFIX = "rocm-sdk-"
+_FAMILY = re.compile(r"[\w.-]*", re.ASCII)
+_DEVICE_PACKAGE = re.compile(r".*-device-(gfx[0-9a-f]+)")
+
+
+def is_sdk_package(distribution: str) -> bool:
+    """Return whether a normalised name is that of a package of the SDK; the selector ``rocm`` is none of them."""
+    return distribution.startswith(_PREFIX)
+
+
+def is_family(text: str) -> bool:
+    """Return whether a text can name a target family, such as ``gfx94X-dcgpu``, or is empty for no family."""
+    return _FAMILY.fullmatch(text) is not None
+
+
+def family_module(module: str, family: str) -> str:
+    """Return the name that a module has in the packages of a target family: ``_rocm_sdk_libraries_gfx94X_dcgpu``."""
+    return f"{module}_{family.replace('-', '_')}"
+
+
+def is_family_variant(distribution: str, neutral: str) -> bool:
+    """Return whether a name is that of the package ``neutral`` for one target family."""
+    return distribution.startswith(f"{neutral}-")
+
+
+def device_target(distribution: str) -> str:
+    """Return the GPU target that a device package is named for, ``gfx942``; empty for any other package."""
+    match = _DEVICE_PACKAGE.fullmatch(distribution)
+    return match[1] if match else ""
+
+
+def device_extra(processor: str) -> str:
+    """Return the extra of the selector that asks for the device package of a GPU: ``device-gfx942``."""
+    return f"device-{processor}"
