@@ -52,3 +52,17 @@ def test_every_place_that_the_page_on_architecture_names_exists() -> None:
     places = [place for answer in answers for place in re.findall(r"`([\w/.]+)`", answer) if "/" in place]
     assert len(places) > 20
     assert [place for place in places if not (ROOT / "src/rocwheel" / place).exists()] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=_name)
+def test_tests_that_a_page_names_exist(path: Path) -> None:
+    named = {name.rstrip("./") for name in re.findall(r"\btests/[a-z\d_./-]+", path.read_text())}
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_commands_that_select_marked_tests_name_a_file_with_such_tests() -> None:
+    found = [
+        command for path in PAGES for command in re.findall(r"pytest -m (\w+) (\S+\.py|tests\S*\w)", path.read_text())
+    ]
+    assert len(found) > 0
+    assert [(mark, file) for mark, file in found if f"pytest.mark.{mark}" not in (ROOT / file).read_text()] == []

@@ -18,7 +18,7 @@ from tests.support.wheels import write_wheel
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MakeWheel = Callable[..., Path]
+AddWheel = Callable[..., Path]
 MakeSdist = Callable[..., Path]
 Serve = Callable[..., "Server"]
 
@@ -37,7 +37,7 @@ def dist_dir(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def make_wheel(dist_dir: Path) -> MakeWheel:
+def add_wheel(dist_dir: Path) -> AddWheel:
     """Return a function that writes an installable wheel into the folder."""
 
     def make(project: str, version: str = "1.0", *fields: str, filename: str = "", **inside: str) -> Path:
@@ -66,11 +66,11 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 @pytest.fixture
-def make_sdist(dist_dir: Path, make_wheel: MakeWheel) -> MakeSdist:
+def make_sdist(dist_dir: Path, add_wheel: AddWheel) -> MakeSdist:
     """Return a function that writes an sdist whose backend, which it carries, hands out a wheel made beforehand."""
 
     def make(project: str, version: str = "1.0", *fields: str, dynamic: tuple[str, ...] = (), **options: Any) -> Path:
-        wheel = make_wheel(project, version, *fields)
+        wheel = add_wheel(project, version, *fields)
         backend = BACKEND.replace("NAME", repr(wheel.name))
         pkg_fields = (*options.get("pkg_info", ()), *(f"Dynamic: {field}" for field in dynamic))
         members = {

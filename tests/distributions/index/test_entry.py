@@ -20,11 +20,11 @@ from rocwheel.foundation.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.distributions.index.conftest import MakeSdist, MakeWheel
+    from tests.distributions.index.conftest import AddWheel, MakeSdist
 
 
-def test_a_wheel_gives_its_names_size_hash_and_metadata(make_wheel: MakeWheel) -> None:
-    path = make_wheel("ROCm-SDK.core", "7.0.0", "Requires-Python: >=3.9", filename="rocm_sdk_core-7.0-py3-none-any.whl")
+def test_a_wheel_gives_its_names_size_hash_and_metadata(add_wheel: AddWheel) -> None:
+    path = add_wheel("ROCm-SDK.core", "7.0.0", "Requires-Python: >=3.9", filename="rocm_sdk_core-7.0-py3-none-any.whl")
     found = read_entry(path)
     assert (found.project, found.version, found.filename) == ("rocm-sdk-core", "7.0", path.name)
     assert found.size == path.stat().st_size
@@ -92,19 +92,19 @@ def test_a_zip_archive_without_dist_info_is_refused(tmp_path: Path) -> None:
     assert fail(path) == f"{path}: has no .dist-info folder; expected one *.dist-info/METADATA of a 1.0"
 
 
-def test_metadata_of_another_project_is_reported(make_wheel: MakeWheel) -> None:
-    path = make_wheel("a", name_inside="b")
+def test_metadata_of_another_project_is_reported(add_wheel: AddWheel) -> None:
+    path = add_wheel("a", name_inside="b")
     assert fail(path) == f"{path}: its metadata names the project 'b'; expected 'a' as in the file name"
 
 
 @pytest.mark.parametrize("version", ["1.1", "", "one"])
-def test_metadata_of_another_version_is_reported(make_wheel: MakeWheel, version: str) -> None:
-    path = make_wheel("a", "1.0", version_inside=version)
+def test_metadata_of_another_version_is_reported(add_wheel: AddWheel, version: str) -> None:
+    path = add_wheel("a", "1.0", version_inside=version)
     assert fail(path) == f"{path}: its metadata gives the version {version!r}; expected '1.0' as in the file name"
 
 
-def test_a_bad_requires_python_is_reported(make_wheel: MakeWheel) -> None:
-    path = make_wheel("a", "1.0", "Requires-Python: three")
+def test_a_bad_requires_python_is_reported(add_wheel: AddWheel) -> None:
+    path = add_wheel("a", "1.0", "Requires-Python: three")
     expected = "expected a version specifier such as '>=3.10'"
     assert fail(path) == f"{path}: its metadata has Requires-Python 'three'; {expected}"
 
@@ -148,9 +148,9 @@ def test_a_file_that_is_not_a_tar_archive_is_reported(tmp_path: Path, data: byte
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
 def test_a_damaged_file_is_read_or_reported_and_nothing_else(
-    make_wheel: MakeWheel, make_sdist: MakeSdist, kind: str, data: st.DataObject
+    add_wheel: AddWheel, make_sdist: MakeSdist, kind: str, data: st.DataObject
 ) -> None:
-    path = make_wheel("a") if kind == "wheel" else make_sdist("a")
+    path = add_wheel("a") if kind == "wheel" else make_sdist("a")
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 8))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))

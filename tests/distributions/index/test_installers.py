@@ -16,7 +16,7 @@ from rocwheel.distributions.index.write_index import FilePlacement, write_index
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.distributions.index.conftest import MakeSdist, MakeWheel, Serve
+    from tests.distributions.index.conftest import AddWheel, MakeSdist, Serve
 
 pytestmark = pytest.mark.slow
 
@@ -61,23 +61,23 @@ def list_modules(site: Path) -> list[str]:
     return sorted(path.stem for path in site.glob("*.py"))
 
 
-def make_sdk(make_wheel: MakeWheel) -> None:
-    make_wheel("rocm", "7.0", "Requires-Dist: rocm-sdk-core==7.0", "Provides-Extra: libraries",
+def make_sdk(add_wheel: AddWheel) -> None:
+    add_wheel("rocm", "7.0", "Requires-Dist: rocm-sdk-core==7.0", "Provides-Extra: libraries",
                'Requires-Dist: rocm-sdk-libraries==7.0; extra == "libraries"')  # fmt: skip
-    make_wheel("rocm-sdk-core", "7.0", "Requires-Python: >=3.9")
-    make_wheel("rocm-sdk-libraries", "7.0", "Requires-Dist: rocm-sdk-core==7.0")
-    make_wheel("rocm-sdk-devel", "7.0")
+    add_wheel("rocm-sdk-core", "7.0", "Requires-Python: >=3.9")
+    add_wheel("rocm-sdk-libraries", "7.0", "Requires-Dist: rocm-sdk-core==7.0")
+    add_wheel("rocm-sdk-devel", "7.0")
 
 
 @pytest.mark.parametrize("placement", [FilePlacement.RELATIVE, FilePlacement.COPY], ids=["relative", "copy"])
 def test_extras_install_from_a_folder(
-    make_wheel: MakeWheel,
+    add_wheel: AddWheel,
     dist_dir: Path,
     tmp_path: Path,
     install: Callable[..., subprocess.CompletedProcess[str]],
     placement: FilePlacement,
 ) -> None:
-    make_sdk(make_wheel)
+    make_sdk(add_wheel)
     write_index(dist_dir, dist_dir.parent / "simple", placement=placement)
     finished = install("rocm[libraries]==7.0", (dist_dir.parent / "simple").as_uri())
     assert finished.returncode == 0, finished.stderr
@@ -86,14 +86,14 @@ def test_extras_install_from_a_folder(
 
 @pytest.mark.parametrize("pages", ["html", "json"])
 def test_extras_install_from_any_path_of_a_web_server(
-    make_wheel: MakeWheel,
+    add_wheel: AddWheel,
     dist_dir: Path,
     tmp_path: Path,
     install: Callable[..., subprocess.CompletedProcess[str]],
     serve: Serve,
     pages: str,
 ) -> None:
-    make_sdk(make_wheel)
+    make_sdk(add_wheel)
     write_index(dist_dir, dist_dir.parent / "simple")
     server = serve(tmp_path, json=pages == "json")
     finished = install("rocm[libraries]==7.0", f"{server.address}/packages/simple/")
@@ -102,7 +102,7 @@ def test_extras_install_from_any_path_of_a_web_server(
 
 
 def test_a_selector_sdist_installs_with_what_its_build_decides(
-    make_wheel: MakeWheel,
+    add_wheel: AddWheel,
     make_sdist: MakeSdist,
     dist_dir: Path,
     tmp_path: Path,
@@ -110,7 +110,7 @@ def test_a_selector_sdist_installs_with_what_its_build_decides(
     serve: Serve,
 ) -> None:
     make_sdist("rocm", "7.0", "Requires-Dist: rocm-sdk-core==7.0", dynamic=("Requires-Dist", "Provides-Extra"))
-    make_wheel("rocm-sdk-core", "7.0")
+    add_wheel("rocm-sdk-core", "7.0")
     write_index(dist_dir, dist_dir.parent / "simple")
     finished = install("rocm==7.0", f"{serve(dist_dir.parent).address}/simple/")
     assert finished.returncode == 0, finished.stderr
@@ -118,12 +118,12 @@ def test_a_selector_sdist_installs_with_what_its_build_decides(
 
 
 def test_names_that_need_quoting_install(
-    make_wheel: MakeWheel,
+    add_wheel: AddWheel,
     tmp_path: Path,
     install: Callable[..., subprocess.CompletedProcess[str]],
     serve: Serve,
 ) -> None:
-    wheel = make_wheel("rocm-sdk-core", "7.0+local.1")
+    wheel = add_wheel("rocm-sdk-core", "7.0+local.1")
     folder = tmp_path / "mit Leer#zeichen" / "größe & 100%"
     folder.mkdir(parents=True)
     wheel.rename(folder / wheel.name)
@@ -134,29 +134,29 @@ def test_names_that_need_quoting_install(
 
 
 def test_a_file_that_changed_after_indexing_is_refused(
-    make_wheel: MakeWheel,
+    add_wheel: AddWheel,
     dist_dir: Path,
     tmp_path: Path,
     install: Callable[..., subprocess.CompletedProcess[str]],
     serve: Serve,
 ) -> None:
-    make_wheel("rocm-sdk-core")
+    add_wheel("rocm-sdk-core")
     write_index(dist_dir, dist_dir.parent / "simple")
-    make_wheel("rocm-sdk-core", "1.0", "Keywords: changed")
+    add_wheel("rocm-sdk-core", "1.0", "Keywords: changed")
     finished = install("rocm-sdk-core", f"{serve(dist_dir.parent).address}/simple/")
     assert finished.returncode != 0
     assert "hash" in finished.stderr.lower()
 
 
 def test_a_version_for_another_python_is_passed_over_unread(
-    make_wheel: MakeWheel,
+    add_wheel: AddWheel,
     dist_dir: Path,
     tmp_path: Path,
     install: Callable[..., subprocess.CompletedProcess[str]],
     serve: Serve,
 ) -> None:
-    make_wheel("rocm-sdk-core", "1.0")
-    make_wheel("rocm-sdk-core", "2.0", "Requires-Python: >=99")
+    add_wheel("rocm-sdk-core", "1.0")
+    add_wheel("rocm-sdk-core", "2.0", "Requires-Python: >=99")
     write_index(dist_dir, dist_dir.parent / "simple")
     server = serve(dist_dir.parent)
     finished = install("rocm-sdk-core", f"{server.address}/simple/")
@@ -166,15 +166,15 @@ def test_a_version_for_another_python_is_passed_over_unread(
 
 
 def test_pip_resolves_from_metadata_files_and_fetches_only_the_wheels_it_takes(
-    make_wheel: MakeWheel,
+    add_wheel: AddWheel,
     dist_dir: Path,
     tmp_path: Path,
     pip: Callable[..., subprocess.CompletedProcess[str]],
     serve: Serve,
 ) -> None:
-    make_wheel("core", "1.0")
-    make_wheel("core", "2.0")
-    make_wheel("libraries", "1.0", "Requires-Dist: core<2")
+    add_wheel("core", "1.0")
+    add_wheel("core", "2.0")
+    add_wheel("libraries", "1.0", "Requires-Dist: core<2")
     write_index(dist_dir, dist_dir.parent / "simple")
     server = serve(dist_dir.parent)
     index = f"{server.address}/simple/"
@@ -190,9 +190,9 @@ def test_pip_resolves_from_metadata_files_and_fetches_only_the_wheels_it_takes(
 
 
 def test_pip_downloads_the_very_files(
-    make_wheel: MakeWheel, dist_dir: Path, tmp_path: Path, pip: Callable[..., subprocess.CompletedProcess[str]]
+    add_wheel: AddWheel, dist_dir: Path, tmp_path: Path, pip: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    make_sdk(make_wheel)
+    make_sdk(add_wheel)
     write_index(dist_dir, dist_dir.parent / "simple")
     index = (dist_dir.parent / "simple").as_uri()
     finished = pip("download", "rocm", "--dest", tmp_path / "got", "--index-url", index)

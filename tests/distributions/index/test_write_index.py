@@ -13,7 +13,7 @@ from rocwheel.foundation.errors import InputError, ProblemsError, WorkError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.distributions.index.conftest import MakeSdist, MakeWheel
+    from tests.distributions.index.conftest import AddWheel, MakeSdist
 
 
 def list_files(folder: Path) -> list[str]:
@@ -30,9 +30,9 @@ def output(dist_dir: Path) -> Path:
 
 
 def test_pages_are_written_beside_the_folder_and_metadata_into_it(
-    make_wheel: MakeWheel, make_sdist: MakeSdist, dist_dir: Path, output: Path
+    add_wheel: AddWheel, make_sdist: MakeSdist, dist_dir: Path, output: Path
 ) -> None:
-    wheel, sdist = make_wheel("ROCm_SDK.core"), make_sdist("rocm", dynamic=("Requires-Dist",))
+    wheel, sdist = add_wheel("ROCm_SDK.core"), make_sdist("rocm", dynamic=("Requires-Dist",))
     report = write_index(dist_dir, output)
     assert list_files(output) == [
         "index.html",
@@ -46,17 +46,17 @@ def test_pages_are_written_beside_the_folder_and_metadata_into_it(
     assert report.projects == {"rocm": [sdist.name], "rocm-sdk-core": [wheel.name]}
 
 
-def test_metadata_beside_a_wheel_is_that_of_the_wheel(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
-    wheel = make_wheel("a", "1.0", "Requires-Dist: b")
+def test_metadata_beside_a_wheel_is_that_of_the_wheel(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    wheel = add_wheel("a", "1.0", "Requires-Dist: b")
     write_index(dist_dir, output)
     metadata = dist_dir / f"{wheel.name}.metadata"
     assert metadata.read_text() == "Metadata-Version: 2.4\nName: a\nVersion: 1.0\nRequires-Dist: b\n"
 
 
 def test_an_index_of_the_same_files_is_the_same_anywhere(
-    make_wheel: MakeWheel, dist_dir: Path, output: Path, tmp_path: Path
+    add_wheel: AddWheel, dist_dir: Path, output: Path, tmp_path: Path
 ) -> None:
-    wheels = [make_wheel("b"), make_wheel("a"), make_wheel("a", "2.0")]
+    wheels = [add_wheel("b"), add_wheel("a"), add_wheel("a", "2.0")]
     write_index(dist_dir, output)
     other = tmp_path / "other" / "dist"
     other.mkdir(parents=True)
@@ -66,8 +66,8 @@ def test_an_index_of_the_same_files_is_the_same_anywhere(
     assert read_files(other.parent / "simple") == read_files(output)
 
 
-def test_a_second_run_leaves_unchanged_files_alone(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
-    make_wheel("a")
+def test_a_second_run_leaves_unchanged_files_alone(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    add_wheel("a")
     write_index(dist_dir, output)
     before = {path: path.stat().st_ino for path in [*dist_dir.iterdir(), *output.rglob("*")]}
     write_index(dist_dir, output)
@@ -76,10 +76,10 @@ def test_a_second_run_leaves_unchanged_files_alone(make_wheel: MakeWheel, dist_d
 
 @pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
 def test_pages_of_projects_that_are_gone_are_removed(
-    make_wheel: MakeWheel, dist_dir: Path, output: Path, placement: FilePlacement
+    add_wheel: AddWheel, dist_dir: Path, output: Path, placement: FilePlacement
 ) -> None:
-    make_wheel("a")
-    gone = make_wheel("b")
+    add_wheel("a")
+    gone = add_wheel("b")
     write_index(dist_dir, output, placement=placement)
     gone.unlink()
     write_index(dist_dir, output, placement=placement)
@@ -88,18 +88,18 @@ def test_pages_of_projects_that_are_gone_are_removed(
 
 
 def test_a_file_that_is_gone_is_removed_from_an_index_that_held_it(
-    make_wheel: MakeWheel, dist_dir: Path, output: Path
+    add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
-    gone, kept = make_wheel("a", "1.0"), make_wheel("a", "2.0")
+    gone, kept = add_wheel("a", "1.0"), add_wheel("a", "2.0")
     write_index(dist_dir, output, placement=FilePlacement.COPY)
     gone.unlink()
     write_index(dist_dir, output, placement=FilePlacement.COPY)
     assert list_files(output / "a") == [kept.name, f"{kept.name}.metadata", "index.html", "index.json"]
 
 
-def test_files_of_others_in_the_output_are_kept(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
-    gone = make_wheel("b")
-    make_wheel("a")
+def test_files_of_others_in_the_output_are_kept(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    gone = add_wheel("b")
+    add_wheel("a")
     write_index(dist_dir, output)
     (output / "notes.txt").write_text("kept")
     (output / "b" / "notes.txt").write_text("kept")
@@ -117,44 +117,44 @@ def test_files_of_others_in_the_output_are_kept(make_wheel: MakeWheel, dist_dir:
     ]
 
 
-def test_a_folder_of_distributions_named_like_a_project_keeps_its_files(make_wheel: MakeWheel, dist_dir: Path) -> None:
-    wheel = make_wheel("dist")
+def test_a_folder_of_distributions_named_like_a_project_keeps_its_files(add_wheel: AddWheel, dist_dir: Path) -> None:
+    wheel = add_wheel("dist")
     for placement in FilePlacement:
         write_index(dist_dir, dist_dir.parent, placement=placement)
     assert list_files(dist_dir) == [wheel.name, f"{wheel.name}.metadata", "index.html", "index.json"]
 
 
-def test_hard_links_stand_in_the_index(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
-    wheel = make_wheel("a")
+def test_hard_links_stand_in_the_index(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    wheel = add_wheel("a")
     write_index(dist_dir, output, placement=FilePlacement.HARDLINK)
     assert (output / "a" / wheel.name).samefile(wheel)
     assert list_files(output / "a") == [wheel.name, f"{wheel.name}.metadata", "index.html", "index.json"]
     assert list_files(dist_dir) == [wheel.name]
 
 
-def test_hard_links_follow_a_file_that_was_replaced(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
-    make_wheel("a").unlink()
+def test_hard_links_follow_a_file_that_was_replaced(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    add_wheel("a").unlink()
     for fields in ((), ("Requires-Dist: b",)):
-        wheel = make_wheel("a", "1.0", *fields)
+        wheel = add_wheel("a", "1.0", *fields)
         write_index(dist_dir, output, placement=FilePlacement.HARDLINK)
         assert (output / "a" / wheel.name).samefile(wheel)
         wheel.unlink()
 
 
-def test_copies_stand_in_the_index(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
-    wheel = make_wheel("a")
+def test_copies_stand_in_the_index(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    wheel = add_wheel("a")
     write_index(dist_dir, output, placement=FilePlacement.COPY)
     assert (output / "a" / wheel.name).read_bytes() == wheel.read_bytes()
     assert not (output / "a" / wheel.name).samefile(wheel)
 
 
 def test_everything_wrong_is_reported_at_once_and_nothing_written(
-    make_wheel: MakeWheel, dist_dir: Path, output: Path
+    add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
-    make_wheel("good")
-    make_wheel("mismatch", name_inside="other")
-    make_wheel("twice", "1.0")
-    make_wheel("twice", "1.0", filename="Twice-1.0.0-py3-none-any.whl")
+    add_wheel("good")
+    add_wheel("mismatch", name_inside="other")
+    add_wheel("twice", "1.0")
+    add_wheel("twice", "1.0", filename="Twice-1.0.0-py3-none-any.whl")
     (dist_dir / "broken-1.0-py3-none-any.whl").write_bytes(b"PK")
     (dist_dir / "thing.whl").write_bytes(b"")
     (dist_dir / "dangling-1.0-py3-none-any.whl").symlink_to("gone")
@@ -177,8 +177,8 @@ def test_everything_wrong_is_reported_at_once_and_nothing_written(
     assert not list(dist_dir.glob("*.metadata"))
 
 
-def test_other_files_are_reported_not_listed(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
-    make_wheel("a")
+def test_other_files_are_reported_not_listed(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    add_wheel("a")
     (dist_dir / "SHA256SUMS").write_text("")
     (dist_dir / ".wheel.partial").write_text("")
     (dist_dir / "subfolder").mkdir()
@@ -202,9 +202,9 @@ def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_a_web_server_would_not_reach_is_reported(
-    make_wheel: MakeWheel, dist_dir: Path, tmp_path: Path
+    add_wheel: AddWheel, dist_dir: Path, tmp_path: Path
 ) -> None:
-    make_wheel("a")
+    add_wheel("a")
     output = tmp_path / "www" / "simple"
     expected = (
         f"{output}: a web server for it would not serve {dist_dir}. "
@@ -215,8 +215,8 @@ def test_a_folder_that_a_web_server_would_not_reach_is_reported(
     write_index(dist_dir, output, placement=FilePlacement.HARDLINK)
 
 
-def test_a_page_of_somebody_else_is_not_overwritten(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
-    make_wheel("a")
+def test_a_page_of_somebody_else_is_not_overwritten(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    add_wheel("a")
     output.mkdir()
     (output / "index.html").write_text("<title>My site</title>")
     expected = (
@@ -229,12 +229,12 @@ def test_a_page_of_somebody_else_is_not_overwritten(make_wheel: MakeWheel, dist_
 
 @pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
 def test_an_index_around_the_folders_of_others_leaves_their_indexes_alone(
-    make_wheel: MakeWheel, dist_dir: Path, placement: FilePlacement
+    add_wheel: AddWheel, dist_dir: Path, placement: FilePlacement
 ) -> None:
     folders = {name: dist_dir / name for name in ("gfx90x", "gfx94x")}
     for name, folder in folders.items():
         folder.mkdir()
-        made = make_wheel(f"rocm_{name}")
+        made = add_wheel(f"rocm_{name}")
         made.rename(folder / made.name)
     write_index(folders["gfx90x"], folders["gfx90x"], placement=placement)
     before = read_files(folders["gfx90x"])
@@ -243,8 +243,8 @@ def test_an_index_around_the_folders_of_others_leaves_their_indexes_alone(
     assert read_files(folders["gfx90x"]) == before
 
 
-def test_a_project_folder_that_no_run_has_listed_is_kept(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
-    make_wheel("a")
+def test_a_project_folder_that_no_run_has_listed_is_kept(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    add_wheel("a")
     write_index(dist_dir, output, placement=FilePlacement.COPY)
     (output / "b").mkdir()
     for path in sorted((output / "a").iterdir()):
@@ -255,9 +255,9 @@ def test_a_project_folder_that_no_run_has_listed_is_kept(make_wheel: MakeWheel, 
 
 
 def test_a_distribution_that_others_put_beside_a_page_is_kept(
-    make_wheel: MakeWheel, dist_dir: Path, output: Path
+    add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
-    make_wheel("a")
+    add_wheel("a")
     write_index(dist_dir, output)
     (output / "a" / "a-2.0-py3-none-any.whl").write_text("kept")
     write_index(dist_dir, output)
@@ -265,8 +265,8 @@ def test_a_distribution_that_others_put_beside_a_page_is_kept(
 
 
 @pytest.mark.parametrize("damaged", ["index.json", "a/index.json"])
-def test_a_damaged_page_is_written_again(make_wheel: MakeWheel, dist_dir: Path, output: Path, damaged: str) -> None:
-    make_wheel("a")
+def test_a_damaged_page_is_written_again(add_wheel: AddWheel, dist_dir: Path, output: Path, damaged: str) -> None:
+    add_wheel("a")
     write_index(dist_dir, output)
     before = read_files(output)
     (output / damaged).write_text("{")
@@ -274,10 +274,8 @@ def test_a_damaged_page_is_written_again(make_wheel: MakeWheel, dist_dir: Path, 
     assert read_files(output) == before
 
 
-def test_names_in_a_page_that_lead_elsewhere_remove_nothing(
-    make_wheel: MakeWheel, dist_dir: Path, output: Path
-) -> None:
-    make_wheel("a")
+def test_names_in_a_page_that_lead_elsewhere_remove_nothing(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    add_wheel("a")
     write_index(dist_dir, output, placement=FilePlacement.COPY)
     (output.parent / "b.whl").write_text("kept")
     page = output / "a" / "index.json"
@@ -287,9 +285,9 @@ def test_names_in_a_page_that_lead_elsewhere_remove_nothing(
 
 
 def test_a_page_of_somebody_else_in_a_project_folder_is_not_overwritten(
-    make_wheel: MakeWheel, dist_dir: Path, output: Path
+    add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
-    make_wheel("a")
+    add_wheel("a")
     write_index(dist_dir, output / "a", placement=FilePlacement.COPY)
     expected = (
         f"{output}/a/index.html: a page that this command has not written for this place. "
@@ -300,8 +298,8 @@ def test_a_page_of_somebody_else_in_a_project_folder_is_not_overwritten(
     assert not (output / "index.html").exists()
 
 
-def test_a_temporary_name_of_another_run_is_left_alone(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
-    wheel = make_wheel("a")
+def test_a_temporary_name_of_another_run_is_left_alone(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    wheel = add_wheel("a")
     other = output / "a" / f".{wheel.name}.new"
     other.parent.mkdir(parents=True)
     other.write_text("of another run")
@@ -309,8 +307,8 @@ def test_a_temporary_name_of_another_run_is_left_alone(make_wheel: MakeWheel, di
     assert other.read_text() == "of another run"
 
 
-def test_an_output_that_is_a_file_is_reported(make_wheel: MakeWheel, dist_dir: Path, output: Path) -> None:
-    make_wheel("a")
+def test_an_output_that_is_a_file_is_reported(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    add_wheel("a")
     output.write_text("")
     with pytest.raises(WorkError, match=r"index\.json: cannot be written \(Not a directory\)"):
         write_index(dist_dir, output)

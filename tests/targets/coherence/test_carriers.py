@@ -19,12 +19,12 @@ from rocwheel.targets.coherence.wheel_facts import read_wheel_facts
 from tests.support import wheels
 from tests.support.bundles import bundle_of
 
-MakeWheel = Callable[..., Path]
+AddWheel = Callable[..., Path]
 GFX906, GFX1030 = TargetId("gfx906"), TargetId("gfx1030")
 
 
 @pytest.fixture
-def make_wheel(tmp_path: Path) -> MakeWheel:
+def add_wheel(tmp_path: Path) -> AddWheel:
     """Return a function that writes a wheel: its name, members by path, requirements, and declared targets."""
 
     def make(
@@ -37,36 +37,36 @@ def make_wheel(tmp_path: Path) -> MakeWheel:
     return make
 
 
-def test_targets_come_from_the_binaries(make_wheel: MakeWheel) -> None:
+def test_targets_come_from_the_binaries(add_wheel: AddWheel) -> None:
     members = {"x/a.hsaco": bundle_of("gfx1030", "gfx90a:xnack+"), "x/b.co": bundle_of("gfx906"), "x/c.py": b""}
-    facts = read_wheel_facts(make_wheel("My.Lib", members))
+    facts = read_wheel_facts(add_wheel("My.Lib", members))
     assert facts.name == "my-lib"
     assert facts.targets == (GFX906, TargetId("gfx90a", xnack=True), GFX1030)
     assert facts.roots == frozenset({"x"})
 
 
-def test_a_kpack_file_names_its_target(make_wheel: MakeWheel) -> None:
+def test_a_kpack_file_names_its_target(add_wheel: AddWheel) -> None:
     members = {"x/.kpack/blas_lib_gfx90a:xnack+.kpack": b"KPAK"}
-    assert read_wheel_facts(make_wheel("x", members)).targets == (TargetId("gfx90a", xnack=True),)
+    assert read_wheel_facts(add_wheel("x", members)).targets == (TargetId("gfx90a", xnack=True),)
 
 
-def test_a_kpack_file_for_a_gpu_newer_than_the_catalogue_names_it(make_wheel: MakeWheel) -> None:
-    assert read_wheel_facts(make_wheel("x", {"x/blas_lib_gfx1999.kpack": b""})).targets == (TargetId("gfx1999"),)
+def test_a_kpack_file_for_a_gpu_newer_than_the_catalogue_names_it(add_wheel: AddWheel) -> None:
+    assert read_wheel_facts(add_wheel("x", {"x/blas_lib_gfx1999.kpack": b""})).targets == (TargetId("gfx1999"),)
 
 
-def test_a_kpack_file_that_names_no_gpu_is_refused(make_wheel: MakeWheel) -> None:
-    wheel = make_wheel("x", {"x/blas_lib_generic.kpack": b""})
+def test_a_kpack_file_that_names_no_gpu_is_refused(add_wheel: AddWheel) -> None:
+    wheel = add_wheel("x", {"x/blas_lib_generic.kpack": b""})
     with pytest.raises(InputError, match=re.escape(f"{wheel}!x/blas_lib_generic.kpack: 'generic' is not a known GPU")):
         read_wheel_facts(wheel)
 
 
-def test_a_declaration_that_agrees_is_fine(make_wheel: MakeWheel) -> None:
-    wheel = make_wheel("x", {"x/a.co": bundle_of("gfx906")}, declaration=encode_declaration([GFX906]))
+def test_a_declaration_that_agrees_is_fine(add_wheel: AddWheel) -> None:
+    wheel = add_wheel("x", {"x/a.co": bundle_of("gfx906")}, declaration=encode_declaration([GFX906]))
     assert read_wheel_facts(wheel).targets == (GFX906,)
 
 
-def test_a_declaration_that_differs_from_the_binaries_is_refused(make_wheel: MakeWheel) -> None:
-    wheel = make_wheel("x", {"x/a.co": bundle_of("gfx906")}, declaration=encode_declaration([GFX906, GFX1030]))
+def test_a_declaration_that_differs_from_the_binaries_is_refused(add_wheel: AddWheel) -> None:
+    wheel = add_wheel("x", {"x/a.co": bundle_of("gfx906")}, declaration=encode_declaration([GFX906, GFX1030]))
     message = (
         f"{wheel}: declares gfx906, gfx1030, but its binaries carry gfx906. "
         "Build it again: the declaration has to be read from the binaries."
@@ -75,21 +75,21 @@ def test_a_declaration_that_differs_from_the_binaries_is_refused(make_wheel: Mak
         read_wheel_facts(wheel)
 
 
-def test_requirements_are_followed_through_packages_and_extras(make_wheel: MakeWheel) -> None:
+def test_requirements_are_followed_through_packages_and_extras(add_wheel: AddWheel) -> None:
     wheels = [
-        make_wheel("jax", {"jax/x": b""}, ["rocm[libraries]==1.0"]),
-        make_wheel("rocm", {"rocm/x": b""}, ["rocm-core", "blas; extra == 'libraries'", "dev; extra == 'devel'"]),
-        make_wheel("rocm-core", {"core/x": b""}),
-        make_wheel("blas", {"blas/x": b""}),
-        make_wheel("dev", {"dev/x": b""}),
+        add_wheel("jax", {"jax/x": b""}, ["rocm[libraries]==1.0"]),
+        add_wheel("rocm", {"rocm/x": b""}, ["rocm-core", "blas; extra == 'libraries'", "dev; extra == 'devel'"]),
+        add_wheel("rocm-core", {"core/x": b""}),
+        add_wheel("blas", {"blas/x": b""}),
+        add_wheel("dev", {"dev/x": b""}),
     ]
     carriers = carriers_of([read_wheel_facts(wheel) for wheel in wheels])
     assert carriers[0].requires == ("blas", "rocm", "rocm-core")
     assert carriers[1].requires == ("rocm-core",)
 
 
-def test_requirements_that_are_not_given_are_named_and_not_followed(make_wheel: MakeWheel) -> None:
-    wheels = [make_wheel("a", {"a/x": b""}, ["b", "numpy", "c; extra == 'x'"]), make_wheel("b", {"b/x": b""}, ["d"])]
+def test_requirements_that_are_not_given_are_named_and_not_followed(add_wheel: AddWheel) -> None:
+    wheels = [add_wheel("a", {"a/x": b""}, ["b", "numpy", "c; extra == 'x'"]), add_wheel("b", {"b/x": b""}, ["d"])]
     assert [c.requires for c in carriers_of([read_wheel_facts(w) for w in wheels])] == [("b", "d", "numpy"), ("d",)]
 
 
@@ -176,14 +176,14 @@ def test_a_wheel_without_folders_completes_nothing() -> None:
     assert [carrier.part_of for carrier in carriers_of(wheels)] == ["", ""]
 
 
-def test_packages_that_need_one_another_are_followed_once(make_wheel: MakeWheel) -> None:
-    wheels = [make_wheel("a", {"a/x": b""}, ["b"]), make_wheel("b", {"b/x": b""}, ["a"])]
+def test_packages_that_need_one_another_are_followed_once(add_wheel: AddWheel) -> None:
+    wheels = [add_wheel("a", {"a/x": b""}, ["b"]), add_wheel("b", {"b/x": b""}, ["a"])]
     assert [carrier.requires for carrier in carriers_of([read_wheel_facts(w) for w in wheels])] == [("b",), ("a",)]
 
 
-def test_a_wheel_that_lies_in_the_folders_of_one_it_needs_completes_it(make_wheel: MakeWheel) -> None:
-    libraries = make_wheel("rocm-sdk-libraries", {"_libraries/__init__.py": b"", "libraries/__init__.py": b""})
-    device = make_wheel("rocm-sdk-device-gfx906", {"_libraries/.kpack/x_lib_gfx906.kpack": b""}, ["rocm-sdk-libraries"])
+def test_a_wheel_that_lies_in_the_folders_of_one_it_needs_completes_it(add_wheel: AddWheel) -> None:
+    libraries = add_wheel("rocm-sdk-libraries", {"_libraries/__init__.py": b"", "libraries/__init__.py": b""})
+    device = add_wheel("rocm-sdk-device-gfx906", {"_libraries/.kpack/x_lib_gfx906.kpack": b""}, ["rocm-sdk-libraries"])
     carriers = carriers_of([read_wheel_facts(libraries), read_wheel_facts(device)])
     assert [carrier.part_of for carrier in carriers] == ["", "rocm-sdk-libraries"]
 
@@ -289,25 +289,25 @@ def test_a_wheel_without_one_name_is_refused(tmp_path: Path, names: str) -> None
         read_wheel_facts(path)
 
 
-def test_a_damaged_library_is_refused_by_name(make_wheel: MakeWheel) -> None:
-    wheel = make_wheel("x", {"x/lib.so": Path(sys.executable).resolve().read_bytes()[:200]})
+def test_a_damaged_library_is_refused_by_name(add_wheel: AddWheel) -> None:
+    wheel = add_wheel("x", {"x/lib.so": Path(sys.executable).resolve().read_bytes()[:200]})
     with pytest.raises(InputError, match=re.escape(f"{wheel}!x/lib.so")):
         read_wheel_facts(wheel)
 
 
-def test_a_damaged_bundle_is_refused_by_name(make_wheel: MakeWheel) -> None:
-    wheel = make_wheel("x", {"x/a.co": bundle_of("gfx906")[:60]})
+def test_a_damaged_bundle_is_refused_by_name(add_wheel: AddWheel) -> None:
+    wheel = add_wheel("x", {"x/a.co": bundle_of("gfx906")[:60]})
     with pytest.raises(InputError, match=re.escape(f"{wheel}!x/a.co")):
         read_wheel_facts(wheel)
 
 
-def test_a_marker_that_compares_what_cannot_be_compared_is_refused(make_wheel: MakeWheel) -> None:
-    wheel = make_wheel("x", {"x/a": b""}, ['blas; sys_platform ~= "linux"'])
+def test_a_marker_that_compares_what_cannot_be_compared_is_refused(add_wheel: AddWheel) -> None:
+    wheel = add_wheel("x", {"x/a": b""}, ['blas; sys_platform ~= "linux"'])
     with pytest.raises(InputError, match=re.escape(f"{wheel}: has a Requires-Dist with a marker that can't be eval")):
         carriers_of([read_wheel_facts(wheel)])
 
 
-def test_a_malformed_requirement_is_refused(make_wheel: MakeWheel) -> None:
-    wheel = make_wheel("x", {"x/a": b""}, ["not a requirement!"])
+def test_a_malformed_requirement_is_refused(add_wheel: AddWheel) -> None:
+    wheel = add_wheel("x", {"x/a": b""}, ["not a requirement!"])
     with pytest.raises(InputError, match=r"has a malformed Requires-Dist"):
         carriers_of([read_wheel_facts(wheel)])
