@@ -68,7 +68,7 @@ def make_tar() -> MakeTar:
 
 @pytest.fixture
 def make_archive(tmp_path: Path) -> MakeArchive:
-    """Compress the bytes of a tar, with the compression that the name of the archive tells."""
+    """Compress the bytes of a tar, with the compression that the name of the archive says."""
 
     def make(name: str, tar: bytes, *, directory: str = "artifacts") -> Path:
         path = tmp_path / directory / name

@@ -129,7 +129,7 @@ def test_the_manifest_of_the_sdk_is_read_from_wherever_it_is(tmp_path: Path, mak
         assert catalog.manifest.kpack_split
 
 
-def test_a_malformed_manifest_of_the_sdk_is_told(tmp_path: Path, make_artifact: MakeArtifact) -> None:
+def test_a_malformed_manifest_of_the_sdk_is_reported(tmp_path: Path, make_artifact: MakeArtifact) -> None:
     make_artifact("base_lib_generic", {"stage/share/therock/therock_manifest.json": b"{"})
     with pytest.raises(InputError) as caught, open_catalog(tmp_path / "artifacts"):
         pass

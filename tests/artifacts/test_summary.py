@@ -67,7 +67,7 @@ def test_the_totals_are_those_of_the_chosen() -> None:
     assert summarise(CATALOG, component="dev").bytes == 0
 
 
-def test_entries_are_told_when_asked_for() -> None:
+def test_entries_are_reported_when_asked_for() -> None:
     (summary,) = summarise(CATALOG, component="lib", with_entries=True).artifacts
     assert _plain(summary)["entries"] == [
         {"path": "lib", "kind": "directory", "mode": "755"},

@@ -38,7 +38,7 @@ def test_artifacts_survive_packing_and_unpacking(
     assert _tree(tmp_path / "again") == _tree(artifacts)
 
 
-def test_archives_are_packed_anew_in_another_format_without_a_change(
+def test_archives_are_packed_again_in_another_format_without_a_change(
     make_artifact: MakeArtifact, tmp_path: Path
 ) -> None:
     make_artifact("blas_lib_generic", {"stage/a": b"A", "stage/b": "a"})

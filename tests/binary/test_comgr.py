@@ -139,7 +139,7 @@ def test_code_that_was_retargeted_is_that_of_the_new_target(fixture: Fixture, na
         ("v23/saxpy.hipfb", {6}),
     ],
 )
-def test_target_and_kernels_of_code_objects_are_told_as_comgr_tells_them(
+def test_target_and_kernels_of_code_objects_are_read_as_comgr_reads_them(
     fixture: Fixture, name: str, versions: set[int]
 ) -> None:
     comgr = load_later_comgr()

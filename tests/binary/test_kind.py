@@ -38,5 +38,5 @@ def true_of(head: bytes) -> set[str]:
         pytest.param(ELF64[:3], set(), id="cut off"),
     ],
 )
-def test_kind_of_a_file_is_told_by_its_first_bytes(head: bytes, expected: set[str]) -> None:
+def test_kind_of_a_file_is_known_by_its_first_bytes(head: bytes, expected: set[str]) -> None:
     assert true_of(head) == expected

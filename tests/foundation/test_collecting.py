@@ -30,7 +30,7 @@ def test_all_problems_are_raised_together_after_those_known_before() -> None:
     assert str(caught.value) == ("the folder: 4 problems\n  zero: is bad\n  bad: is bad\n  one: is bad\n  two: is bad")
 
 
-def test_work_that_failed_is_told_before_bad_input() -> None:
+def test_work_that_failed_is_reported_before_bad_input() -> None:
     with pytest.raises(WorkError, match=r"^full: cannot be written$"):
         map_collecting(_fail, ["bad", "full"], "the folder")
 
@@ -55,5 +55,5 @@ def test_several_items_that_fail_are_reported_together() -> None:
     assert str(caught.value) == "the list: 2 problems\n  bad: is bad\n  bad: is bad"
 
 
-def test_no_problem_is_no_error() -> None:
+def test_no_problem_is_not_an_error() -> None:
     raise_all("the list", [])

@@ -56,11 +56,11 @@ def test_the_facts_are_fields() -> None:
         pytest.param(ProblemsError("a", []), 2, id="several problems"),
     ],
 )
-def test_the_exit_status_tells_bad_input_from_failed_work(error: RocwheelError, status: int) -> None:
+def test_the_exit_status_distinguishes_bad_input_from_failed_work(error: RocwheelError, status: int) -> None:
     assert error.exit_status == status
 
 
-def test_several_problems_are_told_together() -> None:
+def test_several_problems_are_reported_together() -> None:
     error = ProblemsError("artifacts", [InputError("a", "no manifest"), InputError("b", "no files")])
     assert str(error) == "artifacts: 2 problems\n  a: no manifest\n  b: no files"
     assert [str(problem) for problem in error.problems] == ["a: no manifest", "b: no files"]

@@ -110,7 +110,7 @@ def test_wheels_for_several_pythons_neither_collide_nor_serve_each_other() -> No
     ]
 
 
-def test_what_several_environments_share_is_told_once() -> None:
+def test_what_several_environments_share_is_reported_once() -> None:
     tool = program("pjrt/tool", mode=0o100644)
     audited = tree((PLUGIN, []), (LATER, []), (wheel("pjrt", f"py3-none-{X86}"), [tool]))
     assert [finding.rule for finding in find(audited)] == ["wrong-mode"]

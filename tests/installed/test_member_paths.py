@@ -19,5 +19,5 @@ from rocwheel.installed.member_paths import outside_reason
         ("demo/..a/b..so", ""),
     ],
 )  # fmt: skip
-def test_names_that_lead_out_of_the_environment_are_told(member: str, reason: str) -> None:
+def test_names_that_lead_out_of_the_environment_are_reported(member: str, reason: str) -> None:
     assert outside_reason(member) == reason

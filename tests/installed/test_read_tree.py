@@ -107,7 +107,7 @@ def test_a_wheel_has_to_be_named_as_one(tmp_path: Path, name: str) -> None:
     )
 
 
-def test_a_link_that_leads_in_a_circle_is_no_library(tmp_path: Path) -> None:
+def test_a_link_that_leads_in_a_circle_is_not_a_library(tmp_path: Path) -> None:
     (tmp_path / "a.so").symlink_to("b.so")
     (tmp_path / "b.so").symlink_to(tmp_path / "a.so")
     assert [(file.path, file.elf) for file in read_tree([tmp_path]).files] == [("a.so", None), ("b.so", None)]
@@ -237,7 +237,7 @@ def test_a_version_may_be_spelled_in_several_ways(tmp_path: Path, file_name: str
     assert audit(read_environments([path]), AuditSettings(select=("metadata-malformed",))).findings == ()
 
 
-def test_a_record_that_is_no_table_is_a_finding(tmp_path: Path) -> None:
+def test_a_record_that_is_not_a_table_is_a_finding(tmp_path: Path) -> None:
     path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", RECORD=b'demo/a.py,"' + b"x" * 200_000)
     report = audit(read_environments([path]), AuditSettings(select=("metadata-malformed",)))
     assert [finding.found for finding in report.findings] == [
@@ -245,7 +245,7 @@ def test_a_record_that_is_no_table_is_a_finding(tmp_path: Path) -> None:
     ]
 
 
-def test_bundles_are_told_apart_with_their_targets() -> None:
+def test_bundles_are_distinguished_with_their_targets() -> None:
     data = (FIXTURES / "edge/two.plain.fatbin").read_bytes()
     report = read_device_report(memoryview(data), name="two")
     assert report is not None
@@ -276,7 +276,7 @@ def test_code_objects_tell_their_compiler(file: str, compiler: str) -> None:
     [(("v22", "v22"), []), (("v19", "v22"), ["device-compilers"])],
     ids=["one compiler", "two compilers"],
 )
-def test_real_files_of_two_compilers_are_told(tmp_path: Path, versions: tuple[str, str], found: list[str]) -> None:
+def test_real_files_of_two_compilers_are_reported(tmp_path: Path, versions: tuple[str, str], found: list[str]) -> None:
     files = {f"demo/{i}.so": FIXTURES / version / "libtwo.plain.so" for i, version in enumerate(versions)}
     wheel = make_wheel(tmp_path, "demo", files)
     report = audit(read_environments([wheel]), AuditSettings(select=("device-compilers", "host-compiler")))

@@ -254,7 +254,7 @@ UNDEFINED: dict[str, tuple[list[Lib], set[str]]] = {
 
 @pytest.mark.parametrize("name", UNDEFINED)
 @pytest.mark.parametrize("style", ["gnu", "sysv"])
-def test_undefined_symbols_are_those_that_the_loader_tells(tmp_path: Path, name: str, style: str) -> None:
+def test_undefined_symbols_are_those_that_the_loader_reports(tmp_path: Path, name: str, style: str) -> None:
     libraries, undefined = UNDEFINED[name]
     hashed = [library._replace(options=(*library.options, f"-Wl,--hash-style={style}")) for library in libraries]
     path = build_tree(tmp_path / "tree", *hashed) / "a.so"

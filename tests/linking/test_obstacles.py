@@ -98,7 +98,7 @@ def test_headers_are_judged_as_the_loader_judges_them(tmp_path: Path, name: str)
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-def test_what_is_no_elf_file_stops_the_loader(tmp_path: Path, name: str) -> None:
+def test_what_is_not_an_elf_file_stops_the_loader(tmp_path: Path, name: str) -> None:
     root = tree_with(tmp_path, CONTENTS[name])
     check(root)
     assert refusal(root) in {"file too short", "invalid ELF header"}
@@ -132,7 +132,7 @@ def test_a_folder_that_is_a_link_in_a_circle_is_passed_over(tmp_path: Path) -> N
     check(root)
 
 
-def test_the_file_that_stops_the_loader_is_told(tmp_path: Path) -> None:
+def test_the_file_that_stops_the_loader_is_reported(tmp_path: Path) -> None:
     root = tree_with(tmp_path, b"text")
     files: dict[str, Path | bytes] = {f"demo/{path}": root / path for path in ("a.so", "one/b.so", "two/b.so")}
     wheel = make_wheel(tmp_path / "dist", "demo", files)

@@ -106,11 +106,11 @@ def test_entries_that_lead_elsewhere_go(bad: str) -> None:
         ("$ORIGIN/a..b/c", False),
     ],
 )
-def test_an_entry_that_goes_back_behind_a_name_is_told(entry: str, expected: bool) -> None:
+def test_an_entry_that_goes_back_behind_a_name_is_reported(entry: str, expected: bool) -> None:
     assert goes_back(entry) is expected
 
 
-def test_an_entry_that_goes_back_behind_a_name_is_spelled_anew() -> None:
+def test_an_entry_that_goes_back_behind_a_name_is_respelled() -> None:
     elf = library("libhipsparse.so.1", "librocsparse.so.1", rpath="$ORIGIN/nope/..")
     edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RPATH)
     assert edit == SetRunpath("$ORIGIN", RunpathTag.RPATH)

@@ -84,7 +84,7 @@ def test_a_source_that_is_gone_leaves_nothing_behind(artifact: Artifact, tmp_pat
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_destination_that_is_a_file_is_told(artifact: Artifact, tmp_path: Path) -> None:
+def test_a_destination_that_is_a_file_is_reported(artifact: Artifact, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(WorkError) as caught:
         extract_artifact(artifact, tmp_path / "out")

@@ -146,7 +146,7 @@ def test_a_member_that_is_unsafe_is_a_problem(
     assert set(found) == {f"blas_lib_generic.tar.xz/{expected}"}
 
 
-def test_a_name_that_is_no_text_is_a_problem(make_tar: MakeTar, tmp_path: Path) -> None:
+def test_a_name_that_is_not_text_is_a_problem(make_tar: MakeTar, tmp_path: Path) -> None:
     tar = make_tar([MANIFEST, member("stage/xyz")]).replace(b"stage/xyz", b"stage/\xffyz")
     assert problems(tmp_path, _with_checksums(tar)) == [
         "blas_lib_generic.tar.xz/'stage/\\udcffyz': its path is not valid UTF-8 text"
@@ -176,7 +176,7 @@ def test_the_manifest_must_be_the_first_member(
     )
 
 
-def test_a_malformed_manifest_is_told(make_tar: MakeTar, tmp_path: Path) -> None:
+def test_a_malformed_manifest_is_reported(make_tar: MakeTar, tmp_path: Path) -> None:
     tar = make_tar([MANIFEST]).replace(b"stage\n", b"/tage\n")
     (problem,) = problems(tmp_path, tar)
     assert problem == (
@@ -195,7 +195,7 @@ def test_an_oversized_manifest_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [1024, 1536, 1600, 2560])
-def test_a_tar_that_ends_early_is_told(make_tar: MakeTar, tmp_path: Path, kept: int) -> None:
+def test_a_tar_that_ends_early_is_reported(make_tar: MakeTar, tmp_path: Path, kept: int) -> None:
     # Manifest at 0, its bytes at 512, a header at 1024, 1000 bytes at 1536, the end at 2560.
     tar = make_tar([MANIFEST, member("stage/x", size=1000)])[:kept]
     assert problems(tmp_path, tar)[0] in {
@@ -213,7 +213,7 @@ def test_a_damaged_header_is_not_taken_for_the_end(make_tar: MakeTar, tmp_path: 
 
 
 @pytest.mark.parametrize("data", [b"", b"no tar at all" * 100], ids=["empty", "text"])
-def test_bytes_that_are_no_tar_are_told(tmp_path: Path, data: bytes) -> None:
+def test_bytes_that_are_not_a_tar_are_reported(tmp_path: Path, data: bytes) -> None:
     (problem,) = problems(tmp_path, data)
     assert problem.startswith("blas_lib_generic.tar.xz: holds no well-formed tar (")
 

@@ -45,7 +45,7 @@ def test_nothing_with_a_name_is_left_in_the_temporary_folder(tmp_path: Path, mon
         assert os.fstat(spool.fileno()).st_nlink == 0
 
 
-def test_the_bytes_told_add_up_to_the_archive(tmp_path: Path) -> None:
+def test_the_bytes_reported_add_up_to_the_archive(tmp_path: Path) -> None:
     path = _compressed(tmp_path, "xz", os.urandom(3 << 20))
     told: list[int] = []
     decompress(path, advance=told.append).close()
@@ -87,7 +87,7 @@ def test_archives_joined_end_to_end_are_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["xz", "zst"])
 @pytest.mark.parametrize("kept", [0, 1, 0.5, 0.999])
-def test_truncated_compression_is_told(tmp_path: Path, suffix: str, kept: float) -> None:
+def test_truncated_compression_is_reported(tmp_path: Path, suffix: str, kept: float) -> None:
     path = _compressed(tmp_path, suffix, os.urandom(100_000))
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * kept) if kept < 1 else int(kept)])
@@ -98,7 +98,7 @@ def test_truncated_compression_is_told(tmp_path: Path, suffix: str, kept: float)
 
 @pytest.mark.parametrize("suffix", ["xz", "zst"])
 @pytest.mark.parametrize("at", [0, 3, 50_000])
-def test_corrupt_compression_is_told(tmp_path: Path, suffix: str, at: int) -> None:
+def test_corrupt_compression_is_reported(tmp_path: Path, suffix: str, at: int) -> None:
     path = tmp_path / f"a_b_c.tar.{suffix}"
     data = os.urandom(100_000)
     options: dict[int, int] = {zstd.CompressionParameter.checksum_flag: 1}
@@ -111,7 +111,7 @@ def test_corrupt_compression_is_told(tmp_path: Path, suffix: str, at: int) -> No
         decompress(path)
 
 
-def test_an_archive_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_an_archive_that_is_gone_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a_b_c.tar.xz"
     with pytest.raises(InputError) as caught:
         decompress(path)
@@ -121,7 +121,7 @@ def test_an_archive_that_is_gone_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["xz", "zst"])
-def test_a_full_temporary_folder_is_told(tmp_path: Path, suffix: str) -> None:
+def test_a_full_temporary_folder_is_reported(tmp_path: Path, suffix: str) -> None:
     archive = _compressed(tmp_path, suffix)
     command = ["artifacts", "list", "--quiet", str(archive.parent)]
     done = rocwheel(*command, before=with_files_up_to(1 << 20), environ={"TMPDIR": str(tmp_path)})

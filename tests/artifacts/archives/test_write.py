@@ -103,7 +103,7 @@ def test_members_bear_the_date_given(artifact: Artifact, tmp_path: Path) -> None
         assert {info.mtime for info in tar} == {1700000000}
 
 
-def test_the_bytes_told_are_those_of_the_files(artifact: Artifact, tmp_path: Path) -> None:
+def test_the_bytes_reported_are_those_of_the_files(artifact: Artifact, tmp_path: Path) -> None:
     told: list[int] = []
     write_archive(artifact, tmp_path, ArchiveFormat.ZST, SourceDate(), advance=told.append)
     assert sum(told) == artifact.size == 1284
@@ -114,7 +114,7 @@ def test_an_archive_already_there_is_replaced(artifact: Artifact, tmp_path: Path
     assert write(artifact, tmp_path).read_bytes() != b"old"
 
 
-def test_a_file_that_shrinks_meanwhile_is_told_and_leaves_no_archive(artifact: Artifact, tmp_path: Path) -> None:
+def test_a_file_that_shrinks_meanwhile_is_reported_and_leaves_no_archive(artifact: Artifact, tmp_path: Path) -> None:
     Path(artifact.location, "stage/lib/libx.so.1").write_bytes(b"short")
     with pytest.raises(InputError, match=r"stage/lib/libx\.so\.1: shorter than when it was listed"):
         write(artifact, tmp_path / "out")

@@ -99,7 +99,7 @@ def test_file_of_a_prefix_goes_to_the_artifact_that_therock_has_it_in(
     assert (prefix.place(path, "") or prefix.place_rest(path)) == Destination(artifact, component, path)
 
 
-def test_skipped_file_tells_why(debian: ImportRules) -> None:
+def test_skipped_file_has_its_reason(debian: ImportRules) -> None:
     assert (
         debian.skip_reason("usr/bin/clang-15", "clang-15")
         == "second names of LLVM's files, which are in one folder, lib/llvm"
@@ -127,7 +127,7 @@ def test_edit_applies_where_both_its_patterns_match() -> None:
     assert not it.applies_to("lib/cmake/a.txt", "usr/lib/x86_64-linux-gnu/cmake/a.txt")
 
 
-def test_edit_without_a_file_is_no_problem() -> None:
+def test_edit_without_a_file_is_not_a_problem() -> None:
     assert edit(each=1).problem is None
 
 

@@ -302,7 +302,7 @@ def test_a_sparse_member_is_refused(make_deb: MakeDeb) -> None:
 @pytest.mark.parametrize(
     "record", [b"20 GNU.sparse.map=z\n", b"24 GNU.sparse.map=1,2,z\n"], ids=["number", "last number"]
 )
-def test_malformed_pax_records_are_told(make_deb: MakeDeb, record: bytes) -> None:
+def test_malformed_pax_records_are_reported(make_deb: MakeDeb, record: bytes) -> None:
     header = tarfile.TarInfo("./pax")
     header.type, header.size = tarfile.XHDTYPE, len(record)
     data = header.tobuf() + record.ljust(512, b"\0") + deb_tar({"./a": b"x"})

@@ -175,7 +175,7 @@ def test_package_that_the_table_does_not_know_is_refused_before_any_work(make_de
     )
 
 
-def test_bad_packages_are_told_together(make_deb: MakeDeb, dest: Path, tmp_path: Path) -> None:
+def test_bad_packages_are_reported_together(make_deb: MakeDeb, dest: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.deb"
     bad.write_bytes(b"rubbish")
     one, two = make_deb("hipcc", {}, version="1-1"), make_deb("hipcc", {}, version="2-1")
@@ -259,7 +259,7 @@ def test_libraries_that_no_package_brings_are_required_from_the_system() -> None
     )
 
 
-def test_needs_of_a_real_program_and_of_a_script_are_told(make_deb: MakeDeb, dest: Path) -> None:
+def test_needs_of_a_real_program_and_of_a_script_are_reported(make_deb: MakeDeb, dest: Path) -> None:
     program = Path("/bin/cat").resolve().read_bytes()
     tree = {
         "./usr/bin/cat": program,

@@ -112,7 +112,7 @@ def test_symlink_out_of_the_prefix_is_refused(prefix: Path, dest: Path) -> None:
     )
 
 
-def test_absolute_symlink_to_elsewhere_is_dropped_and_told(prefix: Path, dest: Path) -> None:
+def test_absolute_symlink_to_elsewhere_is_dropped_and_reported(prefix: Path, dest: Path) -> None:
     (prefix / "bin/clinfo").symlink_to("/usr/bin/clinfo")
 
     assert import_prefix(prefix, dest, ROCM).dangling == ("bin/clinfo",)

@@ -1,4 +1,4 @@
-"""The folder of an import: it appears whole, and what can't be it is told before anything is copied."""
+"""The folder of an import: it appears whole, and one that can't be used is reported before anything is copied."""
 
 from __future__ import annotations
 

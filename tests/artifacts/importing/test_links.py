@@ -91,7 +91,7 @@ def test_link_to_what_is_left_out_vanishes() -> None:
     assert resolve(made) == ({}, [], [])
 
 
-def test_link_to_what_is_not_there_is_told() -> None:
+def test_link_to_what_is_not_there_is_reported() -> None:
     assert resolve(tree({}, {"a/libx.so": ("lib/libx.so", "libx.so.1")})) == ({}, ["a/libx.so"], [])
 
 

@@ -40,7 +40,7 @@ def test_the_manifest_of_an_empty_artifact_lists_nothing(data: bytes) -> None:
         ("a\0b", "'a\\x00b' holds a NUL character"),
     ],
 )
-def test_a_line_that_is_no_path_inside_is_a_problem(line: str, fault: str) -> None:
+def test_a_line_that_is_not_a_path_inside_is_a_problem(line: str, fault: str) -> None:
     with pytest.raises(ProblemsError) as caught:
         parse_manifest(f"{line}\n".encode(), "x/artifact_manifest.txt")
     assert str(caught.value.problems[0]) == (
@@ -54,7 +54,7 @@ def test_every_bad_line_is_reported() -> None:
     assert len(caught.value.problems) == 2
 
 
-def test_bytes_that_are_no_text_are_refused() -> None:
+def test_bytes_that_are_not_text_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         parse_manifest(b"a/\xff\n", "m")
     assert str(caught.value) == "m: is not valid UTF-8 text (byte 2); expected one stage folder per line"

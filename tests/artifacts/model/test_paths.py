@@ -32,7 +32,7 @@ good_paths = st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=4).map("
         ("lib/\udcff", "is not valid UTF-8 text"),
     ],
 )
-def test_the_fault_of_a_path_is_told(path: str, fault: str | None) -> None:
+def test_the_fault_of_a_path_is_reported(path: str, fault: str | None) -> None:
     assert path_fault(path) == fault
 
 
@@ -59,7 +59,7 @@ def test_a_path_without_fault_stays_in_the_folder_it_is_joined_to(path: str) -> 
         ("x", "a\nb/../../..", "leaves the tree through 'a\\nb/../../..'"),
     ],
 )
-def test_the_fault_of_a_link_is_told(path: str, link: str, fault: str | None) -> None:
+def test_the_fault_of_a_link_is_reported(path: str, link: str, fault: str | None) -> None:
     assert link_fault(path, link) == fault
 
 

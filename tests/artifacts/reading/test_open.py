@@ -17,7 +17,7 @@ MakeTar = Callable[[Iterable[tarfile.TarInfo]], bytes]
 
 
 class Recorder:
-    """A progress that remembers what it was told."""
+    """A progress that remembers what was reported to it."""
 
     def __init__(self) -> None:
         self.steps: list[tuple[str, int]] = []
@@ -92,7 +92,7 @@ def test_names_that_are_not_there_are_reported(tmp_path: Path, make_artifact: Ma
     ]
 
 
-def test_progress_tells_the_compressed_bytes(
+def test_progress_reports_the_compressed_bytes(
     tmp_path: Path, make_archive: MakeArchive, make_artifact: MakeArtifact, make_tar: MakeTar
 ) -> None:
     make_artifact("a_lib_generic", {"stage/a": b"not counted"})

@@ -51,7 +51,7 @@ def test_wrappers_and_bundles_are_found(fixture: Fixture, name: str, wrappers: i
 
 
 @pytest.mark.parametrize("name", ["v19/saxpy.rdc.o", "v22/saxpy.hipfb", "mach/flags.22"])
-def test_other_file_is_no_fat_binary(fixture: Fixture, name: str) -> None:
+def test_other_file_is_not_a_fat_binary(fixture: Fixture, name: str) -> None:
     assert read_fat_binary(fixture(name), name=name) is None
 
 
@@ -99,7 +99,7 @@ def test_wrappers_of_a_section_without_bytes_point_at_no_bundle(fixture: Fixture
         device_patch(memoryview(data), name="x", storage=Storage(compress=True))
 
 
-def test_wrapper_of_a_kpack_archive_is_told(fixture: Fixture) -> None:
+def test_wrapper_of_a_kpack_archive_is_reported(fixture: Fixture) -> None:
     data = bytearray(fixture("v22/libtwo.plain.so"))
     wrappers = read(memoryview(data)).wrappers
     data[wrappers[0].offset : wrappers[0].offset + 4] = b"HIPK"

@@ -86,11 +86,11 @@ def test_any_bytes_after_the_magic_give_a_bundle_or_one_error(data: bytes) -> No
         ("edge/zerodev.hipfb", "the entry 'hipv4-amdgcn-amd-amdhsa--gfx1030' is empty"),
     ],
 )
-def test_sound_bundle_that_readers_dispute_is_told(fixture: Fixture, name: str, problem: str) -> None:
+def test_sound_bundle_that_readers_dispute_is_reported(fixture: Fixture, name: str, problem: str) -> None:
     assert read_offload_bundle(fixture(name), place=PLACE).find_problems() == (problem,)
 
 
-def test_header_beyond_what_the_runtime_reads_is_told() -> None:
+def test_header_beyond_what_the_runtime_reads_is_reported() -> None:
     parts = [BundlePart(f"hip-amdgcn-amd-amdhsa--gfx{number}", (memoryview(b"x"),)) for number in range(1000, 1090)]
     bundle = read(b"".join(write_offload_bundle(parts)))
     assert bundle.find_problems() == ("its header takes 4892 bytes; the runtime reads 4096 of a plain bundle",)
@@ -125,7 +125,7 @@ def test_damaged_bundle_is_refused_with_its_place(data: bytes, message: str) -> 
         read(data)
 
 
-def test_targets_of_which_one_leaves_open_what_another_names_are_told() -> None:
+def test_targets_of_which_one_leaves_open_what_another_names_are_reported() -> None:
     parts = [
         BundlePart(f"hipv4-amdgcn-amd-amdhsa--{target}", (memoryview(b"x"),))
         for target in ("gfx90a", "gfx90a:xnack+", "gfx906")

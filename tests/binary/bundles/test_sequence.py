@@ -68,7 +68,7 @@ def test_entries_are_given_in_one_pass_over_their_bundle(fixture: Fixture) -> No
     assert pieces == [(entry.spelling, entry.size) for entry in entries]
 
 
-def test_bytes_between_bundles_that_are_no_bundle_are_refused_with_their_place() -> None:
+def test_bytes_between_bundles_that_are_not_a_bundle_are_refused_with_their_place() -> None:
     message = (
         "libx.so: bundle 1 at offset 0x2004: b'\\x7fELF' where a bundle should start; "
         "expected b'__CLANG_OFFLOAD_BUNDLE__' or b'CCOB'"
@@ -77,7 +77,7 @@ def test_bytes_between_bundles_that_are_no_bundle_are_refused_with_their_place()
         list(iter_bundles(memoryview(PLAIN + b"\x7fELF"), name="libx.so", base=0x1000))
 
 
-def test_bundle_that_may_be_longer_than_it_declares_is_named_where_its_rest_is_no_bundle() -> None:
+def test_bundle_that_may_be_longer_than_it_declares_is_named_where_its_rest_is_not_a_bundle() -> None:
     content = memoryview(hashlib.shake_256(b"code").digest(1 << 19))
     raw = list(write_offload_bundle([BundlePart("hipv4-amdgcn-amd-amdhsa--gfx906", (content,))]))
     data = bytearray(compress_bundle(raw, version=3, level=3))
@@ -91,7 +91,7 @@ def test_bundle_that_may_be_longer_than_it_declares_is_named_where_its_rest_is_n
         list(iter_bundles(memoryview(data), name="x"))
 
 
-def test_version_that_the_runtime_misreads_is_told(fixture: Fixture) -> None:
+def test_version_that_the_runtime_misreads_is_reported(fixture: Fixture) -> None:
     [bundle] = iter_bundles(fixture("v18/saxpy.ccob.hipfb"), name="x.hipfb")
     problem = "it is compressed in version 1, the runtime reads it as a later version and refuses it"
     assert bundle.find_problems() == (f"x.hipfb: bundle 0 at offset 0x0: {problem}",)

@@ -80,7 +80,7 @@ def test_members_of_a_static_library_are_found(
     assert [entry.target for entry in bundle.entries] == ["gfx1030", "gfx906", "gfx90a:xnack+"]
 
 
-def test_image_for_another_makers_processor_is_told_as_it_is_spelled(fixture: Fixture) -> None:
+def test_image_for_another_makers_processor_is_reported_as_it_is_spelled(fixture: Fixture) -> None:
     data = bytearray(fixture("v23/saxpy.rdc.o"))
     triple, arch = data.index(b"amdgcn-amd-amdhsa\0"), data.index(b"gfx906\0")
     data[triple : triple + 18] = b"nvptx64-nv-cuda\0\0\0"
@@ -106,7 +106,7 @@ def renamed_section(data: memoryview, old: bytes, new: bytes) -> bytearray:
         (b"hip-nvptx64-nv-cuda--sm_80", "hip", "nvptx64-nv-cuda-", "sm_80"),
     ],
 )
-def test_sections_of_other_languages_and_makers_are_no_damage(
+def test_sections_of_other_languages_and_makers_are_not_damage(
     fixture: Fixture, name: bytes, kind: str, triple: str, arch: str
 ) -> None:
     data = renamed_section(fixture("v19/saxpy.rdc.o"), b"hip-amdgcn-amd-amdhsa--gfx1030", name)
@@ -116,7 +116,7 @@ def test_sections_of_other_languages_and_makers_are_no_damage(
 
 
 @pytest.mark.parametrize("name", [b"hip-amdgcn-amd", b"banana", b"hip"])
-def test_section_whose_name_is_no_entry_id_is_refused(fixture: Fixture, name: bytes) -> None:
+def test_section_whose_name_is_not_an_entry_id_is_refused(fixture: Fixture, name: bytes) -> None:
     data = renamed_section(fixture("v19/saxpy.rdc.o"), b"hip-amdgcn-amd-amdhsa--gfx1030", name)
     with pytest.raises(InputError, match=f"{name.decode()}' is not a bundle entry id"):
         read_offload_images(memoryview(data), name="x.o")

@@ -83,7 +83,7 @@ def test_entry_id_of_every_compiler_is_parsed(text: str, kind: str, triple: str,
 
 
 @pytest.mark.parametrize("text", ["", "gfx906", "hipv4-amdgcn-amd-amdhsa-gfx906", "cuda-a-b-c--gfx906", "host"])
-def test_text_that_is_no_entry_id_is_refused(text: str) -> None:
+def test_text_that_is_not_an_entry_id_is_refused(text: str) -> None:
     message = (
         f"libx.so: {text!r} is not a bundle entry id; expected host-TRIPLE or KIND-ARCH-VENDOR-OS-ENVIRONMENT-TARGET, "
         "KIND being hip, hipv4 or openmp"

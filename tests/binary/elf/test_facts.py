@@ -41,7 +41,7 @@ def read(name: str) -> Elf:
         ("libanswer.debug", ElfKind.OTHER),
     ],
 )
-def test_kind_tells_what_a_file_is_for(name: str, kind: ElfKind) -> None:
+def test_kind_says_what_a_file_is_for(name: str, kind: ElfKind) -> None:
     assert read(name).kind is kind
 
 
@@ -66,7 +66,7 @@ def test_facts_of_a_program_are_read() -> None:
     assert elf.version_needs == (VersionNeed("libanswer.so.1", "ANSWER_1.0"),)
 
 
-def test_an_rpath_is_told_from_a_runpath() -> None:
+def test_an_rpath_is_distinguished_from_a_runpath() -> None:
     elf = read("librpath.so")
     assert (elf.rpath, elf.runpath) == ("/opt/rocm/lib", None)
 

@@ -1,4 +1,4 @@
-"""Symbols of ELF files with their versions, compared with what readelf tells of real libraries."""
+"""Symbols of ELF files with their versions, compared with what readelf prints of real libraries."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_text_relocations_are_seen(tmp_path: Path) -> None:
     assert traits(tmp_path, "-Wl,-z,notext", source=source).has_text_relocations
 
 
-def test_a_stripped_library_tells_the_same_but_for_its_sections(tmp_path: Path) -> None:
+def test_a_stripped_library_has_the_same_facts_but_for_its_sections(tmp_path: Path) -> None:
     whole = traits(tmp_path)
     assert traits(tmp_path, "-s").exports == whole.exports
 

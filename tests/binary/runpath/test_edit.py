@@ -183,7 +183,7 @@ def test_a_second_tag_is_removed() -> None:
     assert run_paths(edit(data, "/opt/rocm/lib", RPATH)) == ("/opt/rocm/lib", None)
 
 
-def test_a_run_path_that_is_no_text_is_set_kept_and_replaced() -> None:
+def test_a_run_path_that_is_not_text_is_set_kept_and_replaced() -> None:
     data = edit(load("libanswer.so.1"), "/opt/caf\udce9/lib")
     assert b"\0/opt/caf\xe9/lib\0" in data
     assert run_paths(data) == (None, "/opt/caf\udce9/lib")

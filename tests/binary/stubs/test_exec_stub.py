@@ -188,14 +188,14 @@ def test_a_target_of_any_name_runs(name: str) -> None:
         assert runner.run(stub).stdout == b"reached\n"
 
 
-def test_a_missing_target_is_told_with_status_127(runner: Runner, tmp_path: Path) -> None:
+def test_a_missing_target_is_reported_with_status_127(runner: Runner, tmp_path: Path) -> None:
     stub = runner.write(tmp_path / "tool", "../gone/real")
     finished = runner.run(stub, name="tool")
     assert finished.returncode == 127
     assert finished.stderr.decode() == f"tool: cannot run {tmp_path}/../gone/real: errno 2\n"
 
 
-def test_a_target_that_may_not_be_executed_is_told_with_status_126(runner: Runner, tmp_path: Path) -> None:
+def test_a_target_that_may_not_be_executed_is_reported_with_status_126(runner: Runner, tmp_path: Path) -> None:
     write_script(tmp_path / "real", "echo never", mode=0o644)
     finished = runner.run(runner.write(tmp_path / "tool", "real"), name="tool")
     assert finished.returncode == 126
@@ -219,7 +219,7 @@ def test_a_path_just_within_the_limit_of_the_system_runs(runner: Runner, short_t
     assert runner.run(runner.write(folder / "stub", "real")).stdout == b"reached\n"
 
 
-def test_a_target_beyond_the_limit_of_the_system_is_told(runner: Runner, short_tmp_path: Path) -> None:
+def test_a_target_beyond_the_limit_of_the_system_is_reported(runner: Runner, short_tmp_path: Path) -> None:
     folder = make_deep_folder(short_tmp_path, 4090)
     target = "../" * 1364 + "x"
     finished = runner.run(runner.write(folder / "stub", target), name="tool")

@@ -111,7 +111,7 @@ def test_edited_bundle_stays_compressed_as_it_was(fixture: Fixture, name: str, v
 @pytest.mark.parametrize(
     ("edit", "storage"), [(prune("gfx906"), Storage()), (None, Storage(compress=True, version=2))], ids=["edit", "anew"]
 )
-def test_bundle_whose_hash_is_wrong_gets_no_right_one_unless_told(
+def test_bundle_whose_hash_is_wrong_gets_no_right_one_unless_asked_for(
     fixture: Fixture, caplog: pytest.LogCaptureFixture, edit: BundleEdit | None, storage: Storage
 ) -> None:
     data = fixture("edge/zlib.v3.badhash.ccob")
@@ -148,13 +148,13 @@ def test_bundle_without_any_code_to_keep_is_refused(fixture: Fixture) -> None:
         rewrite(fixture("v22/libtwo.plain.so"), prune("gfx942"), Storage())
 
 
-def test_bundle_whose_entries_are_empty_is_told_as_such(fixture: Fixture) -> None:
+def test_bundle_whose_entries_are_empty_is_reported_as_such(fixture: Fixture) -> None:
     message = "expected code for one of gfx1030. It has no code at all."
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         rewrite(fixture("edge/zerodev.hipfb"), prune("gfx1030"), Storage())
 
 
-def test_bundle_may_be_left_without_code_when_told(fixture: Fixture) -> None:
+def test_bundle_may_be_left_without_code_when_asked_for(fixture: Fixture) -> None:
     new = rewrite(fixture("v22/libtwo.plain.so"), prune("gfx942", allow_empty=True), Storage())
     assert targets_of(new) == [[], []]
 
@@ -256,7 +256,7 @@ def test_workers_together_decompress_no_more_than_the_limit(
 
 
 @pytest.mark.parametrize("rocm", ["banana", "6.4 or later", "latest"])
-def test_release_that_is_no_version_is_refused_whether_it_matters_or_not(rocm: str) -> None:
+def test_release_that_is_not_a_version_is_refused_whether_it_matters_or_not(rocm: str) -> None:
     with pytest.raises(InputError, match=f"^ROCm version: '{rocm}'; expected one such as 6.4$"):
         Storage(rocm=rocm)
 

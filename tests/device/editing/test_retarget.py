@@ -128,7 +128,7 @@ def test_bundle_without_such_code_and_with_the_target_already_stays(fixture: Fix
     assert Retarget((pair("gfx1030", "gfx1031"),), verify=True)(parts, place=PLACE) is parts
 
 
-def test_verification_tells_code_that_differs(fixture: Fixture) -> None:
+def test_verification_reports_code_that_differs(fixture: Fixture) -> None:
     message = "x.hipfb: bundle 0 at offset 0x0: its code for gfx1101 differs from that for gfx1100; expected the same"
     with pytest.raises(DeviceCodeError, match=re.escape(message)):
         retarget(fixture("hip/fam.gfx1100.hipfb"), pair("gfx1030", "gfx1031"), pair("gfx1100", "gfx1101"), verify=True)
@@ -151,7 +151,7 @@ def test_entry_that_would_be_ambiguous_is_refused(fixture: Fixture) -> None:
         retarget(fixture("v22/saxpy.hipfb"), pair("gfx906", "gfx90a"))
 
 
-def test_same_code_is_told_from_other_code(fixture: Fixture) -> None:
+def test_same_code_is_distinguished_from_other_code(fixture: Fixture) -> None:
     parts = parts_of(fixture("hip/fam.gfx900.hipfb"))
     by_target = dict(zip(targets_of(parts), parts[1:], strict=True))
     assert same_code(by_target["gfx900"], by_target["gfx90c"], place=PLACE)

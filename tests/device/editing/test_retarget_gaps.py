@@ -41,14 +41,14 @@ def test_code_that_no_bundle_has_is_an_error(tmp_path: Path) -> None:
         find_gaps(path, parse_pairs("gfx1030=extended"))
 
 
-def test_variant_of_which_no_copy_may_be_made_is_no_offer(tmp_path: Path) -> None:
+def test_variant_of_which_no_copy_may_be_made_is_not_offered(tmp_path: Path) -> None:
     path = write_bundles(tmp_path / "x.hipfb", "gfx900:xnack+", "gfx900:xnack-")
     assert find_gaps(path, parse_pairs("gfx900=gfx90c")) == (
         f"{path}: 1 of 2 bundles has no code for gfx900, and so none for gfx90c",
     )
 
 
-def test_code_that_needs_what_the_other_gpu_lacks_is_told_as_such(tmp_path: Path) -> None:
+def test_code_that_needs_what_the_other_gpu_lacks_is_reported_as_such(tmp_path: Path) -> None:
     path = write_bundles(tmp_path / "x.hipfb", "gfx90a:xnack+ gfx906")
     message = f"{path}: no code for gfx90a to offer to other GPUs; expected code without xnack, which is off on gfx90c"
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):

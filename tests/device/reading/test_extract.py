@@ -113,14 +113,14 @@ def test_no_file_is_left_when_one_would_take_the_place_of_a_folder(tmp_path: Pat
     assert list(tmp_path.iterdir()) == [taken]
 
 
-def test_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     message = f"{tmp_path}/file/code: cannot be written (Not a directory). Check the free space and the permissions"
     with pytest.raises(WorkError, match=re.escape(message)):
         extract_all(FIXTURES / "elf/gfx906.co", tmp_path / "file/code")
 
 
-def test_code_object_for_no_processor_is_told_as_such(tmp_path: Path) -> None:
+def test_code_object_for_no_processor_is_reported_as_such(tmp_path: Path) -> None:
     source = tmp_path / "x.co"
     data = bytearray((FIXTURES / "elf/gfx906.co").read_bytes())
     data[0x30:0x34] = (0xFF).to_bytes(4, "little")

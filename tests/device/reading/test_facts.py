@@ -49,7 +49,7 @@ def facts_of(name: str, *, deep: bool = False) -> DeviceFacts:
         ("v22/saxpy.ccob.hipfb", "bundles", 0, 1),
     ],
 )
-def test_container_is_told(name: str, container: str, wrappers: int, bundles: int) -> None:
+def test_container_is_reported(name: str, container: str, wrappers: int, bundles: int) -> None:
     facts = facts_of(name)
     assert (facts.container, facts.wrappers, len(facts.bundles)) == (container, wrappers, bundles)
 
@@ -74,7 +74,7 @@ def test_compressed_bundles_are_read_when_asked() -> None:
 
 
 @pytest.mark.parametrize("target", [64, 0x77777], ids=["inside a bundle", "outside of the section"])
-def test_wrapper_that_points_at_no_bundle_is_told(target: int) -> None:
+def test_wrapper_that_points_at_no_bundle_is_reported(target: int) -> None:
     data = bytearray((FIXTURES / "v22/libtwo.plain.so").read_bytes())
     fat = read_fat_binary(memoryview(data), name="libx.so")
     assert fat is not None
@@ -105,7 +105,7 @@ def test_bundle_that_is_checked_is_not_held() -> None:
     assert [(entry.size, entry.kernels) for entry in facts.bundles[0].entries] == [(300 << 20, None)]
 
 
-def test_wrong_hash_of_a_bundle_is_told_beside_its_kernels() -> None:
+def test_wrong_hash_of_a_bundle_is_reported_with_its_kernels() -> None:
     data = bytearray((FIXTURES / "v22/saxpy.ccob.hipfb").read_bytes())
     data[24:32] = bytes(8)
     facts = read_device_facts(memoryview(data), name="x", look=Look(deep=True))
@@ -127,7 +127,7 @@ def bundle_with_headers_reversed(parts: dict[str, bytes]) -> bytes:
     return bytes(data)
 
 
-def test_payloads_in_another_order_than_their_entries_are_told_apart() -> None:
+def test_payloads_in_another_order_than_their_entries_are_distinguished() -> None:
     source = memoryview((FIXTURES / "v22/saxpy.hipfb").read_bytes())
     parts = bundle_parts(source, next(iter_bundles(source, name="")))
     payloads = {part.spelling.rpartition("--")[2]: b"".join(part.payload) for part in parts}
@@ -141,7 +141,7 @@ def test_payloads_in_another_order_than_their_entries_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(("name", "is_told"), [("v22/saxpy.hipfb", True), ("v16/vadd.cov3.hipfb", False)])
-def test_entry_whose_code_names_other_features_is_told_where_flags_tell_them(name: str, *, is_told: bool) -> None:
+def test_entry_whose_code_names_other_features_is_reported_where_flags_name_them(name: str, *, is_told: bool) -> None:
     source = memoryview((FIXTURES / name).read_bytes())
     parts = bundle_parts(source, next(iter_bundles(source, name="")))
     renamed = [BundlePart(re.sub("gfx906$", "gfx906:xnack-", part.spelling), part.payload) for part in parts]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         ),
     ],
 )
-def test_what_is_no_fat_shared_library_is_refused(fixture: Fixture, name: str, message: str) -> None:
+def test_what_is_not_a_fat_shared_library_is_refused(fixture: Fixture, name: str, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         plan_trim(fixture(name), name="x")
 

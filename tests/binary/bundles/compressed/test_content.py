@@ -194,7 +194,7 @@ def test_versions_that_no_runtime_reads_are_never_written(version: int) -> None:
         compress_bundle([memoryview(b"x")], version=version, level=3)
 
 
-def test_wrong_hash_is_told_with_both_values(fixture: Fixture) -> None:
+def test_wrong_hash_is_reported_with_both_values(fixture: Fixture) -> None:
     _, wrong_hash = decompress(fixture("edge/zlib.v3.badhash.ccob"))
     assert str(wrong_hash) == (
         f"{WHERE}its hash is 0000000000000000, that of its content ceddc72cae1760d9. "
@@ -261,7 +261,7 @@ def test_any_payload_gives_content_or_one_error(payload: bytes, version: int, me
     assert outcome(data) == "content" or outcome(data).startswith(WHERE)
 
 
-def test_payload_that_is_no_bundle_is_refused_when_its_head_is_read() -> None:
+def test_payload_that_is_not_a_bundle_is_refused_when_its_head_is_read() -> None:
     data = memoryview(ccob(3, zstd.compress(b"no bundle at all, though long enough for one"), 44))
     bundle = read_compressed_bundle(data, place=PLACE)
     with pytest.raises(DeviceCodeError, match=re.escape(f"{WHERE}starts with b'no bundle at all, though")):
