@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -23,7 +22,6 @@ from rocwheel.frameworks.torch import (
     torch_folder,
 )
 from rocwheel.installed.read_tree import read_tree
-from rocwheel.linking.link_flags import cmake_arguments, ldflags_setting
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:
@@ -170,42 +168,6 @@ def test_the_run_path_leads_from_torchs_folder_to_the_sdk() -> None:
     assert run_path_entries(["_rocm_sdk_core/lib"]) == ("$ORIGIN", "$ORIGIN/../../_rocm_sdk_core/lib")
     assert run_path_entries(["_rocm_sdk_core/lib"], "ext") == ("$ORIGIN", "$ORIGIN/../_rocm_sdk_core/lib")
     assert torch_folder() == "torch/lib"
-
-
-def test_cmake_links_with_the_run_path_and_leaves_it_at_that(tmp_path: Path) -> None:
-    if not shutil.which("cmake") or not shutil.which("g++"):
-        pytest.skip("needs cmake and g++")
-    (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.18)\nproject(x LANGUAGES CXX)\nadd_library(x SHARED x.cpp)\n"
-        "install(TARGETS x DESTINATION .)\n"
-    )
-    (tmp_path / "x.cpp").write_text("int x;\n")
-    arguments = cmake_arguments(run_path_entries(["_rocm_sdk_core/lib"])).strip()
-    script = f"cmake -S . -B build {arguments} && cmake --build build && cmake --install build --prefix out"
-    subprocess.run(["sh", "-ec", script], cwd=tmp_path, check=True, capture_output=True)
-    assert (tmp_path / "build/libx.so").read_bytes() == (tmp_path / "out/libx.so").read_bytes()
-    (file,) = read_tree([tmp_path / "out"]).loadable
-    assert file.run_path == "$ORIGIN:$ORIGIN/../../_rocm_sdk_core/lib"
-
-
-@pytest.mark.parametrize(("generator", "tool"), [("Ninja", "ninja"), ("Unix Makefiles", "make")])
-def test_pytorchs_own_cmake_settings_leave_the_link_flags(generator: str, tool: str, tmp_path: Path) -> None:
-    if not shutil.which("cmake") or not shutil.which("g++") or not shutil.which(tool):
-        pytest.skip(f"needs cmake, g++ and {tool}")
-    # cmake/Dependencies.cmake of PyTorch sets these as plain variables, which win over -D.
-    (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.18)\nproject(x LANGUAGES CXX)\n"
-        'set(CMAKE_BUILD_WITH_INSTALL_RPATH FALSE)\nset(CMAKE_INSTALL_RPATH "$ORIGIN")\n'
-        "set(CMAKE_INSTALL_RPATH_USE_LINK_PATH TRUE)\n"
-        "add_library(x SHARED x.cpp)\ninstall(TARGETS x DESTINATION .)\n"
-    )
-    (tmp_path / "x.cpp").write_text("int x;\n")
-    (tmp_path / "set.sh").write_text(f"export {ldflags_setting(run_path_entries(['_rocm_sdk_core/lib']))}")
-    script = '. ./set.sh && cmake -G "$0" -S . -B build && cmake --build build && cmake --install build --prefix out'
-    subprocess.run(["sh", "-ec", script, generator], cwd=tmp_path, check=True, capture_output=True)
-    (file,) = read_tree([tmp_path / "out"]).loadable
-    assert file.run_path is not None
-    assert set(file.run_path.split(":")) == {"$ORIGIN", "$ORIGIN/../../_rocm_sdk_core/lib"}
 
 
 @pytest.mark.parametrize("folder", ["../x", "/usr/lib", "a/../../b"])

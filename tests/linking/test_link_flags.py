@@ -14,7 +14,8 @@ import pytest
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.foundation.errors import InputError
-from rocwheel.linking.link_flags import TOOLS, spell_run_path
+from rocwheel.installed.read_tree import read_tree
+from rocwheel.linking.link_flags import TOOLS, cmake_arguments, ldflags_setting, spell_run_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,8 @@ pytestmark = pytest.mark.slow
 
 ENTRIES = ("$ORIGIN/../_rocm_sdk_core/lib", "$ORIGIN")
 VALUE = ":".join(ENTRIES)
+LIBRARY_ENTRIES = ("$ORIGIN", "$ORIGIN/../../_rocm_sdk_core/lib")
+"""Those of a library in a folder of its own in its package."""
 
 SOURCES = {"lib.c": "int answer(void) { return 42; }\n"}
 
@@ -267,3 +270,39 @@ def test_another_tool_is_refused_with_the_known_ones() -> None:
 def test_entries_that_some_tool_would_cut_are_refused(entry: str) -> None:
     with pytest.raises(InputError, match="which not every build tool passes on"):
         spell_run_path([entry], "plain")
+
+
+def test_cmake_links_with_the_run_path_and_leaves_it_at_that(tmp_path: Path) -> None:
+    if not shutil.which("cmake") or not shutil.which("g++"):
+        pytest.skip("needs cmake and g++")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.18)\nproject(x LANGUAGES CXX)\nadd_library(x SHARED x.cpp)\n"
+        "install(TARGETS x DESTINATION .)\n"
+    )
+    (tmp_path / "x.cpp").write_text("int x;\n")
+    arguments = cmake_arguments(LIBRARY_ENTRIES).strip()
+    script = f"cmake -S . -B build {arguments} && cmake --build build && cmake --install build --prefix out"
+    subprocess.run(["sh", "-ec", script], cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "build/libx.so").read_bytes() == (tmp_path / "out/libx.so").read_bytes()
+    (file,) = read_tree([tmp_path / "out"]).loadable
+    assert file.run_path == ":".join(LIBRARY_ENTRIES)
+
+
+@pytest.mark.parametrize(("generator", "tool"), [("Ninja", "ninja"), ("Unix Makefiles", "make")])
+def test_pytorchs_own_cmake_settings_leave_the_link_flags(generator: str, tool: str, tmp_path: Path) -> None:
+    if not shutil.which("cmake") or not shutil.which("g++") or not shutil.which(tool):
+        pytest.skip(f"needs cmake, g++ and {tool}")
+    # cmake/Dependencies.cmake of PyTorch sets these as plain variables, which win over -D.
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.18)\nproject(x LANGUAGES CXX)\n"
+        'set(CMAKE_BUILD_WITH_INSTALL_RPATH FALSE)\nset(CMAKE_INSTALL_RPATH "$ORIGIN")\n'
+        "set(CMAKE_INSTALL_RPATH_USE_LINK_PATH TRUE)\n"
+        "add_library(x SHARED x.cpp)\ninstall(TARGETS x DESTINATION .)\n"
+    )
+    (tmp_path / "x.cpp").write_text("int x;\n")
+    (tmp_path / "set.sh").write_text(f"export {ldflags_setting(LIBRARY_ENTRIES)}")
+    script = '. ./set.sh && cmake -G "$0" -S . -B build && cmake --build build && cmake --install build --prefix out'
+    subprocess.run(["sh", "-ec", script, generator], cwd=tmp_path, check=True, capture_output=True)
+    (file,) = read_tree([tmp_path / "out"]).loadable
+    assert file.run_path is not None
+    assert set(file.run_path.split(":")) == set(LIBRARY_ENTRIES)
