@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import settings
 
 pytest_plugins = [
+    "tests.support.audited_wheels",
     "tests.support.command_line",
     "tests.support.device_files",
     "tests.support.machines",

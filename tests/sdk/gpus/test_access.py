@@ -1,4 +1,4 @@
-"""Whether a user can reach the GPUs of a machine."""
+"""Whether a user can reach the GPUs of a machine, tested through `rocwheel.targets.machine.check_machine`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,69 @@
+"""Files that an audit writes, never over what is audited."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.libraries import needs_compiler
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+pytestmark = [pytest.mark.slow, needs_compiler, pytest.mark.usefixtures("in_an_empty_folder")]
+
+
+@pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
+def test_what_is_audited_is_never_written_over(run: Run, bad_wheel: Path, options: tuple[str, ...]) -> None:
+    before = bad_wheel.read_bytes()
+    done = run("audit", bad_wheel, *options, bad_wheel)
+    assert (done.status, bad_wheel.read_bytes() == before) == (2, True)
+    assert "is itself audited; expected another file to write to" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
+@pytest.mark.parametrize("place", ["folder of wheels", "environment", "linked environment"])
+def test_no_file_of_what_is_audited_is_written_over(
+    run: Run, bad_wheel: Path, tmp_path: Path, place: str, options: tuple[str, ...]
+) -> None:
+    environment = tmp_path / "env"
+    (environment / "demo").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(environment)
+    target = bad_wheel if place == "folder of wheels" else environment / "demo/a.so"
+    if target != bad_wheel:
+        target.write_bytes((tmp_path / "tree/a.so").read_bytes())
+    before = target.read_bytes()
+    audited = {
+        "folder of wheels": bad_wheel.parent,
+        "environment": environment,
+        "linked environment": tmp_path / "link",
+    }
+    done = run("audit", audited[place], *options, target)
+    assert (done.status, target.read_bytes() == before) == (2, True)
+    assert "is itself audited; expected another file to write to" in " ".join(done.stderr.split())
+
+
+def test_reports_are_renewed_wherever_they_lie(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "tree"
+    options = (folder, "--sarif", folder / "a.sarif", "--update-baseline", "--baseline", folder / "known.json")
+    assert run("audit", *options).status == 0
+    (folder / "known.json").write_text(
+        known := (folder / "known.json").read_text().replace("audit-baseline/3", "audit-baseline/1")
+    )
+    assert run("audit", *options).status == 0
+    assert (folder / "known.json").read_text() != known
+    assert run("audit", bad_wheel.parent, "--sarif", bad_wheel.parent / "a.sarif").status == 1
+
+
+@pytest.mark.parametrize("options", [("--sarif",), ("--update-baseline", "--baseline")], ids=["SARIF", "baseline"])
+def test_no_folder_is_made_for_a_report(run: Run, bad_wheel: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+    target = tmp_path / "nosuch/report.json"
+    assert run("audit", bad_wheel, *options, target) == (
+        2,
+        "",
+        f"error: {target}: would be written to {target.parent}; expected a folder that exists\n",
+    )
+    assert not target.parent.exists()
