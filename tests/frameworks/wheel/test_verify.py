@@ -84,7 +84,7 @@ def test_a_wrong_entry_is_refused_though_the_library_is_found(
     assert f"({rule})" in str(problem)
 
 
-def test_an_absolute_entry_that_the_description_means_is_right(
+def test_an_absolute_entry_that_the_description_allows_is_right(
     tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
 ) -> None:
     options = ("-Wl,-rpath,$ORIGIN/../../_rocm_sdk_core/lib:/opt/rocm/lib",)
@@ -100,7 +100,7 @@ def test_each_absolute_entry_has_to_be_allowed(
     with pytest.raises(FaultyWheelError) as caught:
         run_job("pjrt", outputs, tmp_path, sample_dist, system_run_paths=("/site/rocm/lib",))
     (problem,) = caught.value.problems
-    assert "searches '/usr/local/lib' of the host" in str(problem)
+    assert "searches '/usr/local/lib', absolute folders of the host" in str(problem)
     intended = ("/site/rocm/lib", "/usr/local/lib")
     assert Path(run_job("pjrt", outputs, tmp_path, sample_dist, system_run_paths=intended).path).is_file()
 
