@@ -90,12 +90,12 @@ def test_requirements_that_are_not_met_are_known_in_the_next_version(extra: str,
     assert found("1.0") == found("1.1")
 
 
-def test_several_requirements_that_are_not_met_are_told_apart() -> None:
+def test_several_requirements_that_are_not_met_are_distinguished() -> None:
     user = package(requires=("sdk[a]==2", "sdk[b]==2", "other==2"))
     assert len(prints(find(tree((user, []), (package("sdk"), []), (package("other"), []))))) == 3
 
 
-def test_files_of_one_name_in_two_folders_are_told_apart() -> None:
+def test_files_of_one_name_in_two_folders_are_distinguished() -> None:
     files = tuple(library(path, executable_stack=True) for path in ("/env/one/_ext.so", "/env/two/_ext.so"))
     assert len(prints(find(Tree((), files, is_prefix=True)))) == 2
 

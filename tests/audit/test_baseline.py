@@ -39,7 +39,9 @@ def test_known_findings_do_not_fail_wherever_the_wheel_lies(run: Run, bad_wheel:
     assert finished.stdout.endswith("0 errors, 0 warnings, 0 notes, 1 known\n")
 
 
-def test_a_baseline_lies_beside_the_settings_that_name_it(run: Run, bad_wheel: Path, tmp_path: Path) -> None:
+def test_the_path_of_a_baseline_is_relative_to_the_settings_that_name_it(
+    run: Run, bad_wheel: Path, tmp_path: Path
+) -> None:
     settings = tmp_path / "settings/audit.toml"
     settings.parent.mkdir()
     settings.write_text('[tool.rocwheel.audit]\nbaseline = "known.json"\n')
@@ -63,7 +65,7 @@ def test_a_baseline_lies_beside_the_settings_that_name_it(run: Run, bad_wheel: P
     ],
     ids=["absent", "another file", "another schema"],
 )
-def test_a_baseline_that_is_none_is_refused(
+def test_a_file_that_is_not_a_baseline_is_refused(
     run: Run, bad_wheel: Path, tmp_path: Path, text: str | None, found: str
 ) -> None:
     path = tmp_path / "known.json"

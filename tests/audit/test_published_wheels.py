@@ -82,7 +82,7 @@ def test_a_relative_entry_loads_from_the_working_folder() -> None:
     assert relative.found.startswith("searches 'local_config_rocm/rocm/rocm_dis/lib' relative to the folder in which")
 
 
-def test_files_that_use_hip_without_needing_it_are_told() -> None:
+def test_files_that_use_hip_without_needing_it_are_reported() -> None:
     found = {Path(f.file).name: f.found for f in findings(wheel(PLUGIN_60)) if f.rule == "undefined-symbol"}
     assert found.keys() == UNDERLINKED[PLUGIN_60]
     assert found["_hybrid.so"] == (

@@ -42,7 +42,7 @@ def test_every_rule_is_described() -> None:
     assert [rule["id"] for rule in rules] == [rule.name for rule in ALL_RULES]
 
 
-def test_a_folder_with_an_exclamation_mark_is_no_wheel() -> None:
+def test_a_folder_with_an_exclamation_mark_is_not_a_wheel() -> None:
     file = library("d!x/a.so", runpath="lib")
     (result,) = sarif(Tree((), (file,)), select=("run-path-relative",))["runs"][0]["results"]
     (location,) = result["locations"]

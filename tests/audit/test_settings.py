@@ -76,7 +76,9 @@ def test_a_pattern_for_files_that_fits_no_rule_is_refused(run: Run, bad_wheel: P
 
 
 @pytest.mark.parametrize("setting", ["dlopen", "loaded-by", "per-file-ignore"])
-def test_a_pattern_of_paths_that_fits_no_file_is_told(run: Run, bad_wheel: Path, tmp_path: Path, setting: str) -> None:
+def test_a_pattern_of_paths_that_fits_no_file_is_reported(
+    run: Run, bad_wheel: Path, tmp_path: Path, setting: str
+) -> None:
     table = '"dmo/*" = ["run-path-relative"]\n"demo/*" = ["run-path-relative"]\n'
     (tmp_path / "pyproject.toml").write_text(f"[tool.rocwheel.audit.{setting}]\n{table}")
     finished = run("audit", bad_wheel)

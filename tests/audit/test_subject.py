@@ -57,7 +57,7 @@ def environment(tmp_path: Path) -> Path:
     return install(tmp_path / "site", *wheels)
 
 
-def test_an_sdk_that_an_environment_lacks_is_told(run: Run, environment: Path) -> None:
+def test_an_sdk_that_an_environment_lacks_is_reported(run: Run, environment: Path) -> None:
     finished = run("audit", environment)
     assert finished.status == 1
     assert "needs libamdhip64.so.7, but its package rocm-sdk-core is absent" in finished.stdout

@@ -86,7 +86,7 @@ def test_list_tells_what_there_is_when_it_finds_nothing(artifacts: Path, options
     assert done.stderr.endswith(f"warning: {told}\n")
 
 
-def test_a_temporary_folder_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_temporary_folder_that_is_not_there_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
     done = run("list", SAMPLE_SDK, "--quiet")
     assert (done.returncode, done.stdout) == (1, "")
@@ -172,7 +172,7 @@ def test_a_full_disk_leaves_no_archive(artifacts: Path, tmp_path: Path) -> None:
 
 @needs_setpriv
 @pytest.mark.parametrize("command", ["archive", "extract"])
-def test_a_folder_without_permission_is_told(artifacts: Path, tmp_path: Path, command: str) -> None:
+def test_a_folder_without_permission_is_reported(artifacts: Path, tmp_path: Path, command: str) -> None:
     run("archive", artifacts, "blas_dev_generic", "--dest-dir", tmp_path / "archives")
     out = tmp_path / "out"
     out.mkdir(mode=0o500)

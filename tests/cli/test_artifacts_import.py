@@ -100,7 +100,7 @@ def test_packages_are_imported_with_a_table_of_ones_own(tmp_path: Path) -> None:
     assert (tmp_path / "a/tools_run_generic/tools/stage/bin/tool").read_text() == "tool"
 
 
-def test_file_that_is_no_package_fails_with_what_is_wrong(tmp_path: Path) -> None:
+def test_file_that_is_not_a_package_fails_with_what_is_wrong(tmp_path: Path) -> None:
     bad = tmp_path / "bad.deb"
     bad.write_text("rubbish")
 

@@ -125,7 +125,7 @@ def test_a_folder_that_may_hold_artifacts_and_may_not_be_read_is_named(tmp_path:
 
 
 @pytest.mark.parametrize("command", [("audit",), ("repair", "--check")], ids=["audit", "repair"])
-def test_a_folder_beside_without_a_package_is_refused(
+def test_a_folder_given_by_with_that_has_no_package_is_refused(
     run: Run, bad_wheel: Path, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     (tmp_path / "beside/dist").mkdir(parents=True)

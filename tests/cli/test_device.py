@@ -90,7 +90,7 @@ def test_entry_that_is_for_no_target_is_a_warning_and_exit_status_1(
     assert (status, err) == (1, warning)
 
 
-def test_processor_of_a_newer_compiler_is_no_matter(run: Run, tmp_path: Path) -> None:
+def test_processor_of_a_newer_compiler_does_not_matter(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "x.hipfb"
     path.write_bytes(bundle_of("gfx9999", "gfx99-2-generic", "amdgcnspirv"))
     assert run("device", "list", path)[::2] == (0, "")
@@ -278,7 +278,7 @@ def test_exact_rule_names_the_variants_that_there_are(run: Run, tmp_path: Path) 
     assert (status, err.endswith("gfx942. Name a variant, or choose another rule.\n")) == (2, True), err
 
 
-def test_declared_size_that_entries_do_not_come_to_is_told(run: Run, tmp_path: Path) -> None:
+def test_declared_size_that_entries_do_not_come_to_is_reported(run: Run, tmp_path: Path) -> None:
     path, output = FIXTURES / "edge/zlib.v3.usizebig.ccob", tmp_path / "out.ccob"
     status, _, err = run("device", "list", path)
     found = "its header says that it decompresses to 37433 bytes, but its entries end after 37432"

@@ -56,7 +56,7 @@ def test_kernels_of_compressed_bundles_are_counted_on_request(run: Run) -> None:
     assert kernels == [[None] * 3, [2, 2, 2]]
 
 
-def test_targets_in_all_bundles_and_those_missing_from_some_are_told(run: Run, tmp_path: Path) -> None:
+def test_targets_in_all_bundles_and_those_missing_from_some_are_reported(run: Run, tmp_path: Path) -> None:
     both = tmp_path / "both.fatbin"
     both.write_bytes((FIXTURES / "v16/saxpy.hipfb").read_bytes() + (FIXTURES / "v22/saxpy.hipfb").read_bytes())
     _, out, _ = run(both, "--json")
@@ -85,7 +85,7 @@ def test_binaries_in_a_folder_are_found_and_other_files_passed_over(run: Run, tm
     assert [Path(file["path"]).name for file in json.loads(out)["files"]] == ["a.co", "b.so"]
 
 
-def test_files_that_cannot_be_read_do_not_keep_others_from_being_told(
+def test_files_that_cannot_be_read_do_not_keep_others_from_being_reported(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("a.so", "b.so", "locked/c.so"):
@@ -152,7 +152,7 @@ def test_library_with_a_zip_archive_behind_it_is_a_library(run: Run, tmp_path: P
     assert "  fat binary, 2 bundles, 33.8 kB" in out.splitlines()
 
 
-def test_path_without_binaries_does_not_keep_others_from_being_told(run: Run, tmp_path: Path) -> None:
+def test_path_without_binaries_does_not_keep_others_from_being_reported(run: Run, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("text")
     status, out, err = run(tmp_path / "text", LIBRARY)
     assert (status, f"{LIBRARY}: 46.6 kB" in out) == (2, True)
@@ -201,14 +201,14 @@ def test_doubtful_device_code_is_a_warning_and_exit_status_1(run: Run) -> None:
     ],
     ids=["trailing byte", "trailing bytes, zlib", "other processor"],
 )
-def test_what_readers_refuse_or_mistake_is_told(run: Run, tmp_path: Path, content: bytes, problem: str) -> None:
+def test_what_readers_refuse_or_mistake_is_reported(run: Run, tmp_path: Path, content: bytes, problem: str) -> None:
     path = tmp_path / "x.hipfb"
     path.write_bytes(content)
     status, _, err = run(path)
     assert (status, err.splitlines()[0]) == (1, f"warning: {path}: {problem}")
 
 
-def test_code_object_for_no_processor_is_told(run: Run, tmp_path: Path) -> None:
+def test_code_object_for_no_processor_is_reported(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "x.co"
     data = bytearray((FIXTURES / "elf/gfx906.co").read_bytes())
     data[0x30:0x34] = (0xFF).to_bytes(4, "little")
@@ -231,14 +231,14 @@ def test_control_characters_of_names_do_not_reach_the_terminal(run: Run, tmp_pat
     assert "\x1b" not in out + err
 
 
-def test_thin_archive_is_told(run: Run, tmp_path: Path) -> None:
+def test_thin_archive_is_reported(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "libx.a"
     path.write_bytes(b"!<thin>\n")
     status, _, err = run(path)
     assert (status, err.startswith(f"error: {path}: a thin archive; expected an ELF file, ")) == (2, True)
 
 
-def test_bundle_too_large_to_check_is_told(run: Run) -> None:
+def test_bundle_too_large_to_check_is_reported(run: Run) -> None:
     path = FIXTURES / "edge/big.22.ccob"
     status, _, err = run(path, "--deep")
     found = "it holds 4613738496 bytes and was not read: at most 4294967296 bytes are"
@@ -255,7 +255,7 @@ def test_bundle_too_large_to_check_is_told(run: Run) -> None:
         ("v19/saxpy.rdc.o", "  object file, 12.4 kB"),
     ],
 )
-def test_containers_are_told_in_a_line(run: Run, name: str, line: str) -> None:
+def test_containers_are_reported_in_a_line(run: Run, name: str, line: str) -> None:
     assert line in run(FIXTURES / name)[1].splitlines()
 
 
@@ -297,7 +297,7 @@ def _promise_more_than_fits(data: bytearray, _: zipfile.ZipInfo) -> None:
     ],
     ids=["deflate", "encrypted", "larger", "checksum"],
 )
-def test_damaged_member_is_one_error_and_other_files_are_told(
+def test_damaged_member_is_one_error_and_other_files_are_reported(
     run: Run, tmp_path: Path, damage: Callable[[bytearray, zipfile.ZipInfo], None], message: str
 ) -> None:
     wheel = tmp_path / "x-1-py3-none-any.whl"
@@ -359,7 +359,7 @@ def test_limit_lets_a_larger_bundle_be_checked(run: Run, monkeypatch: pytest.Mon
     assert limits == [(True, 6 << 30), (False, 4 << 30)]
 
 
-def test_truncated_wheel_is_told_as_such(run: Run, tmp_path: Path) -> None:
+def test_truncated_wheel_is_reported_as_such(run: Run, tmp_path: Path) -> None:
     wheel = _deflated_wheel(tmp_path)
     wheel.write_bytes(wheel.read_bytes()[:500])
     found = "a truncated or damaged archive; expected a whole wheel, with its directory at the end"
@@ -388,7 +388,7 @@ def test_deflated_members_are_not_held_in_memory(run: Run, tmp_path: Path) -> No
     ],
     ids=["text", "empty", "absent", "zip"],
 )
-def test_path_that_is_no_binary_is_refused(run: Run, tmp_path: Path, content: bytes | None, message: str) -> None:
+def test_path_that_is_not_a_binary_is_refused(run: Run, tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "x"
     if content is not None:
         path.write_bytes(content)

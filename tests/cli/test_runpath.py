@@ -68,7 +68,7 @@ def test_set_writes_changed_copies_and_leaves_the_files_alone(run: Run, tmp_path
     assert stat.S_IMODE(target.stat().st_mode) == 0o750
 
 
-def test_a_run_path_that_is_no_text_is_written_and_shown(run: Run, tmp_path: Path) -> None:
+def test_a_run_path_that_is_not_text_is_written_and_shown(run: Run, tmp_path: Path) -> None:
     assert run("set", "/opt/caf\udce9", FIXTURES / "libplain.so", "--dest-dir", tmp_path).status == 0
     assert b"\0/opt/caf\xe9\0" in (tmp_path / "libplain.so").read_bytes()
     shown = run("show", "--json", tmp_path / "libplain.so")

@@ -186,7 +186,7 @@ def test_a_reduced_set_can_be_given_to_require(run_targets: Run, tmp_path: Path)
     assert run_targets("coherent", *wheels, "--require", reduced, "--quiet") == (0, "", "")
 
 
-def test_coherent_refuses_what_is_no_wheel(run_targets: Run, tmp_path: Path) -> None:
+def test_coherent_refuses_what_is_not_a_wheel(run_targets: Run, tmp_path: Path) -> None:
     path = tmp_path / "x.whl"
     path.write_bytes(b"no zip")
     assert run_targets("coherent", path) == (
@@ -219,7 +219,7 @@ def test_runs_on_tells_which_code_is_used_and_why(run_targets: Run, tmp_path: Pa
         pytest.param("gfx11-generic", "GPU: 'gfx11-generic' is a target of code, not of a GPU", id="generic"),
     ],
 )
-def test_runs_on_refuses_what_is_no_gpu(run_targets: Run, tmp_path: Path, gpu: str, message: str) -> None:
+def test_runs_on_refuses_what_is_not_a_gpu(run_targets: Run, tmp_path: Path, gpu: str, message: str) -> None:
     (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
     finished = run_targets("runs-on", gpu, tmp_path)
     assert (finished.status, finished.stdout) == (2, "")

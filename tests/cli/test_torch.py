@@ -43,7 +43,7 @@ def test_unknown_targets_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["init", "requirements"])
-def test_a_version_that_is_none_is_bad_usage(command: str, tmp_path: Path) -> None:
+def test_a_malformed_version_is_bad_usage(command: str, tmp_path: Path) -> None:
     failed = rocwheel("torch", command, "--sdk-version", "seven", cwd=tmp_path)
     assert (failed.returncode, failed.stdout, failed.stderr) == (
         2,

@@ -152,7 +152,7 @@ def test_the_requirement_is_one_that_installers_read() -> None:
     assert "7.14.3" in Requirement(value).specifier
 
 
-def test_a_version_that_is_none_is_refused() -> None:
+def test_a_malformed_version_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         requirements_variable("newest", "exact")
     assert str(caught.value) == "--sdk-version: is 'newest'; expected a version such as 7.14.0 (PEP 440)"
@@ -181,7 +181,7 @@ def test_a_family_has_folders_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("family", ["a b", "a/b", "$HOME", "gfx90a:x", "é"])
-def test_a_family_that_is_none_is_refused(family: str) -> None:
+def test_an_unknown_family_is_refused(family: str) -> None:
     with pytest.raises(InputError) as caught:
         search_folders(family)
     assert str(caught.value) == f"--family: is {family!r}; expected a target family such as gfx94X-dcgpu"

@@ -59,7 +59,7 @@ def test_a_folder_of_wheels_is_all_of_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("spelling", ["dist", "./dist", "absolute", "link"])
-def test_a_wheel_that_also_lies_beside_itself_is_read_once_and_audited(
+def test_a_wheel_that_is_also_given_as_context_is_read_once_and_audited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelling: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -76,7 +76,7 @@ def test_a_wheel_that_also_lies_beside_itself_is_read_once_and_audited(
     ]
 
 
-def test_an_environment_beside_itself_is_audited(tmp_path: Path) -> None:
+def test_an_environment_that_is_also_given_as_context_is_audited(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""})
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
@@ -84,7 +84,7 @@ def test_an_environment_beside_itself_is_audited(tmp_path: Path) -> None:
     assert not owner.is_context
 
 
-def test_nothing_of_an_environment_or_of_artifacts_beside_is_audited(tmp_path: Path) -> None:
+def test_environments_and_artifacts_given_as_context_are_not_audited(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "dist", "demo", {"demo/__init__.py": b""})
     with zipfile.ZipFile(make_wheel(tmp_path / "other", "other", {"other/__init__.py": b""})) as archive:
         archive.extractall(tmp_path / "site")

@@ -133,7 +133,7 @@ def add_runpath(path: Path, start: int) -> None:
         file.write(struct.pack("<QQ", ENUM_D_TAG["DT_RUNPATH"], rpath + start))
 
 
-def test_a_rpath_beside_a_runpath_is_not_inherited(tmp_path: Path) -> None:
+def test_an_rpath_in_a_file_with_a_runpath_is_not_inherited(tmp_path: Path) -> None:
     root = build_tree(
         tmp_path / "tree",
         Lib("a.so", ("b.so",), "$ORIGIN/deep:$ORIGIN/lib", is_rpath=True),

@@ -38,7 +38,7 @@ def test_a_script_behind_a_link_finds_its_neighbours(core_only: Installed, path:
 
 
 @pytest.mark.parametrize("option", ["--root", "--bin"])
-def test_paths_are_told_without_the_development_package(core_only: Installed, option: str) -> None:
+def test_paths_are_reported_without_the_development_package(core_only: Installed, option: str) -> None:
     suffix = "/bin" if option == "--bin" else ""
     assert core_only.run("rocm-sdk", "path", option).stdout == f"{core_only.site}/_rocm_sdk_core{suffix}\n"
 

@@ -30,11 +30,11 @@ def left(audited: Tree, **settings: tuple[str, ...]) -> tuple[str, ...]:
     return RepairedTree(audited, EDITS, settings_).leftovers(audited.distributions[0])
 
 
-def test_a_library_that_the_new_run_path_leads_to_is_no_leftover() -> None:
+def test_a_library_that_the_new_run_path_leads_to_is_not_a_leftover() -> None:
     assert left(tree((package(), [library("demo/a.so", "b.so"), library("demo/libs/b.so")]))) == ()
 
 
-def test_a_library_that_the_new_run_path_does_not_lead_to_is_told() -> None:
+def test_a_library_that_the_new_run_path_does_not_lead_to_is_reported() -> None:
     (found,) = left(tree((package(), [library("demo/a.so", "b.so"), library("demo/other/b.so")])))
     assert found.startswith("demo/a.so needs b.so, which is in demo/other, but its run path doesn't lead there")
 
@@ -47,7 +47,7 @@ def test_symbols_are_looked_for_in_what_the_new_run_path_leads_to() -> None:
     )
 
 
-def test_an_executable_stack_is_told() -> None:
+def test_an_executable_stack_is_reported() -> None:
     found = left(tree((package(), [library("demo/a.so", executable_stack=True)])))
     assert [text.partition(" ")[0] for text in found] == ["demo/a.so"]
 

@@ -57,7 +57,7 @@ def test_wheels_of_one_project_lend_each_other_no_folders(owners: list[Distribut
     assert [plan.unmended for plan in plans(made)] == [(), ()]
 
 
-def test_each_wheel_is_told_what_it_lacks_in_its_own_environment() -> None:
+def test_each_wheel_gets_notes_on_what_it_lacks_in_its_own_environment() -> None:
     owners = [plugin("cp311-cp311"), plugin("cp312-cp312")]
     made = tree((owners[0], [library("demo/_e.so", "libq.so")]), (owners[1], NEW))
     first, second = plans(made)

@@ -84,7 +84,7 @@ def test_files_that_do_not_fit_the_tag_are_left_over(platform: str, told: str) -
     assert (plan.file_name, plan.tags, plan.unmended) == (made.distributions[0].label, (), (told,))
 
 
-def test_tags_of_wheel_in_another_order_are_no_change() -> None:
+def test_tags_of_wheel_in_another_order_are_not_a_change() -> None:
     tags = ("py3-none-manylinux_2_28_x86_64", "py2-none-manylinux_2_28_x86_64")
     owner = package(tag="py2.py3-none-manylinux_2_28_x86_64", tags=tags)
     made = tree((owner, [X86]))

@@ -110,7 +110,7 @@ def test_rpaths_stay_as_long_as_they_lead_into_packages_of_one_release(
 
 
 @needs_compiler
-def test_a_right_rpath_within_the_package_stays_beside_runpaths(run: Run, tmp_path: Path) -> None:
+def test_a_right_rpath_within_the_package_stays_though_other_files_have_runpaths(run: Run, tmp_path: Path) -> None:
     tree = build_tree(
         tmp_path / "tree",
         Lib("old.so", ("libhelp.so",), "$ORIGIN", is_rpath=True),

@@ -149,7 +149,7 @@ def test_gpu_with_its_device_package_passes(environment: Installed) -> None:
     environment.run("rocm-sdk", "test", ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx906:xnack-")
 
 
-def test_an_integrated_gpu_beside_one_with_its_package_passes(environment: Installed) -> None:
+def test_an_integrated_gpu_passes_if_another_gpu_has_its_package(environment: Installed) -> None:
     environment.run("rocm-sdk", "test", ROCM_BOOTSTRAP_FORCE_GFX_ARCH="gfx906,gfx1036")
 
 

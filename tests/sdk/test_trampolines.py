@@ -60,7 +60,9 @@ def test_process_becomes_the_program(core: Installed) -> None:
     assert executable == str(core.site / "_rocm_sdk_core/lib/llvm/bin/clang")
 
 
-def test_tool_that_is_no_compiler_does_not_expand_devel(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+def test_tool_that_is_not_a_compiler_does_not_expand_devel(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
     environment = make_environment(make_set())
     environment.install("rocm[devel]")
     assert environment.run("rocminfo").stdout == f"script {environment.site}/_rocm_sdk_core/bin\n"

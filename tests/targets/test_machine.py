@@ -122,7 +122,7 @@ def test_a_card_that_passes_for_an_integrated_gpu_is_not_called_one(make_machine
 @pytest.mark.parametrize(
     "value", ["gfx942;gfx90a", "gfx942:foo-", "gfx-", "gfx942:", "gfx942:xnack", "gfx942:xnack+:xnack-"]
 )
-def test_a_forced_name_that_is_no_target_id_is_an_error(make_machine: MakeMachine, value: str) -> None:
+def test_a_forced_name_that_is_not_a_target_id_is_an_error(make_machine: MakeMachine, value: str) -> None:
     message = f"{value!r} is not a GPU target; expected names such as gfx90a or gfx90a:xnack-"
     with pytest.raises(InputError, match=re.escape(message)):
         find_gpus(make_machine(environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": value}))
@@ -194,7 +194,7 @@ def test_in_wsl_an_override_hides_no_node_that_cannot_be_understood(make_machine
 
 
 @pytest.mark.parametrize("version", [91600, 90016, 50000])
-def test_a_number_that_no_name_can_spell_is_no_version(make_machine: MakeMachine, version: int) -> None:
+def test_a_number_that_no_name_can_spell_is_not_a_version(make_machine: MakeMachine, version: int) -> None:
     with pytest.raises(InputError, match=f"'gfx_target_version {version}' is not the version of a GPU"):
         find_gpus(make_machine(_gpu(version)))
 
@@ -341,7 +341,7 @@ def test_a_node_that_cannot_be_understood_hides_no_other(
     assert caplog.messages == [str(problem) for problem in detection.problems]
 
 
-def test_several_nodes_that_cannot_be_understood_are_all_told(make_machine: MakeMachine) -> None:
+def test_several_nodes_that_cannot_be_understood_are_all_reported(make_machine: MakeMachine) -> None:
     message = (
         "GPUs: 2 problems\n"
         f"  {NODES}/0/properties: is empty; expected properties, 'simd_count' and a number among them\n"

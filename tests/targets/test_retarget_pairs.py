@@ -189,6 +189,6 @@ def test_force_does_not_make_up_for_an_unknown_machine_number(text: str) -> None
         ("gfx1030=gfx1031,GFX", "FROM=TO: 'GFX' is not a known GPU target, family or policy"),
     ],
 )
-def test_text_that_is_no_pair_is_refused(text: str, message: str) -> None:
+def test_text_that_is_not_a_pair_is_refused(text: str, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         parse_pairs(text)

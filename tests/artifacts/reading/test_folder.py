@@ -64,7 +64,7 @@ def test_an_artifact_may_be_empty(make_artifact: MakeArtifact) -> None:
     assert read_folder(make_artifact("blas_doc_generic", {}, manifest="\n"), BLAS).members == ()
 
 
-def test_a_file_beside_the_stage_folders_is_left_aside_with_a_debug_log(
+def test_a_file_next_to_the_stage_folders_is_ignored_with_a_debug_log(
     make_artifact: MakeArtifact, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = make_artifact("blas_lib_generic", {"README": b"", "stage/x": b"", "empty": None})

@@ -26,14 +26,14 @@ def rules(own: list[InstalledFile], first: list[InstalledFile], second: list[Ins
     return [(finding.rule, finding.path) for finding in find(tree((owner, own), (FIRST, first), (SECOND, second)))]
 
 
-def test_files_of_packages_beside_may_collide_with_each_other_alone() -> None:
+def test_files_of_context_packages_may_conflict_with_each_other() -> None:
     assert rules([], [data("same.txt")], [data("same.txt")]) == []
     assert rules([data("same.txt")], [data("same.txt")], [data("same.txt")]) == [("path-collision", "same.txt")]
     audited, beside = (package("demo"), [data("same.txt")]), (FIRST, [data("same.txt")])
     assert [finding.path for finding in find(tree(beside, audited))] == ["same.txt"]
 
 
-def test_names_of_packages_beside_may_hide_each_other_alone() -> None:
+def test_modules_of_context_packages_may_hide_each_other() -> None:
     assert rules([], [data("x/__init__.py")], [data("x.py")]) == []
     second = (SECOND, [data("x.abi3.so")])
     (finding,) = find(tree((FIRST, [data("x/__init__.py")]), second, (package("third"), [data("x.py")])))
@@ -41,12 +41,12 @@ def test_names_of_packages_beside_may_hide_each_other_alone() -> None:
     assert finding.found == "ships x/__init__.py, which hides x of third-1.0-py3-none-manylinux_2_17_x86_64.whl"
 
 
-def test_symbols_that_a_package_beside_has_twice_by_itself_are_its_own_matter() -> None:
+def test_symbols_that_a_context_package_defines_twice_are_not_reported() -> None:
     user = library("demo/a.so", "libone.so", runpath="$ORIGIN/../first")
     assert rules([user], LLVM, []) == []
 
 
-def test_symbols_of_packages_beside_that_an_audited_file_brings_together_are_told() -> None:
+def test_symbols_of_context_packages_are_reported_if_an_audited_file_loads_both() -> None:
     user = library("demo/a.so", "libone.so", "libtwo.so", runpath="$ORIGIN/../first:$ORIGIN/../second")
     first = [library("first/libone.so", exports=["LLVMInit"])]
     second = [library("second/libtwo.so", exports=["LLVMInit"])]
@@ -58,7 +58,7 @@ def test_symbols_of_packages_beside_that_an_audited_file_brings_together_are_tol
     [("libtwo.so", []), ("libx.so", [("soname-clash", "first/libx.so")])],
     ids=["loaded for packages beside alone", "loaded for an audited file"],
 )
-def test_sonames_of_packages_beside_count_where_audited_files_load_them(
+def test_sonames_of_context_packages_count_where_audited_files_load_them(
     needed: str, found: list[tuple[str, str]]
 ) -> None:
     users = [library("demo/a.so", "libone.so", runpath="$ORIGIN/../first")]

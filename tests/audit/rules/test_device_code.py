@@ -72,7 +72,7 @@ def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
 
 
 @pytest.mark.parametrize(("size", "found"), [((1 << 20) - 1, 0), (1 << 20, 1)])
-def test_plain_bundles_are_told_from_a_mebibyte_on(size: int, found: int) -> None:
+def test_plain_bundles_are_reported_from_a_mebibyte_on(size: int, found: int) -> None:
     audited = one(library("demo/a.so", device=code(("gfx906",), size=size, compressed=False)))
     assert len(find(audited, select=("device-code-plain",))) == found
 
@@ -181,7 +181,7 @@ def test_host_code_is_compared_with_what_code_objects_name(
     assert [finding.found for finding in findings] == [f"has host code from {text}" for text in found]
 
 
-def test_the_compiler_of_device_libraries_is_no_second_one() -> None:
+def test_the_compiler_of_device_libraries_is_not_a_second_one() -> None:
     file = library("demo/a.so", device=code(("gfx906",), compilers=((AMD_22, AMD_23), (AMD_23,))))
     assert find(one(file), select=("device-compilers",)) == []
 

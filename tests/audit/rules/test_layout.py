@@ -84,7 +84,7 @@ def test_one_wheel_may_clash_with_itself(paths: list[str], found: str) -> None:
 
 
 @pytest.mark.parametrize(("size", "found"), [(5, []), (6, ["soname-clash"])], ids=["copies", "of another size"])
-def test_copies_are_told_without_digests(size: int, found: list[str]) -> None:
+def test_copies_are_reported_without_digests(size: int, found: list[str]) -> None:
     files = (
         library("one/a.so", "libx.so", runpath="$ORIGIN"),
         library("two/a.so", "libx.so", runpath="$ORIGIN"),
@@ -113,7 +113,7 @@ def test_an_install_prefix_may_hold_symlinks_and_libraries_of_several_names() ->
     assert find(Tree((), files, is_prefix=True)) == []
 
 
-def test_copies_in_a_prefix_are_told_where_links_belong() -> None:
+def test_copies_in_a_prefix_are_reported_where_links_belong() -> None:
     real = library("lib/libx.so.1", size=5)
     files = (
         real,

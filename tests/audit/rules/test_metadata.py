@@ -63,7 +63,7 @@ def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
 
 
 @pytest.mark.parametrize(("version", "is_met"), [("7.1rc1", True), ("6.9", False)])
-def test_a_prerelease_beside_it_may_satisfy(version: str, is_met: bool) -> None:
+def test_a_prerelease_that_is_given_may_satisfy(version: str, is_met: bool) -> None:
     owner = package(requires=("rocm-sdk-core>=7.0",))
     audited = tree((owner, []), (package("rocm-sdk-core", version=version), []))
     assert (find(audited, select=("requirement-unsatisfied",)) == []) is is_met

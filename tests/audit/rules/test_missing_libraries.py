@@ -26,7 +26,7 @@ def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
-def test_what_a_package_beside_does_not_find_is_told_once_of_what_loads_it() -> None:
+def test_what_a_context_package_does_not_find_is_reported_once_for_what_loads_it() -> None:
     context = package("sdk", is_context=True)
     sdk = library("_sdk/libx.so", "libnowhere.so", "liby.so")
     users = [library(f"demo/{name}.so", "libx.so", runpath="$ORIGIN/../_sdk") for name in "ab"]

@@ -35,7 +35,7 @@ def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
-def test_a_library_that_loses_to_the_systems_is_told() -> None:
+def test_a_library_that_loses_to_the_systems_is_reported() -> None:
     files = (library("demo/a.so", "libz.so.1"), library("demo/libs/libz.so.1"))
     assert brief(find(one(*files))) == [
         (

@@ -81,7 +81,7 @@ def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
 
 
-def test_a_folder_that_the_package_has_is_no_build_folder() -> None:
+def test_a_folder_that_the_package_has_is_not_a_build_folder() -> None:
     files = (library("demo/a.so", "libb.so", runpath="$ORIGIN/external/lib"), library("demo/external/lib/libb.so"))
     assert find(one(*files)) == []
 
@@ -112,7 +112,7 @@ def test_an_entry_that_leads_to_the_top_of_site_packages_leads_somewhere() -> No
         ("$ORIGIN/libs/../libs", None),
     ],
 )
-def test_entries_that_only_look_as_if_they_led_there_are_told(entry: str, rule: str | None) -> None:
+def test_entries_that_only_look_as_if_they_led_there_are_reported(entry: str, rule: str | None) -> None:
     files = (library("demo/a.so", runpath=entry), library("demo/libs/b.so"))
     assert [f.rule for f in find(one(*files), select=("run-path-*",))] == ([rule] if rule else [])
 
@@ -173,7 +173,7 @@ def test_a_folder_of_a_package_of_the_sdk_that_is_not_at_hand_may_be_there() -> 
         "/usr/lib/python3/site-packages/torch/lib", "bazel-out/k8-opt/bin",
     ],
 )  # fmt: skip
-def test_build_folders_are_told_by_their_names(entry: str) -> None:
+def test_build_folders_are_recognised_by_their_names(entry: str) -> None:
     found = find(one(library("demo/a.so", runpath=entry)), select=("run-path-build-folder",))
     assert [finding.rule for finding in found] == ["run-path-build-folder"]
 

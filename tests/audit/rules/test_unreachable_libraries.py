@@ -86,7 +86,7 @@ def test_what_is_found_by_the_folder_of_a_link_is_not_inherited() -> None:
     assert [finding.rule for finding in find(Tree((), files, is_prefix=True))] == ["unreachable-library"]
 
 
-def test_what_a_package_beside_inherits_from_one_user_another_does_not_give_it() -> None:
+def test_a_run_path_that_a_context_package_inherits_from_one_user_is_not_there_for_another() -> None:
     sdk = [library("_sdk/libx.so", "liby.so"), library("_sdk/deep/liby.so")]
     entries = "$ORIGIN/../_sdk:$ORIGIN/../_sdk/deep"
     users = [library("demo/a.so", "libx.so", rpath=entries), library("demo/b.so", "libx.so", runpath=entries)]
@@ -95,7 +95,7 @@ def test_what_a_package_beside_inherits_from_one_user_another_does_not_give_it()
     assert [(finding.rule, finding.path) for finding in found] == [("unreachable-library", "demo/b.so")]
 
 
-def test_programs_of_a_wheel_find_the_libraries_beside_the_interpreters() -> None:
+def test_programs_of_a_wheel_find_the_libraries_next_to_the_interpreter() -> None:
     tool = program("../../../bin/tool", "libx.so.1", runpath="$ORIGIN/../lib", references=(F,))
     x = library(
         "../../../lib/libx.so.1", "libamdhip64.so.7", runpath="$ORIGIN/python3/site-packages/_rocm_sdk_core/lib"

@@ -122,7 +122,7 @@ def test_section_whose_name_is_not_an_entry_id_is_refused(fixture: Fixture, name
         read_offload_images(memoryview(data), name="x.o")
 
 
-def test_code_for_other_gpus_alone_is_none_to_edit(fixture: Fixture) -> None:
+def test_code_only_for_other_gpus_is_not_edited(fixture: Fixture) -> None:
     data = fixture("v19/saxpy.rdc.o")
     for old in (
         b"hip-amdgcn-amd-amdhsa--gfx1030",

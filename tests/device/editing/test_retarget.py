@@ -134,7 +134,7 @@ def test_verification_reports_code_that_differs(fixture: Fixture) -> None:
         retarget(fixture("hip/fam.gfx1100.hipfb"), pair("gfx1030", "gfx1031"), pair("gfx1100", "gfx1101"), verify=True)
 
 
-def test_code_that_differs_is_no_matter_unless_it_is_to_be_verified(fixture: Fixture) -> None:
+def test_code_that_differs_does_not_matter_unless_it_is_to_be_verified(fixture: Fixture) -> None:
     parts = parts_of(fixture("hip/fam.gfx1100.hipfb"))
     assert Retarget((pair("gfx1100", "gfx1101"),))(parts, place=PLACE) is parts
 

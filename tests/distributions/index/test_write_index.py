@@ -29,7 +29,7 @@ def output(dist_dir: Path) -> Path:
     return dist_dir.parent / "simple"
 
 
-def test_pages_are_written_beside_the_folder_and_metadata_into_it(
+def test_pages_are_written_next_to_the_folder_and_metadata_into_it(
     add_wheel: AddWheel, make_sdist: MakeSdist, dist_dir: Path, output: Path
 ) -> None:
     wheel, sdist = add_wheel("ROCm_SDK.core"), make_sdist("rocm", dynamic=("Requires-Dist",))
@@ -46,7 +46,7 @@ def test_pages_are_written_beside_the_folder_and_metadata_into_it(
     assert report.projects == {"rocm": [sdist.name], "rocm-sdk-core": [wheel.name]}
 
 
-def test_metadata_beside_a_wheel_is_that_of_the_wheel(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+def test_metadata_next_to_a_wheel_is_that_of_the_wheel(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     wheel = add_wheel("a", "1.0", "Requires-Dist: b")
     write_index(dist_dir, output)
     metadata = dist_dir / f"{wheel.name}.metadata"
@@ -254,7 +254,7 @@ def test_a_project_folder_that_no_run_has_listed_is_kept(add_wheel: AddWheel, di
     assert read_files(output / "b") == before
 
 
-def test_a_distribution_that_others_put_beside_a_page_is_kept(
+def test_a_distribution_that_others_put_next_to_a_page_is_kept(
     add_wheel: AddWheel, dist_dir: Path, output: Path
 ) -> None:
     add_wheel("a")

@@ -158,7 +158,7 @@ def test_an_overridden_jax_is_stamped_too() -> None:
         (("--bazel_options=--override_repository jax=/src/xla",), "jax"),
     ],
 )
-def test_an_override_in_any_form_is_stamped_and_told(options: tuple[str, ...], commit: str) -> None:
+def test_an_override_in_any_form_is_stamped_and_reported(options: tuple[str, ...], commit: str) -> None:
     made = translate([*PJRT, *options])
     assert f'--commit {commit}="$(git -C /src/xla rev-parse HEAD)"' in spell_commands(made.commands, "shell")
     name = commit.rpartition("/")[2]
@@ -219,7 +219,7 @@ def test_a_run_path_of_the_linker_that_patchelf_replaced_is_reported() -> None:
         (("build.py", "requirements_update"), "requirements_update", "ended with an AttributeError"),
     ],
 )
-def test_what_was_silently_wrong_is_told(arguments: tuple[str, ...], option: str, text: str) -> None:
+def test_what_was_silently_wrong_is_reported(arguments: tuple[str, ...], option: str, text: str) -> None:
     assert text in wrong(translate(arguments))[option]
 
 
@@ -296,7 +296,7 @@ def test_the_python_is_the_one_that_ran_the_old_tool() -> None:
     assert "--python_version" not in {note.option for note in made.assumed}
 
 
-def test_what_the_machine_decided_is_told_as_assumed() -> None:
+def test_what_the_machine_decided_is_reported_as_assumed() -> None:
     assert {note.option: note.text for note in translate(PJRT).assumed} == {
         "--python_version": "was that of the Python that ran build.py; 3.12 is assumed",
         "--clang_path": "was the first clang on PATH; /usr/lib/llvm-18/bin/clang is assumed",
@@ -439,7 +439,7 @@ def test_unknown_targets_are_refused() -> None:
         translate([*PJRT, "--rocm_amdgpu_targets=gfx9xx"])
 
 
-def test_a_run_path_by_the_repository_rule_is_no_run_path_that_patchelf_replaced() -> None:
+def test_a_run_path_by_the_repository_rule_is_not_a_run_path_that_patchelf_replaced() -> None:
     made = translate([*PJRT, "--bazel_options=--repo_env=ROCM_WHEEL_RPATH_TAG=rpath"])
     assert "--repo_env=ROCM_WHEEL_RPATH_TAG=rpath" not in wrong(made)
 

@@ -84,7 +84,7 @@ def test_an_output_of_another_name_than_its_tags_give_is_refused(
 
 
 @pytest.mark.parametrize(("text", "found"), [("", "is not an ELF file"), ("not a library", "is not an ELF file")])
-def test_an_output_that_is_no_library_is_refused(
+def test_an_output_that_is_not_a_library_is_refused(
     text: str, found: str, outputs: Path, sample_dist: Path, tmp_path: Path
 ) -> None:
     library = outputs / "pjrt/pjrt_c_api_gpu_plugin.so"
@@ -101,7 +101,7 @@ def test_an_output_that_is_no_library_is_refused(
 
 
 @pytest.mark.parametrize(("option", "kind"), [("-c", "relocatable"), ("-pie", "executable")])
-def test_an_object_file_or_a_program_is_no_library(
+def test_an_object_file_or_a_program_is_not_a_library(
     option: str, kind: str, outputs: Path, sample_dist: Path, tmp_path: Path
 ) -> None:
     library = outputs / "pjrt/pjrt_c_api_gpu_plugin.so"

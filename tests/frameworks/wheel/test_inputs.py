@@ -73,7 +73,7 @@ def test_a_runfiles_manifest_is_read_with_its_escapes(tmp_path: Path) -> None:
     assert read_runfiles_manifest(path) == {"main/a.so": Path("/out/a.so"), "main/b c.so": Path("/out/b c\nd\\.so")}
 
 
-def test_another_file_is_no_manifest(tmp_path: Path) -> None:
+def test_another_file_is_not_a_manifest(tmp_path: Path) -> None:
     path = tmp_path / "MANIFEST"
     path.write_text("main/a.so /out/a.so\nnonsense\n")
     with pytest.raises(InputError) as caught:

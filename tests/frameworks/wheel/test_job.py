@@ -87,7 +87,7 @@ def test_the_same_outputs_elsewhere_make_the_same_bytes(
     assert Path(first.path).read_bytes() == Path(second.path).read_bytes()
 
 
-def test_pip_installs_the_pair_beside_the_sdk_and_the_plugin_loads(
+def test_pip_installs_the_pair_with_the_sdk_and_the_plugin_loads(
     outputs: Path, sample_dist: Path, tmp_path: Path
 ) -> None:
     this, any_python = f"3.{sys.version_info.minor}", {"requires-python": ""}
@@ -128,7 +128,7 @@ def test_inputs_may_come_from_a_runfiles_manifest(outputs: Path, sample_dist: Pa
     assert Path(by_manifest.path).read_bytes() == Path(by_folder.path).read_bytes()
 
 
-def test_wheels_are_made_again_beside_those_of_the_last_time(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
+def test_wheels_are_made_again_next_to_those_of_the_last_time(outputs: Path, sample_dist: Path, tmp_path: Path) -> None:
     dist = shutil.copytree(sample_dist, tmp_path / "dist")
     for _ in range(2):
         run_job("pjrt", outputs, dist, dist)

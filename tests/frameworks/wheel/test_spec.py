@@ -106,7 +106,7 @@ def test_a_placeholder_without_value_is_named() -> None:
     )
 
 
-def test_a_version_that_is_none_is_refused() -> None:
+def test_a_malformed_version_is_refused() -> None:
     with pytest.raises(SpecError) as caught:
         make(version="one")
     assert str(caught.value) == (
@@ -135,7 +135,7 @@ def test_every_problem_is_reported_at_once() -> None:
     )
 
 
-def test_text_that_is_no_toml_is_refused(tmp_path: Path) -> None:
+def test_text_that_is_not_toml_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "demo.toml"
     path.write_text("name = ")
     with pytest.raises(SpecError) as caught:
@@ -182,21 +182,21 @@ def test_entry_points_of_every_form_are_taken(value: str) -> None:
 
 
 @pytest.mark.parametrize("wanted", ["", ".", "/etc/passwd"])
-def test_a_source_that_is_no_end_of_a_path_is_refused(wanted: str) -> None:
+def test_a_source_that_is_not_an_end_of_a_path_is_refused(wanted: str) -> None:
     with pytest.raises(ProblemsError) as caught:
         make(files=[{"from": wanted, "to": "a/"}])
     (problem,) = caught.value.problems
     assert str(problem) == (f"demo.toml: takes {wanted!r}; expected the end of a file's path, such as pjrt/plugin.so")
 
 
-def test_a_required_python_that_is_no_specifier_is_refused() -> None:
+def test_a_required_python_that_is_not_a_specifier_is_refused() -> None:
     with pytest.raises(ProblemsError) as caught:
         make(**{"requires-python": "3.11+"})
     (problem,) = caught.value.problems
     assert str(problem) == "demo.toml: has requires-python '3.11+'; expected specifiers such as >=3.11"
 
 
-def test_values_that_are_no_table_are_refused() -> None:
+def test_values_that_are_not_a_table_are_refused() -> None:
     with pytest.raises(SpecError) as caught:
         make(values=3)
     assert str(caught.value) == "demo.toml: has 3 as [values]; expected a table of names and values"

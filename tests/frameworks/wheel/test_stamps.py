@@ -17,7 +17,7 @@ def test_commits_are_sorted_by_repository() -> None:
 
 
 @pytest.mark.parametrize("text", ["jax=", "jax=main", "=abcdef0", 'a"b=abcdef0', "abcdef0", "jax=abcdef0\n"])
-def test_what_is_no_commit_is_refused(text: str) -> None:
+def test_what_is_not_a_commit_is_refused(text: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_commits([text])
     assert str(caught.value) == (

@@ -52,7 +52,7 @@ def test_without_the_sdk_its_known_layout_counts(outputs: Path, tmp_path: Path) 
     assert Path(run_job("pjrt", outputs, tmp_path).path).is_file()
 
 
-def test_a_folder_of_the_sdk_that_this_one_lacks_is_no_fault(
+def test_a_folder_of_the_sdk_that_this_one_lacks_is_not_a_fault(
     tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
 ) -> None:
     core = "$ORIGIN/../../_rocm_sdk_core/lib"

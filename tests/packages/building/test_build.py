@@ -272,7 +272,7 @@ def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
         BuildJob(PlanJob(tmp_path / "none"), tmp_path / "out").run()
 
 
-def test_a_date_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_malformed_date_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
     expected = "SOURCE_DATE_EPOCH: is 'yesterday'; expected a whole number of seconds since 1970. Correct or unset it."
     with pytest.raises(InputError, match=re.escape(expected)):

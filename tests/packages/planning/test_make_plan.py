@@ -310,7 +310,7 @@ def test_a_device_file_over_a_library_file_stops_the_build() -> None:
     ],
     ids=["option", "none", "manifest"],
 )
-def test_a_version_that_is_none_is_refused(options: PlanOptions, version: str, expected: str) -> None:
+def test_a_malformed_version_is_refused(options: PlanOptions, version: str, expected: str) -> None:
     with pytest.raises(InputError, match=re.escape(expected)):
         make_plan(make_catalog(*COMMON, version=version), load_recipe(), make_facts(ELVES), options)
 

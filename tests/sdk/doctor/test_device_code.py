@@ -45,7 +45,7 @@ def test_a_gpu_that_the_release_does_not_serve_is_reported(environment: Any, dia
         pytest.param((100306,), "warning", "pip index versions rocm lists other releases", id="alone"),
     ],
 )
-def test_an_integrated_gpu_without_packages_is_no_error(
+def test_an_integrated_gpu_without_packages_is_not_an_error(
     environment: Any, diagnose: Make, versions: tuple[int, ...], level: str, remedy: str
 ) -> None:
     assert diagnose(environment, *versions) == [

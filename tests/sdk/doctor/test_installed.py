@@ -44,7 +44,7 @@ def test_the_same_files_packed_again_are_of_the_same_release(make_set: Make, env
     assert diagnose(environment, 90006) == []
 
 
-def test_development_files_that_can_be_expanded_are_no_finding(environment: Any, diagnose: Make) -> None:
+def test_development_files_that_can_be_expanded_are_not_a_finding(environment: Any, diagnose: Make) -> None:
     environment.install("rocm[devel]")
     assert diagnose(environment, 90006) == []
     assert not environment.root.exists()

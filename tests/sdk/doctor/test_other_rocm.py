@@ -45,7 +45,7 @@ def test_relative_folders_start_from_the_working_directory(
     assert findings == [["warning", text, "unset LD_LIBRARY_PATH"]]
 
 
-def test_a_loop_of_symlinks_is_no_folder(environment: Any, diagnose: Make, tmp_path: Path) -> None:
+def test_a_loop_of_symlinks_is_not_a_folder(environment: Any, diagnose: Make, tmp_path: Path) -> None:
     (tmp_path / "one").symlink_to("two")
     (tmp_path / "two").symlink_to("one")
     loop = str(tmp_path / "one")
@@ -98,13 +98,13 @@ def test_a_second_rocm_with_two_names_is_reported_once(environment: Any, diagnos
     assert findings == [["note", text, REMOVE_SECOND]]
 
 
-def test_the_loader_s_other_folders_are_no_second_rocm(environment: Any, diagnose: Make) -> None:
+def test_the_loader_s_other_folders_are_not_a_second_rocm(environment: Any, diagnose: Make) -> None:
     library = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5"
     configuration = {"/etc/ld.so.conf.d/x86_64-linux-gnu.conf": "/usr/lib/x86_64-linux-gnu\n"}
     assert diagnose(environment, 90006, files=(library,), texts=configuration) == []
 
 
-def test_the_packages_themselves_are_no_second_rocm(environment: Any) -> None:
+def test_the_packages_themselves_are_not_a_second_rocm(environment: Any) -> None:
     environment.install("rocm[devel]", "--link-mode=copy")
     tree = environment.run("rocm-sdk", "path", "--root").stdout.strip()
     core = environment.site / "_rocm_sdk_core"

@@ -188,7 +188,7 @@ def test_a_card_that_the_driver_does_not_show_is_an_error(make_machine: MakeMach
     ("vendor", "kind"),
     [pytest.param("0x10de", "0x030000", id="card of another vendor"), pytest.param("0x1002", "0x040300", id="audio")],
 )
-def test_other_pci_devices_are_no_gpus(make_machine: MakeMachine, vendor: str, kind: str) -> None:
+def test_other_pci_devices_are_not_gpus(make_machine: MakeMachine, vendor: str, kind: str) -> None:
     folder = "/sys/bus/pci/devices/0000:03:00.0"
     machine = make_machine(files={f"{folder}/vendor": vendor, f"{folder}/class": kind})
     assert _findings(machine) == [("note", "no AMD GPU was found", "")]
@@ -205,7 +205,7 @@ def test_nodes_that_the_kernel_hides_are_reported(make_machine: MakeMachine) -> 
     ]
 
 
-def test_a_card_whose_node_is_hidden_is_no_fault_of_the_driver(make_machine: MakeMachine) -> None:
+def test_a_card_whose_node_is_hidden_is_not_a_fault_of_the_driver(make_machine: MakeMachine) -> None:
     machine = make_machine(GPU, files=CARD, environ={"container": "podman"}, refused={f"{NODES}/0/properties": "EPERM"})
     remedy = "Start the container with --device=/dev/kfd --device=/dev/dri."
     assert _findings(machine) == [
@@ -215,7 +215,7 @@ def test_a_card_whose_node_is_hidden_is_no_fault_of_the_driver(make_machine: Mak
 
 
 @pytest.mark.parametrize("variable", ["ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "ROCM_TARGET_LST"])
-def test_targets_that_a_variable_tells_of_are_no_gpus(
+def test_targets_that_a_variable_names_are_not_gpus(
     make_machine: MakeMachine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -227,7 +227,7 @@ def test_targets_that_a_variable_tells_of_are_no_gpus(
     assert not check_machine(machine, require_gpu=True).usable
 
 
-def test_beside_what_a_variable_tells_the_gpus_that_are_there_are_looked_at(make_machine: MakeMachine) -> None:
+def test_the_gpus_of_the_machine_are_checked_even_if_a_variable_names_others(make_machine: MakeMachine) -> None:
     machine = make_machine(GPU, files={"/dev/kfd": ""}, environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx906,gfx1030"})
     assert [text for _, text, _ in _findings(machine)] == [
         "/dev/dri/renderD128 does not exist",
@@ -316,7 +316,7 @@ def test_nodes_that_cannot_be_listed_are_an_error(make_machine: MakeMachine) -> 
     assert _findings(machine) == [("error", text, f"ls --directory -l {NODES}")]
 
 
-def test_nodes_that_cannot_be_listed_are_no_matter_when_a_variable_tells_the_gpus(make_machine: MakeMachine) -> None:
+def test_nodes_that_cannot_be_listed_do_not_matter_if_a_variable_names_the_gpus(make_machine: MakeMachine) -> None:
     machine = make_machine(
         files=DEVICES, environ={"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx906"}, refused={NODES: "EACCES"}
     )

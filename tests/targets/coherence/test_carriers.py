@@ -272,7 +272,7 @@ def test_packages_that_share_a_folder_are_compared(requires_back: tuple[str, ...
         ),
     ],
 )
-def test_what_is_no_wheel_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
+def test_what_is_not_a_wheel_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
     path = tmp_path / "x-1-py3-none-any.whl"
     path.write_bytes(data)
     with pytest.raises(InputError, match=f"^{re.escape(f'{path}: {found}')}$"):

@@ -115,7 +115,7 @@ def test_what_a_part_needs_is_compared_with_the_part() -> None:
     assert [str(gap) for gap in gaps] == ["fft lacks gfx942, which libs-a asks for; it carries gfx1100"]
 
 
-def test_a_package_has_its_own_code_beside_that_of_its_parts() -> None:
+def test_a_package_has_its_own_code_and_that_of_its_parts() -> None:
     carriers = [_carrier("blas", "gfx906"), _carrier("blas-gfx1030", "gfx1030", "blas", "blas")]
     assert check_coherence(carriers).common == (TargetId("gfx906"), TargetId("gfx1030"))
 

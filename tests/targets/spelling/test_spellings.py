@@ -101,7 +101,7 @@ def test_a_target_is_read_back_from_the_name_of_a_kernel_file(name: str, setting
     assert parse_target_set(file_name_spelling(target)).ids == (target,)
 
 
-def test_spirv_is_no_line_of_a_target_list() -> None:
+def test_spirv_is_not_a_line_of_a_target_list() -> None:
     message = "GPU targets: there is no line of ROCM_TARGET_LST for amdgcnspirv; expected processors, such as gfx1100"
     with pytest.raises(NoFlagError, match=f"^{re.escape(message)}$"):
         flags_for(Tool.TARGET_LST, parse_target_set("amdgcnspirv gfx1100"))
