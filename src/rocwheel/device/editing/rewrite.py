@@ -84,7 +84,7 @@ def rewrite_device_code(
     output = Path(os.path.realpath(output))
     with FileRange.whole(source).map() as data:
         if is_code_object(data):
-            return _rewrite_code_object(data, source, output, edit, is_stored_anew=storage.compress or trim)
+            return _rewrite_code_object(data, source, output, edit, is_stored_otherwise=storage.compress or trim)
         if trim:
             require_trimmable(data, name=str(source))
         places = _find_places(data, source)
@@ -102,9 +102,9 @@ def rewrite_device_code(
 
 
 def _rewrite_code_object(
-    data: memoryview, source: Path, output: Path, edit: BundleEdit | None, *, is_stored_anew: bool
+    data: memoryview, source: Path, output: Path, edit: BundleEdit | None, *, is_stored_otherwise: bool
 ) -> RewriteReport:
-    if edit is None or is_stored_anew:
+    if edit is None or is_stored_otherwise:
         raise InputError(source, "a code object by itself", expected="bundles: only these can be compressed or trimmed")
     place = Place(str(source))
     edited = edit_code_object(data, read_code_object(data, place=place), edit, place=place)
