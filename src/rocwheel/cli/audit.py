@@ -42,7 +42,7 @@ __all__ = ["audit_"]
 @app.command("audit")
 def audit_(
     paths: PathsArgument = None,
-    beside: WithOption = None,
+    with_packages: WithOption = None,
     select: SelectOption = None,
     ignore: IgnoreOption = None,
     config: ConfigOption = None,
@@ -76,7 +76,7 @@ def audit_(
     given |= {"cpu_level": cpu_level, "select": tuple(select or ()) or None, "ignore": tuple(ignore or ()) or None}
     settings, known_file = _configure(config, baseline, given)
     files = ReportFiles(_baseline_to_update(known_file) if update_baseline else None, sarif)
-    report = _audit(paths, beside or (), settings, known_file, files)
+    report = _audit(paths, with_packages or (), settings, known_file, files)
     _print(report, json=json, quiet=quiet)
     if report.errors and not update_baseline:
         sys.exit(1)
@@ -99,12 +99,16 @@ def _baseline_to_update(known_file: Path | None) -> Path:
 
 
 def _audit(
-    paths: Sequence[Path], beside: Sequence[Path], settings: AuditSettings, known_file: Path | None, files: ReportFiles
+    paths: Sequence[Path],
+    with_packages: Sequence[Path],
+    settings: AuditSettings,
+    known_file: Path | None,
+    files: ReportFiles,
 ) -> AuditReport:
     """Audit, and write the files of the report. A baseline that is to be updated is not read first."""
-    files.check(real_paths((*paths, *beside)))
+    files.check(real_paths((*paths, *with_packages)))
     known = read_baseline(known_file) if known_file and not files.baseline else frozenset()
-    report = audit(read_environments(paths, beside), settings, known)
+    report = audit(read_environments(paths, with_packages), settings, known)
     for pattern in report.idle_patterns:
         report_warning(f"the setting {pattern} matches no file")
     files.write(report)

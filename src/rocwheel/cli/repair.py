@@ -46,7 +46,7 @@ def repair(
     dest_dir: Annotated[
         Path | None, typer.Option(help="Write the repaired wheels to this folder; it is created if needed.")
     ] = None,
-    beside: Annotated[
+    with_packages: Annotated[
         list[Path] | None,
         typer.Option("--with", help="Let the wheels load libraries of this package, such as a wheel of the SDK."),
     ] = None,
@@ -90,8 +90,8 @@ def repair(
     tag = None if rpath is None else RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
     settings, _ = find_settings(config)
     options = RepairOptions(tag=tag, pin=pin, dlopen=tuple(dlopen or ()), init=init, settings=settings)
-    plans = plan_repairs(wheels, beside or (), options)
-    if pin != "none" and not beside and len(wheels) == 1:
+    plans = plan_repairs(wheels, with_packages or (), options)
+    if pin != "none" and not with_packages and len(wheels) == 1:
         report_warning(f"--pin {pin} pins nothing: the wheel gets no requirement of a package given by '--with'")
     written = [] if check or dry_run or dest_dir is None else _write(plans, dest_dir, quiet=quiet)
     if json:

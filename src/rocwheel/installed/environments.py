@@ -42,7 +42,7 @@ def split_environments(tree: Tree) -> Environments:
     """Split a tree into the environments that its wheels are for; each has every distribution at most once.
 
     Of several wheels of one distribution an environment has the one that is most like its leader, the wheel that it
-    is made for. An audited wheel comes before one that is mere context. Wheels for other machines are left out. Every
+    is made for. An audited wheel comes before one that is context. Wheels for other machines are left out. Every
     audited distribution is in at least one environment. A tree without such conflicts is one environment.
     """
     return Environments(tree, _by_leader(tree))
@@ -71,7 +71,7 @@ def _by_name(tree: Tree) -> list[list[Distribution]]:
 
 
 def _installable(owners: list[Distribution]) -> list[Distribution]:
-    """Return the distributions of one name that may be installed: mere context only where none is audited."""
+    """Return the distributions of one name that may be installed: context only where none is audited."""
     return [owner for owner in owners if not owner.is_context] or owners
 
 

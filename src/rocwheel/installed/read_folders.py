@@ -46,7 +46,7 @@ def is_artifact_folder(folder: Path) -> bool:
 def read_folder(folder: Path, *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
     """Read an installed environment, or any folder: its files belong to the distributions whose RECORD names them.
 
-    In mere context the others belong to a distribution without a name. Raises `InputError` for what can't be read.
+    In context, the other files belong to a distribution without a name. Raises `InputError` for what can't be read.
     """
     try:
         return _read_folder(folder, context=context)

@@ -20,20 +20,20 @@ __all__ = ["read_environments", "read_tree", "real_paths"]
 _Part = tuple[list[Distribution], list[InstalledFile]]
 
 
-def read_environments(paths: Sequence[Path], beside: Sequence[Path] = ()) -> Environments:
-    """Read everything at ``paths`` and ``beside`` as `read_tree` does, split into environments."""
-    return split_environments(read_tree(paths, beside))
+def read_environments(paths: Sequence[Path], with_packages: Sequence[Path] = ()) -> Environments:
+    """Read everything at ``paths`` and ``with_packages`` as `read_tree` does, split into environments."""
+    return split_environments(read_tree(paths, with_packages))
 
 
-def read_tree(paths: Sequence[Path], beside: Sequence[Path] = ()) -> Tree:
-    """Read everything at ``paths``, and with it everything at ``beside``, which is mere context, into one tree.
+def read_tree(paths: Sequence[Path], with_packages: Sequence[Path] = ()) -> Tree:
+    """Read everything at ``paths`` into one tree, and ``with_packages`` as its context.
 
     A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files.
     What several paths lead to is read once, and audited if any of ``paths`` leads there.
-    Raises `InputError` for a path that is none of these, and for a folder ``beside`` with no package or library.
+    Raises `InputError` for a path that is none of these, and for a folder of context without a package or library.
     """
     audited = real_paths(paths)
-    context = {real: path for real, path in real_paths(beside).items() if real not in audited}
+    context = {real: path for real, path in real_paths(with_packages).items() if real not in audited}
     parts = [_read(path, context=False) for path in audited.values()]
     parts += [_read(path, context=True) for path in context.values()]
     distributions = tuple(distribution for found, _ in parts for distribution in found)

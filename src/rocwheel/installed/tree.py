@@ -39,7 +39,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     record: tuple[RecordEntry, ...] = ()
     is_wheel: bool = False
     is_context: bool = False
-    """Whether it is mere context: installed with the audited ones, but not audited itself."""
+    """Whether it is context: a package that is installed with the audited ones, but not audited itself."""
     targets: tuple[str, ...] = ()
     """The GPU targets that it declares to have code for (``rocm_targets.json``)."""
     problems: tuple[str, ...] = ()
@@ -128,11 +128,11 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def audited(self) -> tuple[InstalledFile, ...]:
-        """The files that are not mere context."""
+        """The files that are not context."""
         return tuple(file for file in self.files if not self.is_context(file))
 
     def is_context(self, file: InstalledFile) -> bool:
-        """Return whether a file is mere context: installed with the audited ones, but not audited itself."""
+        """Return whether a file is context: one of a package that is not audited itself."""
         owner = self.owners.get(file.distribution)
         return owner is not None and owner.is_context
 
@@ -146,7 +146,7 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def audited_distributions(self) -> tuple[Distribution, ...]:
-        """The distributions that are not mere context."""
+        """The distributions that are not context."""
         return tuple(distribution for distribution in self.distributions if not distribution.is_context)
 
     @cached_property

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["plan_repairs"]
 
 
-def plan_repairs(wheels: Sequence[Path], beside: Sequence[Path], options: RepairOptions) -> list[RepairPlan]:
-    """Read wheels and the packages that they are installed with (``beside``), and return the plan for each wheel.
+def plan_repairs(wheels: Sequence[Path], with_packages: Sequence[Path], options: RepairOptions) -> list[RepairPlan]:
+    """Read wheels and the packages that they are installed with, and return the plan for each wheel.
 
     Raises `InputError` for a path that is not a wheel, and for wheels that no repair makes installable
     (`RepairPlanner.plan`).
@@ -29,6 +29,6 @@ def plan_repairs(wheels: Sequence[Path], beside: Sequence[Path], options: Repair
             raise InputError(path, "not a wheel", expected="a file whose name ends with .whl")
         if path.is_dir():
             raise InputError(path, "a folder", expected="a wheel, which is a file")
-    environments = read_environments(wheels, beside)
+    environments = read_environments(wheels, with_packages)
     planner = RepairPlanner(environments, options)
     return [planner.plan(owner) for owner in environments.everything.audited_distributions]
