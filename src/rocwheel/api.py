@@ -11,11 +11,8 @@ for work that failed, such as on a full disk, and `ProblemsError` for several pr
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-
-import msgspec
 
 from rocwheel.audit.audit import AuditReport
 from rocwheel.audit.audit import audit as audit_environments
@@ -25,7 +22,6 @@ from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.device.reading.facts import DeviceFacts
 from rocwheel.device.reading.inspection import ElfFacts, FileFacts, inspect_paths
-from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.distributions.index.write_index import FilePlacement, IndexReport, write_index
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
@@ -34,11 +30,9 @@ from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.plan import Plan
 from rocwheel.packages.planning.options import PlanOptions
+from rocwheel.repair.job import RepairJob, RepairResult
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan
-from rocwheel.repair.plan_wheels import plan_repairs
-from rocwheel.repair.refusals import check_destination
-from rocwheel.repair.write import write_repairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -76,15 +70,6 @@ _PLAN_OPTIONS = PlanOptions()
 _AUDIT_SETTINGS = AuditSettings()
 _REPAIR_OPTIONS = RepairOptions()
 _GIB = 1 << 30
-
-
-class RepairResult(msgspec.Struct, frozen=True):
-    """What a repair found, and what it wrote."""
-
-    wheels: tuple[RepairPlan, ...]
-    """For each wheel what changes, and what no repair can fix."""
-    written: tuple[str, ...]
-    """The paths of the repaired wheels; empty when nothing was to be written."""
 
 
 def plan(artifact_dir: _Path, *, recipe: _Path | None = None, options: PlanOptions = _PLAN_OPTIONS) -> Plan:
@@ -248,15 +233,7 @@ def repair(
         ```
     """
     target = None if dest_dir is None else Path(dest_dir)
-    if target is not None:
-        check_destination(target)
-    plans = plan_repairs(_paths(wheels), _paths(with_packages), options)
-    written: list[Path] = []
-    if target is not None:
-        date = SourceDate.from_environment(os.environ)
-        with ThreadPoolExecutor(thread_name_prefix="rocwheel") as executor:
-            written = write_repairs(plans, target, executor, date)
-    return RepairResult(tuple(plans), tuple(map(str, written)))
+    return RepairJob(tuple(_paths(wheels)), tuple(_paths(with_packages)), target, options).run()
 
 
 def _plan_job(artifact_dir: _Path, recipe: _Path | None, options: PlanOptions) -> PlanJob:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -25,14 +23,14 @@ from rocwheel.cli.output import (
     results,
     setup_logging,
 )
-from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.counting import count
+from rocwheel.repair.job import RepairJob
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.plan_wheels import plan_repairs
 from rocwheel.repair.refusals import check_destination
-from rocwheel.repair.write import write_repairs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rocwheel.repair.plan import RepairPlan
 
 __all__ = ["repair"]
@@ -90,26 +88,22 @@ def repair(
     tag = None if rpath is None else RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
     settings, _ = find_settings(config)
     options = RepairOptions(tag=tag, pin=pin, dlopen=tuple(dlopen or ()), init=init, settings=settings)
-    plans = plan_repairs(wheels, with_packages or (), options)
+    target = None if check or dry_run else dest_dir
+    result = RepairJob(tuple(wheels), tuple(with_packages or ()), target, options).run(
+        progress=make_progress(quiet=quiet)
+    )
+    plans = result.wheels
     if pin != "none" and not with_packages and len(wheels) == 1:
         report_warning(f"--pin {pin} pins nothing: the wheel gets no requirement of a package given by '--with'")
-    written = [] if check or dry_run or dest_dir is None else _write(plans, dest_dir, quiet=quiet)
     if json:
-        print_json("repair", 1, {"wheels": plans, "written": [str(path) for path in written]})
+        print_json("repair", 1, result)
     else:
         _show(plans, quiet=quiet)
     if any(plan.unmended for plan in plans) or (check and any(plan.changes for plan in plans)):
         sys.exit(1)
 
 
-def _write(plans: list[RepairPlan], dest_dir: Path, *, quiet: bool) -> list[Path]:
-    date = SourceDate.from_environment(os.environ)
-    with ThreadPoolExecutor(thread_name_prefix="rocwheel") as executor:
-        progress = make_progress(quiet=quiet)
-        return write_repairs(plans, dest_dir, executor, date, progress=progress)
-
-
-def _show(plans: list[RepairPlan], *, quiet: bool) -> None:
+def _show(plans: Iterable[RepairPlan], *, quiet: bool) -> None:
     for plan in plans:
         name = Path(plan.wheel).name
         if not quiet:

@@ -1,0 +1,54 @@
+"""A whole repair: from the paths of wheels to repaired wheels in a folder."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.plan import RepairPlan
+from rocwheel.repair.plan_wheels import plan_repairs
+from rocwheel.repair.refusals import check_destination
+from rocwheel.repair.write import write_repairs
+
+__all__ = ["RepairJob", "RepairResult"]
+
+
+class RepairResult(msgspec.Struct, frozen=True):
+    """What a repair found, and what it wrote."""
+
+    wheels: tuple[RepairPlan, ...]
+    """For each wheel what changes, and what no repair can fix."""
+    written: tuple[str, ...]
+    """The paths of the repaired wheels; empty when nothing was to be written."""
+
+
+class RepairJob(msgspec.Struct, frozen=True):
+    """What is repaired, and where it goes."""
+
+    wheels: tuple[Path, ...]
+    with_packages: tuple[Path, ...]
+    """The packages that the wheels are installed with."""
+    dest_dir: Path | None
+    """The folder for the repaired wheels; none to write nothing."""
+    options: RepairOptions
+
+    def run(self, *, progress: Progress = SILENT) -> RepairResult:
+        """Plan the repair of each wheel, and write the repaired ones with the date of ``SOURCE_DATE_EPOCH``.
+
+        Raises what `check_destination`, `plan_repairs` and `write_repairs` raise.
+        """
+        if self.dest_dir is not None:
+            check_destination(self.dest_dir)
+        plans = plan_repairs(self.wheels, self.with_packages, self.options)
+        if self.dest_dir is None:
+            return RepairResult(tuple(plans), ())
+        date = SourceDate.from_environment(os.environ)
+        with ThreadPoolExecutor(thread_name_prefix="rocwheel") as executor:
+            written = write_repairs(plans, self.dest_dir, executor, date, progress=progress)
+        return RepairResult(tuple(plans), tuple(map(str, written)))
