@@ -25,7 +25,7 @@ from rocwheel.device.reading.inspection import ElfFacts, FileFacts, inspect_path
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.distributions.index.write_index import FilePlacement, IndexReport, write_index
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
-from rocwheel.installed.read_tree import read_environments
+from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.plan import Plan

@@ -21,7 +21,7 @@ from rocwheel.frameworks.torch import (
     search_folders,
     torch_folder,
 )
-from rocwheel.installed.read_tree import read_tree
+from rocwheel.installed.reading.read_tree import read_tree
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
-from rocwheel.installed.read_tree import read_tree
+from rocwheel.installed.reading.read_tree import read_tree
 from rocwheel.linking.hwcaps import CpuLevel
 from rocwheel.linking.loader import How, Loader
 from tests.support.host import FileSystem, HostLibraries, read_loader_cache

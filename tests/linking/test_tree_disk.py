@@ -11,7 +11,7 @@ from rocwheel.audit.audit import audit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from rocwheel.installed.library_places import places_for_machine
-from rocwheel.installed.read_tree import read_environments, read_tree
+from rocwheel.installed.reading.read_tree import read_environments, read_tree
 from rocwheel.linking.tree_disk import SITE
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.reality import LOADER, list_libraries

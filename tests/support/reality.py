@@ -15,7 +15,7 @@ from rocwheel.audit.symbol_scopes import Definitions, Scope, unmet_references
 from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.binary.elf.traits import read_elf_traits
 from rocwheel.foundation.files import FileRange
-from rocwheel.installed.read_tree import read_tree
+from rocwheel.installed.reading.read_tree import read_tree
 from rocwheel.linking.hwcaps import CpuLevel, hwcaps_folders
 from rocwheel.linking.loader import Loader, SystemLibraries
 from rocwheel.linking.tree_disk import SITE

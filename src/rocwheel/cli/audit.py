@@ -31,7 +31,7 @@ from rocwheel.cli.audit_options import (
 )
 from rocwheel.cli.audit_text import print_report, print_rules
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, report_warning, setup_logging
-from rocwheel.installed.read_tree import read_environments, real_paths
+from rocwheel.installed.reading.read_tree import read_environments, real_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

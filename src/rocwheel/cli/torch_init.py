@@ -14,7 +14,7 @@ from rocwheel.frameworks.torch import (
     initializer,
     initializer_for,
 )
-from rocwheel.installed.read_tree import read_tree
+from rocwheel.installed.reading.read_tree import read_tree
 
 __all__ = ["init"]
 

@@ -10,7 +10,7 @@ import msgspec
 from rocwheel.distributions.formats.tags import expand_tags, split_tags
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
 from rocwheel.foundation.counting import count
-from rocwheel.installed.read_dist_info import SIGNATURES
+from rocwheel.installed.reading.read_dist_info import SIGNATURES
 from rocwheel.installed.tree import Distribution, Tree
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.changes import (
@@ -22,10 +22,10 @@ from rocwheel.repair.changes import (
 )
 from rocwheel.repair.initializer import initializer_member, preload_names
 from rocwheel.repair.kept_entries import kept_entries_note
+from rocwheel.repair.metadata.pins import locked_requirement, sdk_version_to_match
+from rocwheel.repair.metadata.platform_tags import repaired_platforms
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.outcome import RepairedTree
-from rocwheel.repair.pins import locked_requirement, sdk_version_to_match
-from rocwheel.repair.platform_tags import repaired_platforms
 from rocwheel.repair.refusals import check_repairable
 from rocwheel.repair.run_paths import run_path_edits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.installed.read_tree import read_environments
+from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.repair.plan import RepairPlanner
 
 if TYPE_CHECKING:

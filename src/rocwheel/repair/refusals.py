@@ -14,7 +14,7 @@ from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.installed.conflicts import find_conflicts
-from rocwheel.installed.member_paths import outside_reason
+from rocwheel.installed.reading.member_paths import outside_reason
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from rocwheel.distributions.zip.reader import ZipMember, open_unpacked, read_dir
 from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.repair.edit_metadata import add_requirements, set_wheel_fields
+from rocwheel.repair.metadata.edit_metadata import add_requirements, set_wheel_fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

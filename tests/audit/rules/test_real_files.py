@@ -9,7 +9,7 @@ import pytest
 from rocwheel.audit.audit import audit
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.settings import AuditSettings
-from rocwheel.installed.read_tree import read_environments
+from rocwheel.installed.reading.read_tree import read_environments
 from tests.support.libraries import Lib, needs_compiler
 from tests.support.packs import FIXTURES, Pack, adding, bundles, changed, pack, without
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.installed.conflicts import find_conflicts
-from rocwheel.installed.member_paths import outside_reason
+from rocwheel.installed.reading.member_paths import outside_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from rocwheel.frameworks.wheel.inputs import InputFiles, read_runfiles_manifest
 from rocwheel.frameworks.wheel.run_paths import IntendedEntries, repair_run_paths
 from rocwheel.frameworks.wheel.spec import make_spec
 from rocwheel.frameworks.wheel.verify import verify_wheel, without_distribution
-from rocwheel.installed.read_tree import read_tree
+from rocwheel.installed.reading.read_tree import read_tree
 from rocwheel.linking.sdk_layout import sdk_search_folders
 
 if TYPE_CHECKING:

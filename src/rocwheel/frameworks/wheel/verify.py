@@ -14,7 +14,7 @@ from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.frameworks.wheel.run_paths import IntendedEntries
 from rocwheel.installed.environments import split_environments
-from rocwheel.installed.read_tree import read_tree
+from rocwheel.installed.reading.read_tree import read_tree
 from rocwheel.linking.entries import split_run_path
 
 if TYPE_CHECKING:

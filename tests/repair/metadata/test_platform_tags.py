@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.installed.environments import split_environments
+from rocwheel.repair.metadata.platform_tags import repaired_platforms
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
-from rocwheel.repair.platform_tags import repaired_platforms
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import data, library, package, tree
 from tests.support.wheels import make_wheel

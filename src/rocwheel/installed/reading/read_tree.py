@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.installed.environments import Environments, split_environments
-from rocwheel.installed.read_folders import find_site_packages, is_artifact_folder, read_artifact_folder, read_folder
-from rocwheel.installed.read_wheels import read_wheels
+from rocwheel.installed.reading.read_folders import (
+    find_site_packages,
+    is_artifact_folder,
+    read_artifact_folder,
+    read_folder,
+)
+from rocwheel.installed.reading.read_wheels import read_wheels
 from rocwheel.installed.tree import Distribution, InstalledFile, Tree
 
 if TYPE_CHECKING:

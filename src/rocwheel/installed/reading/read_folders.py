@@ -14,8 +14,8 @@ from rocwheel.artifacts.reading.discovery import find_artifacts
 from rocwheel.binary.kind import HEAD_SIZE, has_facts
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files import FileRange
-from rocwheel.installed.read_dist_info import INFO_FILES, read_distribution
-from rocwheel.installed.read_file import with_binary_facts, with_obstacle
+from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
+from rocwheel.installed.reading.read_file import with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
 
 if TYPE_CHECKING:

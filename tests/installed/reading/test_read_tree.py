@@ -17,7 +17,7 @@ from rocwheel.binary.elf.facts import read_elf
 from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.foundation.errors import InputError
 from rocwheel.installed.device_report import read_device_report
-from rocwheel.installed.read_tree import read_environments, read_tree
+from rocwheel.installed.reading.read_tree import read_environments, read_tree
 from rocwheel.linking.system_libraries import allowed_libraries
 from rocwheel.linking.tree_disk import SITE, TreeDisk
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME

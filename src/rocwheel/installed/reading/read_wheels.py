@@ -20,9 +20,9 @@ from rocwheel.distributions.zip.reader import (
     read_member,
 )
 from rocwheel.foundation.errors import InputError
-from rocwheel.installed.member_paths import installed_path
-from rocwheel.installed.read_dist_info import INFO_FILES, read_distribution
-from rocwheel.installed.read_file import with_binary_facts, with_obstacle
+from rocwheel.installed.reading.member_paths import installed_path
+from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
+from rocwheel.installed.reading.read_file import with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Wheels, folders and environments read, each into the same values."""
