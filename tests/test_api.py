@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -20,6 +21,7 @@ from rocwheel.demo.demo import SAMPLE_SDK
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.slow
@@ -101,8 +103,57 @@ def test_the_facts_of_a_binary_are_given(sample_dist: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_given_with_its_error(tmp_path: Path) -> None:
-    (facts,) = api.inspect([tmp_path / "absent"])
+    (facts,) = api.inspect(tmp_path / "absent")
     assert isinstance(facts.error, api.InputError)
+
+
+def test_the_facts_can_be_counted_and_read_again(sample_dist: Path) -> None:
+    facts = api.inspect(str(sample_dist / CORE))
+    assert isinstance(facts, tuple)
+    assert len(facts) > 0
+
+
+def test_an_index_goes_next_to_its_folder_by_default(sample_dist: Path, tmp_path: Path) -> None:
+    (tmp_path / "dist").mkdir()
+    shutil.copy(sample_dist / CORE, tmp_path / "dist")
+    report = api.index(str(tmp_path / "dist"))
+    assert (report.output, list(report.projects)) == (f"{tmp_path}/simple", ["rocm-sdk-core"])
+
+
+def test_an_unknown_placement_of_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(api.InputError, match=r"^files: is 'move'; expected one of relative, hardlink, copy$"):
+        api.index(tmp_path, files="move")  # type: ignore[arg-type]
+
+
+def test_a_negative_number_of_workers_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(api.InputError, match=r"^jobs: is -1; expected a number of workers, or 0 for one per core$"):
+        api.build(SAMPLE_SDK, tmp_path, jobs=-1)
+
+
+def test_an_unknown_level_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(api.InputError, match=r"^level: is 13; expected a level from 0 to 12$"):
+        api.build(SAMPLE_SDK, tmp_path, level=13)
+
+
+@pytest.mark.parametrize("convert", [str, lambda path: path, lambda path: [path], lambda path: iter([str(path)])])
+def test_one_path_or_several_are_audited(sample_dist: Path, convert: Callable[[Path], str]) -> None:
+    report = api.audit(convert(sample_dist))
+    assert (report.errors, report.files > 100) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [(api.audit, "paths"), (api.inspect, "paths"), (lambda paths: api.repair(paths, None), "wheels")],
+    ids=["audit", "inspect", "repair"],
+)
+def test_no_path_at_all_is_refused(call: Callable[[list[str]], object], name: str) -> None:
+    with pytest.raises(api.InputError, match=f"^{name}: is empty; expected at least one path$"):
+        call([])
+
+
+def test_one_wheel_is_repaired_with_one_package(sample_dist: Path) -> None:
+    result = api.repair(str(sample_dist / CORE), None, with_packages=str(sample_dist))
+    assert [wheel.file_name for wheel in result.wheels] == [CORE]
 
 
 def test_the_packages_of_a_build_pass_the_audit(sample_dist: Path) -> None:

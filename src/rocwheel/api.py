@@ -10,9 +10,8 @@ for work that failed, such as on a full disk, and `ProblemsError` for several pr
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from rocwheel.audit.audit import AuditReport
 from rocwheel.audit.audit import audit as audit_environments
@@ -23,8 +22,9 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.device.reading.facts import DeviceFacts
 from rocwheel.device.reading.inspection import ElfFacts, FileFacts, inspect_paths
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
-from rocwheel.distributions.index.write_index import FilePlacement, IndexReport, write_index
+from rocwheel.distributions.index.write_index import FilePlacement, IndexReport, default_output, write_index
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
+from rocwheel.foundation.given_paths import GivenPath, GivenPaths, paths_given, some_paths_given
 from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob
@@ -33,9 +33,6 @@ from rocwheel.packages.planning.options import PlanOptions
 from rocwheel.repair.job import RepairJob, RepairResult
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 __all__ = [
     "AuditReport",
@@ -65,14 +62,13 @@ __all__ = [
     "repair",
 ]
 
-_Path = str | os.PathLike[str]
 _PLAN_OPTIONS = PlanOptions()
 _AUDIT_SETTINGS = AuditSettings()
 _REPAIR_OPTIONS = RepairOptions()
 _GIB = 1 << 30
 
 
-def plan(artifact_dir: _Path, *, recipe: _Path | None = None, options: PlanOptions = _PLAN_OPTIONS) -> Plan:
+def plan(artifact_dir: GivenPath, *, recipe: GivenPath | None = None, options: PlanOptions = _PLAN_OPTIONS) -> Plan:
     """Return what `build` would make of a folder of artifacts, without making it.
 
     The files that the plan names inside artifact archives are temporary and gone when this returns.
@@ -95,10 +91,10 @@ def plan(artifact_dir: _Path, *, recipe: _Path | None = None, options: PlanOptio
 
 
 def build(
-    artifact_dir: _Path,
-    dest_dir: _Path,
+    artifact_dir: GivenPath,
+    dest_dir: GivenPath,
     *,
-    recipe: _Path | None = None,
+    recipe: GivenPath | None = None,
     options: PlanOptions = _PLAN_OPTIONS,
     level: int = DEFAULT_LEVEL,
     jobs: int = 0,
@@ -129,33 +125,35 @@ def build(
 
 
 def index(
-    dist_dir: _Path, output: _Path, *, files: Literal["relative", "hardlink", "copy"] = "relative"
+    dist_dir: GivenPath, output: GivenPath | None = None, *, files: Literal["relative", "hardlink", "copy"] = "relative"
 ) -> IndexReport:
     """Write a static package index over the wheels and sdists of a folder.
 
     Args:
         dist_dir: The folder of wheels and sdists. Each gets its core metadata as ``FILE.metadata``.
-        output: The folder of the index, such as ``packages/simple``.
+        output: The folder of the index. Without it, ``simple`` next to ``dist_dir``, or ``simple-NAME`` for a
+            ``dist_dir`` not named ``dist``.
         files: Whether the pages link to the files where they are, or to hard links or copies inside of the index.
 
     Example:
         ```python
         from rocwheel import api
 
-        report = api.index("packages/dist", "packages/simple")
-        print(sorted(report.projects))
+        report = api.index("packages/dist")
+        print(report.output, sorted(report.projects))
         ```
     """
-    return write_index(Path(dist_dir), Path(output), placement=FilePlacement(files))
+    target = default_output(Path(dist_dir)) if output is None else Path(output)
+    return write_index(Path(dist_dir), target, placement=FilePlacement(files))
 
 
-def inspect(paths: Iterable[_Path], *, deep: bool = False, limit: int = 4 * _GIB) -> Iterator[FileFacts]:
-    """Yield what is known of each binary among files, folders and wheels: ELF facts and device code.
+def inspect(paths: GivenPaths, *, deep: bool = False, limit: int = 4 * _GIB) -> tuple[FileFacts, ...]:
+    """Return what is known of each binary among files, folders and wheels: ELF facts and device code.
 
-    A file that can't be read or is damaged is yielded with its ``error``, which is not raised.
+    A file that can't be read or is damaged is returned with its ``error``, which is not raised.
 
     Args:
-        paths: Files, folders with all that is below them, and wheels.
+        paths: One path or several: files, folders with all that is below them, and wheels.
         deep: Whether bundles are decompressed, to check their hashes and to count kernels.
         limit: The largest size in bytes to which a member of a wheel or a bundle may unpack.
 
@@ -163,28 +161,28 @@ def inspect(paths: Iterable[_Path], *, deep: bool = False, limit: int = 4 * _GIB
         ```python
         from rocwheel import api
 
-        for facts in api.inspect(["dist"]):
+        for facts in api.inspect("dist"):
             if facts.elf:
                 print(facts.path, facts.elf.runpath)
         ```
     """
-    return inspect_paths(map(Path, paths), deep=deep, limit=limit)
+    return tuple(inspect_paths(some_paths_given("paths", paths), deep=deep, limit=limit))
 
 
 def audit(
-    paths: Iterable[_Path],
+    paths: GivenPaths,
     *,
-    with_packages: Iterable[_Path] = (),
+    with_packages: GivenPaths = (),
     settings: AuditSettings = _AUDIT_SETTINGS,
-    baseline: _Path | None = None,
+    baseline: GivenPath | None = None,
 ) -> AuditReport:
     """Return what is wrong with finished packages that are installed together.
 
     Nothing of this machine helps them: neither ``LD_LIBRARY_PATH`` nor ``/opt/rocm`` nor its own libraries.
 
     Args:
-        paths: Wheels, folders of wheels, environments or artifacts.
-        with_packages: Packages that are installed with them but not audited themselves.
+        paths: One path or several: wheels, folders of wheels, environments or artifacts.
+        with_packages: The path or paths of packages that are installed with them but not audited themselves.
         settings: The rules to check and what they take for granted. ``pyproject.toml`` is not read.
         baseline: A file of known findings, which are not reported.
 
@@ -192,33 +190,34 @@ def audit(
         ```python
         from rocwheel import api
 
-        report = api.audit(["dist"], settings=api.AuditSettings(ignore=("tag-*",)))
+        report = api.audit("dist", settings=api.AuditSettings(ignore=("tag-*",)))
         for finding in report.findings:
             print(finding.severity.value, finding.rule, finding.file, finding.found)
         if report.errors:
             raise SystemExit(1)
         ```
     """
+    audited, context = some_paths_given("paths", paths), paths_given(with_packages)
     known = read_baseline(Path(baseline)) if baseline is not None else frozenset()
-    return audit_environments(read_environments(_paths(paths), _paths(with_packages)), settings, known)
+    return audit_environments(read_environments(audited, context), settings, known)
 
 
 def repair(
-    wheels: Iterable[_Path],
-    dest_dir: _Path | None,
+    wheels: GivenPaths,
+    dest_dir: GivenPath | None,
     *,
-    with_packages: Iterable[_Path] = (),
+    with_packages: GivenPaths = (),
     options: RepairOptions = _REPAIR_OPTIONS,
 ) -> RepairResult:
     """Write wheels with right run paths, requirements and tags; the given wheels stay as they are.
 
-    Files that are right stay as they are, to the byte.
+    Correct files are not changed, not even by one byte.
 
     Args:
-        wheels: The wheels to repair.
+        wheels: The path or paths of the wheels to repair.
         dest_dir: The folder for the repaired wheels, made when it does not exist. None writes nothing.
-        with_packages: The packages whose libraries they load, such as the SDK's wheels. Without them, ROCm's packages
-            are taken to be laid out as they are since ROCm 7.
+        with_packages: The path or paths of the packages whose libraries they load, such as the SDK's wheels. Without
+            them, ROCm's packages are taken to be laid out as they are since ROCm 7.
         options: The kind of run path, the form of added requirements, and the settings of the audit.
 
     Example:
@@ -233,12 +232,8 @@ def repair(
         ```
     """
     target = None if dest_dir is None else Path(dest_dir)
-    return RepairJob(tuple(_paths(wheels)), tuple(_paths(with_packages)), target, options).run()
+    return RepairJob(some_paths_given("wheels", wheels), paths_given(with_packages), target, options).run()
 
 
-def _plan_job(artifact_dir: _Path, recipe: _Path | None, options: PlanOptions) -> PlanJob:
+def _plan_job(artifact_dir: GivenPath, recipe: GivenPath | None, options: PlanOptions) -> PlanJob:
     return PlanJob(Path(artifact_dir), None if recipe is None else Path(recipe), options)
-
-
-def _paths(paths: Iterable[_Path]) -> list[Path]:
-    return [Path(path) for path in paths]

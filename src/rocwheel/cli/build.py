@@ -20,7 +20,7 @@ from rocwheel.cli.output import (
 from rocwheel.cli.plan_options import read_plan_job
 from rocwheel.cli.plan_text import print_distributions, print_facts
 from rocwheel.cli.shared_options import takes
-from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
+from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
 from rocwheel.foundation.errors import InputError
 from rocwheel.packages.job import BuildJob, PlanJob
 
@@ -63,7 +63,7 @@ def build(
 def _level(text: str) -> int:
     if text == "stored":
         return 0
-    if text.isdecimal() and int(text) <= 12:
+    if text.isdecimal() and int(text) <= HIGHEST_LEVEL:
         return int(text)
     option, found = "--compression", f"is {text!r}"
-    raise InputError(option, found, expected="a level from 0 to 12, or 'stored'")
+    raise InputError(option, found, expected=f"a level from 0 to {HIGHEST_LEVEL}, or 'stored'")

@@ -17,7 +17,7 @@ from rocwheel.cli.output import (
     print_json,
     setup_logging,
 )
-from rocwheel.distributions.index.write_index import FilePlacement, IndexReport, write_index
+from rocwheel.distributions.index.write_index import FilePlacement, IndexReport, default_output, write_index
 from rocwheel.foundation.counting import count
 
 __all__ = ["index"]
@@ -51,7 +51,7 @@ def index(
     Example: rocwheel index packages/dist && pip install rocm-sdk-core --index-url file://$PWD/packages/simple
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    target = output or _default_output(dist_dir.resolve())
+    target = output or default_output(dist_dir)
     report = write_index(dist_dir, target, placement=files, progress=make_progress(quiet=quiet))
     if not quiet:
         for name in report.ignored:
@@ -60,11 +60,6 @@ def index(
         print_json("index", 1, report)
     else:
         _print_report(report, target.resolve(), verbose=verbose)
-
-
-def _default_output(dist_dir: Path) -> Path:
-    """Return where the index goes by default; folders next to each other have an index each."""
-    return dist_dir.parent / ("simple" if dist_dir.name in ("dist", "") else f"simple-{dist_dir.name}")
 
 
 def _print_report(report: IndexReport, target: Path, *, verbose: bool) -> None:

@@ -12,7 +12,8 @@ import msgspec
 
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
+from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.packages.building.build import BuildResult, build
 from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinished
@@ -67,8 +68,10 @@ class BuildJob(msgspec.Struct, frozen=True):
     def run(self, *, progress: Progress = SILENT) -> tuple[Plan, BuildResult]:
         """Write the distributions into ``dist`` below the destination, and remove what killed builds have left there.
 
-        Raises what planning raises, before anything is written, and `WorkError` when writing fails.
+        Raises `InputError` for a level or a number of workers that can't be, and what planning raises, before anything
+        is written; `WorkError` when writing fails.
         """
+        self._check()
         source_date = SourceDate.from_environment(os.environ)
         workers = self.jobs or len(os.sched_getaffinity(0))
         with ThreadPoolExecutor(workers, "rocwheel") as executor, self.inputs.opened(executor, progress) as plan:
@@ -77,3 +80,11 @@ class BuildJob(msgspec.Struct, frozen=True):
             result = build(plan, dist_dir, executor, level=self.level, source_date=source_date, progress=progress)
         warnings = result.warnings + find_leftovers(dist_dir, [built.path for built in result.distributions])
         return plan, msgspec.structs.replace(result, warnings=warnings, removed=removed)
+
+    def _check(self) -> None:
+        if not 0 <= self.level <= HIGHEST_LEVEL:
+            parameter, found = "level", f"is {self.level}"
+            raise InputError(parameter, found, expected=f"a level from 0 to {HIGHEST_LEVEL}")
+        if self.jobs < 0:
+            parameter, found = "jobs", f"is {self.jobs}"
+            raise InputError(parameter, found, expected="a number of workers, or 0 for one per core")

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from rocwheel.distributions.zip.reader import ZipMember
     from rocwheel.distributions.zip.writer import ZipTime
 
-__all__ = ["DEFAULT_LEVEL", "OpenWheel", "WheelPacker", "write_wheels"]
+__all__ = ["DEFAULT_LEVEL", "HIGHEST_LEVEL", "OpenWheel", "WheelPacker", "write_wheels"]
 
 DEFAULT_LEVEL = 6
+HIGHEST_LEVEL = 12
 """libdeflate level of wheel members."""
 
 _COPY_STEP = 4 << 20

@@ -8,7 +8,7 @@ import secrets
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
@@ -22,7 +22,7 @@ from rocwheel.foundation.progress import SILENT, Progress
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["FilePlacement", "IndexReport", "write_index"]
+__all__ = ["FilePlacement", "IndexReport", "default_output", "write_index"]
 
 
 class FilePlacement(enum.Enum):
@@ -35,6 +35,11 @@ class FilePlacement(enum.Enum):
     COPY = "copy"
     """In the index, as copies."""
 
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        parameter, names = "files", ", ".join(placement.value for placement in cls)
+        raise InputError(parameter, f"is {value!r}", expected=f"one of {names}")
+
 
 class IndexReport(msgspec.Struct, frozen=True):
     """What an index holds."""
@@ -44,6 +49,12 @@ class IndexReport(msgspec.Struct, frozen=True):
     """File names by project."""
     ignored: tuple[str, ...]
     """Names in the folder that are neither wheels nor sdists."""
+
+
+def default_output(dist_dir: Path) -> Path:
+    """Return the absolute path where the index of ``dist_dir`` goes by default: folders side by side have one each."""
+    folder = dist_dir.resolve()
+    return folder.parent / ("simple" if folder.name in ("dist", "") else f"simple-{folder.name}")
 
 
 def write_index(
