@@ -74,7 +74,7 @@ def repair(
 ) -> None:
     """Fix wrong run paths, add the SDK packages to the requirements, and set the platform tags that the files ask for.
 
-    Files that are right stay as they are, to the byte. Without --with, ROCm's packages are assumed to have the layout
+    Correct files are not changed, not even by one byte. Without --with, ROCm's packages are assumed to have the layout
     of ROCm 7. The exit status is 1 when a repair can't fix everything, and with --check when anything would change.
 
     Example: rocwheel repair dist/*.whl --dest-dir repaired/

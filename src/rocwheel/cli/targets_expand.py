@@ -34,7 +34,9 @@ def expand(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Print the single targets that words stand for, one a line; with --to, families or generic processors for them.
+    """Print the GPU targets that each word means, one per line.
+
+    With --to: print families or generic processors instead.
 
     Example: rocwheel targets expand gfx94X-dcgpu official@6.4 --to generics
     """
