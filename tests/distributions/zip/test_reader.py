@@ -112,3 +112,18 @@ def test_a_method_that_installers_do_not_read_is_refused(tmp_path: Path) -> None
     assert str(error.value) == (
         f"{tmp_path}/a.zip!a: packed by method 14; expected a stored or deflated member, as installers read"
     )
+
+
+def test_a_member_without_a_name_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x", b"data")
+    # The name becomes the first byte of an extra field, in the local header and in the directory.
+    content = bytearray(path.read_bytes())
+    local, central = content.find(b"PK\3\4"), content.find(b"PK\1\2")
+    for lengths in (local + 26, central + 28):
+        content[lengths : lengths + 4] = b"\0\0\1\0"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_directory(path)
+    assert str(caught.value) == f"{path}: has a member without a name. Build or download it again."

@@ -57,13 +57,16 @@ def read_directory(path: Path) -> tuple[ZipMember, ...]:
     """
     try:
         with zipfile.ZipFile(path) as archive, path.open("rb") as file:
-            infos = [info for info in archive.infolist() if not info.is_dir()]
+            # `ZipInfo.is_dir` fails at an empty name before Python 3.12.
+            infos = [info for info in archive.infolist() if not info.filename.endswith("/")]
             return tuple(_member(path, info, file.fileno()) for info in infos)
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, ValueError) as e:
+    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, OverflowError, ValueError) as e:
         raise InputError(path, f"a damaged archive ({e})", remedy="Build or download it again.") from e
 
 
 def _member(path: Path, info: zipfile.ZipInfo, descriptor: int) -> ZipMember:
+    if not info.filename:
+        raise InputError(path, "has a member without a name", remedy="Build or download it again.")
     if info.flag_bits & 1 or info.compress_type not in {STORED, DEFLATED}:
         how = "encrypted" if info.flag_bits & 1 else f"packed by method {info.compress_type}"
         msg = f"{path}!{info.filename}"
