@@ -102,6 +102,44 @@ def test_an_empty_value_removes_the_run_path(run: Run, tmp_path: Path) -> None:
     assert read_elf((tmp_path / "program-pie").read_bytes(), name="copy").runpath is None
 
 
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("/../lib", "has '/../lib': a shell or make has removed $ORIGIN"),
+        ("RIGIN/../lib", "has 'RIGIN/../lib': a shell or make has removed $ORIGIN"),
+        ("lib", "searches 'lib' relative to the folder in which the process was started"),
+        ("$$ORIGIN/..", "searches '$$ORIGIN/..' relative to the folder in which the process was started"),
+        ("\\$ORIGIN", r"searches '\\$ORIGIN' relative to the folder in which the process was started"),
+        ("@loader_path/..", "searches '@loader_path/..' relative to the folder in which the process was started"),
+        ("$ORIGIN:", "searches '' relative to the folder in which the process was started"),
+        ("/home/me/lib", "searches '/home/me/lib', a folder of the machine that built it"),
+    ],
+)
+def test_a_run_path_that_the_audit_calls_wrong_is_set_by_force_alone(
+    run: Run, tmp_path: Path, value: str, found: str
+) -> None:
+    arguments = ("set", value, FIXTURES / "libplain.so", "--dest-dir", tmp_path / "fixed")
+    refused = run(*arguments)
+    assert (refused.status, refused.stdout) == (2, "")
+    assert refused.stderr.startswith(f"error: VALUE: {found}; expected $ORIGIN, $ORIGIN/FOLDER or an absolute folder")
+    assert refused.stderr.endswith("--force sets it all the same.\n")
+    assert not (tmp_path / "fixed").exists()
+    forced = run(*arguments, "--force")
+    assert (forced.status, forced.stderr) == (0, f"warning: the run path {found}\n")
+    assert read_elf((tmp_path / "fixed/libplain.so").read_bytes(), name="copy").runpath == value
+
+
+@pytest.mark.parametrize("value", ["$ORIGIN", "${ORIGIN}/../lib", "$ORIGIN/../../_rocm_sdk_core/lib", ""])
+def test_a_run_path_that_is_right_is_set_without_a_word(run: Run, tmp_path: Path, value: str) -> None:
+    assert run("set", value, FIXTURES / "libplain.so", "--dest-dir", tmp_path, "--quiet") == (0, "", "")
+    assert run("set", value, FIXTURES / "libplain.so", "--dest-dir", tmp_path).stderr == ""
+
+
+def test_an_absolute_folder_is_set_with_a_warning(run: Run, tmp_path: Path) -> None:
+    done = run("set", "/opt/rocm/lib", FIXTURES / "libplain.so", "--dest-dir", tmp_path)
+    assert done.stderr == "warning: the run path searches '/opt/rocm/lib', absolute folders of the host\n"
+
+
 def test_set_tells_machines_what_was_written(run: Run, tmp_path: Path) -> None:
     source = FIXTURES / "librpath.so"
     finished = run("set", "/opt/rocm", source, "--dest-dir", tmp_path, "--json")

@@ -8,9 +8,12 @@ from typing import Annotated
 import typer
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, report_warning, setup_logging
 from rocwheel.cli.runpath import runpath_app
 from rocwheel.cli.runpath_options import FilesArgument
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.linking.entries import split_run_path
+from rocwheel.linking.entry_rules import doubtful_entries, entry_problems
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.linking.run_path_files import write_run_paths
 
@@ -27,21 +30,37 @@ def set_(
     rpath: Annotated[bool, typer.Option("--rpath", help="Set the old RPATH, which LD_LIBRARY_PATH can't override.")] = (
         False
     ),
+    force: Annotated[
+        bool, typer.Option("--force", help="Set a run path that the audit calls wrong, with a warning.")
+    ] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Write copies of ELF files with another run path, without touching the files themselves.
 
-    All are checked before the first copy is written.
+    All are checked before the first copy is written. A run path that the audit would call wrong is refused.
 
     Example: rocwheel runpath set '$ORIGIN:$ORIGIN/../../_rocm_sdk_core/lib' lib/*.so --dest-dir fixed/
     """
     setup_logging(quiet=quiet, verbose=verbose)
     tag = RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
+    warnings = _check(value, force=force)
     written = write_run_paths(files, SetRunpath(value, tag), dest_dir, remedy="Name another folder with --dest-dir.")
     if json:
         print_json("runpath.set", 1, {"tag": tag, "run_path": value, "files": written})
     elif not quiet:
         for file in written:
             typer.echo(f"{file.written}: {'changed' if file.is_changed else 'right already, copied as it is'}")
+    for warning in () if quiet else warnings:
+        report_warning(warning)
+
+
+def _check(value: str, *, force: bool) -> tuple[str, ...]:
+    """Return warnings about a run path; raise the errors by the audit's rules, which ``force`` makes warnings, too."""
+    entries = split_run_path(value)
+    problems = entry_problems("VALUE", entries, remedy="--force sets it all the same.")
+    if not force:
+        raise_all("VALUE", problems)
+    found = (*(problem.found for problem in problems), *doubtful_entries(entries))
+    return tuple(f"the run path {text}" for text in found)

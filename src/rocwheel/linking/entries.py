@@ -16,6 +16,7 @@ __all__ = [
     "is_build_folder",
     "is_host_folder",
     "is_origin_relative",
+    "is_relative",
     "lost_origin",
     "resolve_entry",
     "split_run_path",
@@ -42,6 +43,11 @@ def split_run_path(text: str | None) -> tuple[str, ...]:
 def is_origin_relative(entry: str) -> bool:
     """Return whether an entry begins with ``$ORIGIN`` as a whole path component."""
     return _ORIGIN_FIRST.match(entry) is not None
+
+
+def is_relative(entry: str) -> bool:
+    """Return whether an entry depends on the working folder, as one with a misquoted ``$ORIGIN`` does."""
+    return not entry.startswith("/") and not is_origin_relative(entry) and not lost_origin(entry)
 
 
 def goes_back(entry: str) -> bool:

@@ -200,3 +200,9 @@ def test_values_that_are_not_a_table_are_refused() -> None:
     with pytest.raises(SpecError) as caught:
         make(values=3)
     assert str(caught.value) == "demo.toml: has 3 as [values]; expected a table of names and values"
+
+
+@pytest.mark.parametrize("entry", ["lib", "/../lib", "$$ORIGIN/..", "/home/me/lib"])
+def test_an_allowed_run_path_entry_that_is_wrong_everywhere_is_refused(entry: str) -> None:
+    with pytest.raises(ProblemsError, match=r"demo.toml: system-run-paths: "):
+        make(**{"system-run-paths": ["/opt/rocm/lib", entry]})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.foundation.errors import InputError
 from rocwheel.frameworks.wheel.verify import FaultyWheelError
 from tests.frameworks.wheels import changed, make_outputs, run_job
 
@@ -103,6 +104,14 @@ def test_each_absolute_entry_has_to_be_allowed(
     assert "searches '/usr/local/lib', absolute folders of the host" in str(problem)
     intended = ("/site/rocm/lib", "/usr/local/lib")
     assert Path(run_job("pjrt", outputs, tmp_path, sample_dist, system_run_paths=intended).path).is_file()
+
+
+def test_an_entry_that_is_wrong_everywhere_cannot_be_allowed(
+    tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
+) -> None:
+    outputs = make_outputs(tmp_path / "out", compile_library, hip)
+    with pytest.raises(InputError, match=r"--system-run-path: searches 'lib' relative to the folder"):
+        run_job("pjrt", outputs, tmp_path, sample_dist, system_run_paths=("lib",))
 
 
 def test_a_folder_that_the_description_searches_may_be_missing(

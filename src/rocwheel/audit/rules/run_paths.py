@@ -14,17 +14,15 @@ from rocwheel.linking.entries import (
     folders_beyond,
     goes_back,
     is_build_folder,
-    is_host_folder,
-    is_origin_relative,
-    lost_origin,
     resolve_entry,
     split_run_path,
 )
+from rocwheel.linking.entry_rules import BUILD_FOLDER, EATEN_ORIGIN, HOST_FOLDER, RELATIVE, EntryRule
 from rocwheel.linking.sdk_layout import sdk_folders
 from rocwheel.linking.tree_disk import SITE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rocwheel.audit.subject import Subject
     from rocwheel.installed.tree import InstalledFile
@@ -42,38 +40,25 @@ def _shown(entries: list[str]) -> str:
     return first_of(list(map(repr, entries)))
 
 
-def _relative(subject: Subject) -> Iterator[Evidence]:
-    for file, entries in _entries(subject):
-        bad = [e for e in entries if not e.startswith("/") and not is_origin_relative(e) and not lost_origin(e)]
-        if bad:
-            found = f"searches {_shown(bad)} relative to the folder in which the process was started"
-            yield Evidence(file.source, found, facts=(*bad,))
+def _broken_by_spelling(rule: EntryRule) -> Callable[[Subject], Iterator[Evidence]]:
+    def find(subject: Subject) -> Iterator[Evidence]:
+        for file, entries in _entries(subject):
+            if bad := [entry for entry in entries if rule.is_broken_by(entry)]:
+                yield Evidence(file.source, rule.describe(bad), facts=(*bad,))
 
-
-def _lost_origin(subject: Subject) -> Iterator[Evidence]:
-    for file, entries in _entries(subject):
-        bad = [entry for entry in entries if lost_origin(entry)]
-        if bad:
-            yield Evidence(file.source, f"has {_shown(bad)}: a shell or make has removed $ORIGIN", facts=(*bad,))
+    return find
 
 
 def _build_folders(subject: Subject) -> Iterator[Evidence]:
     for file, entries in _entries(subject):
-        bad = [entry for entry in entries if is_build_folder(entry) and not _is_there(subject, file, entry)]
+        bad = [entry for entry in entries if BUILD_FOLDER.is_broken_by(entry) and not _is_there(subject, file, entry)]
         if bad:
-            yield Evidence(file.source, f"searches {_shown(bad)}, a folder of the machine that built it", facts=(*bad,))
+            yield Evidence(file.source, BUILD_FOLDER.describe(bad), facts=(*bad,))
 
 
 def _is_there(subject: Subject, file: InstalledFile, entry: str) -> bool:
     folder = resolve_entry(entry, file.folder)
     return folder is not None and subject.has_folder(folder)
-
-
-def _absolute(subject: Subject) -> Iterator[Evidence]:
-    for file, entries in _entries(subject):
-        bad = [entry for entry in entries if is_host_folder(entry)]
-        if bad:
-            yield Evidence(file.source, f"searches {_shown(bad)}, absolute folders of the host", facts=(*bad,))
 
 
 def _repeated(subject: Subject) -> Iterator[Evidence]:
@@ -206,19 +191,41 @@ def _expected_tag(subject: Subject) -> Iterator[Evidence]:
             yield Evidence(file.source, f"has {found}, but {expected.upper()} is expected", facts=(expected,))
 
 
+def _severity(rule: EntryRule) -> Severity:
+    return Severity.ERROR if rule.is_error else Severity.WARNING
+
+
 _FIX = "Link with the list that 'rocwheel runpath for' prints, or run rocwheel repair."
 
 RULES = (
-    Rule("run-path-relative", Severity.ERROR, "No run path entry depends on the working folder.", _FIX, _relative),
     Rule(
-        "run-path-eaten-origin",
-        Severity.ERROR,
+        RELATIVE.name,
+        _severity(RELATIVE),
+        "No run path entry depends on the working folder.",
+        _FIX,
+        _broken_by_spelling(RELATIVE),
+    ),
+    Rule(
+        EATEN_ORIGIN.name,
+        _severity(EATEN_ORIGIN),
         "$ORIGIN reaches the linker unchanged.",
         "Quote it for your build tool: 'rocwheel runpath for --spell TOOL' prints how.",
-        _lost_origin,
+        _broken_by_spelling(EATEN_ORIGIN),
     ),
-    Rule("run-path-build-folder", Severity.ERROR, "No run path entry leads to a build folder.", _FIX, _build_folders),
-    Rule("run-path-absolute", Severity.WARNING, "No run path entry is an absolute path.", _FIX, _absolute),
+    Rule(
+        BUILD_FOLDER.name,
+        _severity(BUILD_FOLDER),
+        "No run path entry leads to a build folder.",
+        _FIX,
+        _build_folders,
+    ),
+    Rule(
+        HOST_FOLDER.name,
+        _severity(HOST_FOLDER),
+        "No run path entry is an absolute path.",
+        _FIX,
+        _broken_by_spelling(HOST_FOLDER),
+    ),
     Rule("run-path-repeated", Severity.WARNING, "A run path names a folder once.", _FIX, _repeated),
     Rule("run-path-dead", Severity.WARNING, "Every run path entry leads to a folder that can exist.", _FIX, _dead),
     Rule(

@@ -12,6 +12,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, write_error
 from rocwheel.frameworks.wheel.draft import draft_wheel, write_draft
 from rocwheel.frameworks.wheel.inputs import InputFiles, read_runfiles_manifest
@@ -19,6 +20,7 @@ from rocwheel.frameworks.wheel.run_paths import IntendedEntries, repair_run_path
 from rocwheel.frameworks.wheel.spec import make_spec
 from rocwheel.frameworks.wheel.verify import verify_wheel, without_distribution
 from rocwheel.installed.reading.read_tree import read_tree
+from rocwheel.linking.entry_rules import entry_problems
 from rocwheel.linking.sdk_layout import sdk_search_folders
 
 if TYPE_CHECKING:
@@ -78,6 +80,7 @@ class WheelJob(msgspec.Struct, frozen=True):
         Raises `rocwheel.frameworks.wheel.verify.FaultyWheelError`, and what `make_spec`, `InputFiles`, `draft_wheel`
         and `write_draft` raise.
         """
+        raise_all("--system-run-path", entry_problems("--system-run-path", self.build.system_run_paths))
         spec = make_spec(self.description, self.values, source=self.source)
         linked = self._draft(spec)
         draft = self._repaired(linked, spec) if self.build.repair else linked

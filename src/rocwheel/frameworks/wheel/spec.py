@@ -14,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.distributions.formats.version_match import release_match
 from rocwheel.foundation.errors import InputError, ProblemsError, read_error
 from rocwheel.frameworks.wheel.placeholders import fill_placeholders, placeholder_names
+from rocwheel.linking.entry_rules import entry_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -149,7 +150,7 @@ def _version(text: object, source: Path | str) -> str:
         raise SpecError(source, f"has the version {text!r}", expected=expected, remedy="Give --version.") from e
 
 
-def _problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
+def _problems(spec: WheelSpec, source: Path | str) -> Iterator[InputError]:
     try:
         canonicalize_name(spec.name, validate=True)
     except InvalidName:
@@ -166,6 +167,7 @@ def _problems(spec: WheelSpec, source: Path | str) -> Iterator[SpecError]:
     for wanted in (*(output.source for output in spec.files), *spec.license_files):
         if wanted.startswith("/") or not PurePosixPath(wanted).name:
             yield SpecError(source, f"takes {wanted!r}", expected="the end of a file's path, such as pjrt/plugin.so")
+    yield from entry_problems(f"{source}: system-run-paths", spec.system_run_paths)
     if spec.license and not spec.license_files:
         found = f"declares the licence {spec.license} without its text"
         yield SpecError(source, found, expected="license-files")
