@@ -35,5 +35,5 @@ def _download(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     missing = [name for name in _MORE_PACKAGES if not list(folder.glob(f"{name}_*.deb"))]
     if missing:
-        command = ["apt-get", "-o", "APT::Sandbox::User=root", "-q", "download", *missing]
+        command = ["sh", str(_ROOT / "scripts/apt-get.sh"), "-o", "APT::Sandbox::User=root", "-q", "download", *missing]
         subprocess.run(command, cwd=folder, check=True)

@@ -2,7 +2,8 @@
 # Unpack AMD's comgr of two releases, and a library of 1.3 GB, from Debian into .cache/, for the tests and benchmarks of
 # device code. The later comgr comes with all libraries that it needs: it is loaded by their loader.
 set -eu
-cache=$(cd "$(dirname "$0")/.." && mkdir -p .cache && cd .cache && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
+cache=$(cd "$here/.." && mkdir -p .cache && cd .cache && pwd)
 
 fetch() { # fetch FOLDER PACKAGE...: unpack packages into one folder, unless it is there
     folder=$cache/$1
@@ -10,7 +11,7 @@ fetch() { # fetch FOLDER PACKAGE...: unpack packages into one folder, unless it 
     [ -d "$folder" ] && return
     mkdir -p "$cache/debs" "$folder.part"
     for package in "$@"; do
-        (cd "$cache/debs" && { ls "${package}"_*.deb >/dev/null 2>&1 || apt-get download "$package"; })
+        (cd "$cache/debs" && { ls "${package}"_*.deb >/dev/null 2>&1 || sh "$here/apt-get.sh" download "$package"; })
         dpkg-deb -x "$cache"/debs/"${package}"_*.deb "$folder.part"
     done
     mv "$folder.part" "$folder"
@@ -35,7 +36,7 @@ Dir::Cache "$apt";
 END
 APT_CONFIG=$apt/apt.conf
 export APT_CONFIG
-apt-get update
+sh "$here/apt-get.sh" update
 cache=$apt
 fetch comgr libamd-comgr3 libc6 libgcc-s1 libllvm21 libstdc++6 libzstd1 zlib1g libedit2 libffi8 libtinfo6 libxml2-16 \
     libz3-4 libbsd0 libmd0

@@ -16,11 +16,11 @@ if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
     exit 0
 fi
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq
+sh apt-get.sh update -qq
 available=()
 for package in "${missing[@]}"; do
     if apt-cache show "$package" >/dev/null 2>&1; then available+=("$package"); else
         echo "not in this release of Debian, so the tests that need it are skipped: $package" >&2
     fi
 done
-[ ${#available[@]} -eq 0 ] || apt-get install -qq -y --no-install-recommends "${available[@]}" >/dev/null
+[ ${#available[@]} -eq 0 ] || sh apt-get.sh install -qq -y --no-install-recommends "${available[@]}" >/dev/null

@@ -15,5 +15,6 @@ done
 [ -z "$missing" ] && exit 0
 
 # apt drops to the user _apt, which cannot write into a folder of root's; downloads are verified all the same.
-fetch() { apt-get -o APT::Sandbox::User=root -q download $missing; }
-fetch || { apt-get -q update && fetch; }
+apt_get=$here/../../scripts/apt-get.sh
+fetch() { sh "$apt_get" -o APT::Sandbox::User=root -q download $missing; }
+fetch || { sh "$apt_get" -q update && fetch; }
