@@ -123,6 +123,11 @@ def test_plan_lists_on_request_what_is_not_shipped() -> None:
         (["--selector", "egg"], "Invalid value for '--selector'"),
         (["--jobs", "-1"], "Invalid value for '--jobs'"),
         (["--platform-tag", "linux x"], "--platform-tag: is 'linux x'"),
+        (["--platform-tag", "any"], "--platform-tag: is 'any', but the files are for Linux on x86_64; expected a tag"),
+        (
+            ["--platform-tag", "win_amd64", "-q"],
+            "--platform-tag: is 'win_amd64', but the files are for Linux on x86_64",
+        ),
     ],
 )
 def test_bad_usage_is_reported_in_one_message_and_writes_nothing(
@@ -133,6 +138,41 @@ def test_bad_usage_is_reported_in_one_message_and_writes_nothing(
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--version", ""], "--version: is ''; expected a version as PEP 440 defines it"),
+        (["--version", "one"], "--version: is 'one'; expected a version as PEP 440 defines it"),
+        (["--targets", ""], "--targets: names no GPU target; expected at least one"),
+        (["--rocm", ""], "--rocm: ''; expected one such as 6.4"),
+        (["--rocm", "banana"], "--rocm: 'banana'; expected one such as 6.4"),
+        (
+            ["--platform-tag", "manylinx_2_28_x86_64"],
+            "--platform-tag: is 'manylinx_2_28_x86_64', which no installer takes; expected a tag that",
+        ),
+        (["--platform-tag", "linux"], "such as linux_x86_64. Did you mean linux_x86_64?"),
+        (["--platform-tag", "foo", "-q"], "--platform-tag: is 'foo', which no installer takes"),
+        (["--rocm", "x", "--version", "y", "--platform-tag", "z"], "options: 3 problems"),
+    ],
+)
+@pytest.mark.parametrize("command", ["build", "plan"])
+def test_bad_options_are_reported_before_anything_is_read(
+    tmp_path: Path, command: str, arguments: list[str], expected: str
+) -> None:
+    destination = ["--dest-dir", str(tmp_path / "out")] if command == "build" else []
+    done = rocwheel(command, "--artifact-dir", str(tmp_path / "absent"), *destination, *arguments)
+    assert done.returncode == 2
+    assert expected in done.stderr.replace("\n", " ")
+
+
+def test_a_destination_that_is_a_file_is_reported_before_anything_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    done = rocwheel("build", "--artifact-dir", str(tmp_path / "absent"), "--dest-dir", str(file))
+    assert done.returncode == 2
+    assert f"{file}: not a folder; expected a folder to write to. Change --dest-dir." in done.stderr.replace("\n", " ")
 
 
 def test_several_builds_into_one_folder_leave_the_same_files(tmp_path: Path) -> None:

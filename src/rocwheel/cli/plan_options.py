@@ -21,7 +21,7 @@ VersionOption = Annotated[
 ]
 SuffixOption = Annotated[str, typer.Option(help="Append this text to the names of platform modules.")]
 TargetsOption = Annotated[
-    str, typer.Option(help="Fail unless these GPU targets or families are there, e.g. 'gfx906;gfx94X-dcgpu'.")
+    str | None, typer.Option(help="Fail unless these GPU targets or families are there, e.g. 'gfx906;gfx94X-dcgpu'.")
 ]
 DefaultFamilyOption = Annotated[str, typer.Option(help="Select this target or family on machines without a GPU.")]
 SelectorOption = Annotated[
@@ -41,7 +41,7 @@ DeviceCodeOption = Annotated[
     ),
 ]
 RocmOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         metavar="VERSION",
         help="Compress device code for the runtime of this ROCm release and later ones.",
@@ -58,19 +58,19 @@ def read_plan_job(
     recipe: RecipeOption = None,
     version: VersionOption = None,
     version_suffix: SuffixOption = "",
-    targets: TargetsOption = "",
+    targets: TargetsOption = None,
     default_family: DefaultFamilyOption = "",
     selector: SelectorOption = "sdist",
     devel_compression: DevelOption = "none",
     device_code: DeviceCodeOption = "keep",
-    rocm: RocmOption = "",
+    rocm: RocmOption = None,
     platform_tag: PlatformTagOption = None,
 ) -> PlanJob:
     """Return what the options describe."""
     options = PlanOptions(
         version=version,
         module_suffix=version_suffix,
-        targets=(targets,),
+        targets=() if targets is None else (targets,),
         default_family=default_family,
         selector=selector,
         devel_compression=devel_compression,

@@ -24,9 +24,9 @@ from rocwheel.cli.output import (
     setup_logging,
 )
 from rocwheel.foundation.counting import count
+from rocwheel.foundation.destination import check_destination
 from rocwheel.repair.job import RepairJob
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.refusals import check_destination
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

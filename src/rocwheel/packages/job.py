@@ -13,13 +13,14 @@ import msgspec
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
+from rocwheel.foundation.destination import check_destination
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.packages.building.build import BuildResult, build
 from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinished
 from rocwheel.packages.layout.facts import read_facts
 from rocwheel.packages.planning.make_plan import make_plan
-from rocwheel.packages.planning.options import PlanOptions
+from rocwheel.packages.planning.options import PlanOptions, check_options
 from rocwheel.packages.recipe.load import load_recipe
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class PlanJob(msgspec.Struct, frozen=True):
 
         Raises what `open_catalog`, `load_recipe`, `read_facts` and `make_plan` raise.
         """
+        check_options(self.options)
         recipe = load_recipe(self.recipe)
         with open_catalog(self.artifact_dir, progress=progress) as catalog:
             progress.end()
@@ -82,6 +84,7 @@ class BuildJob(msgspec.Struct, frozen=True):
         return plan, msgspec.structs.replace(result, warnings=warnings, removed=removed)
 
     def _check(self) -> None:
+        check_destination(self.dest_dir / "dist")
         if not 0 <= self.level <= HIGHEST_LEVEL:
             parameter, found = "level", f"is {self.level}"
             raise InputError(parameter, found, expected=f"a level from 0 to {HIGHEST_LEVEL}")

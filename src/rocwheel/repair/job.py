@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 
 from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.destination import check_destination
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan
 from rocwheel.repair.plan_wheels import plan_repairs
-from rocwheel.repair.refusals import check_destination
 from rocwheel.repair.write import write_repairs
 
 __all__ = ["RepairJob", "RepairResult"]

@@ -1,7 +1,6 @@
 """What a repair refuses.
 
-These are wheels that it can't make installable, with damaged binaries or metadata or bad members, and destinations that
-are not folders.
+These are wheels that it can't make installable, with damaged binaries or metadata or bad members.
 """
 
 from __future__ import annotations
@@ -12,18 +11,17 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.errors import InputError
 from rocwheel.installed.conflicts import find_conflicts
 from rocwheel.installed.reading.member_paths import outside_reason
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from rocwheel.installed.tree import Distribution, InstalledFile
 
-__all__ = ["check_destination", "check_repairable"]
+__all__ = ["check_repairable"]
 
 _AGAIN = "Build the wheel again."
 # What a repair writes again, and what installers do without.
@@ -62,16 +60,3 @@ def _problems(files: Sequence[InstalledFile]) -> Iterator[InputError]:
     for conflict in find_conflicts(files):
         expected = "one file at each path"
         yield InputError(conflict.files[0].source, conflict.found, expected=expected, remedy=_AGAIN)
-
-
-def check_destination(dest_dir: Path) -> None:
-    """Raise `InputError` if something at or above ``dest_dir`` is not a folder."""
-    try:
-        nearest = next(path for path in (dest_dir, *dest_dir.parents) if path.exists() or path.is_symlink())
-        is_folder = nearest.is_dir()
-    except OSError as e:
-        raise read_error(dest_dir, e) from e
-    if not is_folder:
-        raise InputError(
-            nearest, "not a folder", expected="a folder for the repaired wheels", remedy="Change --dest-dir."
-        )

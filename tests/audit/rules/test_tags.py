@@ -18,6 +18,16 @@ BREACHES = {
         "demo-1.0-py3-none-manylinux_2_28_x86_64.whl",
         "asks for glibc 2.28, but its files run on 2.17",
     ),
+    "tag-unknown": Breach(
+        one(library("demo/a.so"), owner=package(tag="py3-none-manylinx_2_28_x86_64")),
+        "demo-1.0-py3-none-manylinx_2_28_x86_64.whl",
+        "has the tag manylinx_2_28_x86_64, which no installer takes",
+    ),
+    "tag-local": Breach(
+        one(library("demo/a.so"), owner=package(tag="py3-none-linux_x86_64")),
+        "demo-1.0-py3-none-linux_x86_64.whl",
+        "has the tag linux_x86_64: public indexes such as PyPI refuse it",
+    ),
     "elf-in-any-wheel": Breach(
         one(library("demo/a.so"), owner=package(tag="py3-none-any")),
         "demo-1.0-py3-none-any.whl",
@@ -101,3 +111,20 @@ def test_only_wheels_for_one_python_may_need_its_library(tag: str, needed: str, 
     audited = one(library("demo/a.so", needed), owner=owner)
     found = [f"needs {needed}, but {owner.label} is for {tag}"] if is_wrong else []
     assert [finding.found for finding in find(audited, select=("wrong-python",))] == found
+
+
+@pytest.mark.parametrize(
+    ("tag", "remedy"),
+    [
+        ("manylinx_2_28_x86_64", "Tag it manylinux_2_17_x86_64."),
+        ("linux_x86_64", "Tag it manylinux_2_17_x86_64; rocwheel repair does so."),
+    ],
+)
+def test_a_tag_that_is_of_no_use_has_the_right_one_as_its_remedy(tag: str, remedy: str) -> None:
+    (finding,) = find(one(library("demo/a.so", versions=("GLIBC_2.17",)), owner=package(tag=f"py3-none-{tag}")))
+    assert finding.remedy == remedy
+
+
+def test_an_unknown_tag_of_a_wheel_without_machine_code_has_the_nearest_one_as_its_remedy() -> None:
+    (finding,) = find(one(owner=package(tag="py3-none-win64")))
+    assert (finding.rule, finding.remedy) == ("tag-unknown", "Tag it win_amd64.")

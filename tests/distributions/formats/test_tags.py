@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from packaging.tags import mac_platforms, platform_tags
 
 from rocwheel.distributions.formats.tags import (
     PlatformTag,
     expand_tags,
+    is_known_platform,
     is_platform,
     lowest_glibc,
+    nearest_platform,
     parse_platforms,
 )
 
@@ -49,3 +52,64 @@ def test_tags_without_a_glibc_promise_none() -> None:
 @pytest.mark.parametrize(("text", "fits"), [("linux_x86_64.any", True), ("linux-x86_64", False), ("a..b", False)])
 def test_a_platform_has_no_dashes_and_no_empty_parts(text: str, *, fits: bool) -> None:
     assert is_platform(text) is fits
+
+
+KNOWN = [
+    "any",
+    "linux_x86_64",
+    "linux_armv7l",
+    "linux_loongarch64",
+    "manylinux1_i686",
+    "manylinux2010_x86_64",
+    "manylinux2014_ppc64le",
+    "manylinux_2_28_x86_64",
+    "manylinux_2_5_i686",
+    "manylinux_2_39_riscv64",
+    "musllinux_1_2_aarch64",
+    "macosx_10_9_intel",
+    "macosx_11_0_arm64",
+    "macosx_26_0_universal2",
+    "win32",
+    "win_amd64",
+    "win_arm64",
+    "ios_13_0_arm64_iphonesimulator",
+    "android_21_arm64_v8a",
+    "emscripten_3_1_58_wasm32",
+    "pyodide_2025_0_wasm32",
+    "freebsd_14_1_release_amd64",
+]
+
+
+@pytest.mark.parametrize("tag", KNOWN)
+def test_a_tag_that_some_installer_takes_is_known(tag: str) -> None:
+    assert is_known_platform(tag)
+
+
+@pytest.mark.parametrize(
+    ("tag", "nearest"),
+    [
+        ("manylinx_2_28_x86_64", "manylinux_2_28_x86_64"),
+        ("manylinux_2_28_x86-64", "manylinux_2_28_x86_64"),
+        ("manylinux_2_17_amd64", "manylinux_2_17_x86_64"),
+        ("manylinux_2_17_aarch46", "manylinux_2_17_aarch64"),
+        ("manylinux_2_28", "manylinux_2_28_x86_64"),
+        ("manylinux2_28_x86_64", "manylinux_2_28_x86_64"),
+        ("Linux_x86_64", "linux_x86_64"),
+        ("linux", "linux_x86_64"),
+        ("musllinux_1_2_x86", "musllinux_1_2_x86_64"),
+        ("manylinux_3_0_x86_64", "manylinux_2_28_x86_64"),
+        ("win_x64", "win_amd64"),
+        ("win64", "win_amd64"),
+        ("macosx_11_arm64", "macosx_11_0_arm64"),
+        ("foo", ""),
+        ("ANY", "any"),
+    ],
+)
+def test_for_a_tag_that_no_installer_takes_there_is_the_nearest_one(tag: str, nearest: str) -> None:
+    assert not is_known_platform(tag)
+    assert nearest_platform(tag) == nearest
+
+
+def test_every_tag_that_packaging_makes_is_known() -> None:
+    made = {*mac_platforms((26, 0), "arm64"), *mac_platforms((13, 0), "x86_64"), *platform_tags()}
+    assert [tag for tag in sorted(made) if not is_known_platform(tag)] == []

@@ -32,6 +32,8 @@ ARM = library("demo/z.so", machine=183, versions=("GLIBC_2.34",))
         ("linux_x86_64", "manylinux_2_28_x86_64"),
         ("linux_x86_64.manylinux_2_30_x86_64", "linux_x86_64.manylinux_2_30_x86_64"),
         ("any", "manylinux_2_28_x86_64"),
+        ("manylinx_2_28_x86_64", "manylinux_2_28_x86_64"),
+        ("manylinx_2_28_x86_64.manylinux_2_30_x86_64", "manylinux_2_30_x86_64"),
         ("manylinux_2_30_x86_64", "manylinux_2_30_x86_64"),
         ("musllinux_1_2_x86_64", "musllinux_1_2_x86_64"),
         ("win_amd64", "win_amd64"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.distributions.formats.platform_floor import host_machines, next_policy, platform_floor
-from rocwheel.distributions.formats.tags import expand_tags, lowest_glibc
+from rocwheel.distributions.formats.tags import expand_tags, is_known_platform, lowest_glibc, nearest_platform
 from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
 
 if TYPE_CHECKING:
@@ -54,6 +54,27 @@ def _too_new(subject: Subject) -> Iterator[Evidence]:
 def _versions(promised: tuple[int, int], floor: PlatformFloor) -> tuple[str, str]:
     """Return the glibc that a wheel is for and the tag that it could have: the facts of a finding."""
     return ".".join(map(str, promised)), floor.tag
+
+
+def _unknown(subject: Subject) -> Iterator[Evidence]:
+    for owner, files in _wheels(subject):
+        for tag in wheel_platforms(owner.label):
+            if not is_known_platform(tag.text):
+                floor, nearest = _floor(files), nearest_platform(tag.text)
+                right = floor.tag if floor else nearest
+                remedy = f"Tag it {right}." if right else ""
+                yield Evidence(owner.label, f"has the tag {tag.text}, which no installer takes", remedy, (tag.text,))
+
+
+def _local(subject: Subject) -> Iterator[Evidence]:
+    for owner, files in _wheels(subject):
+        platforms, floor = wheel_platforms(owner.label), _floor(files)
+        for tag in platforms:
+            if tag.is_local:
+                remedy = f"Tag it {floor.tag}; rocwheel repair does so." if floor else ""
+                remedy = _TAKE_OUT if lowest_glibc(platforms) else remedy
+                found = f"has the tag {tag.text}: public indexes such as PyPI refuse it"
+                yield Evidence(owner.label, found, remedy, (tag.text,))
 
 
 def _any(subject: Subject) -> Iterator[Evidence]:
@@ -118,11 +139,14 @@ _GLIBC = "libc.so.6"
 _LIBPYTHON = re.compile(r"libpython(?P<major>\d)\.(?P<minor>\d+)[a-z]*\.so.*")
 _MACHINE = "Put the code for each machine into its own wheel, and tag that by its files."
 _TAG = "Tag it by its files, as 'rocwheel repair' does."
+_TAKE_OUT = "Take that tag out of the file name and of WHEEL: the others serve."
 _OLDER = "Tag it for the older glibc as well, if it is tested there; rocwheel repair keeps such tags."
 
 RULES = (
     Rule("tag-too-old", Severity.ERROR, "A wheel runs on every system that its tag names.", _TAG, _too_old),
     Rule("tag-too-new", Severity.NOTE, "A wheel's tag names every system that it runs on.", _OLDER, _too_new),
+    Rule("tag-unknown", Severity.ERROR, "Installers know a wheel's platform tag.", _TAG, _unknown),
+    Rule("tag-local", Severity.WARNING, "Public indexes take a wheel's platform tag.", _TAG, _local),
     Rule("elf-in-any-wheel", Severity.ERROR, "A wheel for any platform holds no machine code.", _TAG, _any),
     Rule(
         "elf-in-purelib",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import re
 from typing import TYPE_CHECKING, Literal
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
 __all__ = [
     "PlatformTag",
     "expand_tags",
+    "is_known_platform",
     "is_platform",
     "lowest_glibc",
+    "nearest_platform",
     "parse_platforms",
     "split_tags",
 ]
@@ -27,6 +30,50 @@ _OTHERS: tuple[tuple[_Platform, re.Pattern[str]], ...] = (
     ("musl", re.compile(r"musllinux_\d+_\d+_(\w+)")),
     ("macos", re.compile(r"macosx_\d+_\d+_(\w+)")),
     ("windows", re.compile(r"win_(\w+)")),
+)
+_MACHINES = [
+    "x86_64",
+    "i686",
+    "aarch64",
+    "armv6l",
+    "armv7l",
+    "armv8l",
+    "loongarch64",
+    "ppc64",
+    "ppc64le",
+    "riscv64",
+    "s390x",
+]
+_MACHINE = f"(?:{'|'.join(_MACHINES)})"
+_MACOS_MACHINES = [
+    "arm64",
+    "x86_64",
+    "universal2",
+    "universal",
+    "intel",
+    "fat",
+    "fat3",
+    "fat32",
+    "fat64",
+    "i386",
+    "ppc",
+    "ppc64",
+]
+# What people write for a machine of one system, as another system spells it.
+_OTHER_WORDS = {
+    "linux": {"amd64": "x86_64", "arm64": "aarch64", "x64": "x86_64"},
+    "win": {"win64": "win_amd64", "win_x86_64": "win_amd64", "win_x64": "win_amd64", "windows_": "win_"},
+}
+# Installers compare tags with those of their system (packaging.tags), so the last alternative is by sysconfig's names.
+_KNOWN = re.compile(
+    "any|win32|win_(?:amd64|arm64|arm32|ia64)"
+    f"|(?:linux|manylinux_2_\\d{{1,2}}|manylinux2014|musllinux_1_\\d{{1,2}})_{_MACHINE}"
+    "|manylinux(?:1|2010)_(?:x86_64|i686)"
+    f"|macosx_1\\d_\\d{{1,2}}_(?:{'|'.join(_MACOS_MACHINES)})|macosx_[2-9]\\d_\\d_(?:arm64|x86_64|universal2)"
+    "|ios_\\d{2}_\\d_(?:arm64|x86_64)_iphone(?:os|simulator)"
+    "|android_\\d{2}_(?:arm64_v8a|armeabi_v7a|x86_64|x86)"
+    "|(?:aix|cygwin|dragonfly|emscripten|freebsd|haiku|mingw|netbsd|openbsd|pyodide|solaris|wasi)_\\w+",
+    re.ASCII,
 )
 # The names that manylinux had before PEP 600, with the glibc of each.
 _OLD_NAMES = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
@@ -45,6 +92,11 @@ class PlatformTag(msgspec.Struct, frozen=True):
     """The oldest glibc that the tag promises to run on; none where it names none, as ``linux_x86_64``."""
 
     @property
+    def is_local(self) -> bool:
+        """Whether the tag is for Linux without a promise about its C library: public indexes refuse such wheels."""
+        return self.system == "glibc" and self.glibc is None
+
+    @property
     def is_linux(self) -> bool:
         """Whether the tag is for Linux, with whichever C library."""
         return self.system in ("glibc", "musl")
@@ -56,6 +108,30 @@ _FIXED = {"any": PlatformTag("any", "any"), "win32": PlatformTag("win32", "windo
 def is_platform(text: str) -> bool:
     """Return whether a text can stand in a wheel's name as its platform: a tag, or several joined by dots."""
     return _PLATFORM.fullmatch(text) is not None
+
+
+def is_known_platform(text: str) -> bool:
+    """Return whether some installer takes wheels of one platform tag (:pep:`425`, :pep:`600`, :pep:`656`, :pep:`738`).
+
+    Only glibc 2 and musl 1 exist: a tag for another major version fits no system.
+    """
+    return _KNOWN.fullmatch(text) is not None
+
+
+def nearest_platform(text: str) -> str:
+    """Return the known tag that is spelled most like a text; empty if none resembles it."""
+    numbers = re.findall(r"_2_(\d{1,2})(?!\d)", text) or ["28"]
+    names = ["linux", *(f"manylinux_2_{number}" for number in numbers)]
+    glibc = [f"{name}_{machine}" for machine in _MACHINES for name in names]
+    musl = [f"musllinux_1_2_{machine}" for machine in _MACHINES]
+    macos = [f"macosx_11_0_{machine}" for machine in _MACOS_MACHINES]
+    known = [*glibc, *musl, *macos, "manylinux2014_x86_64", "win_amd64", "win_arm64", "win32", "any"]
+    wanted = text.lower().replace("-", "_")
+    others = _OTHER_WORDS["linux" if "linux" in wanted else "win"]
+    for word, usual in others.items():
+        wanted = wanted.replace(word, usual)
+    begun = [tag for tag in known if tag.startswith(f"{wanted}_")]
+    return next(iter([*begun, *difflib.get_close_matches(wanted, known, n=1, cutoff=0.7)]), "")
 
 
 def parse_platforms(text: str) -> tuple[PlatformTag, ...]:

@@ -14,10 +14,10 @@ from packaging.metadata import ExceptionGroup, InvalidMetadata
 from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.kind import is_elf
 from rocwheel.distributions.content.content import BytesContent, Content, FileContent
+from rocwheel.distributions.formats.given_platform import check_platform_of_files
 from rocwheel.distributions.formats.metadata import CoreMetadata, metadata_files
 from rocwheel.distributions.formats.platform_floor import host_machines, platform_floor
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.distributions.formats.tags import is_platform, parse_platforms
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.foundation.errors import InputError, ProblemsError
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from rocwheel.distributions.formats.platform_floor import PlatformFloor
     from rocwheel.frameworks.wheel.inputs import InputFiles
     from rocwheel.frameworks.wheel.spec import WheelSpec
 
@@ -39,7 +38,6 @@ __all__ = ["DraftMember", "WheelDraft", "draft_wheel", "write_draft"]
 _EXECUTABLE = 0o755
 _PLAIN = 0o644
 _LIBRARY_NAME = re.compile(r"\.so(\.[0-9]+)*$")
-_PLATFORM_OPTION = "--platform-tag"
 
 
 class DraftMember(msgspec.Struct, frozen=True):
@@ -84,7 +82,7 @@ def draft_wheel(
         raise ProblemsError(spec.name, problems)
     floor = platform_floor((member.place, member.elf) for member in members if member.elf)
     if platform_tag:
-        _check_platform(platform_tag, floor)
+        check_platform_of_files(platform_tag, floor)
     else:
         _check_machines(members)
     modules = [member.place for member in members if _is_extension(member)]
@@ -170,18 +168,6 @@ def _damaged(members: Sequence[DraftMember]) -> Iterator[InputError]:
             )
             expected = f"a shared library, to stand at {member.place}"
             yield InputError(member.origin or member.place, found, expected=expected, remedy="Build it again.")
-
-
-def _check_platform(tag: str, floor: PlatformFloor | None) -> None:
-    """Raise `InputError` for a malformed platform tag, or for one that is not for the machine of the files."""
-    if not is_platform(tag):
-        raise InputError(_PLATFORM_OPTION, f"is {tag!r}", expected="a tag such as manylinux_2_28_x86_64")
-    if floor is None:
-        return
-    for part in parse_platforms(tag):
-        if not part.is_linux or part.machine != floor.architecture:
-            expected = f"a tag for the files' machine, such as {floor.tag}"
-            raise InputError(_PLATFORM_OPTION, f"is {part.text!r}", expected=expected)
 
 
 def _check_machines(members: Iterable[DraftMember]) -> None:

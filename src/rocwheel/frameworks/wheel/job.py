@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.distributions.formats.given_platform import check_platform
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.destination import check_destination
 from rocwheel.foundation.errors import InputError, write_error
 from rocwheel.frameworks.wheel.draft import draft_wheel, write_draft
 from rocwheel.frameworks.wheel.inputs import InputFiles, read_runfiles_manifest
@@ -80,7 +82,7 @@ class WheelJob(msgspec.Struct, frozen=True):
         Raises `rocwheel.frameworks.wheel.verify.FaultyWheelError`, and what `make_spec`, `InputFiles`, `draft_wheel`
         and `write_draft` raise.
         """
-        raise_all("--system-run-path", entry_problems("--system-run-path", self.build.system_run_paths))
+        self._check()
         spec = make_spec(self.description, self.values, source=self.source)
         linked = self._draft(spec)
         draft = self._repaired(linked, spec) if self.build.repair else linked
@@ -89,6 +91,13 @@ class WheelJob(msgspec.Struct, frozen=True):
         pairs = zip(linked.members, draft.members, strict=True)
         repaired = tuple(new.place for old, new in pairs if old.content != new.content)
         return WheelReport(str(path), path.stat().st_size, draft.floor_reason, repaired)
+
+    def _check(self) -> None:
+        """Raise what can be told to be wrong before anything is read."""
+        raise_all("--system-run-path", entry_problems("--system-run-path", self.build.system_run_paths))
+        check_destination((self.output or self.dest_dir / "wheel").parent)
+        if self.build.platform_tag:
+            check_platform(self.build.platform_tag)
 
     def _draft(self, spec: WheelSpec) -> WheelDraft:
         build = self.build

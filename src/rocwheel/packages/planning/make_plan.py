@@ -16,12 +16,17 @@ from rocwheel.packages.planning.basis import PlanBasis
 from rocwheel.packages.planning.checks import check_complete, check_names
 from rocwheel.packages.planning.declarations import declare_targets
 from rocwheel.packages.planning.group import PackageGroup
-from rocwheel.packages.planning.options import PlanOptions, check_options, checked_version, compress_for
+from rocwheel.packages.planning.options import (
+    PlanOptions,
+    check_options,
+    checked_version,
+    compress_for,
+    expected_targets,
+)
 from rocwheel.packages.planning.place_packages import PlacedPackage, place_packages
 from rocwheel.packages.planning.selector import make_selector_facts, plan_selector_sdist, plan_selector_wheel
 from rocwheel.packages.planning.warnings import review_plan
 from rocwheel.packages.planning.wheels import plan_devel_wheel, plan_device_wheel, plan_runtime_wheel
-from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +46,7 @@ def make_plan(catalog: Catalog, recipe: Recipe, facts: Facts, options: PlanOptio
     """
     check_options(options)
     version = checked_version(catalog, options)
-    expected = parse_target_set(options.targets, source="--targets", required=False).processors
+    expected = expected_targets(options)
     prefixes = merge_prefixes(catalog, recipe, facts)
     basis = PlanBasis(recipe, facts, options, version, prefixes.layout, compress_for(catalog, options))
     placed = place_packages(basis, prefixes)

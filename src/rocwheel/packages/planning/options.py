@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from packaging.version import InvalidVersion, Version
 
-from rocwheel.binary.bundles.compressed.versions import choose_version
-from rocwheel.distributions.formats.tags import is_platform
+from rocwheel.binary.bundles.compressed.versions import choose_version, parse_rocm
+from rocwheel.distributions.formats.given_platform import check_platform
+from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
+from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rocwheel.artifacts.catalog import Catalog
 
 __all__ = [
@@ -23,6 +27,7 @@ __all__ = [
     "check_options",
     "checked_version",
     "compress_for",
+    "expected_targets",
 ]
 
 DevelCompression = Literal["none", "xz", "zst"]
@@ -47,20 +52,43 @@ class PlanOptions(msgspec.Struct, frozen=True):
     devel_compression: DevelCompression = "none"
     device_code: DeviceCodeForm = "keep"
     """What happens to plain offload bundles: they stay, are compressed in place, or are also moved together."""
-    rocm: str = ""
+    rocm: str | None = None
     """The oldest ROCm release whose runtime has to read compressed bundles; by default the SDK manifest's."""
     platform_tag: str | None = None
     """Platform tag of all wheels; by default each wheel's is computed from its files."""
 
 
 def check_options(options: PlanOptions) -> None:
-    """Raise `InputError` for a suffix or platform tag that can't stand in a name."""
+    """Raise `InputError` for what can be told to be wrong before anything is read; `ProblemsError` for several."""
+    checks: tuple[Callable[[PlanOptions], object], ...]
+    checks = (_check_version, _check_suffix, expected_targets, _check_rocm, _check_tag)
+    convert_all("options", lambda check: check(options), checks)
+
+
+def _check_version(options: PlanOptions) -> None:
+    if options.version is not None:
+        _normalised(options.version, "--version")
+
+
+def _check_suffix(options: PlanOptions) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_]*", options.module_suffix):
         option, found = "--version-suffix", f"is {options.module_suffix!r}"
         raise InputError(option, found, expected="letters, digits and underscores, as in a module's name")
-    if options.platform_tag is not None and not is_platform(options.platform_tag):
-        option, found = "--platform-tag", f"is {options.platform_tag!r}"
-        raise InputError(option, found, expected="a tag such as manylinux_2_28_x86_64, or several joined by dots")
+
+
+def _check_rocm(options: PlanOptions) -> None:
+    if options.rocm is not None:
+        parse_rocm(options.rocm, source="--rocm")
+
+
+def _check_tag(options: PlanOptions) -> None:
+    if options.platform_tag is not None:
+        check_platform(options.platform_tag)
+
+
+def expected_targets(options: PlanOptions) -> tuple[str, ...]:
+    """Return the processors that have to be there; raise `InputError` for words that name none."""
+    return parse_target_set(options.targets, source="--targets", required=bool(options.targets)).processors
 
 
 def compress_for(catalog: Catalog, options: PlanOptions) -> str | None:
@@ -82,11 +110,16 @@ def compress_for(catalog: Catalog, options: PlanOptions) -> str | None:
 def checked_version(catalog: Catalog, options: PlanOptions) -> str:
     """Return the version of all distributions, normalised; raises `InputError` when it is not :pep:`440`."""
     manifest = catalog.manifest
-    text = options.version or (manifest and (manifest.rocm_package_version or manifest.rocm_version)) or ""
-    source = "--version" if options.version else f"{catalog.root}: the SDK manifest's version"
+    if options.version is not None:
+        return _normalised(options.version, "--version")
+    text = (manifest and (manifest.rocm_package_version or manifest.rocm_version)) or ""
     if not text:
         found, expected = "names no version", "rocm_package_version in its manifest"
         raise InputError(catalog.root, found, expected=expected, remedy="Give one with --version.")
+    return _normalised(text, f"{catalog.root}: the SDK manifest's version")
+
+
+def _normalised(text: str, source: str) -> str:
     try:
         return str(Version(text))
     except InvalidVersion as e:

@@ -93,6 +93,10 @@ def _platform_tags(facts: Facts, groups: Iterable[Sequence[PlannedWheel]]) -> It
         platforms = wheel_platforms(name)
         promised = lowest_glibc(platforms)
         remedy = f"Build without --platform-tag, or with {floor.tag}."
+        local = [tag.text for tag in platforms if tag.is_local]
+        if local:
+            found = f"has the tag {', '.join(local)}, which public indexes refuse"
+            yield PlanWarning("platform-tag", name, found, remedy)
         if promised and promised < floor.glibc:
             asked, given = (".".join(map(str, glibc)) for glibc in (floor.glibc, promised))
             found = f"promises glibc {given}, but {floor.reason} needs {asked}"

@@ -11,6 +11,7 @@ import msgspec
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.stubs.forwarding_library import forwarding_name
+from rocwheel.distributions.formats.given_platform import check_platform_of_files
 from rocwheel.distributions.formats.metadata import CoreMetadata
 from rocwheel.distributions.formats.platform_floor import PlatformFloor, oldest_tag, platform_floor
 from rocwheel.distributions.formats.wheel import WheelName
@@ -153,6 +154,8 @@ def _wheel(
 ) -> PlannedWheel:
     basis, spec = group.basis, group.recipe_of(package)
     floor = members_floor(members, basis.facts)
+    if basis.options.platform_tag is not None:
+        check_platform_of_files(basis.options.platform_tag, floor)
     tag = basis.options.platform_tag or (floor.tag if floor else oldest_tag(basis.facts.machine))
     texts = tuple(_license_members(licenses))
     metadata = CoreMetadata(

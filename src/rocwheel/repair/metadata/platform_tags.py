@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rocwheel.distributions.formats.platform_floor import host_machines, platform_floor
-from rocwheel.distributions.formats.tags import lowest_glibc, parse_platforms
+from rocwheel.distributions.formats.tags import is_known_platform, lowest_glibc, parse_platforms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,17 +25,19 @@ def repaired_platforms(platforms: Sequence[str], files: Iterable[InstalledFile])
     """Return the platform tags of a wheel with ``files``, in place of those of its name.
 
     The machines of the files replace ``any``. Tags that promise an older glibc than their machine's files run on, or
-    none, become the tag of the glibc that these run on. Tags for musl, for other systems, and for machines that no file
-    is for stay, and so does every tag of a wheel whose files need musl.
+    none, become the tag of the glibc that these run on. Tags that no installer takes are left out. Tags for musl, for
+    other systems, and for machines that no file is for stay, and so does every tag of a wheel whose files need musl.
     """
     elves = {file.path: file.elf for file in files if file.elf is not None and file.elf.machine in host_machines()}
     if any(map(_is_for_musl, elves.values())):
         return list(platforms)
     floors = _floors(elves)
+    by_files = [floor.tag for floor in floors.values()]
     if list(platforms) == ["any"]:
-        return [floor.tag for floor in floors.values()] or ["any"]
-    wrong = {name: floor.tag for name, floor in floors.items() if not _is_kept(platforms, floor)}
-    return list(dict.fromkeys(wrong.get(_machine(platform), platform) for platform in platforms))
+        return by_files or ["any"]
+    known = [platform for platform in platforms if is_known_platform(platform) or not by_files]
+    wrong = {name: floor.tag for name, floor in floors.items() if not _is_kept(known, floor)}
+    return list(dict.fromkeys(wrong.get(_machine(platform), platform) for platform in known)) or by_files
 
 
 def _is_for_musl(elf: Elf) -> bool:

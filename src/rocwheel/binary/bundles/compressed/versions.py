@@ -94,10 +94,9 @@ def is_read_by(version: int, rocm: str) -> bool:
     return bool(since) and (not rocm or parse_rocm(rocm) >= Version(since))
 
 
-def parse_rocm(text: str) -> Version:
-    """Parse the version of a ROCm release; raises `InputError` for anything else."""
+def parse_rocm(text: str, *, source: str = "ROCm version") -> Version:
+    """Parse the version of a ROCm release; raises `InputError`, led by ``source``, for anything else."""
     try:
         return Version(text)
     except InvalidVersion as e:
-        source = "ROCm version"
         raise InputError(source, f"{text!r}", expected="one such as 6.4") from e

@@ -1,0 +1,48 @@
+"""A platform tag that somebody gives: whether installers know it, and whether it fits the machine of the files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.distributions.formats.tags import (
+    is_known_platform,
+    is_platform,
+    nearest_platform,
+    parse_platforms,
+    split_tags,
+)
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from rocwheel.distributions.formats.platform_floor import PlatformFloor
+
+__all__ = ["check_platform", "check_platform_of_files"]
+
+_OPTION = "--platform-tag"
+_EXAMPLE = "manylinux_2_28_x86_64"
+
+
+def check_platform(text: str) -> None:
+    """Raise `InputError` for a text that is no platform tag, and for a tag that no installer takes.
+
+    The text may be several tags, joined by dots.
+    """
+    if not is_platform(text):
+        raise InputError(_OPTION, f"is {text!r}", expected=f"a tag such as {_EXAMPLE}, or several joined by dots")
+    for tag in split_tags(text):
+        if not is_known_platform(tag):
+            nearest = nearest_platform(tag)
+            expected = f"a tag that installers know, such as {nearest or _EXAMPLE}"
+            remedy = f"Did you mean {nearest}?" if nearest else ""
+            raise InputError(_OPTION, f"is {tag!r}, which no installer takes", expected=expected, remedy=remedy)
+
+
+def check_platform_of_files(text: str, floor: PlatformFloor | None) -> None:
+    """Raise `InputError` for a tag of another system or machine than that of the files, whose floor is ``floor``.
+
+    Any tag fits files without machine code, which have no floor.
+    """
+    for tag in parse_platforms(text) if floor else ():
+        if floor and (not tag.is_linux or tag.machine != floor.architecture):
+            found = f"is {tag.text!r}, but the files are for Linux on {floor.architecture}"
+            raise InputError(_OPTION, found, expected=f"a tag such as {floor.tag}")
