@@ -1,4 +1,4 @@
-"""Python programs in a process of their own: as another user, or with a limit on the size of files."""
+"""Python programs in a process of their own: as another user, or with a limit on memory or on the size of files."""
 
 from __future__ import annotations
 
@@ -20,9 +20,24 @@ NOBODY = 65534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody or mount a small disk")
 
 
-def run_python(program: str, *arguments: str | Path, user: int | None = None, file_size: int | None = None) -> str:
-    """Run a program in a child, as another user or with a limit on the size of files, and return what it prints."""
-    limit = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))) if file_size else None
+def run_python(
+    program: str,
+    *arguments: str | Path,
+    user: int | None = None,
+    file_size: int | None = None,
+    memory: int | None = None,
+) -> str:
+    """Run a program in a child and return what it prints: as another user, or with limits in bytes.
+
+    ``file_size`` limits files, and ``memory`` the addresses that the process may have.
+    """
+    limits = {resource.RLIMIT_FSIZE: file_size, resource.RLIMIT_AS: memory}
+
+    def limit() -> None:
+        for kind, size in limits.items():
+            if size:
+                resource.setrlimit(kind, (size, size))
+
     command = [sys.executable, "-B", "-c", program, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, user=user, preexec_fn=limit)
     return done.stdout

@@ -271,23 +271,20 @@ def test_a_control_file_that_is_none_is_not_read_into_memory(make_deb: MakeDeb) 
     assert str(error.value) == f"{path}: its control file has 1048577 bytes; expected at most 1048576"
 
 
-@pytest.mark.parametrize(
-    "kind", [tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME], ids=["pax", "solaris", "long name"]
-)
-def test_a_name_of_gigabytes_is_not_read_into_memory(make_deb: MakeDeb, kind: bytes) -> None:
+def test_a_name_of_gigabytes_is_not_read_into_memory(make_deb: MakeDeb) -> None:
     header = tarfile.TarInfo("./name")
-    header.type, header.size = kind, 3 << 30
+    header.type, header.size = tarfile.GNUTYPE_LONGNAME, 3 << 30
     path = make_deb("a", {}, members={"data.tar": header.tobuf() + bytes(1024)})
 
     with pytest.raises(DebError) as error:
         read_all(path)
 
-    why = "a name or its like has 3221225472 bytes"
+    why = "a name has 3221225472 bytes"
     assert str(error.value) == f"{path}: data.tar is corrupt or cut off ({why}). Download the package again."
 
 
 def test_a_sparse_member_is_refused(make_deb: MakeDeb) -> None:
-    records = b"22 GNU.sparse.major=0\n22 GNU.sparse.minor=1\n29 GNU.sparse.map=9000000000,0\n"
+    records = b"22 GNU.sparse.major=0\n22 GNU.sparse.minor=1\n31 GNU.sparse.map=9000000000,0\n"
     header = tarfile.TarInfo("./pax")
     header.type, header.size = tarfile.XHDTYPE, len(records)
     data = header.tobuf() + records.ljust(512, b"\0") + deb_tar({"./a": b""})
@@ -300,7 +297,9 @@ def test_a_sparse_member_is_refused(make_deb: MakeDeb) -> None:
 
 
 @pytest.mark.parametrize(
-    "record", [b"20 GNU.sparse.map=z\n", b"24 GNU.sparse.map=1,2,z\n"], ids=["number", "last number"]
+    "record",
+    [b"zz path=./b\n", b"12 path=./b!!", b"0 path=./b\n", b"9 path./b\n"],
+    ids=["no length", "no end", "zero", "no ="],
 )
 def test_malformed_pax_records_are_reported(make_deb: MakeDeb, record: bytes) -> None:
     header = tarfile.TarInfo("./pax")

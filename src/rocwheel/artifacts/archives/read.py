@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import tarfile
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from rocwheel.artifacts.model.artifact import PERMISSIONS, Artifact, FileKind, Member, checked, place
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME, MAX_MANIFEST_SIZE, parse_manifest
+from rocwheel.distributions.tar.header import BoundedTar, SparseMemberError
+from rocwheel.distributions.tar.stream import TAR_ERRORS
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.files import FileRange
 from rocwheel.foundation.temporary_file import path_of
 
 if TYPE_CHECKING:
+    import tarfile
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -19,10 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_archive"]
 
-_BLOCK = 512
 _CHUNK = 1 << 20
-_TAR_ERRORS = (tarfile.TarError, ValueError, IndexError, OverflowError, EOFError)
-"""What the standard library's reader raises for malformed headers."""
 
 
 class _Unfit(NamedTuple):
@@ -60,32 +59,20 @@ def _members(
 
 
 def _read_headers(archive: Path, tar: IO[bytes]) -> list[tarfile.TarInfo]:
-    infos: list[tarfile.TarInfo] = []
-    end = 0
     tar.seek(0)
     try:
-        with tarfile.open(fileobj=tar, mode="r:") as reader:
-            for info in reader:
-                # A negative size would make the reader loop forever.
-                if info.size < 0 or info.offset < end:
-                    raise _malformed(archive, f"a header with a negative size before byte {info.offset_data}")
-                if info.issparse():
-                    expected = "files stored in full (tar without --sparse)"
-                    raise InputError(place(archive, info.name), "is a sparse member", expected=expected)
-                end = info.offset_data + _padded(info)
-                if _normalised(info.name) != ".":
-                    infos.append(info)
-    except _TAR_ERRORS as e:
+        with BoundedTar.open(fileobj=tar, mode="r:") as reader:
+            infos = [info for info in reader.forward() if _normalised(info.name) != "."]
+            _check_end(archive, tar, reader.offset)
+    except SparseMemberError as e:
+        expected = "files stored in full (tar without --sparse)"
+        raise InputError(place(archive, e.name), "is a sparse member", expected=expected) from e
+    except TAR_ERRORS as e:
         raise _malformed(archive, str(e)) from e
-    # The reader mistakes a damaged header for the end of the archive, so the end is checked here.
-    _check_end(archive, tar, end)
     return infos
 
 
 def _check_end(archive: Path, tar: IO[bytes], end: int) -> None:
-    tar.seek(0, 2)
-    if tar.tell() < end + _BLOCK:
-        raise InputError(archive, "is truncated: its tar has no end", remedy="Fetch it or make it again.")
     tar.seek(end)
     while data := tar.read(_CHUNK):
         if data.count(0) != len(data):
@@ -127,10 +114,6 @@ def _hardlink(path: str, mode: int, named: str, found: dict[str, Member]) -> Mem
 
 def _normalised(name: str) -> str:
     return name.removeprefix("./").rstrip("/") or name[:1]
-
-
-def _padded(info: tarfile.TarInfo) -> int:
-    return -(-info.size // _BLOCK) * _BLOCK if info.isreg() else 0
 
 
 def _malformed(archive: Path, why: str) -> InputError:

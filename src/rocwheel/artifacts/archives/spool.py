@@ -10,6 +10,7 @@ from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files import open_regular
 from rocwheel.foundation.progress import SILENT
 from rocwheel.foundation.temporary_file import no_room, open_temporary, write_all
+from rocwheel.foundation.xz import open_xz
 from rocwheel.foundation.zstd import zstd
 
 if TYPE_CHECKING:
@@ -70,5 +71,5 @@ def _decompressed_chunks(archive: Path, advance: Callable[[int], None]) -> Itera
 
 def _decoder(archive: Path, raw: IO[bytes]) -> IO[bytes]:
     if archive.name.endswith(".xz"):
-        return lzma.LZMAFile(raw)
+        return open_xz(raw)
     return cast("IO[bytes]", zstd.ZstdFile(raw))

@@ -11,9 +11,9 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.importing.deb_parts import DebError, DebPart, data_errors, find_tar, open_tar, read_parts
-from rocwheel.artifacts.importing.tar_stream import tar_members
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
 from rocwheel.artifacts.model.paths import path_fault
+from rocwheel.distributions.tar.stream import tar_members
 from rocwheel.foundation.errors import read_error
 from rocwheel.foundation.files import open_regular
 from rocwheel.foundation.progress import SILENT, Progress
@@ -104,8 +104,6 @@ class Deb:
         kind = _KINDS.get(info.type)
         if kind is None:
             raise DebError(self.path, f"{info.name} is a device node or pipe", expected="files, links and folders")
-        if info.issparse():
-            raise DebError(self.path, f"{info.name} is a sparse member", expected="files stored in full")
         if info.islnk():
             target = _checked_path(self.path, info.linkname)
             return DebMember(path, kind, info.mode & PERMISSIONS, 0, same_as=target)
@@ -117,7 +115,7 @@ class Deb:
 
     def _read_control(self, part: DebPart) -> DebControl:
         with open_tar(self.path, self._file, part, self._progress) as tar:
-            for info in tar:
+            for info in tar.forward():
                 if posixpath.normpath(info.name) == "control" and (file := tar.extractfile(info)):
                     if info.size > _MAX_CONTROL:
                         expected = f"at most {_MAX_CONTROL}"

@@ -6,23 +6,25 @@ import bz2
 import gzip
 import io
 import lzma
-import tarfile
 import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
 import msgspec
 
-from rocwheel.artifacts.importing.tar_stream import open_tar_stream
 from rocwheel.binary.bundles.ar_archive import AR_HEADER_SIZE, parse_ar_header
 from rocwheel.binary.kind import AR_MAGIC
+from rocwheel.distributions.tar.header import SparseMemberError
+from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.xz import open_xz
 from rocwheel.foundation.zstd import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from rocwheel.distributions.tar.header import BoundedTar
     from rocwheel.foundation.progress import Progress
 
 __all__ = ["DebError", "DebPart", "data_errors", "find_tar", "open_tar", "read_parts"]
@@ -34,13 +36,9 @@ def _itself(file: IO[bytes]) -> IO[bytes]:
 
 _OPENERS = cast(
     "dict[str, Callable[[IO[bytes]], IO[bytes]]]",
-    {"": _itself, ".gz": gzip.open, ".xz": lzma.LZMAFile, ".bz2": bz2.BZ2File, ".zst": zstd.ZstdFile},
+    {"": _itself, ".gz": gzip.open, ".xz": open_xz, ".bz2": bz2.BZ2File, ".zst": zstd.ZstdFile},
 )
-# The standard library lets the last three through for malformed records of pax.
-_DATA_ERRORS = (
-    *(tarfile.TarError, lzma.LZMAError, zlib.error, zstd.ZstdError, EOFError, OSError),
-    *(ValueError, IndexError, OverflowError),
-)
+_DATA_ERRORS = (*TAR_ERRORS, lzma.LZMAError, zlib.error, zstd.ZstdError, OSError)
 
 
 class DebError(InputError):
@@ -56,7 +54,7 @@ class DebPart(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def open_tar(path: Path, file: IO[bytes], part: DebPart, progress: Progress) -> Iterator[tarfile.TarFile]:
+def open_tar(path: Path, file: IO[bytes], part: DebPart, progress: Progress) -> Iterator[BoundedTar]:
     """Open the tar ``part`` of the package ``path``, which is open as ``file``, for one pass."""
     suffix = part.name.partition(".tar")[2]
     window = cast("IO[bytes]", io.BufferedReader(_Window(file, part, progress), 1 << 20))
@@ -69,6 +67,8 @@ def data_errors(path: Path, part: str) -> Iterator[None]:
     """Raise `DebError` about ``part`` of a package for whatever its codec or its tar raises."""
     try:
         yield
+    except SparseMemberError as e:
+        raise DebError(path, str(e), expected="files stored in full") from e
     except _DATA_ERRORS as e:
         raise DebError(path, f"{part} is corrupt or cut off ({e})", remedy="Download the package again.") from e
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import lzma
 import re
 import struct
-import tarfile
 import zipfile
 import zlib
 from contextlib import suppress
@@ -26,6 +24,7 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
+from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files import open_regular
@@ -131,18 +130,10 @@ def _read_wheel_metadata(path: Path, name: _FileName) -> bytes:
 
 
 def _read_sdist_metadata(path: Path) -> bytes:
-    try:
-        with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:gz") as archive:
-            for member in archive:
-                if member.isfile() and member.name.count("/") == 1 and member.name.endswith("/PKG-INFO"):
-                    if member.size > _METADATA_LIMIT:
-                        found = f"{member.name} is {member.size} bytes long"
-                        raise InputError(path, found, expected="at most 16 MiB")
-                    content = archive.extractfile(member)
-                    return content.read() if content else b""
-    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError) as e:
-        raise InputError(path, f"not a readable .tar.gz archive ({e})", remedy="Build or fetch it again.") from e
-    raise InputError(path, "not an sdist: no NAME-VERSION/PKG-INFO inside")
+    found = read_sdist_file(path, "PKG-INFO", to_end=True)
+    if found is None:
+        raise InputError(path, "not an sdist: no NAME-VERSION/PKG-INFO inside")
+    return found
 
 
 def _check(path: Path, name: _FileName, metadata: RawMetadata) -> None:

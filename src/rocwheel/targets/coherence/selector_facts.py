@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import ast
-import gzip
-import tarfile
-import zlib
 from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files import open_regular
 from rocwheel.targets.coherence.carriers import WheelFacts
 
 if TYPE_CHECKING:
@@ -21,8 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["find_selectors", "read_selector_facts"]
-
-_LIMIT = 16 << 20
 
 
 class _BuildInfo(msgspec.Struct, frozen=True, rename="upper"):
@@ -88,12 +83,4 @@ def _literals(text: bytes) -> dict[str, object]:
 
 def _read_build_info(path: Path) -> bytes:
     """Return the module's text, empty for an sdist without one."""
-    try:
-        with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:gz") as archive:
-            for member in archive:
-                if member.isfile() and member.name.count("/") == 2 and member.name.endswith("/_build_info.py"):
-                    content = archive.extractfile(member)
-                    return content.read(_LIMIT) if content else b""
-    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError) as e:
-        raise InputError(path, f"not a readable .tar.gz archive ({e})", remedy="Build or fetch it again.") from e
-    return b""
+    return read_sdist_file(path, "rocm_sdk/_build_info.py") or b""

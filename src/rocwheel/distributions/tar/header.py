@@ -1,0 +1,192 @@
+"""Headers of a tar (pax, GNU or ustar) by the standard library, which reads what strangers write without any bound.
+
+The library mistakes a damaged header for the end of the tar, goes round in circles at a negative size, calls itself for
+every header that extends another, and reads names, records and maps of sparse files of any size into memory.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, NoReturn, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["MAX_MEMBERS", "MAX_NAME", "MAX_NAMES", "MAX_RECORDS", "BoundedTar", "SparseMemberError"]
+
+MAX_NAME = 4096
+"""Bytes of one name; Linux takes no longer path."""
+MAX_RECORDS = 1 << 20
+"""Bytes of the records of pax that belong to one member; extended attributes are among them."""
+MAX_MEMBERS = 250_000
+"""Members of one tar, each of which takes about a kilobyte of memory."""
+MAX_NAMES = 64 << 20
+"""Bytes of all names of one tar."""
+
+_MAX_DEPTH = 8
+"""Headers in a row that extend the same member: long name, long link, records, and these for all that follow."""
+_PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+_LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+_USED = frozenset(name.encode() for name in (*tarfile.PAX_FIELDS, "hdrcharset"))
+_SPARSE = b"GNU.sparse."
+_LENGTH_DIGITS = 10
+
+
+class SparseMemberError(tarfile.ReadError):
+    """A member that is stored without its holes; ``name`` is as its header has it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"{name} is a sparse member")
+
+
+class _Header(tarfile.TarInfo):
+    """A header that is well-formed and within bounds, or the first of the zero blocks that end a tar."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> _Header:
+        """Read the next header. Raises `tarfile.ReadError` where the library would assume the end of the tar."""
+        try:
+            return super().fromtarfile(archive)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
+            raise
+        except tarfile.EmptyHeaderError as e:  # type: ignore[attr-defined]
+            msg = "it has no end"
+            raise tarfile.ReadError(msg) from e
+        except tarfile.HeaderError as e:
+            msg = f"a header is damaged: {e}"
+            raise tarfile.ReadError(msg) from e
+
+    # The library has the methods that follow as hooks for subclasses.
+
+    def _proc_member(self, archive: BoundedTar) -> _Header:
+        _check_size(self)
+        if self.type not in (*_PAX, *_LONG):
+            info = super()._proc_member(archive)  # type: ignore[misc]
+        else:
+            with archive.extended():
+                info = super()._proc_member(archive)  # type: ignore[misc]
+        return cast("_Header", info)
+
+    def _proc_builtin(self, archive: BoundedTar) -> _Header:
+        archive.count_member()
+        return cast("_Header", super()._proc_builtin(archive))  # type: ignore[misc]
+
+    def _proc_gnulong(self, archive: BoundedTar) -> _Header:
+        if self.size > MAX_NAME:
+            _refuse(f"a name has {self.size} bytes")
+        archive.count_names(self.size)
+        return cast("_Header", super()._proc_gnulong(archive))  # type: ignore[misc]
+
+    def _proc_pax(self, archive: BoundedTar) -> _Header:
+        if self.size > MAX_RECORDS:
+            _refuse(f"the records of a member have {self.size} bytes")
+        stream = cast("IO[bytes]", archive.fileobj)
+        data = stream.read(-(-self.size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE)[: self.size]
+        records = dict(_iter_records(data))
+        rendered = b"".join(_render_record(*record) for record in _used_records(records))
+        archive.count_names(len(rendered))
+        self.size = len(rendered)
+        archive.fileobj = _Replay(rendered, stream)  # type: ignore[assignment]
+        try:
+            info = cast("_Header", super()._proc_pax(archive))  # type: ignore[misc]
+        finally:
+            archive.fileobj = stream
+        _check_size(info)
+        if any(keyword.startswith(_SPARSE) for keyword in records):
+            raise SparseMemberError(records.get(_SPARSE + b"name", b"").decode(errors="replace") or info.name)
+        return info
+
+    def _proc_sparse(self, _archive: tarfile.TarFile) -> NoReturn:
+        raise SparseMemberError(self.name)
+
+
+class BoundedTar(tarfile.TarFile):
+    """A tar read within bounds. Opening and reading raise `tarfile.ReadError` for what is beyond them, or damaged."""
+
+    tarinfo = _Header
+    _depth = _members = _names = 0
+
+    @contextmanager
+    def extended(self) -> Iterator[None]:
+        """Count a header that extends the member of the next one, which is read in this context."""
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            _refuse("too many headers in a row belong to the same member")
+        yield
+        self._depth -= 1
+
+    def count_member(self) -> None:
+        """Count one more member."""
+        self._members += 1
+        if self._members > MAX_MEMBERS:
+            _refuse(f"it has more than {MAX_MEMBERS} members")
+
+    def count_names(self, size: int) -> None:
+        """Count the bytes of names that have headers of their own."""
+        self._names += size
+        if self._names > MAX_NAMES:
+            _refuse(f"its names have more than {MAX_NAMES} bytes")
+
+    def forward(self) -> Iterator[tarfile.TarInfo]:
+        """Yield the members in their order without keeping them."""
+        while (info := self.next()) is not None:
+            self.members.clear()  # type: ignore[attr-defined]
+            yield info
+
+
+class _Replay:
+    """A stream whose first read gives ``first``."""
+
+    def __init__(self, first: bytes, stream: IO[bytes]) -> None:
+        self._first: bytes | None = first
+        self._stream = stream
+
+    def read(self, size: int) -> bytes:
+        first, self._first = self._first, None
+        return self._stream.read(size) if first is None else first
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def seek(self, position: int) -> int:
+        return self._stream.seek(position)
+
+
+def _used_records(records: dict[bytes, bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the records of pax that the library applies."""
+    for keyword in _USED & records.keys():
+        if len(records[keyword]) > MAX_NAME:
+            _refuse(f"a name has {len(records[keyword])} bytes")
+        yield keyword, records[keyword]
+
+
+def _iter_records(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the records of pax, each ``LENGTH KEYWORD=VALUE`` and a line feed; the last of a keyword counts."""
+    start = 0
+    while start < len(data):
+        digits = data[start : start + _LENGTH_DIGITS].partition(b" ")[0]
+        stop = start + int(digits) if digits.isdigit() else 0
+        keyword, equals, value = data[start + len(digits) + 1 : stop].partition(b"=")
+        if not equals or not value.endswith(b"\n") or stop > len(data):
+            _refuse("a record of pax is damaged")
+        yield keyword, value[:-1]
+        start = stop
+
+
+def _render_record(keyword: bytes, value: bytes) -> bytes:
+    rest = b" " + keyword + b"=" + value + b"\n"
+    size = len(rest) + 1
+    while len(b"%d" % size) + len(rest) != size:
+        size = len(b"%d" % size) + len(rest)
+    return b"%d" % size + rest
+
+
+def _check_size(info: tarfile.TarInfo) -> None:
+    if info.size < 0:
+        _refuse(f"a header before byte {info.offset + tarfile.BLOCKSIZE} has a negative size")
+
+
+def _refuse(found: str) -> NoReturn:
+    raise tarfile.ReadError(found)

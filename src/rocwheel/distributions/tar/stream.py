@@ -1,0 +1,39 @@
+"""Reading all of a tar forward, within bounds of memory and to the zero blocks that have to end it."""
+
+from __future__ import annotations
+
+import tarfile
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+from rocwheel.distributions.tar.header import BoundedTar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["TAR_ERRORS", "open_tar_stream", "tar_members"]
+
+TAR_ERRORS = (tarfile.TarError, ValueError, IndexError, OverflowError, EOFError)
+"""What the standard library's reader raises for a malformed tar."""
+
+_CHUNK = 1 << 16
+
+
+@contextmanager
+def open_tar_stream(stream: IO[bytes]) -> Iterator[BoundedTar]:
+    """Open a tar for one pass. Raises `tarfile.ReadError` when it doesn't begin as one."""
+    with BoundedTar.open(fileobj=stream, mode="r|") as tar:
+        yield tar
+
+
+def tar_members(tar: BoundedTar) -> Iterator[tarfile.TarInfo]:
+    """Yield the members of an open stream in their order.
+
+    Raises one of `TAR_ERRORS`, and what reading raises, for a damaged header and when anything follows the end.
+    """
+    yield from tar.forward()
+    rest = tar.fileobj
+    while rest and (data := rest.read(_CHUNK)):
+        if any(data):
+            msg = "a block of zeros is between its members"
+            raise tarfile.ReadError(msg)

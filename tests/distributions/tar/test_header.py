@@ -1,0 +1,165 @@
+"""Headers of hostile tars, read in a process that has little memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.distributions.tar.header import BoundedTar, SparseMemberError
+from tests.support.processes import run_python
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+PAX = tarfile.XHDTYPE
+GLOBAL = tarfile.XGLTYPE
+LONG_NAME = tarfile.GNUTYPE_LONGNAME
+
+READ = """
+import sys, gzip
+from rocwheel.distributions.tar.stream import open_tar_stream, tar_members
+try:
+    with gzip.open(sys.argv[1]) as content, open_tar_stream(content) as tar:
+        print(sum(1 for _ in tar_members(tar)), "members")
+except Exception as e:
+    print(type(e).__name__, e)
+"""
+ENOUGH = 300 << 20
+"""Bytes of addresses: rocwheel's imports take half of them."""
+
+
+def block(kind: bytes, data: bytes = b"", *, name: str = "n", size: int | None = None) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.type, info.size = kind, len(data) if size is None else size
+    return info.tobuf(tarfile.GNU_FORMAT) + data + bytes(-len(data) % 512)
+
+
+def record(keyword: bytes, value: bytes) -> bytes:
+    rest = b" " + keyword + b"=" + value + b"\n"
+    return next(b"%d" % n + rest for n in range(len(rest), len(rest) + 10) if len(b"%d" % n + rest) == n)
+
+
+FILE = block(tarfile.REGTYPE)
+END = bytes(1024)
+
+
+def names(data: bytes) -> list[str]:
+    with BoundedTar.open(fileobj=io.BytesIO(data), mode="r:") as tar:
+        return [info.name for info in tar.forward()]
+
+
+def refusal(data: bytes) -> str:
+    with pytest.raises(tarfile.ReadError) as caught:
+        names(data)
+    return str(caught.value)
+
+
+def test_long_names_of_gnu_and_pax_are_read() -> None:
+    long, path = "d/" * 500 + "gnu", "d/" * 500 + "pax\n=ä"
+    data = block(LONG_NAME, long.encode() + b"\0") + FILE + block(PAX, record(b"path", path.encode())) + FILE + END
+    assert names(data) == [long, path]
+
+
+def test_records_that_hold_for_all_members_are_read() -> None:
+    data = block(GLOBAL, record(b"comment", b"c" * 900) + record(b"mtime", b"7")) + FILE + FILE + END
+    with BoundedTar.open(fileobj=io.BytesIO(data), mode="r:") as tar:
+        assert [(info.name, info.mtime) for info in tar.forward()] == [("n", 7), ("n", 7)]
+
+
+def test_the_last_of_two_records_counts() -> None:
+    data = block(PAX, record(b"path", b"first") + record(b"path", b"second")) + FILE + END
+    assert names(data) == ["second"]
+
+
+def test_attributes_of_64_kib_are_passed_over() -> None:
+    assert names(block(PAX, record(b"SCHILY.xattr.user.x", b"1" * (64 << 10))) + FILE + END) == ["n"]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (block(tarfile.REGTYPE, size=-512), "a header before byte 512 has a negative size"),
+        (block(LONG_NAME, size=-512), "a header before byte 512 has a negative size"),
+        (block(PAX, record(b"size", b"-512")) + FILE, "a header before byte 512 has a negative size"),
+        (block(LONG_NAME, size=3 << 30), "a name has 3221225472 bytes"),
+        (block(PAX, size=3 << 30), "the records of a member have 3221225472 bytes"),
+        (block(GLOBAL, size=3 << 30), "the records of a member have 3221225472 bytes"),
+        (block(tarfile.SOLARIS_XHDTYPE, size=3 << 30), "the records of a member have 3221225472 bytes"),
+        (block(PAX, record(b"path", b"x" * 5000)) + FILE, "a name has 5000 bytes"),
+        (block(LONG_NAME, b"name\0") * 9 + FILE, "too many headers in a row belong to the same member"),
+        (block(PAX, record(b"path", b"x")) * 3000 + FILE, "too many headers in a row belong to the same member"),
+        (block(PAX, b"x" * 100) + FILE, "a record of pax is damaged"),
+        (block(PAX, b"2 " * 500 + b"a=\n") + FILE, "a record of pax is damaged"),
+        (FILE, "it has no end"),
+    ],
+)
+def test_what_is_beyond_bounds_or_damaged_is_refused(data: bytes, expected: str) -> None:
+    tail = b"" if data == FILE else END
+    assert refusal(data + tail) == expected
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        block(tarfile.GNUTYPE_SPARSE, name="holes"),
+        block(PAX, record(b"GNU.sparse.major", b"1") + record(b"GNU.sparse.name", b"holes")) + FILE,
+        block(PAX, record(b"GNU.sparse.map", b"0,1," * 900)) + block(tarfile.REGTYPE, name="holes"),
+    ],
+    ids=["old", "1.0", "0.1"],
+)
+def test_a_sparse_member_is_refused_before_its_map_is_read(data: bytes) -> None:
+    with pytest.raises(SparseMemberError) as caught:
+        names(data + END)
+    assert caught.value.name == "holes"
+
+
+def test_the_members_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocwheel.distributions.tar.header.MAX_MEMBERS", 2)
+    assert names(FILE * 2 + END) == ["n", "n"]
+    assert refusal(FILE * 3 + END) == "it has more than 2 members"
+
+
+def pack(path: Path, parts: Iterable[bytes]) -> Path:
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for part in parts:
+            file.write(part)
+    return path
+
+
+def many(part: bytes, count: int) -> Iterator[bytes]:
+    yield from (part * 100 for _ in range(count // 100))
+    yield END
+
+
+def many_paths() -> Iterator[bytes]:
+    return many(block(PAX, record(b"path", b"x" * 4000)) + FILE, 20_000)
+
+
+def unknown_records_for_all() -> Iterator[bytes]:
+    yield block(GLOBAL, b"".join(record(b"k%06d" % n, b"v") for n in range(60_000)))
+    yield from many(block(PAX, record(b"path", b"a")) + FILE, 2000)
+
+
+TOO_MANY_NAMES = "ReadError its names have more than 67108864 bytes"
+
+
+@pytest.mark.parametrize(
+    ("parts", "printed"),
+    [
+        (many(block(LONG_NAME, b"x" * 4000) + FILE, 20_000), TOO_MANY_NAMES),
+        (many_paths(), TOO_MANY_NAMES),
+        (unknown_records_for_all(), "2000 members"),
+        ([block(PAX, b"2 " * (500 << 10) + b"a=\n"), FILE, END], "ReadError a record of pax is damaged"),
+        ([block(PAX, record(b"k", b"1" * (900 << 10))), FILE, END], "1 members"),
+        ([block(LONG_NAME, size=2 << 30), *[bytes(1 << 20)] * 300], "ReadError a name has 2147483648 bytes"),
+    ],
+    ids=["long names", "paths", "global records", "overlapping records", "digits", "long name"],
+)
+@pytest.mark.slow
+def test_a_bomb_is_read_in_little_memory(tmp_path: Path, parts: Iterable[bytes], printed: str) -> None:
+    assert run_python(READ, pack(tmp_path / "bomb.tar.gz", parts), memory=ENOUGH) == f"{printed}\n"
