@@ -90,13 +90,13 @@ def _size_row(name: str, path: Path) -> Sequence[str]:
 
 def _deflated_size(path: Path) -> int:
     """Return the size of the file in a wheel, nearly: deflated in blocks, which cost 0.16 %."""
-    with FileRange.whole(path).map() as data, ThreadPoolExecutor(2) as executor:
+    with FileRange.whole(path).view() as data, ThreadPoolExecutor(2) as executor:
         blocks = (data[start : start + _BLOCK] for start in range(0, len(data), _BLOCK))
         return sum(executor.map(lambda block: len(deflate.deflate_compress(block, 5)), blocks))
 
 
 def _write_largest_bundle(library: Path, path: Path) -> None:
-    with FileRange.whole(library).map() as data:
+    with FileRange.whole(library).view() as data:
         code = read_device_code(data, name=str(library))
         assert code is not None
         bundle = max(code.iter_bundles(data), key=lambda bundle: bundle.size)

@@ -30,7 +30,7 @@ def shape(catalog: Catalog) -> list[tuple[str, str, str, int, bytes | str | None
 def _content(entry: Entry) -> bytes | str | None:
     if entry.source is None:
         return entry.link
-    with entry.source.map() as data:
+    with entry.source.view() as data:
         return bytes(data)
 
 

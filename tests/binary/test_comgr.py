@@ -18,6 +18,7 @@ from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.retarget import Retarget
+from rocwheel.foundation.file_view import join_data
 from rocwheel.targets.retarget_pairs import TargetPair
 from tests.support.comgr import LaterComgr, load_comgr, load_later_comgr
 
@@ -38,7 +39,7 @@ ADD = Retarget((TargetPair(parse_target_id("gfx1030"), parse_target_id("gfx1031"
 def rewrite(data: memoryview, edit: BundleEdit | None, storage: Storage) -> bytes:
     patch = device_patch(data, name="x", edit=edit, storage=storage)
     assert patch is not None
-    return b"".join(patch.apply(data, 0, patch.size))
+    return join_data(patch.apply(data, 0, patch.size))
 
 
 def code_of(data: bytes | memoryview) -> tuple[Bundle, dict[str, bytes]]:
@@ -46,7 +47,7 @@ def code_of(data: bytes | memoryview) -> tuple[Bundle, dict[str, bytes]]:
     view = memoryview(data)
     [bundle] = iter_bundles(view, name="x")
     parts = zip(bundle.plain.entries, bundle_parts(view, bundle), strict=True)
-    return bundle, {str(entry.target): b"".join(part.payload) for entry, part in parts if entry.target}
+    return bundle, {str(entry.target): join_data(part.payload) for entry, part in parts if entry.target}
 
 
 def find(comgr: LaterComgr, data: bytes, *targets: str) -> list[bytes]:

@@ -32,7 +32,7 @@ def library() -> Path:
 
 
 def test_bundles_targets_and_kernels_are_counted(library: Path) -> None:
-    with FileRange.whole(library).map() as data:
+    with FileRange.whole(library).view() as data:
         facts = read_device_facts(data, name="librocsparse")
     assert facts is not None
     assert (facts.container, facts.wrappers, len(facts.bundles)) == ("fat binary", 111, 111)
@@ -54,7 +54,7 @@ def test_compressed_library_holds_the_same_bundles_in_a_tenth_of_the_space(libra
     assert report.size_after * 9 < report.size_before
     assert small.stat().st_size == library.stat().st_size
     assert small.stat().st_blocks * 512 < library.stat().st_size / 8
-    with FileRange.whole(library).map() as old, FileRange.whole(small).map() as new:
+    with FileRange.whole(library).view() as old, FileRange.whole(small).view() as new:
         old_code, new_code = read_device_code(old, name="old"), read_device_code(new, name="new")
         assert old_code is not None
         assert new_code is not None
@@ -73,7 +73,7 @@ def test_compressed_library_holds_the_same_bundles_in_a_tenth_of_the_space(libra
 
 def test_comgr_agrees_on_every_code_object(library: Path) -> None:
     comgr = load_comgr()
-    with FileRange.whole(library).map() as data:
+    with FileRange.whole(library).view() as data:
         code = read_device_code(data, name="librocsparse")
         assert code is not None
         view = code.view(data)

@@ -14,6 +14,7 @@ from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.retarget import Retarget
 from rocwheel.device.editing.rewrite import rewrite_device_code
+from rocwheel.foundation.file_view import join_data
 from rocwheel.targets.retarget_pairs import TargetPair
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def test_bundler_lists_and_unbundles_the_result(
     run_tool([*bundler, "--unbundle", f"--targets={','.join(PREFIX + target for target in targets)}", *outputs])
     data = memoryview(result.read_bytes())
     [bundle] = iter_bundles(data, name="result")
-    parts = {part.spelling: b"".join(part.payload) for part in bundle_parts(data, bundle)}
+    parts = {part.spelling: join_data(part.payload) for part in bundle_parts(data, bundle)}
     for target in targets:
         assert (tmp_path / target).read_bytes() == parts[PREFIX + target]
 

@@ -22,6 +22,7 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import Elf, ElfError, ElfKind, read_elf
 from rocwheel.binary.kind import is_elf
 from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.foundation.file_view import load
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ def edit(source: Path, target: Path, value: str) -> None:
         patch = plan_runpath(data, value, RunpathTag.RUNPATH, name=str(source))
         with memoryview(data) as view, target.open("wb") as out:
             for buffer in patch.apply(view):
-                out.write(buffer)
-                buffer.release()
+                out.write(load(buffer))
+                load(buffer).release()
     target.chmod(0o755)
 
 

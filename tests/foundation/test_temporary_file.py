@@ -37,8 +37,11 @@ def test_whatever_is_written_can_be_read_by_its_path(tmp_path: Path) -> None:
 def test_unusable_tmpdir_is_refused_whatever_the_file_is_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
     message = f"TMPDIR: names {tmp_path}/none, where no file can be made. Correct or unset it."
-    with pytest.raises(WorkError, match=f"^{re.escape(message)}$"):
-        patched_file(memoryview(b"old"), FilePatch(3), name="x")
+    with (
+        pytest.raises(WorkError, match=f"^{re.escape(message)}$"),
+        patched_file(memoryview(b"old"), FilePatch(3), name="x"),
+    ):
+        pass
 
 
 def test_full_folder_is_named_with_what_did_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

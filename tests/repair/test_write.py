@@ -58,7 +58,7 @@ def test_members_that_stay_are_not_packed_again(run: Run, plugin_wheel: Path, sd
 
     def packed(wheel: Path, name: str) -> bytes:
         member = next(member for member in read_directory(wheel) if member.name == name)
-        with member.packed.map() as data:
+        with member.packed.view() as data:
             return bytes(data)
 
     for name in ("plugin/_right.so", "plugin/__init__.py", "plugin-1.0.dist-info/licenses/LICENSE"):

@@ -66,7 +66,7 @@ def _obstacle(path: Path) -> Obstacle | None:
 
 def _read(path: Path) -> Elf | None:
     try:
-        with FileRange.whole(path).map() as data:
+        with FileRange.whole(path).view() as data:
             return read_elf(data, name=str(path)) if is_elf(data) else None
     except InputError:
         return None

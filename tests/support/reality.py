@@ -162,5 +162,5 @@ def model_undefined_symbols(path: Path, disk: FileSystem, system: SystemLibrarie
 
 @functools.cache
 def _linkage(path: str) -> Linkage:
-    with FileRange.whole(Path(path)).map() as data:
+    with FileRange.whole(Path(path)).view() as data:
         return read_elf_traits(data, name=path).linkage

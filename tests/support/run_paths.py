@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.foundation.file_view import join_data
 from tests.support.places import ELF_FIXTURES as FIXTURES
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def edit(data: bytes, value: str, tag: RunpathTag = RUNPATH) -> bytes:
 
 def apply(data: bytes, patch: FilePatch) -> bytes:
     """Return the bytes of a file after a patch."""
-    return b"".join(patch.apply(memoryview(data)))
+    return join_data(patch.apply(memoryview(data)))
 
 
 def run_paths(data: bytes) -> tuple[str | None, str | None]:

@@ -85,6 +85,6 @@ def _entries(artifact: Artifact) -> Iterator[Entry]:
 def _find_manifest(entries: Sequence[Entry]) -> SdkManifest | None:
     for entry in entries:
         if entry.path == SDK_MANIFEST_PATH and entry.source is not None:
-            with entry.source.map() as data:
+            with entry.source.view() as data:
                 return SdkManifest.parse(bytes(data), f"{entry.artifact}: {entry.path}")
     return None

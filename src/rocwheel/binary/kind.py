@@ -15,7 +15,10 @@ These bytes don't say what a file is for; see the properties of `rocwheel.binary
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rocwheel.foundation.file_view import Data
 
 __all__ = [
     "AR_MAGIC",
@@ -45,12 +48,12 @@ HEAD_SIZE: Final = 64
 """The number of first bytes that hold every magic number here, and a whole ELF header."""
 
 
-def is_elf(head: bytes | memoryview) -> bool:
+def is_elf(head: bytes | Data) -> bool:
     """Return whether a file is an ELF file, of any class, byte order and machine."""
     return _begins_with(head, ELF_MAGIC)
 
 
-def is_elf64(head: bytes | memoryview) -> bool:
+def is_elf64(head: bytes | Data) -> bool:
     """Return whether a file is a 64-bit little-endian ELF file, the only kind that rocwheel reads.
 
     Others occur as data, such as a compiler's 32-bit run-time libraries.
@@ -58,37 +61,37 @@ def is_elf64(head: bytes | memoryview) -> bool:
     return _begins_with(head, _ELF64_LITTLE_ENDIAN)
 
 
-def is_plain_bundle(head: bytes | memoryview) -> bool:
+def is_plain_bundle(head: bytes | Data) -> bool:
     """Return whether a file begins with an offload bundle that is not compressed."""
     return _begins_with(head, BUNDLE_MAGIC)
 
 
-def is_compressed_bundle(head: bytes | memoryview) -> bool:
+def is_compressed_bundle(head: bytes | Data) -> bool:
     """Return whether a file begins with a compressed offload bundle."""
     return _begins_with(head, COMPRESSED_MAGIC)
 
 
-def is_bundle(head: bytes | memoryview) -> bool:
+def is_bundle(head: bytes | Data) -> bool:
     """Return whether a file begins with an offload bundle, plain or compressed."""
     return is_compressed_bundle(head) or is_plain_bundle(head)
 
 
-def is_ar_archive(head: bytes | memoryview) -> bool:
+def is_ar_archive(head: bytes | Data) -> bool:
     """Return whether a file is a static library that holds its members; a thin archive does not."""
     return _begins_with(head, AR_MAGIC)
 
 
-def is_thin_archive(head: bytes | memoryview) -> bool:
+def is_thin_archive(head: bytes | Data) -> bool:
     """Return whether a file is a static library that only names its members, which are files elsewhere."""
     return _begins_with(head, _THIN_MAGIC)
 
 
-def has_facts(head: bytes | memoryview) -> bool:
+def has_facts(head: bytes | Data) -> bool:
     """Return whether there are facts to read of an installed file: a 64-bit little-endian ELF file, or bundles."""
     return is_elf64(head) or is_bundle(head)
 
 
-def is_binary(head: bytes | memoryview) -> bool:
+def is_binary(head: bytes | Data) -> bool:
     """Return whether a named file is worth reading, even if it turns out to be unreadable.
 
     That is an ELF file of any class, a file of bundles, or a static library.
@@ -96,5 +99,5 @@ def is_binary(head: bytes | memoryview) -> bool:
     return is_elf(head) or is_bundle(head) or is_ar_archive(head)
 
 
-def _begins_with(head: bytes | memoryview, magic: bytes) -> bool:
+def _begins_with(head: bytes | Data, magic: bytes) -> bool:
     return bytes(head[: len(magic)]) == magic

@@ -1,4 +1,8 @@
-"""Reading ranges of files, mapped or whole."""
+"""Reading ranges of files that others may write meanwhile: what was read is what was listed, or an error says so.
+
+Files that somebody else can write are read by pread(2) alone. A map of such a file would be fatal: where it is
+truncated, or its file system is full, touching a page of the map ends the process (SIGBUS).
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,21 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.errors import read_error
+from rocwheel.foundation.file_stamp import ChangedFileError, FileStamp
+from rocwheel.foundation.file_view import FileView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rocwheel.foundation.file_view import Data
+
 __all__ = ["FileRange", "open_regular", "release_pages"]
 
+_READ_WHOLE = 1 << 20
+"""Ranges up to this size are read at once by `FileRange.view`."""
+_READ_MOST = 1 << 30
+"""What one call reads at most; Linux ends a read just below 2 GiB."""
 _RELEASED_FROM = 32 << 20
 _RELEASE_INTERVAL = 0.05
 
@@ -30,48 +42,90 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
     path: str
     offset: int
     size: int
+    stamp: FileStamp | None = None
+    """What the file was like when it was listed; none for a nameless file, which nobody else can write."""
 
     @classmethod
     def whole(cls, path: Path) -> FileRange:
         """Return the range that covers all of ``path``; raise `InputError` when the file does not exist."""
         try:
-            return cls(str(path), 0, path.stat().st_size)
+            status = path.stat()
         except OSError as e:
             raise read_error(str(path), e) from e
+        return cls(str(path), 0, status.st_size, FileStamp.of(status))
 
     def part(self, start: int, stop: int) -> FileRange:
         """Return the range from ``start`` to ``stop``, both counted from the beginning of this one."""
-        return FileRange(self.path, self.offset + start, stop - start)
+        return FileRange(self.path, self.offset + start, stop - start, self.stamp)
 
-    @contextmanager
-    def map(self, *, touched: int | None = None) -> Iterator[memoryview]:
-        """Map the range read-only; pages are read when touched and leave with the block.
+    def read(self) -> bytes:
+        """Return the bytes of the range.
 
-        ``touched`` is how many bytes the block will look at, if not all of them. Raises `InputError` when the file
-        can't be opened or has become shorter than the range.
+        Raises `ChangedFileError` when the file is not the one that was listed, before or after the reading, and
+        `InputError` when it can't be read.
         """
         if self.size == 0:
-            yield memoryview(b"")
-            return
-        start = self.offset - self.offset % mmap.ALLOCATIONGRANULARITY
+            return b""
+        with self._unchanged() as descriptor:
+            pieces = []
+            position, stop = self.offset, self.offset + self.size
+            while position < stop:
+                pieces.append(os.pread(descriptor, min(stop - position, _READ_MOST), position))
+                if not pieces[-1]:
+                    raise ChangedFileError(self.path, f"ends at byte {position} of {stop} that it was to have")
+                position += len(pieces[-1])
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    @contextmanager
+    def view(self) -> Iterator[Data]:
+        """Yield the range for those who look at parts of it; bytes are read when they are asked for.
+
+        Each time it raises what `read` does, so that all bytes are of one state of the file, that of its listing.
+        """
+        if self.stamp is None:
+            with _mapped(self) as data:
+                yield data
+        elif self.size <= _READ_WHOLE:
+            yield memoryview(self.read())
+        else:
+            yield FileView(self)
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[int]:
+        """Yield a descriptor of the file, which is compared with its stamp before and after the block."""
         try:
-            mapping = _mapped(Path(self.path), start, self.offset + self.size)
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            try:
+                self._require(descriptor)
+                yield descriptor
+                self._require(descriptor)
+            finally:
+                os.close(descriptor)
         except OSError as e:
             raise read_error(self.path, e) from e
-        # Not closed by hand: the mapping ends with its last view, wherever that one is still held.
-        with _releasing_pages(mapping) if _is_large(touched, self.size) else nullcontext():
-            yield memoryview(mapping)[self.offset - start :]
+
+    def _require(self, descriptor: int) -> None:
+        if self.stamp is not None:
+            self.stamp.require(os.fstat(descriptor), self.path)
 
 
-def _mapped(path: Path, start: int, stop: int) -> mmap.mmap:
-    with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size < stop:
-            raise InputError(path, "shorter than when it was listed", remedy="Leave the inputs alone during a build.")
-        return mmap.mmap(file.fileno(), stop - start, access=mmap.ACCESS_READ, offset=start)
-
-
-def _is_large(touched: int | None, size: int) -> bool:
-    return (size if touched is None else touched) >= _RELEASED_FROM
+@contextmanager
+def _mapped(source: FileRange) -> Iterator[memoryview]:
+    """Map a range of a file that nobody else can write; pages are read when touched and leave with the block."""
+    if source.size == 0:
+        yield memoryview(b"")
+        return
+    start = source.offset - source.offset % mmap.ALLOCATIONGRANULARITY
+    try:
+        with Path(source.path).open("rb") as file:
+            size = source.offset + source.size - start
+            mapping = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ, offset=start)
+    except (OSError, ValueError) as e:
+        error = e if isinstance(e, OSError) else OSError(errno.EINVAL, str(e))
+        raise read_error(source.path, error) from e
+    # Not closed by hand: the mapping ends with its last view, wherever that one is still held.
+    with _releasing_pages(mapping) if source.size >= _RELEASED_FROM else nullcontext():
+        yield memoryview(mapping)[source.offset - start :]
 
 
 @contextmanager
@@ -95,9 +149,9 @@ def _releasing_pages(mapping: mmap.mmap) -> Iterator[None]:
         thread.join()
 
 
-def release_pages(data: memoryview) -> None:
+def release_pages(data: Data) -> None:
     """Release the mapped pages of ``data``, if it belongs to a mapped file, once a part of it has been scanned."""
-    if isinstance(data.obj, mmap.mmap):
+    if isinstance(data, memoryview) and isinstance(data.obj, mmap.mmap):
         data.obj.madvise(mmap.MADV_DONTNEED)
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from bisect import bisect_right
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.temporary_file import no_room, open_temporary
+from rocwheel.foundation.file_view import Data, FileView, iter_pieces
+from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
 
 __all__ = ["FilePatch", "Replacement", "patched_file", "write_patched"]
 
@@ -28,19 +31,19 @@ class Replacement(msgspec.Struct, frozen=True):
 
     start: int
     stop: int
-    data: bytes | memoryview = b""
+    data: bytes | Data = b""
     source: int | None = None
 
     @classmethod
-    def of(cls, start: int, data: bytes | memoryview) -> Replacement:
+    def of(cls, start: int, data: bytes | Data) -> Replacement:
         """Return the replacement that writes ``data`` at ``start``."""
         return cls(start, start + len(data), data)
 
-    def content(self, old: memoryview) -> memoryview:
+    def content(self, old: Data) -> Data:
         """Return the bytes before the zeros; ``old`` is the whole old file."""
         if self.source is not None:
             return old[self.source : self.source + self.stop - self.start]
-        return memoryview(self.data)
+        return memoryview(self.data) if isinstance(self.data, bytes) else self.data
 
     def part(self, start: int, stop: int) -> Replacement:
         """Return what this one puts between two places inside it."""
@@ -69,13 +72,13 @@ class FilePatch(msgspec.Struct, frozen=True):
         """Whether the new file is the old one, byte for byte; even growing or shrinking takes a replacement."""
         return not self.replacements
 
-    def apply(self, data: memoryview, start: int = 0, stop: int | None = None) -> list[memoryview]:
+    def apply(self, data: Data, start: int = 0, stop: int | None = None) -> list[Data]:
         """Return the new file's bytes from ``start`` to ``stop`` as buffers; ``data`` is the whole old file.
 
         Nothing is copied, whatever the file's size.
         """
         stop = self.size if stop is None else min(stop, self.size)
-        buffers: list[memoryview] = []
+        buffers: list[Data] = []
         position = start
         index = bisect_right(self.replacements, start, key=lambda replacement: replacement.stop)
         for replacement in self.replacements[index:]:
@@ -112,19 +115,17 @@ def _around(replacement: Replacement, holes: Sequence[Replacement]) -> Iterator[
         yield replacement.part(position, replacement.stop)
 
 
-def _old(data: memoryview, start: int, stop: int) -> list[memoryview]:
+def _old(data: Data, start: int, stop: int) -> list[Data]:
     """Return a range of the old file, with zeros behind its end."""
     kept = data[start:stop] if start < stop else data[:0]
     return [*([kept] if len(kept) else []), *_zeros(stop - max(start, len(data)))]
 
 
-def _zeros(size: int) -> list[memoryview]:
+def _zeros(size: int) -> list[Data]:
     return [_ZEROS[: size - start] for start in range(0, size, len(_ZEROS))]
 
 
-def write_patched(
-    file: IO[bytes], data: memoryview, replacements: Iterable[Replacement], *, size: int | None = None
-) -> None:
+def write_patched(file: IO[bytes], data: Data, replacements: Iterable[Replacement], *, size: int | None = None) -> None:
     """Write ``data`` with ``replacements``, in rising order, where ``file`` stands; what becomes zero stays a hole.
 
     Each replacement is released once it is written. ``size`` is where to stop in ``data``, if not at its end. The file
@@ -132,25 +133,33 @@ def write_patched(
     """
     position = 0
     for replacement in replacements:
-        file.write(data[position : replacement.start])
+        _write(file, data[position : replacement.start])
         file.seek(max(replacement.start - max(position, len(data)), 0), os.SEEK_CUR)
         content = replacement.content(data)
-        file.write(content)
+        _write(file, content)
         file.seek(replacement.stop - replacement.start - len(content), os.SEEK_CUR)
         position = replacement.stop
-    file.write(data[position:size])
+    _write(file, data[position:size])
     file.truncate()
 
 
-def patched_file(data: memoryview, patch: FilePatch, *, name: str) -> mmap.mmap:
-    """Return a map of the new file, which has no name, for those who read it before it is written.
+def _write(file: IO[bytes], data: Data) -> None:
+    for piece in iter_pieces(data):
+        file.write(piece)
+
+
+@contextmanager
+def patched_file(data: Data, patch: FilePatch, *, name: str) -> Iterator[Data]:
+    """Yield the new file, which has no name, for those who read it before it is written.
 
     Raises `WorkError`, led by ``name``, when there is no room for it.
     """
-    try:
-        with open_temporary(buffering=-1) as file:
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(open_temporary(buffering=-1))
             write_patched(file, data, patch.replacements, size=patch.size)
             file.truncate(patch.size)
-            return mmap.mmap(file.fileno(), patch.size, access=mmap.ACCESS_READ)
-    except OSError as e:
-        raise no_room(name, f"its {patch.size} changed bytes", e) from e
+        except OSError as e:
+            raise no_room(name, f"its {patch.size} changed bytes", e) from e
+        # Not mapped: it has holes, and to read one of them in a map takes a page of a file system that may be full.
+        yield FileView(FileRange(path_of(file), 0, patch.size))

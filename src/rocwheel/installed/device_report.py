@@ -13,6 +13,7 @@ from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.kernel_metadata import TARGET_KEY, iter_metadata_notes
 from rocwheel.binary.elf.traits import is_linker, read_compilers
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.file_view import join_data, load
 from rocwheel.foundation.files import release_pages
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects.code_object import CodeObject
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["BundleReport", "DeviceReport", "read_device_report"]
 
@@ -52,7 +54,7 @@ class DeviceReport(msgspec.Struct, frozen=True):
     """
 
 
-def read_device_report(data: memoryview, *, name: str) -> DeviceReport | None:
+def read_device_report(data: Data, *, name: str) -> DeviceReport | None:
     """Return the report on the device code of the file ``name``; None if it has none.
 
     Raises `InputError` for damaged device code.
@@ -82,7 +84,7 @@ def read_device_report(data: memoryview, *, name: str) -> DeviceReport | None:
     )
 
 
-def _report_on_code_object(data: memoryview, code: CodeObject, name: str) -> DeviceReport:
+def _report_on_code_object(data: Data, code: CodeObject, name: str) -> DeviceReport:
     return DeviceReport(
         targets=(str(code.target),) if code.target else (),
         versions=(code.version,),
@@ -92,17 +94,17 @@ def _report_on_code_object(data: memoryview, code: CodeObject, name: str) -> Dev
     )
 
 
-def _payloads(view: memoryview, bundle: Bundle) -> Iterator[memoryview]:
+def _payloads(view: Data, bundle: Bundle) -> Iterator[Data]:
     if bundle.compressed is not None and bundle.raw_size > _DEEP_LIMIT:
         return
     for entry in bundle.plain.device_entries:
         pieces = list(iter_entry(view, bundle, entry))
-        payload = memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        payload = pieces[0] if len(pieces) == 1 else memoryview(join_data(pieces))
         if is_code_object(payload):
             yield payload
 
 
-def _compilers(payload: memoryview, name: str) -> list[tuple[str, ...]]:
+def _compilers(payload: Data, name: str) -> list[tuple[str, ...]]:
     """Return the set of compilers that a code object names, without the linker; none if it has no such section."""
     try:
         found = sorted(text for text in read_compilers(payload, name=name) if not is_linker(text))
@@ -111,10 +113,10 @@ def _compilers(payload: memoryview, name: str) -> list[tuple[str, ...]]:
     return [tuple(found)] if found else []
 
 
-def _faults(data: memoryview, code: CodeObject, place: Place) -> Iterator[str]:
+def _faults(data: Data, code: CodeObject, place: Place) -> Iterator[str]:
     for start, stop in iter_metadata_notes(data, code, place):
         try:
-            note = msgspec.msgpack.decode(data[start:stop])
+            note = msgspec.msgpack.decode(load(data[start:stop]))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
             yield f"has a metadata note that is not MessagePack ({e})"
             continue

@@ -74,7 +74,7 @@ def advise(
 
 
 def _read(file: Path) -> Elf:
-    with FileRange.whole(file).map() as data:
+    with FileRange.whole(file).view() as data:
         return read_elf(data, name=str(file))
 
 

@@ -12,6 +12,7 @@ from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.file_view import iter_pieces
 from rocwheel.foundation.files import FileRange
 
 if TYPE_CHECKING:
@@ -86,20 +87,21 @@ def _check_targets(paths: Sequence[Path], dest_dir: Path, remedy: str) -> None:
 
 
 def _read(path: Path) -> FileRunPath:
-    with FileRange.whole(path).map() as data:
+    with FileRange.whole(path).view() as data:
         elf = read_elf(data, name=str(path))
     return FileRunPath(str(path), elf.kind, elf.soname, elf.run_path_tag, elf.run_path, elf.needed)
 
 
 def _plan(path: Path, edit: SetRunpath) -> FilePatch:
-    with FileRange.whole(path).map() as data:
+    with FileRange.whole(path).view() as data:
         return plan_runpath(data, edit.value, edit.tag, name=str(path))
 
 
 def _write(path: Path, patch: FilePatch, target: Path) -> ChangedFile:
     # The copy's owner is whoever makes it, whose rights it mustn't give away: no setuid or setgid.
     mode = path.stat().st_mode & 0o777
-    with FileRange.whole(path).map() as data, atomic_file(target, mode=mode) as file:
+    with FileRange.whole(path).view() as data, atomic_file(target, mode=mode) as file:
         for buffer in patch.apply(data):
-            file.write(buffer)
+            for piece in iter_pieces(buffer):
+                file.write(piece)
     return ChangedFile(str(path), str(target), patch.size, not patch.is_identity)

@@ -114,7 +114,7 @@ class _Unpacked:
 
 
 def _patched(unpacked: FileRange, member: ZipMember, edit: SetRunpath) -> PatchedContent:
-    with unpacked.map() as data:
+    with unpacked.view() as data:
         return PatchedContent(unpacked, plan_runpath(data, edit.value, edit.tag, name=member.source))
 
 

@@ -46,7 +46,7 @@ def contents(artifact: Artifact) -> dict[str, bytes]:
     found = {}
     for item in artifact.members:
         if item.source is not None:
-            with item.source.map() as data:
+            with item.source.view() as data:
                 found[item.path] = bytes(data)
     return found
 

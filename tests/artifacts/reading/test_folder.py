@@ -36,13 +36,11 @@ def test_members_are_listed_in_path_order_with_links_as_links(make_artifact: Mak
         (
             Member("stage", FileKind.DIRECTORY, 0o755),
             Member("stage/a", FileKind.DIRECTORY, 0o755),
-            Member("stage/a-b", FileKind.FILE, 0o644, source=FileRange(f"{folder}/stage/a-b", 0, 0)),
-            Member("stage/a/x", FileKind.FILE, 0o600, source=FileRange(f"{folder}/stage/a/x", 0, 1)),
+            Member("stage/a-b", FileKind.FILE, 0o644, source=FileRange.whole(folder / "stage/a-b")),
+            Member("stage/a/x", FileKind.FILE, 0o600, source=FileRange.whole(folder / "stage/a/x")),
             Member("stage/lib", FileKind.DIRECTORY, 0o755),
             Member("stage/lib/libx.so", FileKind.SYMLINK, 0o777, link="./libx.so.1"),
-            Member(
-                "stage/lib/libx.so.1", FileKind.FILE, 0o750, source=FileRange(f"{folder}/stage/lib/libx.so.1", 0, 3)
-            ),
+            Member("stage/lib/libx.so.1", FileKind.FILE, 0o750, source=FileRange.whole(folder / "stage/lib/libx.so.1")),
         ),
     )
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.bundles.plain import read_offload_bundle
 from rocwheel.binary.code_objects.errors import Place
+from rocwheel.foundation.file_view import join_data
 
 if TYPE_CHECKING:
     from tests.support.device_files import Fixture
@@ -38,15 +39,15 @@ def test_bundle_is_written_as_clang_writes_it(fixture: Fixture, name: str) -> No
         BundlePart(entry.spelling, (data[entry.offset : entry.stop],) if entry.size else ())
         for entry in read_offload_bundle(data, place=PLACE).entries
     ]
-    assert b"".join(write_offload_bundle(parts)) == data
+    assert join_data(write_offload_bundle(parts)) == data
 
 
 @given(PARTS, st.sampled_from([1, 16, 4096]))
 def test_written_bundle_reads_back(parts: list[BundlePart], alignment: int) -> None:
-    data = b"".join(write_offload_bundle(parts, alignment=alignment))
+    data = join_data(write_offload_bundle(parts, alignment=alignment))
     bundle = read_offload_bundle(memoryview(data), place=PLACE)
     assert [(entry.spelling, data[entry.offset : entry.stop]) for entry in bundle.entries] == [
-        (part.spelling, b"".join(part.payload)) for part in parts
+        (part.spelling, join_data(part.payload)) for part in parts
     ]
     assert all(entry.offset % alignment == 0 for entry in bundle.entries)
     assert bundle.size == len(data)

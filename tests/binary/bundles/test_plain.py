@@ -15,6 +15,7 @@ from rocwheel.binary.bundles.plain import OffloadBundle, read_offload_bundle
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.kind import BUNDLE_MAGIC
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.file_view import join_data
 
 if TYPE_CHECKING:
     from tests.support.device_files import Fixture
@@ -92,7 +93,7 @@ def test_sound_bundle_that_readers_dispute_is_reported(fixture: Fixture, name: s
 
 def test_header_beyond_what_the_runtime_reads_is_reported() -> None:
     parts = [BundlePart(f"hip-amdgcn-amd-amdhsa--gfx{number}", (memoryview(b"x"),)) for number in range(1000, 1090)]
-    bundle = read(b"".join(write_offload_bundle(parts)))
+    bundle = read(join_data(write_offload_bundle(parts)))
     assert bundle.find_problems() == ("its header takes 4892 bytes; the runtime reads 4096 of a plain bundle",)
 
 
@@ -130,6 +131,6 @@ def test_targets_of_which_one_leaves_open_what_another_names_are_reported() -> N
         BundlePart(f"hipv4-amdgcn-amd-amdhsa--{target}", (memoryview(b"x"),))
         for target in ("gfx90a", "gfx90a:xnack+", "gfx906")
     ]
-    data = memoryview(b"".join(write_offload_bundle(parts)))
+    data = memoryview(join_data(write_offload_bundle(parts)))
     problem = "the targets gfx90a and gfx90a:xnack+ are ambiguous: one names features that the other leaves open"
     assert read_offload_bundle(data, place=Place("x")).find_problems() == (problem,)

@@ -14,11 +14,12 @@ from rocwheel.binary.bundles.compressed.content import compress_bundle
 from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.bundles.sequence import iter_bundles, iter_entries, iter_entry
 from rocwheel.binary.code_objects.errors import DeviceCodeError
+from rocwheel.foundation.file_view import join_data
 
 if TYPE_CHECKING:
     from tests.support.device_files import Fixture
 
-PLAIN = b"".join(write_offload_bundle([BundlePart("hipv4-amdgcn-amd-amdhsa--gfx906", (memoryview(b"code"),))]))
+PLAIN = join_data(write_offload_bundle([BundlePart("hipv4-amdgcn-amd-amdhsa--gfx906", (memoryview(b"code"),))]))
 COMPRESSED = compress_bundle([memoryview(PLAIN)], version=3, level=3)
 
 
@@ -57,7 +58,7 @@ def test_nothing_is_read_between_long_padding_and_the_next_known_start() -> None
 @pytest.mark.parametrize("data", [PLAIN, COMPRESSED], ids=["plain", "compressed"])
 def test_payload_of_an_entry_is_given(data: bytes) -> None:
     [bundle] = iter_bundles(memoryview(data), name="x")
-    assert b"".join(iter_entry(memoryview(data), bundle, bundle.plain.entries[0])) == b"code"
+    assert join_data(iter_entry(memoryview(data), bundle, bundle.plain.entries[0])) == b"code"
 
 
 def test_entries_are_given_in_one_pass_over_their_bundle(fixture: Fixture) -> None:

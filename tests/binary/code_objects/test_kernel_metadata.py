@@ -20,6 +20,7 @@ from rocwheel.binary.code_objects.kernel_metadata import (
     read_metadata,
 )
 from rocwheel.binary.elf.bytes import ElfError
+from rocwheel.foundation.file_view import join_data
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +36,7 @@ def code_of(data: memoryview, target: str) -> memoryview:
     assert code is not None
     bundle = next(code.iter_bundles(data))
     [entry] = [entry for entry in bundle.plain.device_entries if str(entry.target) == target]
-    return memoryview(b"".join(iter_entry(code.view(data), bundle, entry)))
+    return memoryview(join_data(iter_entry(code.view(data), bundle, entry)))
 
 
 def metadata_of(data: memoryview) -> tuple[Metadata, ...]:

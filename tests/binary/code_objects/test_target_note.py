@@ -14,6 +14,7 @@ from rocwheel.binary.code_objects.kernel_metadata import Metadata, read_metadata
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.code_objects.target_note import rename_target
 from rocwheel.device.editing.bundle import bundle_parts
+from rocwheel.foundation.file_view import load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +30,7 @@ def code_of(data: memoryview, target: str) -> memoryview:
     assert code is not None
     parts = bundle_parts(code.view(data), next(code.iter_bundles(data)))
     [part] = [part for part in parts if part.spelling.endswith(f"-{target}")]
-    return part.payload[0]
+    return load(part.payload[0])
 
 
 def metadata_of(data: bytes) -> tuple[Metadata, ...]:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.elf.facts import ElfError, Segment, read_elf, read_sections
 from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.foundation.file_view import join_data
 from rocwheel.foundation.patch import FilePatch, Replacement
 from tests.support.places import ELF_FIXTURES as FIXTURES
 from tests.support.places import ROOT
@@ -337,7 +338,7 @@ def test_a_file_of_more_than_four_gigabytes_is_changed_and_loads(tmp_path: Path)
         patch = plan_runpath(view, LONG, RUNPATH, name="libhuge.so")
     with path.open("r+b") as target:
         for write in patch.replacements:
-            os.pwrite(target.fileno(), write.data, write.start)
+            os.pwrite(target.fileno(), bytes(write.data), write.start)
     assert max(write.start for write in patch.replacements) > size
     assert load_library(path) == LOADED
     listed = subprocess.run(["readelf", "-d", path], capture_output=True, check=True, text=True).stdout
@@ -353,14 +354,16 @@ def test_any_range_of_the_result_can_be_asked_for(name: str, start: int, stop: i
     patch = plan_runpath(data, LONGER, RUNPATH, name=name)
     whole = apply(data, patch)
     assert len(whole) == patch.size
-    assert b"".join(patch.apply(memoryview(data), start, stop)) == whole[start:stop]
+    assert join_data(patch.apply(memoryview(data), start, stop)) == whole[start:stop]
 
 
 def test_unchanged_bytes_are_not_copied() -> None:
     data = load("libanswer.so.1")
     patch = plan_runpath(data, "$ORIGIN", RUNPATH, name="file")
     first, _, last = patch.apply(memoryview(data))
+    assert isinstance(first, memoryview)
     assert first.obj is data
+    assert isinstance(last, memoryview)
     assert last.obj is data
 
 

@@ -21,6 +21,7 @@ from rocwheel.device.editing.bundle import bundle_parts, edit_bundle, list_slots
 from rocwheel.device.editing.patch import device_patch, iter_changes
 from rocwheel.device.editing.prune import Prune
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.file_view import join_data
 
 if TYPE_CHECKING:
     from rocwheel.binary.bundles.sequence import Bundle
@@ -44,7 +45,7 @@ def read(data: memoryview) -> DeviceCode:
 
 def rewrite(data: memoryview, edit: BundleEdit | None, storage: Storage) -> memoryview:
     patch = device_patch(data, name="libx.so", edit=edit, storage=storage)
-    return memoryview(b"".join(patch.apply(data, 0, patch.size))) if patch else data
+    return memoryview(join_data(patch.apply(data, 0, patch.size))) if patch else data
 
 
 def bundles_of(data: memoryview) -> list[Bundle]:
@@ -76,7 +77,7 @@ def test_compressed_fat_binary_differs_in_its_section_alone(fixture: Fixture, na
         assert bundle.compressed is not None
         assert (bundle.compressed.version, bundle.start) == (2, bundles_of(old)[number].start)
         assert raw_bundle(new, number) == raw_bundle(old, number)
-        assert not any(fat.view(new)[bundle.stop : bundle.start + bundles_of(old)[number].size])
+        assert not any(bytes(fat.view(new)[bundle.stop : bundle.start + bundles_of(old)[number].size]))
 
 
 def test_file_of_one_bundle_ends_with_it_when_compressed(fixture: Fixture) -> None:
@@ -131,7 +132,7 @@ def test_pruned_bundles_keep_host_entries_and_the_code_for_the_rest(fixture: Fix
     new_parts = [bundle_parts(read(new).view(new), b) for b in bundles_of(new)]
     for old, kept in zip(old_parts, new_parts, strict=True):
         assert [part.spelling for part in kept] == [old[0].spelling, old[1].spelling, old[3].spelling]
-        assert [b"".join(part.payload) for part in kept[1:]] == [bytes(old[1].payload[0]), bytes(old[3].payload[0])]
+        assert [join_data(part.payload) for part in kept[1:]] == [bytes(old[1].payload[0]), bytes(old[3].payload[0])]
 
 
 def test_bundle_in_which_nothing_goes_is_not_rewritten(fixture: Fixture) -> None:
@@ -216,7 +217,7 @@ def test_plain_result_is_made_of_the_old_files_bytes(fixture: Fixture) -> None:
     data = fixture("v22/libtwo.plain.so")
     patch = device_patch(data, name="x", edit=prune("gfx906"), storage=Storage())
     assert patch is not None
-    kept = [r.data for r in patch.replacements if len(r.data) > 3000 and any(r.data)]
+    kept = [r.data for r in patch.replacements if len(r.data) > 3000 and any(bytes(r.data))]
     assert [isinstance(code, memoryview) and code.obj is data.obj for code in kept] == [True, True]
 
 

@@ -18,6 +18,7 @@ from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.prune_tree import Fate, FileCode, TreePruning, file_fate, link_fate, prune_tree
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.file_view import load
 from tests.support.bundles import bundle_of
 from tests.support.places import FIXTURES
 
@@ -33,7 +34,7 @@ def tree(tmp_path: Path) -> Path:
     data = memoryview((FIXTURES / "v22/saxpy.hipfb").read_bytes())
     parts = bundle_parts(data, next(iter_bundles(data, name="x")))
     for part, name in ((parts[1], "a.co"), (parts[3], "b.co"), (parts[3], "Kernels.so-000-gfx906.hsaco")):
-        (library / name).write_bytes(part.payload[0])
+        (library / name).write_bytes(load(part.payload[0]))
     (library / "TensileLibrary_lazy_gfx1030.dat").write_text("for gfx1030")
     (library / "TensileLibrary_lazy_gfx906.dat").write_text("for gfx906")
     (library / "link").symlink_to("b.co")

@@ -18,6 +18,7 @@ from rocwheel.device.editing.bundle import bundle_parts, edit_bundle
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.editing.retarget import Retarget, retarget_code_object, same_code
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.file_view import join_data
 from rocwheel.targets.retarget_pairs import TargetPair
 from tests.support.comgr import load_comgr
 from tests.support.damage import damaged
@@ -48,7 +49,7 @@ def retarget(data: memoryview, *pairs: TargetPair, verify: bool = False) -> tupl
 
 def payload(parts: tuple[BundlePart, ...], target: str) -> bytes:
     [part] = [part for part in parts if part.spelling.endswith(f"-{target}")]
-    return b"".join(part.payload)
+    return join_data(part.payload)
 
 
 def test_retargeted_code_is_what_the_compiler_makes_for_the_other_target(fixture: Fixture) -> None:
@@ -57,7 +58,7 @@ def test_retargeted_code_is_what_the_compiler_makes_for_the_other_target(fixture
         made = retarget_code_object(
             memoryview(payload(parts, "gfx1030")), parse_target_id("gfx1030"), parse_target_id(target), place=PLACE
         )
-        assert b"".join(made) == payload(parts, target)
+        assert join_data(made) == payload(parts, target)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_comgr_takes_a_retargeted_code_object_for_the_new_isa(
 ) -> None:
     old = memoryview(payload(parts_of(fixture("v16/saxpy.hipfb")), code))
     new = retarget_code_object(old, parse_target_id(code), parse_target_id(agent), place=PLACE)
-    assert load_comgr().isa_name(b"".join(new)) == isa
+    assert load_comgr().isa_name(join_data(new)) == isa
 
 
 def test_comgr_finds_the_retargeted_entry_in_a_plain_bundle(fixture: Fixture) -> None:
@@ -195,7 +196,7 @@ def outcome(data: memoryview) -> str:
         patch = device_patch(data, name="x", edit=edit, storage=Storage(compress=True, level=1, limit=1 << 24))
         if patch is None:
             return "unchanged"
-        targets = device_targets(memoryview(b"".join(patch.apply(data))), name="x")
+        targets = device_targets(memoryview(join_data(patch.apply(data))), name="x")
     except InputError as e:
         return str(e)
     return "retargeted" if parse_target_id("gfx1031") in targets else "compressed"

@@ -20,6 +20,7 @@ from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.retarget import Retarget
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.file_view import load
 from rocwheel.targets.retarget_pairs import TargetPair
 from tests.support.places import FIXTURES
 
@@ -49,7 +50,7 @@ def code_object(tmp_path: Path) -> Path:
     """Make a file of a code object for gfx1030 alone."""
     data = memoryview((FIXTURES / "v22/saxpy.hipfb").read_bytes())
     path = tmp_path / "gfx1030.co"
-    path.write_bytes(bundle_parts(data, next(iter_bundles(data, name="x")))[1].payload[0])
+    path.write_bytes(load(bundle_parts(data, next(iter_bundles(data, name="x")))[1].payload[0]))
     return path
 
 
@@ -93,7 +94,7 @@ def test_static_library_is_left_as_it_is_but_for_its_bundles(archive: Path, tmp_
     sources = list(iter_code_sources(memoryview(old), name="x"))
     assert len(old) == len(new)
     for source in sources:
-        start = old.index(source.view)
+        start = old.index(load(source.view))
         old = old[:start] + bytes(len(source.view)) + old[start + len(source.view) :]
         new = new[:start] + bytes(len(source.view)) + new[start + len(source.view) :]
     assert old == new

@@ -24,6 +24,7 @@ from rocwheel.device.reading.facts import DeviceFacts, list_device_code, read_de
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.device.reading.target_facts import summarize_targets
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.file_view import join_data
 from tests.support.damage import damaged
 from tests.support.places import FIXTURES
 
@@ -130,7 +131,7 @@ def bundle_with_headers_reversed(parts: dict[str, bytes]) -> bytes:
 def test_payloads_in_another_order_than_their_entries_are_distinguished() -> None:
     source = memoryview((FIXTURES / "v22/saxpy.hipfb").read_bytes())
     parts = bundle_parts(source, next(iter_bundles(source, name="")))
-    payloads = {part.spelling.rpartition("--")[2]: b"".join(part.payload) for part in parts}
+    payloads = {part.spelling.rpartition("--")[2]: join_data(part.payload) for part in parts}
     codes = {name: payloads[name].ljust(900_000, b"\0") for name in ("gfx1030", "gfx906", "gfx942")}
     raw = memoryview(bundle_with_headers_reversed(codes))
     data = memoryview(compress_bundle([raw], version=3, level=1))
@@ -145,7 +146,7 @@ def test_entry_whose_code_names_other_features_is_reported_where_flags_name_them
     source = memoryview((FIXTURES / name).read_bytes())
     parts = bundle_parts(source, next(iter_bundles(source, name="")))
     renamed = [BundlePart(re.sub("gfx906$", "gfx906:xnack-", part.spelling), part.payload) for part in parts]
-    facts = read_device_facts(memoryview(b"".join(write_offload_bundle(renamed))), name="x")
+    facts = read_device_facts(memoryview(join_data(write_offload_bundle(renamed))), name="x")
     assert facts is not None
     problem = "x: bundle 0 at offset 0x0: the entry 'hipv4-amdgcn-amd-amdhsa--gfx906:xnack-' holds code for gfx906"
     assert facts.problems == ((problem,) if is_told else ())

@@ -24,6 +24,7 @@ from rocwheel.device.editing.patch import device_patch, iter_changes
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.trimming.trim import plan_trim
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.file_view import join_data
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.linking.run_path_files import write_run_paths
 from tests.support.damage import damaged
@@ -352,7 +353,7 @@ def without_spare_header(content: bytes) -> bytearray:
 def test_library_without_a_program_header_to_spare_is_refused(linked: Path) -> None:
     compressed = device_patch(memoryview(linked.read_bytes()), name="x", storage=Storage(compress=True))
     assert compressed is not None
-    data = without_spare_header(b"".join(compressed.apply(memoryview(linked.read_bytes()))))
+    data = without_spare_header(join_data(compressed.apply(memoryview(linked.read_bytes()))))
     message = (
         "x: offset 0x0: no program header to spare for what follows its device code; expected PT_PHDR, as lld makes "
         "it, or PT_GNU_RELRO next. The free space can't be taken out of it; in a wheel it costs next to nothing."
@@ -369,7 +370,7 @@ def test_changed_bundles_are_trimmed_in_one_step_as_in_two(linked: Path, tmp_pat
     patch = plan_trim(data, name="x", changes=changes)
     assert device_patch(data, name="x", storage=Storage(compress=True), trim=True) == patch
     rewrite_device_code(linked, small, None, Storage(compress=True), trim=True)
-    assert b"".join(patch.apply(data)) == small.read_bytes()
+    assert join_data(patch.apply(data)) == small.read_bytes()
 
 
 def test_object_file_is_compressed_without_being_trimmed(fixture: Fixture) -> None:
@@ -387,11 +388,11 @@ def trim(data: memoryview) -> tuple[memoryview, memoryview] | str:
     """Return a library as it is compressed and as it is trimmed then, or the error."""
     try:
         compressed = device_patch(data, name="libx.so", storage=Storage(compress=True, level=1, limit=1 << 24))
-        whole = memoryview(b"".join(compressed.apply(data))) if compressed else data
+        whole = memoryview(join_data(compressed.apply(data))) if compressed else data
         patch = plan_trim(whole, name="libx.so")
     except InputError as e:
         return str(e)
-    return whole, memoryview(b"".join(patch.apply(whole)))
+    return whole, memoryview(join_data(patch.apply(whole)))
 
 
 @given(damaged(DAMAGED))

@@ -66,7 +66,7 @@ from pathlib import Path
 from rocwheel.distributions.content.digest import Hasher
 from rocwheel.foundation.files import FileRange
 hasher = Hasher()
-with FileRange.whole(Path(sys.argv[1])).map() as view:
+with FileRange.whole(Path(sys.argv[1])).view() as view:
     hasher.update(view)
 status = Path("/proc/self/status").read_text().splitlines()
 print(next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM:")))

@@ -71,8 +71,7 @@ def test_a_packed_member_is_copied_as_it_is(tmp_path: Path) -> None:
     (member,) = read_directory(packed(tmp_path))
     copy(member, tmp_path / ONE.file_name)
     copied = read_directory(tmp_path / ONE.file_name)[0]
-    with member.packed.map() as before, copied.packed.map() as after:
-        assert bytes(before) == bytes(after)
+    assert copied.packed.read() == member.packed.read()
     assert copied.mode & 0o777 == 0o755
 
 
@@ -82,6 +81,7 @@ def test_a_damaged_packed_member_leaves_no_wheel(tmp_path: Path) -> None:
     data = bytearray(source.read_bytes())
     data[member.packed.offset] ^= 0xFF
     source.write_bytes(data)
+    (member,) = read_directory(source)
     with pytest.raises(InputError, match=r"lib/data\.txt"):
         copy(member, tmp_path / ONE.file_name)
     assert [path.name for path in tmp_path.iterdir()] == ["source.zip"]

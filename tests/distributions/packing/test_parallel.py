@@ -162,7 +162,7 @@ def test_a_member_in_blocks_is_delivered_while_it_is_packed() -> None:
     executor = LazyExecutor()
     packer = Packer(executor, 1, whole_limit=0, budget=3 * 2 * BLOCK)
     packer.add(ListSink(), "large", 0o644, ZeroContent(10 * BLOCK))
-    assert executor.submitted == ["digest_content", *["deflate_block"] * 10]
+    assert executor.submitted == ["deflate_block"] * 10
     assert executor.run == ["deflate_block"] * 7
 
 
@@ -221,7 +221,10 @@ def test_a_source_that_shrank_is_an_error_of_its_name(tmp_path: Path, whole_limi
     with ThreadPoolExecutor(2) as executor:
         packer = Packer(executor, 6, whole_limit=whole_limit)
         path.write_bytes(TEXT[:-1])
-        with pytest.raises(InputError, match=r"libamdhip64\.so\.5: shorter than when it was listed"):
+        with pytest.raises(
+            InputError,
+            match=rf"libamdhip64\.so\.5: changed from {len(TEXT)} to {len(TEXT) - 1} bytes",
+        ):
             _add_and_drain(packer, content)
 
 

@@ -48,7 +48,7 @@ def test_members_are_read_as_they_were_written(tmp_path: Path, method: int, data
     assert (member.name, member.method, member.size) == ("a", method, len(data))
     assert read_member(member) == data
     assert digest_member(member).sha256 == hashlib.sha256(data).digest()
-    with open_unpacked(member) as (unpacked, digest), unpacked.map() as view:
+    with open_unpacked(member) as (unpacked, digest), unpacked.view() as view:
         assert bytes(view) == data
         assert digest.sha256 == hashlib.sha256(data).digest()
 
@@ -79,6 +79,7 @@ def test_a_damaged_stored_member_is_found_by_its_checksum(tmp_path: Path) -> Non
     data = bytearray((tmp_path / "a.zip").read_bytes())
     data[member.packed.offset] ^= 1
     (tmp_path / "a.zip").write_bytes(data)
+    member = only(tmp_path / "a.zip")
     with pytest.raises(InputError) as error:
         list(iter_member(member))
     assert str(error.value) == (
@@ -92,6 +93,7 @@ def test_a_damaged_deflated_member_is_found(tmp_path: Path) -> None:
     data = bytearray((tmp_path / "a.zip").read_bytes())
     data[member.packed.offset + 2 : member.packed.offset + 40] = os.urandom(38)
     (tmp_path / "a.zip").write_bytes(data)
+    member = only(tmp_path / "a.zip")
     with pytest.raises(InputError, match=r"a\.zip!a: .*It is damaged: build or download it again\."):
         list(iter_member(member))
 

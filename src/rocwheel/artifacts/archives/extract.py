@@ -76,6 +76,5 @@ def _write_member(member: Member, path: Path, written: dict[FileRange, Path]) ->
 def _write_file(source: FileRange, mode: int, path: Path) -> None:
     with path.open("xb") as file:
         for start in range(0, source.size, _CHUNK):
-            with source.part(start, min(start + _CHUNK, source.size)).map() as view:
-                file.write(view)
+            file.write(source.part(start, min(start + _CHUNK, source.size)).read())
         os.fchmod(file.fileno(), mode)

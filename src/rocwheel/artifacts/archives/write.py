@@ -87,9 +87,9 @@ class _TarWriter:
         self._put(self._header(member.path, member.kind, member.mode, size, member.link or ""))
         for start in range(0, size, _CHUNK):
             assert member.source is not None
-            with member.source.part(start, min(start + _CHUNK, size)).map() as view:
-                self._put(view)
-                advance(len(view))
+            data = member.source.part(start, min(start + _CHUNK, size)).read()
+            self._put(data)
+            advance(len(data))
         self._pad(tarfile.BLOCKSIZE)
 
     def finish(self) -> None:

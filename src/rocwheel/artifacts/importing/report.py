@@ -11,12 +11,14 @@ import msgspec
 
 from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.kind import is_elf64
+from rocwheel.foundation.file_view import load
 from rocwheel.foundation.files import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocwheel.artifacts.importing.tree import ImportTree
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["ImportReport", "ImportedArtifact", "MachineNeed", "describe", "system_requirements"]
 
@@ -81,11 +83,11 @@ def describe(tree: ImportTree, base_libraries: Iterable[str]) -> Description:
     for path, destination in tree.files.items():
         source = FileRange.whole(tree.path_of(destination))
         sizes[destination.artifact_name] += source.size
-        with source.map() as data:
+        with source.view() as data:
             if is_elf64(data):
                 needed[path], soname = _elf_facts(data, path)
                 sonames.add(soname)
-            elif match := _INTERPRETER.match(data[:128]):
+            elif match := _INTERPRETER.match(load(data[:128])):
                 programs[match[1].decode("utf-8", "replace")].append(path)
     return {
         "artifacts": _artifacts(tree, sizes),
@@ -107,7 +109,7 @@ def system_requirements(
     return tuple(MachineNeed(name, tuple(paths)) for name, paths in sorted(missing.items()))
 
 
-def _elf_facts(data: memoryview, path: str) -> tuple[tuple[str, ...], str]:
+def _elf_facts(data: Data, path: str) -> tuple[tuple[str, ...], str]:
     """Return what a file needs and its SONAME; nothing for code objects."""
     elf = read_elf(data, name=path)
     return ((), "") if elf.kind is ElfKind.CODE_OBJECT else (elf.needed, elf.soname or "")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rocwheel.artifacts.model.artifact import PERMISSIONS, Artifact, FileKind, Member, checked
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME, MAX_MANIFEST_SIZE, parse_manifest
 from rocwheel.foundation.errors import InputError, RocwheelError, read_error
+from rocwheel.foundation.file_stamp import FileStamp
 from rocwheel.foundation.files import FileRange
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _member(entry: os.DirEntry[str], path: str) -> Member:
     if stat.S_ISREG(status.st_mode):
         if not os.access(entry.path, os.R_OK):
             raise InputError(entry.path, "cannot be read", remedy="Check its permissions.")
-        return Member(path, FileKind.FILE, mode, source=FileRange(entry.path, 0, status.st_size))
+        return Member(path, FileKind.FILE, mode, source=FileRange(entry.path, 0, status.st_size, FileStamp.of(status)))
     raise InputError(entry.path, "is a device, fifo or socket", expected="files, symlinks and folders only")
 
 

@@ -15,6 +15,8 @@ from rocwheel.binary.kind import AR_MAGIC
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rocwheel.foundation.file_view import Data
+
 __all__ = ["AR_HEADER_SIZE", "ArHeader", "ArMember", "iter_ar_members", "parse_ar_header"]
 
 AR_HEADER_SIZE: Final = 60
@@ -50,7 +52,7 @@ class ArMember(msgspec.Struct, frozen=True):
     size: int
 
 
-def iter_ar_members(data: memoryview, *, name: str) -> Iterator[ArMember]:
+def iter_ar_members(data: Data, *, name: str) -> Iterator[ArMember]:
     """Yield the members of the archive ``data``, without its symbol and name tables.
 
     Raises `DeviceCodeError` for damaged headers and for members past the end.

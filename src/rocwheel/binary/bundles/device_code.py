@@ -18,6 +18,7 @@ from rocwheel.binary.code_objects.code_object import CodeObject, is_code_object,
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.target_id import BundleEntryId
 from rocwheel.binary.kind import is_ar_archive, is_bundle
+from rocwheel.foundation.file_view import Data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,11 +41,11 @@ class DeviceCode(msgspec.Struct, frozen=True):
     fat_binary: FatBinary | None = None
     code_object: CodeObject | None = None
 
-    def view(self, data: memoryview) -> memoryview:
+    def view(self, data: Data) -> Data:
         """Return the bytes in which the bundles lie out of the file's."""
         return data[self.section[0] : sum(self.section)]
 
-    def iter_bundles(self, data: memoryview, *, strict: bool = True) -> Iterator[Bundle]:
+    def iter_bundles(self, data: Data, *, strict: bool = True) -> Iterator[Bundle]:
         """Yield the bundles, whose ``start`` counts from the beginning of `view`; none for a code object by itself.
 
         Raises `DeviceCodeError` for damaged bundles and, when ``strict``, for wrappers that point to
@@ -57,7 +58,7 @@ class DeviceCode(msgspec.Struct, frozen=True):
         return iter_bundles(data, name=self.name)
 
 
-def read_device_code(data: memoryview, *, name: str) -> DeviceCode | None:
+def read_device_code(data: Data, *, name: str) -> DeviceCode | None:
     """Find the device code in the bytes of the file ``name``; none when there is none.
 
     Raises `InputError` (`ElfError`, `DeviceCodeError`) for damaged files.
@@ -79,11 +80,11 @@ class CodeSource(msgspec.Struct, frozen=True):
     The latter are the images of an object file that isn't linked yet, and a code object by itself.
     """
 
-    view: memoryview
+    view: Data
     bundle: Bundle
 
 
-def iter_code_sources(data: memoryview, *, name: str) -> Iterator[CodeSource]:
+def iter_code_sources(data: Data, *, name: str) -> Iterator[CodeSource]:
     """Yield everything in the file ``name`` that code for AMD GPUs can be taken from, in file order.
 
     In object files the images of both offload drivers count, in archives those of every member. Of compressed bundles
@@ -104,7 +105,7 @@ def iter_code_sources(data: memoryview, *, name: str) -> Iterator[CodeSource]:
         yield CodeSource(code.view(data), bundle)
 
 
-def _image_entries(data: memoryview, name: str) -> tuple[BundleEntry, ...]:
+def _image_entries(data: Data, name: str) -> tuple[BundleEntry, ...]:
     return tuple(
         BundleEntry(
             BundleEntryId(image.kind, image.triple, image.target),
@@ -122,7 +123,7 @@ def _sole_entry(code: DeviceCode, size: int) -> tuple[BundleEntry, ...]:
     return (BundleEntry(BundleEntryId("", _TRIPLE, target), str(target), 0, size),) if target else ()
 
 
-def device_targets(data: memoryview, *, name: str) -> tuple[TargetId, ...]:
+def device_targets(data: Data, *, name: str) -> tuple[TargetId, ...]:
     """Return every target that the file ``name`` has code for, each once, in order of appearance.
 
     Raises `InputError` as `iter_code_sources` does.

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.elf.header import Header
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["FatBinary", "Wrapper", "read_fat_binary"]
 
@@ -82,11 +83,11 @@ class FatBinary(msgspec.Struct, frozen=True):
             )
         return start
 
-    def view(self, data: memoryview) -> memoryview:
+    def view(self, data: Data) -> Data:
         """Return the section's bytes out of the file's."""
         return data[self.section.offset :][: 0 if self.is_empty else self.section.size]
 
-    def iter_bundles(self, data: memoryview, *, strict: bool = True) -> Iterator[Bundle]:
+    def iter_bundles(self, data: Data, *, strict: bool = True) -> Iterator[Bundle]:
         """Yield every bundle of the section; their ``start`` counts from the section's.
 
         Raises `DeviceCodeError` for damaged bundles, and for wrappers that point to none; the latter are left to
@@ -104,7 +105,7 @@ class FatBinary(msgspec.Struct, frozen=True):
             start = self.section.offset + next(iter(missing))
             raise DeviceCodeError(Place(self.name, start), "a wrapper points here", expected="the start of a bundle")
 
-    def _true_starts(self, view: memoryview) -> tuple[int, ...]:
+    def _true_starts(self, view: Data) -> tuple[int, ...]:
         starts = {wrapper.pointer.target - self.section.address for wrapper in self.wrappers}
         return tuple(sorted(start for start in starts if 0 <= start < len(view) and is_bundle(view[start:])))
 
@@ -124,7 +125,7 @@ class FatBinary(msgspec.Struct, frozen=True):
         )
 
 
-def read_fat_binary(data: memoryview, *, name: str) -> FatBinary | None:
+def read_fat_binary(data: Data, *, name: str) -> FatBinary | None:
     """Find the device code in ``data``; none when it is not a 64-bit ELF file, or has no ``.hip_fatbin``.
 
     Raises `ElfError` for damaged files, and `DeviceCodeError` for wrappers of an unknown kind.

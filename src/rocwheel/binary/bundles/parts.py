@@ -9,6 +9,7 @@ import msgspec
 from rocwheel.binary.bundles.plain import ENTRY_LAYOUT, HEADER_LAYOUT, is_short_host
 from rocwheel.binary.code_objects.target_id import BundleEntryId
 from rocwheel.binary.kind import BUNDLE_MAGIC
+from rocwheel.foundation.file_view import Data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +26,7 @@ class BundlePart(msgspec.Struct, frozen=True):
     """What goes into a bundle: the spelling of an entry id and its payload, any number of buffers."""
 
     spelling: str
-    payload: tuple[memoryview, ...] = ()
+    payload: tuple[Data, ...] = ()
 
     @property
     def target(self) -> TargetId | None:
@@ -51,7 +52,7 @@ def spell_hosts(parts: tuple[BundlePart, ...]) -> tuple[BundlePart, ...]:
     )
 
 
-def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE_ALIGNMENT) -> Iterator[memoryview]:
+def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE_ALIGNMENT) -> Iterator[Data]:
     """Yield the bytes of a plain bundle as a sequence of buffers; payloads are not copied.
 
     The order of ``parts`` is kept, since readers take the first entry that fits.

@@ -28,6 +28,8 @@ from rocwheel.binary.kind import BUNDLE_MAGIC
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rocwheel.foundation.file_view import Data
+
 __all__ = [
     "RUNTIME_HEADER_LIMIT",
     "BundleEntry",
@@ -134,7 +136,7 @@ def _ambiguous(targets: Sequence[TargetId]) -> Iterator[tuple[TargetId, TargetId
             yield one, target
 
 
-def read_offload_bundle(head: memoryview, *, place: Place, available: int | None = None) -> OffloadBundle:
+def read_offload_bundle(head: Data, *, place: Place, available: int | None = None) -> OffloadBundle:
     """Read the header of the bundle at the start of ``head``.
 
     ``available`` is the number of bytes that the whole bundle may take, if ``head`` is only its beginning.
@@ -145,7 +147,7 @@ def read_offload_bundle(head: memoryview, *, place: Place, available: int | None
         raise DeviceCodeError(
             place, f"{len(head)} bytes, too few for a bundle", expected=f"at least {HEADER_LAYOUT.size}"
         )
-    magic, count = HEADER_LAYOUT.unpack_from(head)
+    magic, count = HEADER_LAYOUT.unpack(bytes(head[: HEADER_LAYOUT.size]))
     if magic != BUNDLE_MAGIC:
         raise DeviceCodeError(place, f"starts with {magic!r}", expected=f"{BUNDLE_MAGIC!r}")
     if count * ENTRY_LAYOUT.size > len(head):
@@ -155,13 +157,13 @@ def read_offload_bundle(head: memoryview, *, place: Place, available: int | None
     return bundle
 
 
-def _read_entries(head: memoryview, count: int, place: Place) -> OffloadBundle:
+def _read_entries(head: Data, count: int, place: Place) -> OffloadBundle:
     entries = []
     position = HEADER_LAYOUT.size
     for number in range(count):
         if position + ENTRY_LAYOUT.size > len(head):
             raise DeviceCodeError(place, f"the header ends within entry {number} of {count}")
-        offset, size, id_size = ENTRY_LAYOUT.unpack_from(head, position)
+        offset, size, id_size = ENTRY_LAYOUT.unpack(bytes(head[position : position + ENTRY_LAYOUT.size]))
         position += ENTRY_LAYOUT.size
         if id_size > min(_ID_LIMIT, len(head) - position):
             raise DeviceCodeError(place, f"the id of entry {number} of {count} is {id_size} bytes long")

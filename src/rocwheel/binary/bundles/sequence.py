@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["Bundle", "iter_bundles", "iter_entries", "iter_entry", "read_bundle", "require_size"]
 
@@ -70,7 +71,7 @@ class Bundle(msgspec.Struct, frozen=True):
         return tuple(f"{self.place}: {problem}" for problem in problems)
 
 
-def read_bundle(data: memoryview, start: int, *, place: Place) -> Bundle:
+def read_bundle(data: Data, start: int, *, place: Place) -> Bundle:
     """Read the bundle at ``start``; raises `DeviceCodeError` when there is none, or a damaged one."""
     rest = data[start:]
     if is_compressed_bundle(rest):
@@ -82,7 +83,7 @@ def read_bundle(data: memoryview, start: int, *, place: Place) -> Bundle:
     return Bundle(place, start, plain.size, plain)
 
 
-def _no_bundle(rest: memoryview, place: Place, previous: Bundle | None = None) -> DeviceCodeError:
+def _no_bundle(rest: Data, place: Place, previous: Bundle | None = None) -> DeviceCodeError:
     """Return what to raise for bytes that start no bundle: maybe they belong to ``previous``, which says otherwise."""
     remedy = ""
     if previous and previous.compressed and previous.compressed.version > 1:
@@ -96,7 +97,7 @@ def _no_bundle(rest: memoryview, place: Place, previous: Bundle | None = None) -
     )
 
 
-def iter_bundles(data: memoryview, *, name: str, base: int = 0, starts: Sequence[int] = ()) -> Iterator[Bundle]:
+def iter_bundles(data: Data, *, name: str, base: int = 0, starts: Sequence[int] = ()) -> Iterator[Bundle]:
     """Yield every bundle in ``data``, skipping the zeros between them.
 
     ``base`` is where ``data`` begins in the file ``name``, for messages. ``starts`` are known beginnings of bundles, in
@@ -122,7 +123,7 @@ def require_size(bundle: Bundle, limit: int) -> None:
         require_raw_size(bundle.compressed, limit, place=bundle.place)
 
 
-def _next_start(data: memoryview, position: int, starts: Sequence[int]) -> int:
+def _next_start(data: Data, position: int, starts: Sequence[int]) -> int:
     near = _skip_zeros(data, position, min(position + _PADDING_LIMIT, len(data)))
     if near < position + _PADDING_LIMIT:
         return near
@@ -130,7 +131,7 @@ def _next_start(data: memoryview, position: int, starts: Sequence[int]) -> int:
     return starts[index] if index < len(starts) else _skip_zeros(data, near, len(data))
 
 
-def _skip_zeros(data: memoryview, position: int, stop: int) -> int:
+def _skip_zeros(data: Data, position: int, stop: int) -> int:
     while position < stop:
         block = bytes(data[position : min(position + _BLOCK, stop)])
         if block != _ZEROS[: len(block)]:
@@ -139,9 +140,7 @@ def _skip_zeros(data: memoryview, position: int, stop: int) -> int:
     return stop
 
 
-def iter_entries(
-    data: memoryview, bundle: Bundle, entries: Sequence[BundleEntry]
-) -> Iterator[tuple[BundleEntry, bytes | memoryview]]:
+def iter_entries(data: Data, bundle: Bundle, entries: Sequence[BundleEntry]) -> Iterator[tuple[BundleEntry, Data]]:
     """Yield the payloads of ``entries`` piece by piece, each with its entry, in one pass over the bundle.
 
     ``data`` is what ``bundle`` was found in. A compressed one is decompressed block by block, and nothing else is kept.
@@ -160,7 +159,7 @@ def iter_entries(
         begin = end
 
 
-def iter_entry(data: memoryview, bundle: Bundle, entry: BundleEntry) -> Iterator[bytes | memoryview]:
+def iter_entry(data: Data, bundle: Bundle, entry: BundleEntry) -> Iterator[Data]:
     """Yield the payload of one entry, as `iter_entries` does."""
     for _, piece in iter_entries(data, bundle, [entry]):
         yield piece

@@ -20,6 +20,8 @@ from rocwheel.foundation.patch import Replacement
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rocwheel.foundation.file_view import Data
+
 __all__ = ["BundleChange", "BundleSlot", "Storage", "store_bundle"]
 
 _STRONGER_LEVELS = (15, 19)
@@ -80,7 +82,7 @@ class BundleChange(msgspec.Struct, frozen=True):
         return tuple(Replacement.of(change.start + by, change.data) for change in written)
 
 
-def store_bundle(slot: BundleSlot, raw: list[memoryview], storage: Storage) -> BundleChange:
+def store_bundle(slot: BundleSlot, raw: list[Data], storage: Storage) -> BundleChange:
     """Return the change that puts the plain bundle ``raw`` in the place of the one in ``slot``.
 
     Raises `DeviceCodeError` when it outgrows the place, or when the runtime wouldn't read its header, and `InputError`
@@ -106,7 +108,7 @@ def store_bundle(slot: BundleSlot, raw: list[memoryview], storage: Storage) -> B
     raise DeviceCodeError(bundle.place, f"needs {size} bytes", expected=f"at most {room}", remedy=remedy)
 
 
-def _replace(offset: int, buffers: list[memoryview], room: int) -> Iterator[Replacement]:
+def _replace(offset: int, buffers: list[Data], room: int) -> Iterator[Replacement]:
     """Yield each buffer as it is, so that a plain bundle is never copied together, and the rest as zeros."""
     stop = offset + room
     for buffer in buffers:
@@ -116,7 +118,7 @@ def _replace(offset: int, buffers: list[memoryview], room: int) -> Iterator[Repl
         yield Replacement(offset, stop, b"")
 
 
-def _compressions(raw: list[memoryview], bundle: Bundle, storage: Storage) -> Iterator[list[memoryview]]:
+def _compressions(raw: list[Data], bundle: Bundle, storage: Storage) -> Iterator[list[Data]]:
     version, method = _format_of(bundle.compressed, sum(map(len, raw)), storage, str(bundle.place))
     for level in (storage.level, *(level for level in _STRONGER_LEVELS if level > storage.level)):
         yield [memoryview(compress_bundle(raw, version=version, level=level, method=method))]

@@ -32,6 +32,8 @@ from rocwheel.binary.kind import is_elf64
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rocwheel.foundation.file_view import Data
+
 __all__ = ["OffloadImage", "read_offload_images"]
 
 _SECTION = ".llvm.offloading"
@@ -39,6 +41,7 @@ _SECTION_PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
 _MAGIC = b"\x10\xff\x10\xad"
 _HEADER = struct.Struct("<4sIQQQ")
 _ENTRY = struct.Struct("<HHIQQQQ")
+_ROW = struct.Struct("<QQ")
 _STRING_SIZES = {1: 16, 2: 24}
 _KINDS = {1: "openmp", 2: "cuda", 4: "hip", 8: "sycl"}
 _STRING_LIMIT = 64
@@ -57,7 +60,7 @@ class OffloadImage(msgspec.Struct, frozen=True):
     size: int
 
 
-def read_offload_images(data: memoryview, *, name: str) -> tuple[OffloadImage, ...]:
+def read_offload_images(data: Data, *, name: str) -> tuple[OffloadImage, ...]:
     """Return every image in the 64-bit ELF object file ``data``; empty when it has none, and for any other file.
 
     Raises `ElfError` for damaged files and `DeviceCodeError` for damaged offload binaries.
@@ -86,12 +89,12 @@ def _read_section(section: Section, place: Place) -> Iterator[OffloadImage]:
         yield OffloadImage(entry.kind, entry.triple, str(entry.target), entry.target, section.offset, section.size)
 
 
-def _read_binaries(data: memoryview, section: Section, name: str) -> Iterator[OffloadImage]:
+def _read_binaries(data: Data, section: Section, name: str) -> Iterator[OffloadImage]:
     position = 0
     view = data[section.offset : section.offset + section.size]
     while position + _HEADER.size <= len(view):
         place = Place(name, section.offset + position)
-        magic, version, size, entries, count = _HEADER.unpack_from(view, position)
+        magic, version, size, entries, count = _HEADER.unpack(bytes(view[position : position + _HEADER.size]))
         if magic != _MAGIC or version not in _STRING_SIZES:
             raise DeviceCodeError(
                 place,
@@ -108,16 +111,16 @@ def _read_binaries(data: memoryview, section: Section, name: str) -> Iterator[Of
         position += -(-size // 8) * 8
 
 
-def _read_entry(binary: memoryview, position: int, version: int, place: Place) -> OffloadImage:
+def _read_entry(binary: Data, position: int, version: int, place: Place) -> OffloadImage:
     _require(position + _ENTRY.size <= len(binary), place, "an entry")
-    _, kind, _, strings, string_count, offset, size = _ENTRY.unpack_from(binary, position)
+    _, kind, _, strings, string_count, offset, size = _ENTRY.unpack(bytes(binary[position : position + _ENTRY.size]))
     _require(offset + size <= len(binary), place, "an image")
     _require(string_count <= _STRING_LIMIT, place, "a table of strings")
     texts: dict[str, str] = {}
     for number in range(string_count):
         row = strings + number * _STRING_SIZES[version]
         _require(row + _STRING_SIZES[version] <= len(binary), place, "a table of strings")
-        key, value = struct.unpack_from("<QQ", binary, row)
+        key, value = _ROW.unpack(bytes(binary[row : row + _ROW.size]))
         texts[_read_string(binary, key, place)] = _read_string(binary, value, place)
     arch, triple = texts.get("arch", ""), texts.get("triple", "")
     is_amd = triple.partition("-")[0] in _AMD
@@ -125,7 +128,7 @@ def _read_entry(binary: memoryview, position: int, version: int, place: Place) -
     return OffloadImage(_KINDS.get(kind, str(kind)), triple, arch, target, place.offset + offset, size)
 
 
-def _read_string(binary: memoryview, offset: int, place: Place) -> str:
+def _read_string(binary: Data, offset: int, place: Place) -> str:
     text, end, _ = bytes(binary[offset : offset + 4096]).partition(b"\0")
     _require(bool(end), place, "a string")
     return text.decode("utf-8", "backslashreplace")

@@ -27,6 +27,7 @@ from rocwheel.binary.kind import ELF_MAGIC
 
 if TYPE_CHECKING:
     from rocwheel.binary.elf.header import Header
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["CodeObject", "encode_flags", "is_code_object", "read_code_object"]
 
@@ -63,17 +64,18 @@ class CodeObject(msgspec.Struct, frozen=True):
         return self.flags >> _GENERIC_SHIFT
 
 
-def is_code_object(data: memoryview) -> bool:
+def is_code_object(data: Data) -> bool:
     """Return whether ``data`` starts with a 64-bit ELF header for AMDGPU and HSA, as the runtime decides it."""
+    head = bytes(data[:HEADER_SIZE])
     return (
-        len(data) >= HEADER_SIZE
-        and data[: len(_IDENTIFICATION)] == _IDENTIFICATION
-        and data[_ABI_AT] == _ABI_HSA
-        and data[E_MACHINE : E_MACHINE + len(_MACHINE)] == _MACHINE
+        len(head) == HEADER_SIZE
+        and head.startswith(_IDENTIFICATION)
+        and head[_ABI_AT] == _ABI_HSA
+        and head.startswith(_MACHINE, E_MACHINE)
     )
 
 
-def read_code_object(data: memoryview, *, place: Place) -> CodeObject:
+def read_code_object(data: Data, *, place: Place) -> CodeObject:
     """Read the ELF header and find the notes of the code object that ``data`` holds.
 
     Raises `DeviceCodeError` for other files, and `ElfError` for headers and notes past the end.

@@ -16,11 +16,13 @@ from rocwheel.binary.elf.dynamic import read_dynamic_file
 from rocwheel.binary.elf.header import read_header, read_segments
 from rocwheel.binary.elf.notes import iter_notes
 from rocwheel.binary.elf.symbols import SymbolReader
+from rocwheel.foundation.file_view import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.binary.code_objects.code_object import CodeObject
+    from rocwheel.foundation.file_view import Data
 
 __all__ = [
     "TARGET_KEY",
@@ -84,7 +86,7 @@ _METADATA = msgspec.msgpack.Decoder(Metadata)
 _COUNT = msgspec.msgpack.Decoder(_KernelCount)
 
 
-def read_metadata(data: memoryview, code: CodeObject, *, place: Place) -> tuple[Metadata, ...]:
+def read_metadata(data: Data, code: CodeObject, *, place: Place) -> tuple[Metadata, ...]:
     """Return every metadata note of the code object ``code``, whose bytes are ``data``.
 
     Raises `ElfError` for notes that run past their segment and `DeviceCodeError` for notes that are not MessagePack of
@@ -95,7 +97,7 @@ def read_metadata(data: memoryview, code: CodeObject, *, place: Place) -> tuple[
     )
 
 
-def count_kernels(data: memoryview, code: CodeObject, *, place: Place) -> int | None:
+def count_kernels(data: Data, code: CodeObject, *, place: Place) -> int | None:
     """Return the number of kernels that the notes list; in code object version 2, of the symbols that are kernels.
 
     None for one of version 2 that isn't linked. Raises `DeviceCodeError` as `read_metadata` does.
@@ -116,18 +118,18 @@ def _count_kernel_symbols(source: ElfBytes) -> int | None:
     return sum(info & _SYMBOL_TYPE == STT_AMDGPU_HSA_KERNEL for _, info, *_ in symbols)
 
 
-def decode_note(decoder: msgspec.msgpack.Decoder[Any], note: memoryview, place: Place) -> Any:
+def decode_note(decoder: msgspec.msgpack.Decoder[Any], note: Data, place: Place) -> Any:
     """Decode the description of a metadata note; raises `DeviceCodeError` when it is not what ``decoder`` is for.
 
     That includes notes that are nested more deeply than Python recurses.
     """
     try:
-        return decoder.decode(note)
+        return decoder.decode(load(note))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise DeviceCodeError(place, f"a metadata note that is not MessagePack of a code object ({e})") from e
 
 
-def iter_metadata_notes(data: memoryview, code: CodeObject, place: Place) -> Iterator[tuple[int, int]]:
+def iter_metadata_notes(data: Data, code: CodeObject, place: Place) -> Iterator[tuple[int, int]]:
     """Yield start and end of the description of every metadata note, in bytes of the code object.
 
     Raises `ElfError` for notes that run past their segment.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.code_objects.code_object import CodeObject
     from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["rename_target"]
 
@@ -30,7 +31,7 @@ _NUMBER_TYPES = ((1, 0xCC), (2, 0xCD), (4, 0xCE), (8, 0xCF))
 
 
 def rename_target(
-    data: memoryview, code: CodeObject, old: TargetId, new: TargetId, *, place: Place
+    data: Data, code: CodeObject, old: TargetId, new: TargetId, *, place: Place
 ) -> list[tuple[int, bytes]]:
     """Return the offsets and bytes that make every metadata note name ``new`` instead of ``old``; nothing moves.
 
@@ -39,15 +40,15 @@ def rename_target(
     """
     edits = []
     for start, stop in iter_metadata_notes(data, code, place):
-        note = data[start:stop]
-        entries: dict[str, msgspec.Raw] = decode_note(_TOP_LEVEL, note, place)
+        note = bytes(data[start:stop])
+        entries: dict[str, msgspec.Raw] = decode_note(_TOP_LEVEL, memoryview(note), place)
         if TARGET_KEY in entries:
             edits.append((start, _rename(note, entries, old, new, place)))
     return edits
 
 
-def _rename(note: memoryview, entries: dict[str, msgspec.Raw], old: TargetId, new: TargetId, place: Place) -> bytes:
-    header = bytes(note[: {_MAP_16: 3, _MAP_32: 5}.get(note[0], 1)])
+def _rename(note: bytes, entries: dict[str, msgspec.Raw], old: TargetId, new: TargetId, place: Place) -> bytes:
+    header = note[: {_MAP_16: 3, _MAP_32: 5}.get(note[0], 1)]
     if _join(header, entries) != note:
         raise DeviceCodeError(place, "a metadata note in another encoding than that of LLVM")
     isa = decode_note(msgspec.msgpack.Decoder(str), memoryview(entries[TARGET_KEY]), place)

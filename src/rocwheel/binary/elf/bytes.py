@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import mmap
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.file_view import Data, FileView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from struct import Struct
 
-__all__ = ["Buffer", "ElfBytes", "ElfError"]
 
-Buffer: TypeAlias = bytes | bytearray | memoryview | mmap.mmap
+__all__ = ["Buffer", "ElfBytes", "ElfError", "viewing"]
+
+Buffer: TypeAlias = bytes | bytearray | mmap.mmap | Data
 
 _FIRST_STRING_CHUNK = 256
 _LONGEST_STRING = 1 << 16
 _SEARCH_CHUNK = 1 << 20
+
+
+@contextmanager
+def viewing(data: Buffer) -> Iterator[Data]:
+    """Yield ``data`` for `ElfBytes`; what it is in memory is free to be closed or resized after the block."""
+    if isinstance(data, FileView):
+        yield data
+        return
+    with memoryview(data) as view:
+        yield view
 
 
 class ElfError(InputError):
@@ -32,7 +45,7 @@ class ElfBytes:
 
     __slots__ = ("_view", "name", "size")
 
-    def __init__(self, view: memoryview, name: str) -> None:
+    def __init__(self, view: Data, name: str) -> None:
         self._view = view
         self.name = name
         self.size = len(view)
@@ -50,7 +63,7 @@ class ElfBytes:
     def unpack(self, layout: Struct, offset: int, what: str) -> tuple[Any, ...]:
         """Return the fields of one structure."""
         self.require(offset, layout.size, what)
-        return layout.unpack_from(self._view, offset)
+        return layout.unpack(bytes(self._view[offset : offset + layout.size]))
 
     def read(self, offset: int, size: int, what: str) -> bytes:
         """Return a copy of a range."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError
+from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError, viewing
 from rocwheel.binary.elf.dynamic import (
     DT_AUXILIARY,
     DT_FILTER,
@@ -143,7 +143,7 @@ def read_elf(data: Buffer, *, name: str) -> Elf:
     Raises `ElfError` when the file is not such an ELF file, is truncated or damaged, or when its SONAME is not a file
     name (empty, ``.``, ``..`` or with a slash): every user of the SONAME makes a file name of it.
     """
-    with memoryview(data) as view:
+    with viewing(data) as view:
         source = ElfBytes(view, name)
         return _read(source)
 

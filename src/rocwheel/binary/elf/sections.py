@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError
+from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError, viewing
 from rocwheel.binary.elf.header import Header, read_header
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def read_sections(data: Buffer, *, name: str) -> tuple[Section, ...]:
     Raises `ElfError` when the file is not a usable ELF file or a section lies outside it; ``name`` is what errors call
     the file.
     """
-    with memoryview(data) as view:
+    with viewing(data) as view:
         source = ElfBytes(view, name)
         return read_section_table(source, read_header(source))
 

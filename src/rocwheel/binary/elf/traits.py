@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rocwheel.binary.elf.bytes import Buffer, ElfBytes
+from rocwheel.binary.elf.bytes import Buffer, ElfBytes, viewing
 from rocwheel.binary.elf.dynamic import read_dynamic_file
 from rocwheel.binary.elf.header import PF_W, PF_X, PT_LOAD, Segment, read_header, read_segments
 from rocwheel.binary.elf.linkage import Linkage, read_linkage
@@ -35,7 +35,7 @@ class ElfTraits(msgspec.Struct, frozen=True):
 
 def read_elf_traits(data: Buffer, *, name: str) -> ElfTraits:
     """Read the traits of a 64-bit little-endian ELF file; raises `ElfError`, naming it ``name``, when it is damaged."""
-    with memoryview(data) as view:
+    with viewing(data) as view:
         source = ElfBytes(view, name)
         segments = read_segments(source, read_header(source))
         traits = ElfTraits(
@@ -56,7 +56,7 @@ def read_compilers(data: Buffer, *, name: str) -> tuple[str, ...]:
 
     None where it was stripped of that section. Raises `ElfError` when the section headers are damaged.
     """
-    with memoryview(data) as view:
+    with viewing(data) as view:
         return _read_comment(ElfBytes(view, name))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError
+from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError, viewing
 from rocwheel.binary.elf.dynamic import RUN_PATH_TAGS, RunpathTag
 from rocwheel.binary.elf.patch import PatchWriter
 from rocwheel.binary.runpath.image import Image, read_image
@@ -29,7 +29,7 @@ def plan_runpath(data: Buffer, value: str, tag: RunpathTag, *, name: str) -> Fil
     damaged file; ``name`` is what it calls the file.
     """
     text = _encode(value, name)
-    with memoryview(data) as view:
+    with viewing(data) as view:
         source = ElfBytes(view, name)
         image = read_image(source)
         if text and image.is_static:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.binary.code_objects.code_object import CodeObject
     from rocwheel.binary.code_objects.errors import Place
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["BundleEdit", "bundle_parts", "edit_bundle", "edit_code_object", "list_slots"]
 
@@ -39,7 +40,7 @@ class BundleEdit(Protocol):
         """Return the new entries; the same tuple when nothing changes."""
 
 
-def list_slots(data: memoryview, code: DeviceCode) -> tuple[BundleSlot, ...]:
+def list_slots(data: Data, code: DeviceCode) -> tuple[BundleSlot, ...]:
     """Return the place of every bundle in the file ``data``: up to the next, or to the end of the section.
 
     The last bundle of a file that holds nothing else may take any size.
@@ -51,7 +52,7 @@ def list_slots(data: memoryview, code: DeviceCode) -> tuple[BundleSlot, ...]:
 
 
 def bundle_parts(
-    view: memoryview, bundle: Bundle, *, limit: int = RAW_SIZE_LIMIT, accept_wrong_hash: bool = False
+    view: Data, bundle: Bundle, *, limit: int = RAW_SIZE_LIMIT, accept_wrong_hash: bool = False
 ) -> tuple[BundlePart, ...]:
     """Return the entries of ``bundle`` with their payloads; ``view`` is what it was found in.
 
@@ -65,7 +66,7 @@ def bundle_parts(
     )
 
 
-def _raw_bundle(view: memoryview, bundle: Bundle, limit: int, *, accept_wrong_hash: bool) -> memoryview:
+def _raw_bundle(view: Data, bundle: Bundle, limit: int, *, accept_wrong_hash: bool) -> Data:
     if bundle.compressed is None:
         return view[bundle.start : bundle.stop]
     rest = view[bundle.start :]
@@ -77,7 +78,7 @@ def _raw_bundle(view: memoryview, bundle: Bundle, limit: int, *, accept_wrong_ha
     return raw
 
 
-def edit_bundle(view: memoryview, slot: BundleSlot, edit: BundleEdit | None, storage: Storage) -> BundleChange | None:
+def edit_bundle(view: Data, slot: BundleSlot, edit: BundleEdit | None, storage: Storage) -> BundleChange | None:
     """Return the change of the bundle in ``slot``, whose section is ``view``; none when it stays as it is.
 
     Without an ``edit``, a plain bundle is only compressed, byte for byte as it is, but for host entries that later
@@ -93,7 +94,7 @@ def edit_bundle(view: memoryview, slot: BundleSlot, edit: BundleEdit | None, sto
     return None if raw is None else store_bundle(slot, raw, storage)
 
 
-def _edited(view: memoryview, bundle: Bundle, edit: BundleEdit, storage: Storage) -> list[memoryview] | None:
+def _edited(view: Data, bundle: Bundle, edit: BundleEdit, storage: Storage) -> list[Data] | None:
     _refuse_ambiguous(bundle)
     parts = bundle_parts(view, bundle, limit=storage.limit, accept_wrong_hash=storage.accept_wrong_hash)
     edited = edit(parts, place=bundle.place)
@@ -103,7 +104,7 @@ def _edited(view: memoryview, bundle: Bundle, edit: BundleEdit, storage: Storage
     return list(write_offload_bundle(spell_hosts(edited) if is_compressed else edited))
 
 
-def _as_it_is(view: memoryview, bundle: Bundle, storage: Storage) -> list[memoryview]:
+def _as_it_is(view: Data, bundle: Bundle, storage: Storage) -> list[Data]:
     """Return the plain bundle to compress."""
     if bundle.plain.short_host is None:
         return [_raw_bundle(view, bundle, storage.limit, accept_wrong_hash=storage.accept_wrong_hash)]
@@ -111,7 +112,7 @@ def _as_it_is(view: memoryview, bundle: Bundle, storage: Storage) -> list[memory
     return list(write_offload_bundle(spell_hosts(parts)))
 
 
-def _check(view: memoryview, bundle: Bundle, storage: Storage) -> None:
+def _check(view: Data, bundle: Bundle, storage: Storage) -> None:
     """Stream a compressed bundle, so that memory doesn't depend on its size."""
     if bundle.compressed is None:
         return
@@ -140,9 +141,7 @@ def _refuse_ambiguous(bundle: Bundle) -> None:
         )
 
 
-def edit_code_object(
-    data: memoryview, code: CodeObject, edit: BundleEdit, *, place: Place
-) -> tuple[memoryview, ...] | None:
+def edit_code_object(data: Data, code: CodeObject, edit: BundleEdit, *, place: Place) -> tuple[Data, ...] | None:
     """Return, as buffers, the code object that ``edit`` adds, which takes the place of ``data``; none if it adds none.
 
     Raises `DeviceCodeError` when it takes ``data`` away or adds more than one, and for code of an unknown processor.

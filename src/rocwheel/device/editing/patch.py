@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.storage import BundleChange, BundleSlot, Storage
     from rocwheel.device.editing.bundle import BundleEdit
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["device_patch", "iter_changes", "patched_size"]
 
@@ -26,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 def iter_changes(
-    data: memoryview,
+    data: Data,
     code: DeviceCode,
     slots: Sequence[BundleSlot],
     edit: BundleEdit | None,
@@ -65,7 +66,7 @@ def _in_window(
         yield waiting.popleft()[1].result()
 
 
-def patched_size(data: memoryview, code: DeviceCode, slots: Sequence[BundleSlot], last: BundleChange | None) -> int:
+def patched_size(data: Data, code: DeviceCode, slots: Sequence[BundleSlot], last: BundleChange | None) -> int:
     """Return the size of the file after its ``last`` change.
 
     A file of bundles and nothing else ends with its last bundle then: many readers refuse bytes after it.
@@ -77,7 +78,7 @@ def patched_size(data: memoryview, code: DeviceCode, slots: Sequence[BundleSlot]
 
 
 def device_patch(
-    data: memoryview,
+    data: Data,
     *,
     name: str,
     edit: BundleEdit | None = None,
@@ -103,7 +104,7 @@ def device_patch(
     return None if patch.is_identity else patch
 
 
-def _trim(data: memoryview, name: str, code: DeviceCode, changes: Sequence[BundleChange]) -> FilePatch | None:
+def _trim(data: Data, name: str, code: DeviceCode, changes: Sequence[BundleChange]) -> FilePatch | None:
     """Return what `plan_trim` does; none for files that can't be trimmed, such as programs."""
     if code.fat_binary is None or code.fat_binary.is_kpacked:
         return None

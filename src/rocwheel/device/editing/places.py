@@ -14,10 +14,12 @@ from rocwheel.binary.kind import is_ar_archive
 from rocwheel.device.editing.bundle import list_slots
 from rocwheel.device.editing.patch import patched_size
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.file_view import Data
 from rocwheel.foundation.patch import Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 __all__ = ["BundlePlaces", "UnlinkedCodeError", "list_places"]
 
@@ -38,7 +40,7 @@ class BundlePlaces(msgspec.Struct, frozen=True):
     """The bundles in ``data``: a file, or the member of an archive at the offset ``base``."""
 
     base: int
-    data: memoryview
+    data: Data
     code: DeviceCode
     slots: tuple[BundleSlot, ...]
 
@@ -52,7 +54,7 @@ class BundlePlaces(msgspec.Struct, frozen=True):
         return patched_size(self.data, self.code, self.slots, last)
 
 
-def list_places(data: memoryview, *, name: str) -> tuple[BundlePlaces, ...]:
+def list_places(data: Data, *, name: str) -> tuple[BundlePlaces, ...]:
     """Find all bundles of the file ``name``; nothing for code objects and for files without device code.
 
     Raises `UnlinkedCodeError` when some of the code is in images of object files, and `InputError` as
@@ -68,7 +70,7 @@ def list_places(data: memoryview, *, name: str) -> tuple[BundlePlaces, ...]:
     )
 
 
-def _places(data: memoryview, base: int, name: str) -> tuple[BundlePlaces, ...]:
+def _places(data: Data, base: int, name: str) -> tuple[BundlePlaces, ...]:
     code = read_device_code(data, name=name)
     if code is None and any(image.target for image in read_offload_images(data, name=name)):
         raise UnlinkedCodeError(name)
@@ -76,7 +78,7 @@ def _places(data: memoryview, base: int, name: str) -> tuple[BundlePlaces, ...]:
     return (BundlePlaces(base, data, code, slots),) if code and slots else ()
 
 
-def _member_places(data: memoryview, base: int, name: str) -> tuple[BundlePlaces, ...]:
+def _member_places(data: Data, base: int, name: str) -> tuple[BundlePlaces, ...]:
     """Find the bundles of a member, which has to keep its size."""
     places = _places(data, base, name)
     if any(place.code.fat_binary is None for place in places):

@@ -29,6 +29,8 @@ from rocwheel.targets.named_files import is_kernel_file, targets_in_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from rocwheel.foundation.file_view import Data
+
 __all__ = ["Fate", "FileCode", "PruneJob", "TreePruning", "file_fate", "link_fate", "prune_tree"]
 
 logger = logging.getLogger(__name__)
@@ -184,7 +186,7 @@ def _read_code(path: Path) -> FileCode:
     if not path.is_file():
         # A pipe would be waited for, a device read without end.
         raise InputError(path, "is not a regular file", expected="only files, folders and links", remedy="Remove it.")
-    with FileRange.whole(path).map() as data:
+    with FileRange.whole(path).view() as data:
         return FileCode(
             targets=device_targets(data, name=str(path)),
             is_code_alone=is_code_object(data) or is_bundle(data),
@@ -201,7 +203,7 @@ def _drop_dangling_links(job: PruneJob) -> Iterator[str]:
             yield str(place)
 
 
-def _has_bundles(data: memoryview, name: str) -> bool:
+def _has_bundles(data: Data, name: str) -> bool:
     try:
         return bool(list_places(data, name=name))
     except UnlinkedCodeError as e:

@@ -19,6 +19,7 @@ from rocwheel.binary.code_objects.target_note import rename_target
 from rocwheel.binary.elf.header import E_FLAGS
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.file_view import join_data
 from rocwheel.foundation.files import FileRange
 from rocwheel.targets.retarget_pairs import TargetPair
 
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.code_objects.errors import Place
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["Retarget", "find_gaps", "retarget_code_object", "same_code"]
 
 _OLDEST_VERSION = 4
 
 
-def retarget_code_object(data: memoryview, old: TargetId, new: TargetId, *, place: Place) -> tuple[memoryview, ...]:
+def retarget_code_object(data: Data, old: TargetId, new: TargetId, *, place: Place) -> tuple[Data, ...]:
     """Return a code object for ``new`` as buffers: ``data``, but for ``e_flags`` and the target in every metadata note.
 
     Raises `DeviceCodeError` when the code object isn't for ``old``, is older than code object version 4, or can't hold
@@ -65,7 +67,7 @@ def same_code(one: BundlePart, other: BundlePart, *, place: Place) -> bool:
     if old is None or new is None or one.size != other.size:
         return False
     mine = retarget_code_object(_joined(one), old, new, place=place)
-    return b"".join(mine) == b"".join(other.payload)
+    return join_data(mine) == join_data(other.payload)
 
 
 class Retarget(msgspec.Struct, frozen=True):
@@ -96,8 +98,8 @@ class Retarget(msgspec.Struct, frozen=True):
         return parts if len(result) == len(parts) else tuple(result)
 
 
-def _joined(part: BundlePart) -> memoryview:
-    return part.payload[0] if len(part.payload) == 1 else memoryview(b"".join(part.payload))
+def _joined(part: BundlePart) -> Data:
+    return part.payload[0] if len(part.payload) == 1 else memoryview(join_data(part.payload))
 
 
 def _copy_for(part: BundlePart, old: TargetId, new: TargetId, place: Place) -> BundlePart:
@@ -130,7 +132,7 @@ def find_gaps(path: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
 
     Raises `InputError` when the file has device code, but none that a pair is about, and as `iter_code_sources` does.
     """
-    with FileRange.whole(path).map() as data:
+    with FileRange.whole(path).view() as data:
         bundles = tuple(source.bundle.targets for source in iter_code_sources(data, name=str(path)))
     if bundles and not any(_offers(targets, pair) for targets in bundles for pair in pairs):
         targets = dict.fromkeys(target for bundle in bundles for target in bundle)

@@ -23,6 +23,7 @@ from rocwheel.device.trimming.spool import spool_changes
 from rocwheel.device.trimming.trim import plan_trim
 from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import InputError, write_error
+from rocwheel.foundation.file_view import iter_pieces
 from rocwheel.foundation.files import FileRange
 from rocwheel.foundation.patch import write_patched
 from rocwheel.foundation.progress import SILENT, Progress
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.storage import BundleChange, BundleSlot, Storage
     from rocwheel.device.editing.bundle import BundleEdit
     from rocwheel.foundation.atomic_file import AtomicFile
+    from rocwheel.foundation.file_view import Data
 
-    Editing: TypeAlias = Callable[[memoryview, DeviceCode, Sequence[BundleSlot]], Iterator[BundleChange]]
+    Editing: TypeAlias = Callable[[Data, DeviceCode, Sequence[BundleSlot]], Iterator[BundleChange]]
 
 __all__ = ["RewriteReport", "rewrite_device_code"]
 
@@ -82,7 +84,7 @@ def rewrite_device_code(
     `require_trimmable` (before any bundle is edited) and `plan_trim` do; `WorkError` when writing fails.
     """
     output = Path(os.path.realpath(output))
-    with FileRange.whole(source).map() as data:
+    with FileRange.whole(source).view() as data:
         if is_code_object(data):
             return _rewrite_code_object(data, source, output, edit, is_stored_otherwise=storage.compress or trim)
         if trim:
@@ -102,7 +104,7 @@ def rewrite_device_code(
 
 
 def _rewrite_code_object(
-    data: memoryview, source: Path, output: Path, edit: BundleEdit | None, *, is_stored_otherwise: bool
+    data: Data, source: Path, output: Path, edit: BundleEdit | None, *, is_stored_otherwise: bool
 ) -> RewriteReport:
     if edit is None or is_stored_otherwise:
         raise InputError(source, "a code object by itself", expected="bundles: only these can be compressed or trimmed")
@@ -110,14 +112,15 @@ def _rewrite_code_object(
     edited = edit_code_object(data, read_code_object(data, place=place), edit, place=place)
     with atomic_file(output, mode=_mode(source)) as target:
         for buffer in edited or (data,):
-            target.write(buffer)
+            for piece in iter_pieces(buffer):
+                target.write(piece)
     size = len(data)
     return RewriteReport(
         path=str(source), bundles=0, changed=int(edited is not None), size_before=size, size_after=size
     )
 
 
-def _find_places(data: memoryview, source: Path) -> tuple[BundlePlaces, ...]:
+def _find_places(data: Data, source: Path) -> tuple[BundlePlaces, ...]:
     places = list_places(data, name=str(source))
     if not places:
         found = "a thin archive" if is_thin_archive(data) else "no bundles of device code"
@@ -125,7 +128,7 @@ def _find_places(data: memoryview, source: Path) -> tuple[BundlePlaces, ...]:
     return places
 
 
-def _write(target: AtomicFile, data: memoryview, tally: _Tally, edited: Editing) -> int:
+def _write(target: AtomicFile, data: Data, tally: _Tally, edited: Editing) -> int:
     """Write each change as it is made; return 0, as nothing is trimmed."""
     changes = ((place, tally.count(place, edited(place.data, place.code, place.slots))) for place in tally.places)
     replacements = (new for place, made in changes for change in made for new in place.replacements(change))
@@ -135,7 +138,7 @@ def _write(target: AtomicFile, data: memoryview, tally: _Tally, edited: Editing)
     return 0
 
 
-def _write_trimmed(target: AtomicFile, data: memoryview, tally: _Tally, edited: Editing) -> int:
+def _write_trimmed(target: AtomicFile, data: Data, tally: _Tally, edited: Editing) -> int:
     """Write the shared library without the pages that its bundles leave free; return how many bytes these are."""
     [place] = tally.places
     changes = spool_changes(tally.count(place, edited(data, place.code, place.slots)), target.path.parent)
@@ -144,7 +147,7 @@ def _write_trimmed(target: AtomicFile, data: memoryview, tally: _Tally, edited: 
     return len(data) - patch.size
 
 
-def _runtime_of(data: memoryview, source: Path) -> HipRuntime | None:
+def _runtime_of(data: Data, source: Path) -> HipRuntime | None:
     return find_runtime(read_elf(data, name=str(source)).needed) if is_elf(data) else None
 
 

@@ -21,6 +21,7 @@ from rocwheel.binary.kind import is_thin_archive
 from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, WorkError, write_error
+from rocwheel.foundation.file_view import iter_pieces
 from rocwheel.foundation.files import FileRange
 from rocwheel.targets.compatibility import Runtime, choose
 from rocwheel.targets.spelling.spellings import file_name_spelling
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.code_objects.target_id import TargetId
     from rocwheel.foundation.atomic_file import AtomicFile
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["ExtractedCode", "MatchRule", "choose_entry", "extract_code"]
 
@@ -95,7 +97,7 @@ def extract_code(
     for a target (`ProblemsError` for several), unless ``allow_missing``, and `WorkError` when writing fails. The files
     appear when all are whole, so that an error leaves none.
     """
-    with FileRange.whole(source).map() as data:
+    with FileRange.whole(source).view() as data:
         sources = tuple(iter_code_sources(data, name=str(source)))
         if not sources:
             raise _no_code(source, data)
@@ -110,7 +112,7 @@ def extract_code(
             return _placed(codes, dest_dir)
 
 
-def _no_code(source: Path, data: memoryview) -> InputError:
+def _no_code(source: Path, data: Data) -> InputError:
     if is_code_object(data):
         flags = read_code_object(data, place=Place(str(source))).flags
         found = f"a code object whose flags {flags:#x} name no processor"
@@ -189,16 +191,15 @@ class _Writer:
                 if entry.offset not in files:
                     path = self.folder / f"{self.name}.{number}.{names[entry.offset]}{_suffix(piece)}"
                     files[entry.offset] = stack.enter_context(atomic_file(path))
-                files[entry.offset].write(piece)
+                for part in iter_pieces(piece):
+                    files[entry.offset].write(part)
         found_in = source.bundle.place.name
         return [
             ExtractedCode(str(files[entry.offset].path), number, str(entry.target), entry.size, found_in)
             for entry in entries
         ]
 
-    def _iter_pieces(
-        self, source: CodeSource, entries: Sequence[BundleEntry]
-    ) -> Iterator[tuple[BundleEntry, bytes | memoryview]]:
+    def _iter_pieces(self, source: CodeSource, entries: Sequence[BundleEntry]) -> Iterator[tuple[BundleEntry, Data]]:
         try:
             yield from iter_entries(source.view, source.bundle, entries)
         except WrongHashError as e:
@@ -218,5 +219,5 @@ def _names(entries: Sequence[BundleEntry]) -> dict[int, str]:
     return names
 
 
-def _suffix(head: bytes | memoryview) -> str:
+def _suffix(head: Data) -> str:
     return _SUFFIXES.get(bytes(head[:4]), ".co")

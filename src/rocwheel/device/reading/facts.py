@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects.code_object import CodeObject
+    from rocwheel.foundation.file_view import Data
 
 __all__ = [
     "BundleFacts",
@@ -82,7 +83,7 @@ class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
         return sum(bundle.raw_size for bundle in self.bundles) + sum(entry.size for entry in self.entries)
 
 
-def read_device_facts(data: memoryview, *, name: str, look: Look = _BRIEFLY) -> DeviceFacts | None:
+def read_device_facts(data: Data, *, name: str, look: Look = _BRIEFLY) -> DeviceFacts | None:
     """Gather the facts of the file ``name``; none when it has no device code.
 
     With a deep ``look``, compressed bundles are decompressed, to check hashes and to count kernels.
@@ -98,7 +99,7 @@ def read_device_facts(data: memoryview, *, name: str, look: Look = _BRIEFLY) -> 
     return _read_bundles(data, code, look)
 
 
-def _read_code_object(data: memoryview, code: CodeObject, place: Place, look: Look) -> DeviceFacts:
+def _read_code_object(data: Data, code: CodeObject, place: Place, look: Look) -> DeviceFacts:
     kernels = None
     unknown = f"{place}: a code object whose flags {code.flags:#x} name no processor"
     problems: tuple[str, ...] = () if code.target else (unknown,)
@@ -117,7 +118,7 @@ def list_device_code(path: Path) -> DeviceFacts:
 
     Raises `InputError` also when it has no device code.
     """
-    with FileRange.whole(path).map() as data:
+    with FileRange.whole(path).view() as data:
         facts = read_device_facts(data, name=str(path), look=Look(strict=False))
         is_thin = is_thin_archive(data)
     if facts is None:
@@ -126,7 +127,7 @@ def list_device_code(path: Path) -> DeviceFacts:
     return facts
 
 
-def _read_archive(data: memoryview, name: str, look: Look) -> DeviceFacts | None:
+def _read_archive(data: Data, name: str, look: Look) -> DeviceFacts | None:
     """Gather what all members hold; bundles are numbered through, and placed in the archive."""
     bundles: list[BundleFacts] = []
     entries: list[EntryFacts] = []
@@ -150,7 +151,7 @@ def _read_archive(data: memoryview, name: str, look: Look) -> DeviceFacts | None
     )
 
 
-def _read_images(data: memoryview, name: str) -> DeviceFacts | None:
+def _read_images(data: Data, name: str) -> DeviceFacts | None:
     images = read_offload_images(data, name=name)
     entries = tuple(
         EntryFacts(f"{image.kind}-{image.triple}", image.arch or "unknown", image.size, image.size) for image in images
@@ -163,7 +164,7 @@ def _read_images(data: memoryview, name: str) -> DeviceFacts | None:
     return DeviceFacts(container="object file", entries=entries, problems=problems) if entries else None
 
 
-def _read_bundles(data: memoryview, code: DeviceCode, look: Look) -> DeviceFacts:
+def _read_bundles(data: Data, code: DeviceCode, look: Look) -> DeviceFacts:
     view = code.view(data)
     bundles: list[BundleFacts] = []
     problems: list[str] = []
@@ -189,7 +190,7 @@ def _read_bundles(data: memoryview, code: DeviceCode, look: Look) -> DeviceFacts
     )
 
 
-def _bundle_facts(view: memoryview, bundle: Bundle, look: Look) -> tuple[BundleFacts, tuple[str, ...]]:
+def _bundle_facts(view: Data, bundle: Bundle, look: Look) -> tuple[BundleFacts, tuple[str, ...]]:
     payloads = read_payload_facts(view, bundle, look)
     entries, hosts = [], []
     for entry, stored, kernels in zip(bundle.plain.entries, payloads.stored, payloads.kernels, strict=True):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["ElfFacts", "FileFacts", "file_document", "inspect_paths"]
 
@@ -116,7 +117,7 @@ def _head(path: Path) -> bytes:
 
 
 def _is_thin(path: Path) -> bool:
-    with FileRange.whole(path).map() as data:
+    with FileRange.whole(path).view() as data:
         return is_thin_archive(data)
 
 
@@ -153,13 +154,13 @@ def _inspect_found(path: Path, look: Look) -> Iterator[FileFacts]:
 
 def _inspect_file(path: Path, look: Look) -> FileFacts | None:
     try:
-        with FileRange.whole(path).map() as data:
+        with FileRange.whole(path).view() as data:
             return _read_facts(data, str(path), look) if is_binary(data) else None
     except InputError as e:
         return FileFacts(str(path), 0, error=e)
 
 
-def _read_facts(data: memoryview, name: str, look: Look) -> FileFacts:
+def _read_facts(data: Data, name: str, look: Look) -> FileFacts:
     try:
         device = read_device_facts(data, name=name, look=look)
         return FileFacts(name, len(data), _read_elf_facts(data, name), device)
@@ -167,7 +168,7 @@ def _read_facts(data: memoryview, name: str, look: Look) -> FileFacts:
         return FileFacts(name, len(data), error=e)
 
 
-def _read_elf_facts(data: memoryview, name: str) -> ElfFacts | None:
+def _read_elf_facts(data: Data, name: str) -> ElfFacts | None:
     if not is_elf(data):
         return None
     elf = read_elf(data, name=name)
@@ -190,7 +191,7 @@ def _inspect_member(member: ZipMember, look: Look) -> FileFacts | None:
     try:
         if not is_binary(member_head(member)):
             return None
-        with open_unpacked(member, limit=look.limit) as (unpacked, _), unpacked.map() as data:
+        with open_unpacked(member, limit=look.limit) as (unpacked, _), unpacked.view() as data:
             return _read_facts(data, member.source, look)
     except InputError as e:
         return FileFacts(member.source, member.size, error=e)

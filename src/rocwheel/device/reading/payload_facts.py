@@ -11,6 +11,7 @@ from rocwheel.binary.bundles.sequence import iter_entries
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.kernel_metadata import count_kernels
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.file_view import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects.errors import Place
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["Look", "PayloadFacts", "read_payload_facts"]
 
@@ -51,7 +53,7 @@ class PayloadFacts(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-def read_payload_facts(view: memoryview, bundle: Bundle, look: Look) -> PayloadFacts:
+def read_payload_facts(view: Data, bundle: Bundle, look: Look) -> PayloadFacts:
     """Look into the payloads of ``bundle``, which is in ``view``.
 
     Those of a compressed one are read only when ``look`` is deep, and when it decompresses to no more than its limit.
@@ -70,11 +72,11 @@ def read_payload_facts(view: memoryview, bundle: Bundle, look: Look) -> PayloadF
     return PayloadFacts(_measure(view, bundle, bundle.compressed), kernels, tuple(problems))
 
 
-def _measure(view: memoryview, bundle: Bundle, compressed: CompressedBundle) -> tuple[int, ...]:
+def _measure(view: Data, bundle: Bundle, compressed: CompressedBundle) -> tuple[int, ...]:
     return tuple(measure_entries(view[bundle.start :], compressed, bundle.plain, place=bundle.place))
 
 
-def _look_into(view: memoryview, bundle: Bundle, *, strict: bool) -> tuple[tuple[int | None, ...], list[str]]:
+def _look_into(view: Data, bundle: Bundle, *, strict: bool) -> tuple[tuple[int | None, ...], list[str]]:
     kernels: dict[BundleEntry, int | None] = {}
     problems = []
     try:
@@ -86,7 +88,7 @@ def _look_into(view: memoryview, bundle: Bundle, *, strict: bool) -> tuple[tuple
     return tuple(kernels.get(entry) for entry in bundle.plain.entries), problems
 
 
-def _iter_payloads(view: memoryview, bundle: Bundle) -> Iterator[tuple[BundleEntry, memoryview]]:
+def _iter_payloads(view: Data, bundle: Bundle) -> Iterator[tuple[BundleEntry, Data]]:
     """Yield the payload of each device entry when it is whole, in the order in which they lie in the bundle.
 
     They don't overlap, so that one is held at a time. Larger ones than `_LARGEST_HELD` are passed over.
@@ -94,18 +96,16 @@ def _iter_payloads(view: memoryview, bundle: Bundle) -> Iterator[tuple[BundleEnt
     held = bytearray()
     entries = sorted(bundle.plain.device_entries, key=lambda entry: entry.offset)
     for entry, piece in iter_entries(view, bundle, entries):
-        if isinstance(piece, memoryview) and len(piece) == entry.size:
+        if len(piece) == entry.size:
             yield entry, piece
         elif entry.size <= _LARGEST_HELD:
-            held += piece
+            held += load(piece)
             if len(held) == entry.size:
                 yield entry, memoryview(held)
                 held = bytearray()
 
 
-def _read_or_report(
-    payload: memoryview, entry: BundleEntry, place: Place, *, strict: bool
-) -> tuple[int | None, str | None]:
+def _read_or_report(payload: Data, entry: BundleEntry, place: Place, *, strict: bool) -> tuple[int | None, str | None]:
     try:
         return _read_payload(payload, entry, place)
     except InputError as e:
@@ -114,7 +114,7 @@ def _read_or_report(
         return None, str(e)
 
 
-def _read_payload(payload: memoryview, entry: BundleEntry, place: Place) -> tuple[int | None, str | None]:
+def _read_payload(payload: Data, entry: BundleEntry, place: Place) -> tuple[int | None, str | None]:
     """Return the number of kernels, none in bitcode and SPIR-V, and the problem of a payload for another target."""
     if not is_code_object(payload):
         return None, None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.bundles.device_code import DeviceCode
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["FileVerdict", "Use", "is_named_for_others", "judge_file", "judge_files", "judge_targets"]
 
@@ -56,7 +57,7 @@ def judge_file(path: Path, agent: TargetId) -> tuple[FileVerdict, ...]:
     them that the GPU has. Raises `InputError` for a file that can't be read or is damaged.
     """
     source = FileRange.whole(path)
-    with source.map() as data:
+    with source.view() as data:
         code = read_device_code(data, name=str(path))
         if code is None:
             return ()
@@ -91,7 +92,7 @@ def judge_targets(bundles: Iterable[Sequence[TargetId]], agent: TargetId, runtim
     return tuple(msgspec.structs.replace(use, bundles=count) for use, count in counts.items())
 
 
-def _bundles(code: DeviceCode, data: memoryview) -> Iterator[Sequence[TargetId]]:
+def _bundles(code: DeviceCode, data: Data) -> Iterator[Sequence[TargetId]]:
     if code.code_object is not None:
         yield (code.code_object.target,) if code.code_object.target else ()
         return

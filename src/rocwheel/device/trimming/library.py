@@ -30,6 +30,8 @@ from rocwheel.foundation.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rocwheel.foundation.file_view import Data
+
 __all__ = ["PAGE", "FatLibrary", "read_fat_library", "require_trimmable"]
 
 PAGE = 4096
@@ -64,7 +66,7 @@ class FatLibrary(msgspec.Struct, frozen=True):
         return max([PAGE, *(segment.alignment for segment in load_segments(self.segments))])
 
 
-def require_trimmable(data: memoryview, *, name: str) -> None:
+def require_trimmable(data: Data, *, name: str) -> None:
     """Check, before any work on its bundles, that nothing about the file itself keeps it from being trimmed.
 
     Raises `InputError` as `read_fat_library` does, and `NotTrimmableError` when no program header is left for what
@@ -74,7 +76,7 @@ def require_trimmable(data: memoryview, *, name: str) -> None:
     cut_segment(library.segments, library.sections, library.holder, library.start, library.stop, name=name)
 
 
-def read_fat_library(data: memoryview, *, name: str) -> FatLibrary:
+def read_fat_library(data: Data, *, name: str) -> FatLibrary:
     """Read the shared library ``data``.
 
     Raises `NotTrimmableError` for programs, static ones included, for object files, and when the device code shares its
@@ -102,7 +104,7 @@ def read_fat_library(data: memoryview, *, name: str) -> FatLibrary:
     return library
 
 
-def _kind(data: memoryview) -> str:
+def _kind(data: Data) -> str:
     if is_ar_archive(data):
         return "a static library"
     if is_thin_archive(data):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.foundation.file_view import iter_pieces
 from rocwheel.foundation.temporary_file import open_temporary
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.bundles.storage import BundleChange
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["spool_changes"]
 
@@ -30,7 +32,8 @@ def spool_changes(changes: Iterable[BundleChange], folder: Path) -> tuple[Bundle
                 kept.append((change, None))
                 continue
             kept.append((_with_data(change, b""), file.tell()))
-            file.write(change.replacements[0].data)
+            for piece in iter_pieces(change.replacements[0].content(memoryview(b""))):
+                file.write(piece)
         size = file.tell()
         file.flush()
         data = memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else b"")
@@ -39,7 +42,7 @@ def spool_changes(changes: Iterable[BundleChange], folder: Path) -> tuple[Bundle
     )
 
 
-def _with_data(change: BundleChange, data: bytes | memoryview) -> BundleChange:
+def _with_data(change: BundleChange, data: bytes | Data) -> BundleChange:
     """Return the change with other content of the bundle; what becomes zeros behind it stays."""
     bundle, *rest = change.replacements
     return msgspec.structs.replace(change, replacements=(msgspec.structs.replace(bundle, data=data), *rest))

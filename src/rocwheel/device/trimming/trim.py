@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.bundles.storage import BundleChange
     from rocwheel.binary.elf.sections import Section
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["plan_trim"]
 
@@ -65,7 +66,7 @@ class _Layout(msgspec.Struct, frozen=True):
         return old - next((by for start, by in reversed(self.moved) if old >= start), 0)
 
 
-def plan_trim(data: memoryview, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch:
+def plan_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch:
     """Return the patch that makes ``changes`` to the bundles of the shared library ``data`` and trims it.
 
     Where no page would be gained, the patch makes the changes only; without changes, it changes nothing.

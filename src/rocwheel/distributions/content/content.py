@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from rocwheel.foundation.file_view import iter_pieces
 from rocwheel.foundation.files import FileRange
 from rocwheel.foundation.patch import FilePatch
 
@@ -27,7 +28,10 @@ class Content(Protocol):
         """Number of bytes."""
 
     def open(self, start: int, stop: int) -> AbstractContextManager[list[memoryview]]:
-        """Yield the bytes from ``start`` to ``stop`` as a few buffers, valid inside the block."""
+        """Yield the bytes from ``start`` to ``stop`` as a few buffers, valid inside the block.
+
+        What comes from a file is read into memory of its own. Raises what `FileRange.read` does.
+        """
 
 
 class BytesContent(msgspec.Struct, frozen=True):
@@ -58,9 +62,8 @@ class FileContent(msgspec.Struct, frozen=True):
 
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """Map the range of the file and yield it."""
-        with self.source.part(start, stop).map() as view:
-            yield [view]
+        """Read the range of the file and yield it."""
+        yield [memoryview(self.source.part(start, stop).read())]
 
 
 class PatchedContent(msgspec.Struct, frozen=True):
@@ -76,9 +79,15 @@ class PatchedContent(msgspec.Struct, frozen=True):
 
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """Map the file and yield the patched range."""
-        with self.source.map(touched=stop - start) as data:
-            yield self.patch.apply(data, start, stop)
+        """Read the patched range into one buffer and yield it."""
+        data = bytearray(stop - start)
+        position = 0
+        with self.source.view() as old:
+            for part in self.patch.apply(old, start, stop):
+                for piece in iter_pieces(part):
+                    data[position : position + len(piece)] = piece
+                    position += len(piece)
+        yield [memoryview(data)]
 
 
 class SequenceContent:
@@ -95,10 +104,7 @@ class SequenceContent:
 
     @contextmanager
     def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
-        """Yield the range of the one part that holds it, or a copy gathered from several parts.
-
-        Parts are open one at a time: a tar has more members than a process may have open files.
-        """
+        """Yield the range of the one part that holds it, or a copy gathered from several parts."""
         touched = self._touched(start, stop)
         if len(touched) == 1:
             part, part_start, part_stop = touched[0]

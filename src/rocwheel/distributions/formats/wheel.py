@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.content.content import BytesContent
 from rocwheel.distributions.formats.record import RecordRow, render_record
-from rocwheel.distributions.packing.compression import DEFLATED, STORED, pack_whole
+from rocwheel.distributions.packing.compression import pack_whole
 from rocwheel.distributions.zip.writer import ZipTime, ZipWriter
 from rocwheel.foundation.atomic_file import AtomicFile
 
@@ -101,8 +101,8 @@ class WheelWriter:
 
     def _add_now(self, name: str, data: bytes) -> None:
         packed = pack_whole(BytesContent(data), _METADATA_LEVEL)
-        self.begin(name, 0o644, STORED if packed.data is None else DEFLATED, len(data))
-        self.write(data if packed.data is None else packed.data)
+        self.begin(name, 0o644, packed.method, len(data))
+        self.write(packed.data)
         self.end(packed.digest)
 
     def _open_zip(self) -> ZipWriter:

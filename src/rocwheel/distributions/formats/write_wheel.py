@@ -27,8 +27,6 @@ DEFAULT_LEVEL = 6
 HIGHEST_LEVEL = 12
 """libdeflate level of wheel members."""
 
-_COPY_STEP = 4 << 20
-
 
 @contextmanager
 def write_wheels(
@@ -116,10 +114,6 @@ class OpenWheel:
         self._packer.call(partial(self._close, metadata))
 
     def _copy(self, member: ZipMember, mode: int) -> None:
-        digest = digest_member(member)
         self._writer.begin(member.name, mode, member.method, member.size)
-        with member.packed.map() as packed:
-            for start in range(0, len(packed), _COPY_STEP):
-                self._writer.write(packed[start : start + _COPY_STEP])
-        self._writer.end(digest)
+        self._writer.end(digest_member(member, copy_to=self._writer.write))
         self._progress.advance(member.size)

@@ -24,24 +24,31 @@ __all__ = [
     "DEFLATED",
     "STORED",
     "WHOLE_LIMIT",
+    "WINDOW",
     "Packed",
+    "PackedBlock",
     "block_compressor",
     "block_ranges",
     "deflate_block",
-    "is_incompressible",
+    "expected_size",
+    "is_worthwhile",
     "pack_whole",
+    "store_block",
+    "store_whole",
 ]
 
 STORED = 0
 DEFLATED = 8
 
-WHOLE_LIMIT = 184 << 20
-"""Members up to this size, in bytes, are deflated whole."""
+WHOLE_LIMIT = 128 << 20
+"""Members up to this size, in bytes, are deflated whole: two of them, and what they become, fit into memory."""
 
 BLOCK = 4 << 20
 """Bytes that one block of a larger member covers."""
 
-_WINDOW = 32 << 10
+WINDOW = 32 << 10
+"""How far back deflate looks, in bytes."""
+
 _SAMPLE = 64 << 10
 _SAMPLED_FROM = 1 << 20
 _SAMPLE_EVERY = 16 << 20
@@ -53,34 +60,70 @@ _BLOCK_MEMORY = 7
 
 
 class Packed(msgspec.Struct, frozen=True):
-    """The deflated bytes of a member, or none when deflating gains nothing, and the digest of the original bytes."""
+    """The packed bytes of a member, the ZIP method, and the digest of the very bytes that were packed."""
 
-    data: bytes | bytearray | None
+    data: bytes | bytearray | memoryview
+    method: int
     digest: Digest
 
 
-def is_incompressible(content: Content) -> bool:
-    """Return whether deflating a large content would gain less than 2 %, judged by one sample for every 16 MiB."""
+class PackedBlock(msgspec.Struct, frozen=True):
+    """The packed bytes of one block, the bytes that were packed, and those before them that primed the compressor."""
+
+    data: bytes | memoryview
+    original: memoryview
+    history: memoryview = memoryview(b"")
+
+
+def expected_size(content: Content) -> int:
+    """Return about how many bytes a large content deflates to at most, judged by one sample for every 16 MiB.
+
+    For a small one, it is its size.
+    """
     size = content.size
     if size < _SAMPLED_FROM:
-        return False
+        return size
     count = max(_LEAST_SAMPLES, size // _SAMPLE_EVERY)
     packed = 0
     for number in range(count):
         start = (size - _SAMPLE) * number // (count - 1)
         with content.open(start, start + _SAMPLE) as buffers:
             packed += len(deflate.deflate_compress(_joined(buffers), 1))
-    return packed > count * _SAMPLE * 98 // 100
+    return size * packed // (count * _SAMPLE)
+
+
+def is_worthwhile(size: int, expected: int) -> bool:
+    """Return whether to deflate a content of ``size`` bytes: where large ones gain less than 2 %, time is lost."""
+    return size < _SAMPLED_FROM or expected <= size * 98 // 100
 
 
 def pack_whole(content: Content, level: int) -> Packed:
-    """Deflate a content of at most `WHOLE_LIMIT` bytes with libdeflate."""
+    """Deflate a content of at most `WHOLE_LIMIT` bytes with libdeflate; store it where that gains nothing."""
     with content.open(0, content.size) as buffers:
         data = _joined(buffers)
-        packed = deflate.deflate_compress(data, level)
-        hasher = Hasher()
-        hasher.update(data)
-    return Packed(packed if len(packed) < content.size else None, hasher.digest())
+    packed = deflate.deflate_compress(data, level)
+    is_smaller = len(packed) < content.size
+    return Packed(packed if is_smaller else data, DEFLATED if is_smaller else STORED, _digest(data))
+
+
+def store_whole(content: Content) -> Packed:
+    """Return a content as it is."""
+    with content.open(0, content.size) as buffers:
+        data = _joined(buffers)
+    return Packed(data, STORED, _digest(data))
+
+
+def store_block(content: Content, start: int, stop: int) -> PackedBlock:
+    """Return one block of a content as it is."""
+    with content.open(start, stop) as buffers:
+        data = _joined(buffers)
+    return PackedBlock(data, memoryview(data))
+
+
+def _digest(data: bytes | memoryview) -> Digest:
+    hasher = Hasher()
+    hasher.update(data)
+    return hasher.digest()
 
 
 def block_ranges(size: int, block: int = BLOCK) -> list[tuple[int, int]]:
@@ -96,15 +139,18 @@ def block_compressor(level: int, history: bytes = b"") -> Any:
     return zlib_ng.compressobj(_BLOCK_LEVELS[level], zlib_ng.DEFLATED, -15, _BLOCK_MEMORY, 0, history)
 
 
-def deflate_block(content: Content, start: int, stop: int, level: int) -> bytes:
-    """Deflate one block of a content; blocks joined in order are one raw deflate stream of the whole."""
-    history = min(start, _WINDOW)
+def deflate_block(content: Content, start: int, stop: int, level: int) -> PackedBlock:
+    """Deflate one block of a content; blocks joined in order are one raw deflate stream of the whole.
+
+    That holds if the end of the block before is the ``history`` of this one, which is read once more.
+    """
+    history = min(start, WINDOW)
     with content.open(start - history, stop) as buffers:
         data = memoryview(_joined(buffers))
         compressor = block_compressor(level, bytes(data[:history]))
         head: bytes = compressor.compress(data[history:])
         tail: bytes = compressor.flush(zlib_ng.Z_FINISH if stop == content.size else zlib_ng.Z_SYNC_FLUSH)
-    return head + tail
+    return PackedBlock(head + tail, data[history:], data[:history])
 
 
 def _joined(buffers: list[memoryview]) -> bytes | memoryview:

@@ -6,19 +6,24 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rocwheel.distributions.content.content import FileContent
-from rocwheel.distributions.content.digest import Digest, Hasher, digest_content
+from rocwheel.distributions.content.digest import Digest, Hasher
 from rocwheel.distributions.packing.compression import (
     DEFLATED,
     STORED,
     WHOLE_LIMIT,
+    WINDOW,
     Packed,
+    PackedBlock,
     block_ranges,
     deflate_block,
-    is_incompressible,
+    expected_size,
+    is_worthwhile,
     pack_whole,
+    store_block,
+    store_whole,
 )
 from rocwheel.distributions.packing.stream_codec import ENCODER_MEMORY, STREAM_PIECE, compress_piece
+from rocwheel.foundation.file_stamp import ChangedFileError
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -30,9 +35,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Packer", "Sink"]
 
-# Two of the largest members that are packed whole, for two workers.
-_BUDGET = 2 * WHOLE_LIMIT
-_COPY_STEP = 4 << 20
+# Two of the largest members that are packed whole, for two workers, with what they become.
+_BUDGET = 368 << 20
+_STORED_WHOLE = 32 << 20
+_GROWTH = 4 << 20
 
 
 class Sink(Protocol):
@@ -51,7 +57,7 @@ class Sink(Protocol):
 class Packer:
     """Schedules packing on an executor and delivers to sinks in the order in which members were added.
 
-    Work in flight is bounded by a budget of bytes, counted at its worst: what a worker copies plus what it puts out.
+    Work in flight is bounded by a budget of bytes: what a worker reads plus what it puts out, by samples.
     """
 
     def __init__(
@@ -73,13 +79,16 @@ class Packer:
 
     def add(self, sink: Sink, name: str, mode: int, content: Content) -> None:
         """Schedule a member; this blocks while the budget is used up."""
-        if self._level == 0 or is_incompressible(content):
+        size = content.size
+        expected = expected_size(content) if self._level else size
+        if self._level == 0 or not is_worthwhile(size, expected):
             self._add_stored(sink, name, mode, content)
-        elif content.size <= self._whole_limit:
-            deliver = partial(self._deliver_whole, sink, name, mode, content)
-            self._submit(_whole_cost(content), deliver, pack_whole, content, self._level)
+        elif size <= self._whole_limit:
+            deliver = partial(self._deliver_whole, sink, name, mode)
+            self._submit(size + min(size, expected * 5 // 4), deliver, pack_whole, content, self._level)
         else:
-            self._add_in_blocks(sink, name, mode, content)
+            member = _BlockMember(sink, name, mode, DEFLATED, size)
+            self._add_in_blocks(member, content, deflate_block, self._level)
 
     def add_encoded(self, sink: Sink, name: str, mode: int, content: Content, encoding: StreamFormat) -> None:
         """Schedule a member that holds the content compressed as a stream of its own, which ZIP then stores."""
@@ -109,16 +118,19 @@ class Packer:
         self._pending.clear()
 
     def _add_stored(self, sink: Sink, name: str, mode: int, content: Content) -> None:
-        self._submit(0, partial(self._deliver_stored, sink, name, mode, content), digest_content, content)
+        if content.size <= _STORED_WHOLE:
+            self._submit(content.size, partial(self._deliver_whole, sink, name, mode), store_whole, content)
+        else:
+            self._add_in_blocks(_BlockMember(sink, name, mode, STORED, content.size), content, store_block)
 
-    def _add_in_blocks(self, sink: Sink, name: str, mode: int, content: Content) -> None:
-        # The hash runs over the whole content, so it starts first, and is waited for last.
-        digest = self._executor.submit(digest_content, content)
-        self.call(partial(sink.begin, name, mode, DEFLATED, content.size))
+    def _add_in_blocks(
+        self, member: _BlockMember, content: Content, pack: Callable[..., PackedBlock], *options: int
+    ) -> None:
+        self.call(member.begin)
         for start, stop in block_ranges(content.size):
-            deliver = partial(self._deliver_block, sink, stop - start)
-            self._submit(2 * (stop - start), deliver, deflate_block, content, start, stop, self._level)
-        self._pending.append((digest, 0, sink.end))
+            deliver = partial(self._deliver_block, member)
+            self._submit(2 * (stop - start), deliver, pack, content, start, stop, *options)
+        self.call(member.end)
 
     def _submit(self, cost: int, deliver: Callable[[Any], None], task: Callable[..., Any], *args: object) -> None:
         while self._pending and self._in_flight + cost > self._budget:
@@ -133,31 +145,43 @@ class Packer:
         deliver(None if future is None else future.result())
         self._in_flight -= cost
 
-    def _deliver_whole(self, sink: Sink, name: str, mode: int, content: Content, packed: Packed) -> None:
-        if packed.data is None:
-            self._deliver_stored(sink, name, mode, content, packed.digest)
-            return
-        sink.begin(name, mode, DEFLATED, packed.digest.size)
+    def _deliver_whole(self, sink: Sink, name: str, mode: int, packed: Packed) -> None:
+        sink.begin(name, mode, packed.method, packed.digest.size)
         sink.write(packed.data)
         sink.end(packed.digest)
         self._progress.advance(packed.digest.size)
 
-    def _deliver_block(self, sink: Sink, size: int, data: bytes) -> None:
-        sink.write(data)
-        self._progress.advance(size)
+    def _deliver_block(self, member: _BlockMember, block: PackedBlock) -> None:
+        member.write(block)
+        self._progress.advance(len(block.original))
 
     def _deliver_piece(self, encoder: _EncodedMember, size: int, data: bytes) -> None:
         encoder.write(data)
         self._progress.advance(size)
 
-    def _deliver_stored(self, sink: Sink, name: str, mode: int, content: Content, digest: Digest) -> None:
-        sink.begin(name, mode, STORED, digest.size)
-        for start in range(0, digest.size, _COPY_STEP):
-            with content.open(start, min(start + _COPY_STEP, digest.size)) as buffers:
-                for buffer in buffers:
-                    sink.write(buffer)
-        sink.end(digest)
-        self._progress.advance(digest.size)
+
+class _BlockMember:
+    """Hashes the blocks of a member on their way to the sink, so that the digest is that of the bytes packed."""
+
+    def __init__(self, sink: Sink, name: str, mode: int, method: int, size: int) -> None:
+        self._sink = sink
+        self._name = name
+        self._begin = partial(sink.begin, name, mode, method, size)
+        self._hasher = Hasher()
+        self._tail = b""
+
+    def begin(self) -> None:
+        self._begin()
+
+    def write(self, block: PackedBlock) -> None:
+        if block.history != self._tail[len(self._tail) - len(block.history) :]:
+            raise ChangedFileError(self._name, "was written to while it was being packed")
+        self._hasher.update(block.original)
+        self._tail = bytes(block.original[-WINDOW:])
+        self._sink.write(block.data)
+
+    def end(self) -> None:
+        self._sink.end(self._hasher.digest())
 
 
 class _EncodedMember:
@@ -167,7 +191,7 @@ class _EncodedMember:
         self._sink = sink
         self._name = name
         self._mode = mode
-        self._bound = content_size + (content_size >> 4) + _COPY_STEP
+        self._bound = content_size + (content_size >> 4) + _GROWTH
         self._hasher = Hasher()
 
     def begin(self) -> None:
@@ -180,8 +204,3 @@ class _EncodedMember:
 
     def end(self) -> None:
         self._sink.end(self._hasher.digest())
-
-
-def _whole_cost(content: Content) -> int:
-    """Bytes of memory that packing a content whole may take: its output, and a copy where it isn't one mapped file."""
-    return content.size if isinstance(content, FileContent) else 2 * content.size

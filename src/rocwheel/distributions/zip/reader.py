@@ -6,7 +6,7 @@ import hashlib
 import os
 import zipfile
 from contextlib import ExitStack, closing, contextmanager
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, TypeAlias, cast
 
 import msgspec
 from zlib_ng import zlib_ng
@@ -15,12 +15,15 @@ from rocwheel.binary.kind import HEAD_SIZE
 from rocwheel.distributions.content.digest import Digest
 from rocwheel.distributions.packing.compression import DEFLATED, STORED
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.file_stamp import FileStamp
 from rocwheel.foundation.files import FileRange
 from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of, write_all
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
+
+    Writing: TypeAlias = Callable[[bytes], None]
 
 __all__ = ["ZipMember", "digest_member", "iter_member", "member_head", "open_unpacked", "read_directory", "read_member"]
 
@@ -56,15 +59,19 @@ def read_directory(path: Path) -> tuple[ZipMember, ...]:
     by a method other than stored and deflate.
     """
     try:
-        with zipfile.ZipFile(path) as archive, path.open("rb") as file:
-            # `ZipInfo.is_dir` fails at an empty name before Python 3.12.
-            infos = [info for info in archive.infolist() if not info.filename.endswith("/")]
-            return tuple(_member(path, info, file.fileno()) for info in infos)
+        with path.open("rb") as file:
+            stamp = FileStamp.of(os.fstat(file.fileno()))
+            with zipfile.ZipFile(file) as archive:
+                # `ZipInfo.is_dir` fails at an empty name before Python 3.12.
+                infos = [info for info in archive.infolist() if not info.filename.endswith("/")]
+                members = tuple(_member(path, info, file.fileno(), stamp) for info in infos)
+            stamp.require(os.fstat(file.fileno()), str(path))
+            return members
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, OverflowError, ValueError) as e:
         raise InputError(path, f"a damaged archive ({e})", remedy="Build or download it again.") from e
 
 
-def _member(path: Path, info: zipfile.ZipInfo, descriptor: int) -> ZipMember:
+def _member(path: Path, info: zipfile.ZipInfo, descriptor: int, stamp: FileStamp) -> ZipMember:
     if not info.filename:
         raise InputError(path, "has a member without a name", remedy="Build or download it again.")
     if info.flag_bits & 1 or info.compress_type not in {STORED, DEFLATED}:
@@ -78,14 +85,17 @@ def _member(path: Path, info: zipfile.ZipInfo, descriptor: int) -> ZipMember:
     lengths = header[_NAME_SIZES:]
     start = info.header_offset + _LOCAL_SIZE + int.from_bytes(lengths[:2], "little")
     start += int.from_bytes(lengths[2:4], "little")
-    packed = FileRange(str(path), start, info.compress_size)
+    packed = FileRange(str(path), start, info.compress_size, stamp)
     return ZipMember(info.filename, info.external_attr >> 16, info.compress_type, info.file_size, info.CRC, packed)
 
 
-def iter_member(member: ZipMember) -> Iterator[bytes | memoryview]:
-    """Yield the unpacked bytes piece by piece; raise `InputError` when they are not what the directory promises."""
+def iter_member(member: ZipMember, *, copy_to: Writing | None = None) -> Iterator[bytes]:
+    """Yield the unpacked bytes piece by piece; raise `InputError` when they are not what the directory promises.
+
+    ``copy_to`` is called with the packed bytes that they come from, as they are read.
+    """
     size = crc32 = 0
-    for piece in _pieces(member):
+    for piece in _pieces(member, copy_to):
         size += len(piece)
         crc32 = zlib_ng.crc32(piece, crc32)
         if size > member.size:
@@ -96,15 +106,22 @@ def iter_member(member: ZipMember) -> Iterator[bytes | memoryview]:
         raise InputError(member.source, found, expected=f"{member.size} with {member.crc32:08x}", remedy=_AGAIN)
 
 
-def _unpacked(member: ZipMember, packed: memoryview) -> Iterator[bytes | memoryview]:
-    pieces = (packed[start : start + _PIECE] for start in range(0, len(packed), _PIECE))
+def _packed(member: ZipMember, copy_to: Writing | None) -> Iterator[bytes]:
+    for start in range(0, member.packed.size, _PIECE):
+        piece = member.packed.part(start, min(start + _PIECE, member.packed.size)).read()
+        if copy_to is not None:
+            copy_to(piece)
+        yield piece
+
+
+def _pieces(member: ZipMember, copy_to: Writing | None = None) -> Generator[bytes, None, None]:
     if member.method == STORED:
-        yield from pieces
+        yield from _packed(member, copy_to)
         return
     inflater = zlib_ng.decompressobj(-15)
     try:
-        for piece in pieces:
-            waiting: bytes | memoryview = piece
+        for piece in _packed(member, copy_to):
+            waiting = piece
             while waiting:
                 yield inflater.decompress(waiting, 4 * _PIECE)
                 waiting = inflater.unconsumed_tail
@@ -113,10 +130,10 @@ def _unpacked(member: ZipMember, packed: memoryview) -> Iterator[bytes | memoryv
         raise InputError(member.source, f"cannot be unpacked ({e})", remedy=_AGAIN) from e
 
 
-def digest_member(member: ZipMember) -> Digest:
-    """Return the digest of the unpacked bytes, which are never in memory as a whole."""
+def digest_member(member: ZipMember, *, copy_to: Writing | None = None) -> Digest:
+    """Return the digest of the unpacked bytes, which are never in memory as a whole; otherwise as `iter_member`."""
     sha256 = hashlib.sha256()
-    for piece in iter_member(member):
+    for piece in iter_member(member, copy_to=copy_to):
         sha256.update(piece)
     return Digest(member.crc32, sha256.digest(), member.size)
 
@@ -133,15 +150,10 @@ def member_head(member: ZipMember) -> bytes:
     head = b""
     with closing(_pieces(member)) as pieces:
         for piece in pieces:
-            head += bytes(piece[:HEAD_SIZE])
+            head += piece[:HEAD_SIZE]
             if len(head) >= HEAD_SIZE:
                 break
     return head[:HEAD_SIZE]
-
-
-def _pieces(member: ZipMember) -> Generator[bytes | memoryview, None, None]:
-    with member.packed.map() as packed:
-        yield from _unpacked(member, packed)
 
 
 @contextmanager

@@ -116,7 +116,7 @@ def _outputs(spec: WheelSpec, inputs: InputFiles) -> Iterator[DraftMember]:
 
 def _file_member(place: str, path: Path) -> DraftMember:
     source = FileRange.whole(path)
-    with source.map() as data:
+    with source.view() as data:
         elf = read_elf(data, name=str(path)) if is_elf(data) else None
     is_host = elf is not None and elf.is_host_code
     return DraftMember(place, FileContent(source), _EXECUTABLE if is_host else _PLAIN, elf, str(path))

@@ -33,7 +33,7 @@ _ENTRY_POINT_STEP = 16 << 20
 def is_importable_by_name(place: str, source: FileRange) -> bool:
     """Return whether a shared library has the function by which Python imports it under its file name."""
     wanted = b"\0PyInit_" + posixpath.basename(place).partition(".")[0].encode() + b"\0"
-    with source.map() as data:
+    with source.view() as data:
         return any(
             wanted in bytes(data[start : start + _ENTRY_POINT_STEP + len(wanted)])
             for start in range(0, len(data), _ENTRY_POINT_STEP)

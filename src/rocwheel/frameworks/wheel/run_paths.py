@@ -80,6 +80,6 @@ def _repaired(member: DraftMember, elf: Elf, places: LibraryPlaces, intended: In
 
 
 def _edited(member: DraftMember, elf: Elf, content: FileContent, edit: SetRunpath) -> DraftMember:
-    with content.source.map() as data:
+    with content.source.view() as data:
         patch = plan_runpath(data, edit.value, edit.tag, name=member.origin)
     return msgspec.structs.replace(member, content=PatchedContent(content.source, patch), elf=edit.applied_to(elf))

@@ -14,6 +14,7 @@ from rocwheel.installed.device_report import read_device_report
 from rocwheel.linking.obstacles import find_obstacle
 
 if TYPE_CHECKING:
+    from rocwheel.foundation.file_view import Data
     from rocwheel.installed.tree import InstalledFile
 
 __all__ = ["with_binary_facts", "with_obstacle"]
@@ -24,7 +25,7 @@ def with_obstacle(file: InstalledFile, head: bytes) -> InstalledFile:
     return msgspec.structs.replace(file, obstacle=find_obstacle(head))
 
 
-def with_binary_facts(file: InstalledFile, data: memoryview) -> InstalledFile:
+def with_binary_facts(file: InstalledFile, data: Data) -> InstalledFile:
     """Return the file with what its bytes tell; what is damaged, the ELF file or its device code, is a problem."""
     try:
         elf, traits = _read_host_facts(data, file.source)
@@ -35,7 +36,7 @@ def with_binary_facts(file: InstalledFile, data: memoryview) -> InstalledFile:
         return msgspec.structs.replace(file, problem=found)
 
 
-def _read_host_facts(data: memoryview, name: str) -> tuple[Elf | None, ElfTraits | None]:
+def _read_host_facts(data: Data, name: str) -> tuple[Elf | None, ElfTraits | None]:
     if not is_elf(data):
         return None, None
     elf = read_elf(data, name=name)

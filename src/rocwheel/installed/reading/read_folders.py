@@ -13,6 +13,7 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.reading.discovery import find_artifacts
 from rocwheel.binary.kind import HEAD_SIZE, has_facts
 from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.file_view import iter_pieces
 from rocwheel.foundation.files import FileRange
 from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
 from rocwheel.installed.reading.read_file import with_binary_facts, with_obstacle
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.artifacts.catalog import Entry
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["find_site_packages", "is_artifact_folder", "read_artifact_folder", "read_folder"]
 
@@ -117,13 +119,20 @@ def _link_text(path: Path, site: Path) -> str | None:
 
 
 def _with_facts(file: InstalledFile, source: FileRange, *, hashed: bool) -> InstalledFile:
-    with source.map() as data:
+    with source.view() as data:
         if hashed:
-            file = msgspec.structs.replace(file, sha256=hashlib.sha256(data).digest())
+            file = msgspec.structs.replace(file, sha256=_sha256(data))
         file = with_obstacle(file, bytes(data[:HEAD_SIZE]))
         if has_facts(data[:HEAD_SIZE]):
             return with_binary_facts(file, data)
         return file
+
+
+def _sha256(data: Data) -> bytes:
+    digest = hashlib.sha256()
+    for piece in iter_pieces(data):
+        digest.update(piece)
+    return digest.digest()
 
 
 def read_artifact_folder(folder: Path, *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:

@@ -79,5 +79,5 @@ def _read_file(wheel: str, member: ZipMember) -> InstalledFile:
         return msgspec.structs.replace(file, link=read_member(member).decode(errors="replace"))
     if not has_facts(head):
         return msgspec.structs.replace(file, sha256=digest_member(member).sha256)
-    with open_unpacked(member) as (unpacked, digest), unpacked.map() as data:
+    with open_unpacked(member) as (unpacked, digest), unpacked.view() as data:
         return with_binary_facts(msgspec.structs.replace(file, sha256=digest.sha256), data)

@@ -18,6 +18,7 @@ from rocwheel.packages.plan import FileMember, ForwardingMember, Member, StubMem
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from rocwheel.foundation.file_view import Data
     from rocwheel.foundation.patch import FilePatch
     from rocwheel.packages.plan import TarEntry
 
@@ -52,12 +53,12 @@ def member_mode(member: Member) -> int:
 def _file_content(member: FileMember, executor: Executor | None = None) -> Content:
     if member.run_path is None and member.compress_for is None:
         return FileContent(member.source)
-    with member.source.map() as data:
+    with member.source.view() as data:
         patch = _plan_patch(member, data, executor)
     return PatchedContent(member.source, patch) if patch else FileContent(member.source)
 
 
-def _plan_patch(member: FileMember, data: memoryview, executor: Executor | None) -> FilePatch | None:
+def _plan_patch(member: FileMember, data: Data, executor: Executor | None) -> FilePatch | None:
     """Return all changes of a file as one patch, none when it is as it should be."""
     name = f"{member.artifact}: {member.origin}"
     device = None

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.catalog import Catalog, Entry
     from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.foundation.file_view import Data
 
 __all__ = ["Facts", "read_facts"]
 
@@ -97,24 +98,24 @@ def _read_file_facts(entry: Entry) -> _FileFacts | InputError:
     if entry.path.endswith(".kpack"):
         return _FileFacts(targets=_read_or_none(lambda: (kpack_target(entry.path, source=name),)))
     try:
-        with entry.source.map() as data:
+        with entry.source.view() as data:
             return _facts_of(entry, data, name)
     except InputError as e:
         return e
 
 
-def _facts_of(entry: Entry, data: memoryview, name: str) -> _FileFacts:
+def _facts_of(entry: Entry, data: Data, name: str) -> _FileFacts:
     if len(data) >= HEAD_SIZE and is_elf64(data):
         return _FileFacts(read_elf(data, name=name), _targets(data, name))
     is_script = bool(entry.mode & ANY_EXECUTE) and _can_run(entry, data)
     return _FileFacts(targets=_targets(data, name) if is_bundle(data) else (), is_script=is_script)
 
 
-def _can_run(entry: Entry, data: memoryview) -> bool:
+def _can_run(entry: Entry, data: Data) -> bool:
     return bytes(data[:2]) == b"#!" or (is_elf(data) and ".so" not in PurePosixPath(entry.path).suffixes)
 
 
-def _targets(data: memoryview, name: str) -> tuple[str, ...]:
+def _targets(data: Data, name: str) -> tuple[str, ...]:
     return _read_or_none(lambda: device_targets(data, name=name))
 
 

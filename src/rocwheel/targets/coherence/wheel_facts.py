@@ -56,7 +56,7 @@ def _member_targets(member: ZipMember) -> tuple[TargetId, ...]:
         return (kpack_target(member.name, source=member.source),)
     if not has_facts(member_head(member)):
         return ()
-    with open_unpacked(member) as (unpacked, _), unpacked.map() as data:
+    with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
         return device_targets(data, name=member.source)
 
 

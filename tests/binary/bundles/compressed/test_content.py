@@ -24,6 +24,7 @@ from rocwheel.binary.bundles.compressed.content import (
 from rocwheel.binary.bundles.compressed.header import Method, read_compressed_bundle
 from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
+from rocwheel.foundation.file_view import join_data
 from rocwheel.foundation.zstd import zstd
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def test_compressed_bytes_are_attributed_to_entries(method: Method) -> None:
 def test_compressed_bytes_of_every_frame_are_attributed() -> None:
     codes = [memoryview(hashlib.shake_256(bytes([number])).digest(1 << 18)) for number in range(3)]
     parts = [BundlePart(f"hip-amdgcn-amd-amdhsa--gfx90{n}", (code,)) for n, code in zip((0, 2, 6), codes, strict=True)]
-    raw = b"".join(write_offload_bundle(parts))
+    raw = join_data(write_offload_bundle(parts))
     frames = [zstd.compress(raw[start : start + 300_000]) for start in range(0, len(raw), 300_000)]
     data = memoryview(ccob(3, b"".join(frames), len(raw)))
     bundle = read_compressed_bundle(data, place=PLACE)

@@ -15,9 +15,11 @@ from rocwheel.binary.bundles.compressed.payload import (
 )
 from rocwheel.binary.bundles.plain import OffloadBundle, read_offload_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
+from rocwheel.foundation.file_view import Data, iter_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
 
 __all__ = [
     "RAW_SIZE_LIMIT",
@@ -50,7 +52,7 @@ class WrongHashError(DeviceCodeError):
         )
 
 
-def read_compressed_head(data: memoryview, bundle: CompressedBundle, *, place: Place) -> OffloadBundle:
+def read_compressed_head(data: Data, bundle: CompressedBundle, *, place: Place) -> OffloadBundle:
     """Read the header of the plain bundle inside, decompressing no more than that takes.
 
     ``data`` starts with the compressed bundle. Raises `DeviceCodeError` as `read_offload_bundle` does, and for a
@@ -69,7 +71,7 @@ def read_compressed_head(data: memoryview, bundle: CompressedBundle, *, place: P
     raise problem or DeviceCodeError(place, "its payload is empty")
 
 
-def iter_decompressed(data: memoryview, bundle: CompressedBundle, *, place: Place) -> Iterator[bytes]:
+def iter_decompressed(data: Data, bundle: CompressedBundle, *, place: Place) -> Iterator[bytes]:
     """Yield the plain bundle inside in blocks of at most 1 MiB, whatever its size.
 
     Raises `DeviceCodeError` when the payload is damaged, or doesn't end where the header says: with its input, and
@@ -84,7 +86,7 @@ def iter_decompressed(data: memoryview, bundle: CompressedBundle, *, place: Plac
         raise WrongHashError(place, bundle.digest, digest)
 
 
-def _iter_checked(data: memoryview, bundle: CompressedBundle, place: Place, *, block: int) -> Iterator[bytes]:
+def _iter_checked(data: Data, bundle: CompressedBundle, place: Place, *, block: int) -> Iterator[bytes]:
     payload = data[bundle.header_size : bundle.size]
     blocks = iter_payload(payload, bundle.method, block)
     produced = consumed = 0
@@ -112,8 +114,8 @@ def _iter_checked(data: memoryview, bundle: CompressedBundle, place: Place, *, b
 
 
 def decompress_bundle(
-    data: memoryview, bundle: CompressedBundle, *, place: Place, limit: int = RAW_SIZE_LIMIT
-) -> tuple[memoryview, WrongHashError | None]:
+    data: Data, bundle: CompressedBundle, *, place: Place, limit: int = RAW_SIZE_LIMIT
+) -> tuple[Data, WrongHashError | None]:
     """Return the plain bundle inside and, if its hash is not the one in the header, the error to raise or to report.
 
     Memory is taken as the payload decompresses, whatever size the header declares.
@@ -142,14 +144,15 @@ def require_raw_size(bundle: CompressedBundle, limit: int, *, place: Place) -> N
         )
 
 
-def _digest(buffers: Iterable[memoryview]) -> bytes:
+def _digest(buffers: Iterable[Data]) -> bytes:
     md5 = hashlib.md5(usedforsecurity=False)
     for buffer in buffers:
-        md5.update(buffer)
+        for piece in iter_pieces(buffer):
+            md5.update(piece)
     return md5.digest()[:_DIGEST_SIZE]
 
 
-def measure_entries(data: memoryview, bundle: CompressedBundle, plain: OffloadBundle, *, place: Place) -> list[int]:
+def measure_entries(data: Data, bundle: CompressedBundle, plain: OffloadBundle, *, place: Place) -> list[int]:
     """Return how many compressed bytes each entry of ``plain``, the bundle inside, takes.
 
     Entries of less than a zstd block (128 KiB) share those of their block. An entry that repeats one before it takes
@@ -169,7 +172,7 @@ def measure_entries(data: memoryview, bundle: CompressedBundle, plain: OffloadBu
     return [round(size) for size in sizes]
 
 
-def compress_bundle(raw: Iterable[memoryview], *, version: int, level: int, method: Method = Method.ZSTD) -> bytes:
+def compress_bundle(raw: Iterable[Data], *, version: int, level: int, method: Method = Method.ZSTD) -> bytes:
     """Compress a plain bundle, given as a sequence of buffers, into a CCOB of ``version`` 2 or 3.
 
     The zstd window spans the bundle, up to 128 MiB, and long-distance matching is on, so that the code of many targets

@@ -15,6 +15,7 @@ MD5: no reader enforces it, but AMD's comgr keys its cache by it. Version 1 does
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,6 +28,9 @@ from rocwheel.binary.bundles.compressed.payload import (
 )
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import COMPRESSED_MAGIC, is_compressed_bundle
+
+if TYPE_CHECKING:
+    from rocwheel.foundation.file_view import Data
 
 __all__ = [
     "CompressedBundle",
@@ -74,7 +78,7 @@ def header_version(data: bytes) -> int | None:
     return int.from_bytes(data[4:6], "little") if is_compressed_bundle(data) else None
 
 
-def read_compressed_bundle(data: memoryview, *, place: Place) -> CompressedBundle:
+def read_compressed_bundle(data: Data, *, place: Place) -> CompressedBundle:
     """Read the header at the start of ``data``, which may go on after the bundle.
 
     The size of a version 1 bundle is found from its payload. The raw size of a version 2 bundle of 4 GiB or more, which
@@ -85,7 +89,7 @@ def read_compressed_bundle(data: memoryview, *, place: Place) -> CompressedBundl
     start = header_size(version)
     if len(data) < start:
         raise DeviceCodeError(place, f"{len(data)} bytes, too few for a header of version {version}")
-    fields = _LAYOUTS[version].unpack_from(data, _COMMON.size)
+    fields = _LAYOUTS[version].unpack(bytes(data[_COMMON.size : start]))
     raw_size: int = fields[-2]
     size: int = fields[0] if version > 1 else start + _measure_payload(data[start:], method, raw_size, place)
     if not start < size <= len(data):
@@ -100,10 +104,10 @@ def read_compressed_bundle(data: memoryview, *, place: Place) -> CompressedBundl
     return CompressedBundle(version, method, start, size, raw_size, fields[-1])
 
 
-def _read_version(data: memoryview, place: Place) -> tuple[int, Method]:
+def _read_version(data: Data, place: Place) -> tuple[int, Method]:
     if len(data) < _COMMON.size:
         raise DeviceCodeError(place, f"{len(data)} bytes, too few for a compressed bundle")
-    magic, version, method = _COMMON.unpack_from(data)
+    magic, version, method = _COMMON.unpack(bytes(data[: _COMMON.size]))
     if magic != COMPRESSED_MAGIC:
         raise DeviceCodeError(place, f"starts with {magic!r}", expected=f"{COMPRESSED_MAGIC!r}")
     if version not in _LAYOUTS:
@@ -113,7 +117,7 @@ def _read_version(data: memoryview, place: Place) -> tuple[int, Method]:
     return version, Method(method)
 
 
-def _measure_payload(payload: memoryview, method: Method, raw_size: int, place: Place) -> int:
+def _measure_payload(payload: Data, method: Method, raw_size: int, place: Place) -> int:
     try:
         if method is Method.ZSTD:
             return measure_frame(payload)
@@ -128,7 +132,7 @@ def _measure_payload(payload: memoryview, method: Method, raw_size: int, place: 
     raise too_large(place, raw_size)
 
 
-def _unwrap_raw_size(declared: int, payload: memoryview) -> int:
+def _unwrap_raw_size(declared: int, payload: Data) -> int:
     try:
         actual = zstd_content_size(payload)
     except PAYLOAD_ERRORS:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import zlib
+from contextlib import suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from rocwheel.foundation.file_view import Data, FileView, iter_pieces, load
 from rocwheel.foundation.zstd import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
+
 
 __all__ = [
     "PAYLOAD_ERRORS",
@@ -26,6 +29,7 @@ PAYLOAD_ERRORS = (zstd.ZstdError, zlib.error, EOFError)
 
 _INPUT = 1 << 14
 _SHARE_INPUT = 1 << 9
+_FRAME_GUESS = 1 << 20
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_HEADER_LIMIT = 18
 _READER_WINDOW_LOG = 31
@@ -43,17 +47,23 @@ class Method(IntEnum):
     ZSTD = 1
 
 
-def measure_frame(payload: memoryview) -> int:
+def measure_frame(payload: Data) -> int:
     """Return the size of the zstd frame at the start, found from its block headers; raises `zstd.ZstdError`."""
-    return zstd.get_frame_size(payload)
+    size = _FRAME_GUESS
+    while isinstance(payload, FileView) and size < len(payload):
+        # What comes after the frame may be gigabytes that nobody needs.
+        with suppress(zstd.ZstdError):
+            return zstd.get_frame_size(load(payload[:size]))
+        size *= 4
+    return zstd.get_frame_size(load(payload))
 
 
-def zstd_content_size(payload: memoryview) -> int | None:
+def zstd_content_size(payload: Data) -> int | None:
     """Return the content size that the header of a zstd frame states; raises `zstd.ZstdError`."""
-    return zstd.get_frame_info(payload[:_ZSTD_HEADER_LIMIT]).decompressed_size
+    return zstd.get_frame_info(load(payload[:_ZSTD_HEADER_LIMIT])).decompressed_size
 
 
-def iter_payload(payload: memoryview, method: Method, block: int) -> Generator[bytes, None, int]:
+def iter_payload(payload: Data, method: Method, block: int) -> Generator[bytes, None, int]:
     """Decompress in blocks of at most ``block`` bytes; the return value says how much input was taken.
 
     Raises one of `PAYLOAD_ERRORS` for damaged data and for data that end early.
@@ -61,14 +71,14 @@ def iter_payload(payload: memoryview, method: Method, block: int) -> Generator[b
     return _iter_zstd(payload, block) if method is Method.ZSTD else _iter_zlib(payload, block)
 
 
-def _iter_zstd(payload: memoryview, block: int) -> Generator[bytes, None, int]:
+def _iter_zstd(payload: Data, block: int) -> Generator[bytes, None, int]:
     """Decompress one frame after the other; the return value says how much input they took."""
     consumed = 0
     while consumed < len(payload) and (consumed == 0 or not _is_end(payload[consumed:], Method.ZSTD)):
         decoder = zstd.ZstdDecompressor(options=_DECODER_OPTIONS)
         position = consumed
         while not decoder.eof:
-            chunk = payload[position : position + _INPUT] if decoder.needs_input else b""
+            chunk = bytes(payload[position : position + _INPUT]) if decoder.needs_input else b""
             if decoder.needs_input and not chunk:
                 msg = "the compressed data end early"
                 raise EOFError(msg)
@@ -79,7 +89,7 @@ def _iter_zstd(payload: memoryview, block: int) -> Generator[bytes, None, int]:
     return consumed
 
 
-def _iter_zlib(payload: memoryview, block: int) -> Generator[bytes, None, int]:
+def _iter_zlib(payload: Data, block: int) -> Generator[bytes, None, int]:
     """Decompress one stream; the return value says how much input it took."""
     decoder = zlib.decompressobj()
     position, pending = 0, b""
@@ -96,7 +106,7 @@ def _iter_zlib(payload: memoryview, block: int) -> Generator[bytes, None, int]:
     return position - len(decoder.unused_data)
 
 
-def iter_shares(payload: memoryview, method: Method) -> Iterator[tuple[int, int]]:
+def iter_shares(payload: Data, method: Method) -> Iterator[tuple[int, int]]:
     """Yield the raw and the compressed size of small pieces of output, in order.
 
     Raises one of `PAYLOAD_ERRORS` for damaged data.
@@ -105,7 +115,7 @@ def iter_shares(payload: memoryview, method: Method) -> Iterator[tuple[int, int]
     position = taken = 0
     while position < len(payload) and not (decoder.eof and _is_end(payload[position:], method)):
         decoder = _decoder(method) if decoder.eof else decoder
-        chunk = payload[position : position + _SHARE_INPUT]
+        chunk = bytes(payload[position : position + _SHARE_INPUT])
         produced = len(decoder.decompress(chunk))
         used = len(chunk) - len(decoder.unused_data)
         position += used
@@ -119,22 +129,26 @@ def _decoder(method: Method) -> zstd.ZstdDecompressor | zlib._Decompress:
     return zstd.ZstdDecompressor(options=_DECODER_OPTIONS) if method is Method.ZSTD else zlib.decompressobj()
 
 
-def _is_end(rest: memoryview, method: Method) -> bool:
+def _is_end(rest: Data, method: Method) -> bool:
     """Return whether the payload is over where ``rest`` begins, which follows a frame or stream."""
     return method is Method.ZLIB or bytes(rest[: len(_ZSTD_MAGIC)]) != _ZSTD_MAGIC
 
 
-def compress_payload(buffers: Sequence[memoryview], method: Method, level: int) -> bytes:
+def compress_payload(buffers: Sequence[Data], method: Method, level: int) -> bytes:
     """Compress the buffers, in their order, into one stream or frame."""
     return _deflate(buffers, level) if method is Method.ZLIB else _compress_zstd(buffers, level)
 
 
-def _deflate(buffers: Sequence[memoryview], level: int) -> bytes:
+def _pieces(buffers: Sequence[Data]) -> Iterator[memoryview]:
+    return (piece for buffer in buffers for piece in iter_pieces(buffer))
+
+
+def _deflate(buffers: Sequence[Data], level: int) -> bytes:
     encoder = zlib.compressobj(min(level, 9))
-    return b"".join([*(encoder.compress(buffer) for buffer in buffers), encoder.flush()])
+    return b"".join([*map(encoder.compress, _pieces(buffers)), encoder.flush()])
 
 
-def _compress_zstd(buffers: Sequence[memoryview], level: int) -> bytes:
+def _compress_zstd(buffers: Sequence[Data], level: int) -> bytes:
     raw_size = sum(map(len, buffers))
     parameter = zstd.CompressionParameter
     options: dict[int, int] = {
@@ -145,4 +159,4 @@ def _compress_zstd(buffers: Sequence[memoryview], level: int) -> bytes:
     }
     encoder = zstd.ZstdCompressor(options=options)
     encoder.set_pledged_input_size(raw_size)
-    return b"".join([*(encoder.compress(buffer) for buffer in buffers), encoder.flush()])
+    return b"".join([*map(encoder.compress, _pieces(buffers)), encoder.flush()])

@@ -1,0 +1,49 @@
+"""Whether a file is still the one that was listed: nobody has written to it, or put another in its place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.foundation.errors import WorkError
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["ChangedFileError", "FileStamp"]
+
+
+class FileStamp(msgspec.Struct, frozen=True, order=True):
+    """Which file stands at a path, and when it was last written (stat(2)); times in nanoseconds."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+    changed: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> FileStamp:
+        """Return the stamp of a file with this status."""
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+    def require(self, status: os.stat_result, path: str) -> None:
+        """Raise `ChangedFileError` unless the file at ``path``, which has this status, is the stamped one."""
+        now = FileStamp.of(status)
+        if now != self:
+            raise ChangedFileError(path, self._difference(now))
+
+    def _difference(self, now: FileStamp) -> str:
+        if (self.device, self.inode) != (now.device, now.inode):
+            return "another file took its place while it was being read"
+        if self.size != now.size:
+            return f"changed from {self.size} to {now.size} bytes while it was being read"
+        return "was written to while it was being read"
+
+
+class ChangedFileError(WorkError):
+    """An input that something else wrote to, truncated or replaced between its listing and its last byte."""
+
+    def __init__(self, path: str, found: str) -> None:
+        super().__init__(path, found, remedy="Leave the inputs alone until the work is done, and run it again.")
