@@ -8,6 +8,7 @@ import msgspec
 
 from rocwheel.audit.finding import as_unicode
 from rocwheel.foundation.atomic_file import atomic_file
+from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError, read_error
 
 if TYPE_CHECKING:
@@ -40,10 +41,10 @@ def read_baseline(path: Path) -> frozenset[str]:
     Raises `InputError` for a file that is not a baseline, and for a baseline of another version.
     """
     try:
-        baseline = msgspec.json.decode(path.read_bytes(), type=_Baseline)
+        baseline = decode_json(path.read_bytes(), _Baseline)
     except OSError as e:
         raise read_error(path, e, remedy="Use --update-baseline to make one.") from e
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+    except msgspec.DecodeError as e:
         raise InputError(path, f"is not a baseline ({e})", remedy=_RENEW) from e
     if baseline.schema != _SCHEMA:
         raise InputError(path, f"is a baseline of schema {baseline.schema!r}", expected=_SCHEMA, remedy=_RENEW)

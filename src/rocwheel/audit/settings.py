@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from rocwheel.foundation.decoding import decode_toml
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.linking.hwcaps import CpuLevel
 
@@ -122,10 +123,10 @@ def find_settings(path: Path | None) -> tuple[AuditSettings, Path]:
 def _load(path: Path) -> AuditSettings | None:
     """Return ``[audit]`` of a recipe, else ``[tool.rocwheel.audit]`` of a file; None if it has neither."""
     try:
-        project = msgspec.toml.decode(path.read_bytes(), type=_Project)
+        project = decode_toml(path.read_bytes(), _Project)
     except OSError as e:
         raise read_error(path, e, remedy="Check --config.") from e
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+    except msgspec.DecodeError as e:
         raise InputError(
             path, str(e), expected="settings under [tool.rocwheel.audit] as the documentation describes them"
         ) from e

@@ -26,12 +26,22 @@ BROUGHT = {
     [
         ("one ==", r"^a malformed Requires-Dist \("),
         ("one; python_version ~= 'x'", r"^a Requires-Dist with a marker that can't be evaluated \("),
+        (
+            f"one; {'(' * 5000}os_name == 'posix'{')' * 5000}",
+            r"^a malformed Requires-Dist \(more than 32 brackets within one another\)$",
+        ),
+        ("one" + "(" * 5000, r"^a malformed Requires-Dist \(more than 32 brackets within one another\)$"),
     ],
-    ids=["malformed", "no order"],
+    ids=["malformed", "no order", "brackets in a marker", "brackets"],
 )
 def test_a_requirement_that_cannot_be_judged_is_refused(text: str, problem: str) -> None:
     with pytest.raises(RequirementError, match=problem):
         parse_requirement(text)
+
+
+def test_brackets_side_by_side_are_read() -> None:
+    parse_requirement("one; " + " or ".join(["(os_name == 'posix')"] * 500))
+    parse_requirement(f"one; {'(' * 32}os_name == 'posix'{')' * 32}")
 
 
 def test_what_can_be_read_is_kept() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import struct
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from rocwheel.distributions.zip.reader import (
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 NOISE = random.Random(7).randbytes(3_000_000)
@@ -129,3 +131,81 @@ def test_a_member_without_a_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_directory(path)
     assert str(caught.value) == f"{path}: has a member without a name. Build or download it again."
+
+
+def damage(path: Path, change: Callable[[bytearray, int, int], None]) -> str:
+    """Change an archive by what is given its bytes and the places of its first local header and directory entry."""
+    content = bytearray(path.read_bytes())
+    change(content, content.find(b"PK\3\4"), content.find(b"PK\1\2"))
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_directory(path)
+    return str(caught.value)
+
+
+def test_a_member_that_calls_itself_otherwise_is_refused(tmp_path: Path) -> None:
+    def rename(content: bytearray, local: int, _central: int) -> None:
+        content[local + 30 : local + 31] = b"b"
+
+    path = write(tmp_path / "a.zip", a=b"content")
+    assert damage(path, rename) == (
+        f"{path}!a: calls itself b'b'; expected the name in the directory. It is damaged: build or download it again."
+    )
+
+
+def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.zip", a=b"one", b=b"two")
+    content = bytearray(path.read_bytes())
+    content[content.rfind(b"PK\3\4") + 30] = content[content.rfind(b"PK\1\2") + 46] = ord("a")
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_directory(path)
+    assert str(caught.value) == (
+        f"{path}!a: is there twice; expected one member of each name. It is damaged: build or download it again."
+    )
+
+
+def test_members_that_share_bytes_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as inner:
+        inner.writestr("b", b"content")
+    local = path.read_bytes()[: path.read_bytes().find(b"PK\1\2")]
+    with zipfile.ZipFile(path, "w") as archive:
+        # The bytes of "a" are the header and the bytes of "b".
+        archive.writestr("a", local)
+        archive.writestr("b", b"content")
+        archive.infolist()[1].header_offset = 31
+    with pytest.raises(InputError) as caught:
+        read_directory(path)
+    assert str(caught.value) == (
+        f"{path}!b: shares bytes with a; expected bytes of its own. It is damaged: build or download it again."
+    )
+
+
+def test_a_member_that_reaches_into_the_directory_is_refused(tmp_path: Path) -> None:
+    def lengthen(content: bytearray, _local: int, central: int) -> None:
+        content[central + 20 : central + 28] = (20).to_bytes(4, "little") * 2
+
+    path = write(tmp_path / "a.zip", method=zipfile.ZIP_STORED, a=b"content")
+    assert damage(path, lengthen) == (
+        f"{path}: a damaged archive (a reaches into the directory). Build or download it again."
+    )
+
+
+def test_an_offset_beyond_all_files_is_refused(tmp_path: Path) -> None:
+    def move(content: bytearray, _local: int, central: int) -> None:
+        # The extra field of ZIP64 holds what has no room in the entry (APPNOTE.TXT, 4.5.3).
+        content[central + 47 : central + 47] = struct.pack("<2HQ", 1, 8, 1 << 63)
+        content[central + 30 : central + 32] = (12).to_bytes(2, "little")
+        content[central + 42 : central + 46] = b"\xff" * 4
+        end = content.find(b"PK\5\6")
+        content[end + 12 : end + 16] = (end - central).to_bytes(4, "little")
+
+    path = write(tmp_path / "a.zip", a=b"content")
+    assert damage(path, move).startswith(f"{path}: a damaged archive (")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.zip")
+    with pytest.raises(InputError, match=r"a\.zip: cannot be read \(it is not a regular file\)"):
+        read_directory(tmp_path / "a.zip")

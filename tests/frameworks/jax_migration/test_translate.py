@@ -369,6 +369,12 @@ def test_what_the_machine_decided_is_reported_as_assumed() -> None:
             "--version: is 'VERSION.dev20260101.post1'; expected a version such as 0.12.0 (PEP 440)",
         ),
         ([*PJRT, "--python_version=312"], "--python_version: is '312'; expected such as 3.12 or 3.13-ft"),
+        ([*PJRT, "--bazel_options=--"], "--bazel_options: is '--', which ends the options; expected a value"),
+        ([*PJRT, "--rocm_path=--"], "--rocm_path: is '--', which ends the options; expected a value"),
+        (
+            [*PJRT, "--bazel_options=--x", "--bazel_options=--"],
+            "--bazel_options: is '--', which ends the options; expected a value",
+        ),
     ],
 )
 def test_what_the_old_tool_refused_is_refused(words: list[str], text: str) -> None:

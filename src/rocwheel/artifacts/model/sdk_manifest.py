@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
 
 __all__ = ["SDK_MANIFEST_PATH", "SdkManifest"]
@@ -29,8 +30,8 @@ class SdkManifest(msgspec.Struct, frozen=True):
     def parse(cls, data: bytes, source: str) -> SdkManifest:
         """Read the JSON text; raises `InputError` when it is malformed or a known field has another type."""
         try:
-            manifest = msgspec.json.decode(data, type=cls)
-        except (msgspec.DecodeError, UnicodeDecodeError) as e:
+            manifest = decode_json(data, cls)
+        except msgspec.DecodeError as e:
             raise InputError(source, f"is not a usable SDK manifest ({e})", expected="TheRock's JSON") from e
         split = manifest.flags.get(_SPLIT_FLAG, False)
         if not isinstance(split, bool):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -25,12 +26,20 @@ __all__ = [
 ]
 
 
+_BRACKET = re.compile("[()]")
+_MOST_NESTED = 32
+"""Brackets within brackets; ``packaging`` calls itself for each, and markers of builds have three at most."""
+
+
 class RequirementError(ValueError):
     """A Requires-Dist that is malformed, or whose marker compares what has no order; the text says which."""
 
 
 def parse_requirement(text: str) -> Requirement:
     """Return a requirement whose marker can be judged; raise `RequirementError` for any other text."""
+    if _nesting(text) > _MOST_NESTED:
+        message = f"a malformed Requires-Dist (more than {_MOST_NESTED} brackets within one another)"
+        raise RequirementError(message)
     try:
         requirement = Requirement(text)
         applies(requirement)
@@ -41,6 +50,15 @@ def parse_requirement(text: str) -> Requirement:
         message = f"a Requires-Dist with a marker that can't be evaluated ({e})"
         raise RequirementError(message) from e
     return requirement
+
+
+def _nesting(text: str) -> int:
+    """Return how many brackets are open at most, those in quotes among them."""
+    depth = most = 0
+    for bracket in _BRACKET.findall(text):
+        depth += 1 if bracket == "(" else -1
+        most = max(most, depth)
+    return most
 
 
 def readable_requirements(texts: Iterable[str]) -> list[Requirement]:

@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.metadata import parse_email
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import (
     InvalidSdistFilename,
@@ -24,6 +23,7 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
+from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.foundation.errors import InputError, read_error
@@ -81,7 +81,7 @@ def read_entry(path: Path) -> IndexEntry:
         size, sha256 = path.stat().st_size, _hash(path)
     except OSError as e:
         raise read_error(path, e, remedy="Check its permissions.") from e
-    metadata = parse_email(data)[0]
+    metadata = _parse_metadata(path, data)
     _check(path, name, metadata)
     return IndexEntry(
         filename=path.name,
@@ -134,6 +134,13 @@ def _read_sdist_metadata(path: Path) -> bytes:
     if found is None:
         raise InputError(path, "not an sdist: no NAME-VERSION/PKG-INFO inside")
     return found
+
+
+def _parse_metadata(path: Path, data: bytes) -> RawMetadata:
+    try:
+        return parse_core_metadata(data)[0]
+    except CoreMetadataError as e:
+        raise InputError(path, f"its metadata can't be read: {e}") from e
 
 
 def _check(path: Path, name: _FileName, metadata: RawMetadata) -> None:

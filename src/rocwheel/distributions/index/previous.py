@@ -10,6 +10,7 @@ import msgspec
 from packaging.utils import is_normalized_name
 
 from rocwheel.distributions.index.simple_pages import is_project_page, is_root_page
+from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError, WorkError, read_error
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _written(folder: Path) -> set[str]:
 def _decode(path: Path, kind: type[_T]) -> _T | None:
     """Return the JSON of a page, none when it is damaged."""
     with suppress(OSError, msgspec.MsgspecError):
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return decode_json(path.read_bytes(), kind)
     return None
 
 

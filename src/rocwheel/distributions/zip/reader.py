@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
+import struct
 import zipfile
 from contextlib import ExitStack, closing, contextmanager
 from typing import IO, TYPE_CHECKING, TypeAlias, cast
@@ -14,13 +16,13 @@ from zlib_ng import zlib_ng
 from rocwheel.binary.kind import HEAD_SIZE
 from rocwheel.distributions.content.digest import Digest
 from rocwheel.distributions.packing.compression import DEFLATED, STORED
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.file_stamp import FileStamp
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files import FileRange, open_regular
 from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of, write_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
     from pathlib import Path
 
     Writing: TypeAlias = Callable[[bytes], None]
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["ZipMember", "digest_member", "iter_member", "member_head", "open_unpacked", "read_directory", "read_member"]
 
 _LOCAL_SIZE = 30
-_NAME_SIZES = 26
+_LOCAL_FIELDS = (6, 26, 28)
+"""Where a local header has its flags, and the sizes of the name and of the extra field that follow it."""
+_UTF8_FLAG = 0x800
+_DAMAGED_ARCHIVE = (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, OverflowError, ValueError, struct.error)
 _DAMAGE = cast("type[Exception]", zlib_ng.error)
 _PIECE = 1 << 20
 _MOST_TEXT = 64 << 20
@@ -55,20 +60,43 @@ class ZipMember(msgspec.Struct, frozen=True):
 def read_directory(path: Path) -> tuple[ZipMember, ...]:
     """Read an archive's directory, folders left out; nothing of the members is unpacked.
 
-    Raises `InputError` for a file that is not a ZIP archive or is damaged, and for members that are encrypted or packed
-    by a method other than stored and deflate.
+    Raises `InputError` for a file that is not a ZIP archive or is damaged, for members that are encrypted or packed by
+    a method other than stored and deflate, and for what programs read differently: two members of one name, members
+    that share bytes, and a member that calls itself otherwise than the directory does.
     """
     try:
-        with path.open("rb") as file:
+        opened = open_regular(path)
+    except OSError as e:
+        raise read_error(path, e) from e
+    try:
+        with opened as file:
             stamp = FileStamp.of(os.fstat(file.fileno()))
             with zipfile.ZipFile(file) as archive:
                 # `ZipInfo.is_dir` fails at an empty name before Python 3.12.
                 infos = [info for info in archive.infolist() if not info.filename.endswith("/")]
                 members = tuple(_member(path, info, file.fileno(), stamp) for info in infos)
+                _check_apart(infos, members, archive.start_dir)
             stamp.require(os.fstat(file.fileno()), str(path))
-            return members
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, OverflowError, ValueError) as e:
+    except _DAMAGED_ARCHIVE as e:
         raise InputError(path, f"a damaged archive ({e})", remedy="Build or download it again.") from e
+    return members
+
+
+def _check_apart(infos: Iterable[zipfile.ZipInfo], members: Iterable[ZipMember], start_of_directory: int) -> None:
+    """Raise `InputError` for members of one name or that share bytes: a way to pack terabytes into megabytes."""
+    names: set[str] = set()
+    stop, before = 0, ""
+    starts = (info.header_offset for info in infos)
+    for start, member in sorted(zip(starts, members, strict=True), key=operator.itemgetter(0)):
+        if member.name in names:
+            raise InputError(member.source, "is there twice", expected="one member of each name", remedy=_AGAIN)
+        if start < stop:
+            raise InputError(member.source, f"shares bytes with {before}", expected="bytes of its own", remedy=_AGAIN)
+        names.add(member.name)
+        stop, before = member.packed.offset + member.packed.size, member.name
+    if stop > start_of_directory:
+        msg = f"{before} reaches into the directory"
+        raise zipfile.BadZipFile(msg)
 
 
 def _member(path: Path, info: zipfile.ZipInfo, descriptor: int, stamp: FileStamp) -> ZipMember:
@@ -82,9 +110,12 @@ def _member(path: Path, info: zipfile.ZipInfo, descriptor: int, stamp: FileStamp
     if len(header) < _LOCAL_SIZE or not header.startswith(b"PK\3\4"):
         msg = f"{path}!{info.filename}"
         raise InputError(msg, "no member at the place that the directory names", expected="a whole archive")
-    lengths = header[_NAME_SIZES:]
-    start = info.header_offset + _LOCAL_SIZE + int.from_bytes(lengths[:2], "little")
-    start += int.from_bytes(lengths[2:4], "little")
+    flags, name_size, extra_size = (int.from_bytes(header[at : at + 2], "little") for at in _LOCAL_FIELDS)
+    name = os.pread(descriptor, name_size, info.header_offset + _LOCAL_SIZE)
+    if name.decode("utf-8" if flags & _UTF8_FLAG else "cp437") != info.orig_filename:
+        msg = f"{path}!{info.filename}"
+        raise InputError(msg, f"calls itself {name!r}", expected="the name in the directory", remedy=_AGAIN)
+    start = info.header_offset + _LOCAL_SIZE + name_size + extra_size
     packed = FileRange(str(path), start, info.compress_size, stamp)
     return ZipMember(info.filename, info.external_attr >> 16, info.compress_type, info.file_size, info.CRC, packed)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from rocwheel.foundation.decoding import decode_toml
 from rocwheel.foundation.errors import InputError, ProblemsError, read_error
 from rocwheel.linking.entries import lost_origin
 from rocwheel.linking.sdk_layout import sdk_search_folders
@@ -118,10 +119,10 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
 def read_settings(path: Path) -> BazelSettings:
     """Read settings; raise `SettingsError` for any other text, `ProblemsError` with every wrong value."""
     try:
-        settings = msgspec.toml.decode(path.read_bytes(), type=BazelSettings)
+        settings = decode_toml(path.read_bytes(), BazelSettings)
     except OSError as e:
         raise read_error(path, e, remedy="Check --settings.", kind=SettingsError) from e
-    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+    except msgspec.DecodeError as e:
         raise SettingsError(path, f"doesn't hold settings: {e}", remedy="See the fields in the documentation.") from e
     check_settings(settings, path)
     return settings

@@ -14,7 +14,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.tables import read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["Fate", "OldCommand", "option_fates", "parse_build_py", "variable_fates", "wheel_cpus"]
 
@@ -109,6 +109,7 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
     given = vars(_parser().parse_args(rest[start + 1 :]))
     subcommand = given.pop("subcommand")
     options = {name: value for name, value in given.items() if value is not None}
+    _check_ends(options)
     for name, fate in option_fates().items():
         value = options.get(name)
         if fate.pattern and value is not None and not re.fullmatch(fate.pattern, value):
@@ -120,6 +121,18 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
         if isinstance(value, list):
             options[name] = [word for text in value for word in _shell_words(text)]
     return OldCommand(subcommand, options, variables, _interpreter(rest[: max(start, 0)]), parted)
+
+
+def _check_ends(options: Mapping[str, object]) -> None:
+    """Raise `InputError` for a value ``--``, which argparse takes for the end of the options and removes.
+
+    Before Python 3.13 it leaves an empty list in the value's place.
+    """
+    for name, value in options.items():
+        values = value if isinstance(value, list) and value else [value]
+        if any(item in ("--", []) for item in values):
+            option = f"--{name}"
+            raise InputError(option, "is '--', which ends the options", expected="a value")
 
 
 def _shell_words(text: str) -> list[str]:

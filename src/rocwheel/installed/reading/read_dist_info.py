@@ -8,10 +8,10 @@ from email.parser import BytesParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packaging.metadata import parse_email
 from packaging.utils import canonicalize_name, is_normalized_name
 from packaging.version import InvalidVersion, Version
 
+from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.formats.record import parse_record
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.foundation.errors import InputError
@@ -43,10 +43,10 @@ def read_distribution(
 ) -> Distribution:
     """Read the files of ``.dist-info``, by their name there. What is absent or unreadable is noted as a problem."""
     problems = [f"{dist_info} has no {name}" for name in ("METADATA", "WHEEL", "RECORD") if name not in texts]
-    fields, unknown = parse_email(texts.get("METADATA", b""))
-    problems += [f"METADATA: {field} can't be read" for field in unknown if field.lower() in _JUDGED]
+    fields, unreadable = _read_metadata(texts.get("METADATA", b""))
+    problems += unreadable
     targets, malformed = _read_targets(texts.get(DECLARATION_NAME))
-    wheel = BytesParser().parsebytes(texts.get("WHEEL", b""))
+    wheel = BytesParser().parsebytes(texts.get("WHEEL", b""), headersonly=True)
     record, damage = _read_record(texts.get("RECORD", b""))
     if "METADATA" in texts:
         problems += _metadata_problems(fields, Path(source).name if is_wheel else dist_info)
@@ -72,6 +72,15 @@ def read_distribution(
         targets=targets,
         problems=(*problems, *malformed, *damage),
     )
+
+
+def _read_metadata(data: bytes) -> tuple[RawMetadata, list[str]]:
+    """Return the fields of METADATA, and what of it can't be read."""
+    try:
+        fields, unknown = parse_core_metadata(data)
+    except CoreMetadataError as e:
+        return {}, [f"METADATA can't be read: {e}"]
+    return fields, [f"METADATA: {field} can't be read" for field in unknown if field.lower() in _JUDGED]
 
 
 def _read_targets(text: bytes | None) -> tuple[tuple[str, ...], list[str]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib.resources
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
+from rocwheel.foundation.decoding import decode_toml
 from rocwheel.foundation.errors import ProblemsError, read_error
 from rocwheel.packages.recipe.checks import recipe_problems
 from rocwheel.packages.recipe.recipe import ConsoleScript, Layout, Package, PublicLibrary, Recipe, RecipeError
@@ -28,13 +29,13 @@ def load_recipe(path: Path | None = None) -> Recipe:
     """
     source = str(path) if path else _DEFAULT
     try:
-        table = msgspec.toml.decode(_read_file(path) if path else _default_recipe())
+        table = decode_toml(_read_file(path) if path else _default_recipe(), dict[str, Any])
         recipe = msgspec.convert(table, Recipe)
     except OSError as e:
         raise read_error(source, e, remedy="Check --recipe.", kind=RecipeError) from e
     except msgspec.ValidationError as e:
         raise ProblemsError(source, list(_field_problems(source, table)) or [_field_problem(source, "", e)]) from e
-    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+    except msgspec.DecodeError as e:
         raise RecipeError(source, f"is not a recipe: {e}", remedy=_SEE_FIELDS) from e
     if problems := list(recipe_problems(source, recipe, get_args(Layout))):
         raise ProblemsError(source, problems)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.spelling.target_set import id_sort_key
 
@@ -58,8 +59,8 @@ def encode_declaration(targets: Iterable[TargetId], report: CoherenceReport | No
 def decode_declaration(data: bytes, *, source: str) -> Declaration:
     """Read the file; raises `InputError`, led by ``source``, when it is malformed or of another version."""
     try:
-        document = msgspec.json.decode(data, type=Declaration)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        document = decode_json(data, Declaration)
+    except msgspec.DecodeError as e:
         raise InputError(source, f"malformed ({e})", expected=_SCHEMA) from e
     if document.schema != _SCHEMA:
         raise InputError(source, f"schema {document.schema!r}", expected=_SCHEMA)

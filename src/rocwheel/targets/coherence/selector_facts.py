@@ -49,7 +49,7 @@ def read_selector_facts(path: Path) -> WheelFacts:
     try:
         info = msgspec.convert(_literals(text), _BuildInfo)
         return _facts(path, info)
-    except (SyntaxError, ValueError, KeyError, InvalidRequirement) as e:
+    except (SyntaxError, ValueError, KeyError, RecursionError, MemoryError, InvalidRequirement) as e:
         raise InputError(path, f"its _build_info.py cannot be read ({e})", remedy="Build or fetch it again.") from e
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packaging.metadata import parse_email
 from packaging.utils import canonicalize_name
 
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.kind import has_facts
+from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory, read_member
 from rocwheel.foundation.errors import InputError
@@ -19,6 +19,8 @@ from rocwheel.targets.spelling.target_set import id_sort_key
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+    from packaging.metadata import RawMetadata
 
     from rocwheel.binary.code_objects.target_id import TargetId
 
@@ -33,7 +35,7 @@ def read_wheel_facts(path: Path) -> WheelFacts:
     """
     members = {member.name: member for member in read_directory(path)}
     info = find_metadata(path, members)
-    metadata, _ = parse_email(read_member(members[info]))
+    metadata = _parse_metadata(members[info])
     if not metadata.get("name"):
         raise InputError(path, f"its {info} has no Name, or several", expected="the name of its package, once")
     targets = {target for member in members.values() for target in _member_targets(member)}
@@ -49,6 +51,13 @@ def read_wheel_facts(path: Path) -> WheelFacts:
         frozenset(root for root in roots if not root.endswith((".dist-info", ".data"))),
         metadata.get("version", ""),
     )
+
+
+def _parse_metadata(member: ZipMember) -> RawMetadata:
+    try:
+        return parse_core_metadata(read_member(member))[0]
+    except CoreMetadataError as e:
+        raise InputError(member.source, f"can't be read: {e}") from e
 
 
 def _member_targets(member: ZipMember) -> tuple[TargetId, ...]:
