@@ -222,7 +222,7 @@ def test_a_destination_that_is_not_a_folder_is_refused_before_the_work(
     (tmp_path / "file").write_text("")
     (tmp_path / "dangling").symlink_to("nowhere")
     culprit = tmp_path / place.partition("/")[0]
-    expected = "expected a folder for the repaired wheels. Change --dest-dir."
+    expected = "expected a folder to write to. Change --dest-dir."
     assert run("repair", plugin_wheel, "--dest-dir", tmp_path / place) == (
         2,
         "",

@@ -98,7 +98,8 @@ def _finding(rule: Rule, evidence: Evidence, path: str, owner: Distribution | No
     facts = (_unversioned(fact, tree) for fact in evidence.facts)
     lasting = fingerprint(rule.name, name, _unversioned(path, tree), facts)
     remedy = evidence.remedy or rule.remedy
-    return Finding(rule.name, rule.severity, evidence.file, evidence.found, remedy, name, path, lasting)
+    severity = evidence.severity or rule.severity
+    return Finding(rule.name, severity, evidence.file, evidence.found, remedy, name, path, lasting)
 
 
 def _unversioned(text: str, tree: Tree) -> str:

@@ -34,6 +34,8 @@ class Evidence(msgspec.Struct, frozen=True):
     found: str
     remedy: str = ""
     facts: tuple[str, ...] = ()
+    severity: Severity | None = None
+    """How much this breach weighs, if not as much as the rule says."""
 
 
 class Rule(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ import msgspec
 
 from rocwheel.binary.elf.linkage import SymbolReference
 from rocwheel.installed.tree import InstalledFile
-from rocwheel.linking.system_libraries import interpreter_symbols, unversioned_symbols
+from rocwheel.linking.system_libraries import interpreter_symbols, plugin_symbols, unversioned_symbols
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -97,6 +97,12 @@ def has_init_function(file: InstalledFile) -> bool:
     return file.traits is not None and any(name.startswith(b"PyInit") for name in file.traits.exports)
 
 
+def _host_symbols(file: InstalledFile) -> tuple[str, ...]:
+    """Return patterns of the symbols that the program has that loads a file as its plug-in; none for other files."""
+    definitions = file.traits.linkage.definitions if file.traits else frozenset()
+    return tuple(chain.from_iterable(p for entry, p in plugin_symbols().items() if entry.encode() in definitions))
+
+
 class _Part(msgspec.Struct, frozen=True):
     """What one process, or several, bring into a scope: files by their paths, and names of others."""
 
@@ -127,7 +133,7 @@ class Scopes:
         part = self._part(process) | self._part_before(self._subject.settings.loaders_of(process.file.path))
         system = [unversioned_symbols(name) for name in part.unseen]
         interpreter = interpreter_symbols() if process.file.path in self._in_interpreter else ()
-        patterns = sorted({pattern for found in system for pattern in found or ()})
+        patterns = sorted({pattern for found in system for pattern in found or ()} | {*_host_symbols(process.file)})
         is_partial = any(found is None for found in system)
         return Scope(self._definitions, part.paths, (*patterns, *interpreter), part.unseen, is_partial)
 

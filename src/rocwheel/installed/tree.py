@@ -80,6 +80,8 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
     device: DeviceReport | None = None
     problem: str = ""
     """Why it could not be read as the binary that it seems to be."""
+    mentions: frozenset[str] = frozenset()
+    """Names of libraries in a Python source, or in a binary that calls ``dlopen``."""
     obstacle: Obstacle | None = None
     """Why the dynamic loader stops at it when it looks for a library of its name."""
 

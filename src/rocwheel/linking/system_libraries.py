@@ -18,6 +18,7 @@ __all__ = [
     "AllowedLibraries",
     "allowed_libraries",
     "interpreter_symbols",
+    "plugin_symbols",
     "unversioned_symbols",
 ]
 
@@ -44,6 +45,7 @@ class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     libraries: dict[str, tuple[str, ...]]
     symbols: dict[str, tuple[str, ...]]
     interpreter: _Interpreter
+    plugins: dict[str, tuple[str, ...]]
 
 
 @functools.cache
@@ -64,6 +66,11 @@ def interpreter_symbols() -> tuple[str, ...]:
     """Return patterns of the symbols that the Python interpreter defines."""
     found = _policy().interpreter
     return (*found.symbols, *(name + kind for name in found.math for kind in ("", "f", "l")))
+
+
+def plugin_symbols() -> dict[str, tuple[str, ...]]:
+    """Return, by the function through which a program enters its plug-ins, patterns of the symbols that it has."""
+    return _policy().plugins
 
 
 def unversioned_symbols(soname: str) -> tuple[str, ...] | None:

@@ -74,3 +74,20 @@ def test_symbols_of_llvm_are_recognised_by_their_names(symbol: str, rule: str) -
 def test_libraries_that_no_process_loads_together_do_not_collide() -> None:
     audited = one(library("demo/a.so", exports=("answer",)), library("demo/b.so", exports=("answer",)))
     assert find(audited) == []
+
+
+UNUSED = library("demo/_unused.so", "libb.so", runpath="$ORIGIN", exports=("LLVMInitializeCore",))
+LLVM = library("demo/libb.so", exports=("LLVMInitializeCore",))
+
+
+def test_two_llvms_in_what_nothing_loads_are_a_warning() -> None:
+    module = library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=("PyInit_a",))
+    (finding,) = find(one(UNUSED, LLVM, module))
+    assert finding.severity.value == "warning"
+    assert finding.found.endswith("; nothing in the given packages loads that file")
+
+
+def test_two_llvms_in_what_an_extension_module_loads_too_are_an_error() -> None:
+    module = library("demo/z.so", "_unused.so", runpath="$ORIGIN", exports=("PyInit_z",))
+    (finding,) = find(one(UNUSED, LLVM, module))
+    assert finding.severity.value == "error"

@@ -128,6 +128,10 @@ CASES: dict[str, Case] = {
     "tag-too-new": Case(
         (Pack((Lib("demo/a.so"),), tag="py3-none-manylinux_2_28_x86_64"),), (Pack((Lib("demo/a.so"),)),)
     ),
+    "tag-unknown": Case(
+        (Pack((Lib("demo/a.so"),), tag="py3-none-manylinx_2_28_x86_64"),), (Pack((Lib("demo/a.so"),)),)
+    ),
+    "tag-local": Case((Pack((Lib("demo/a.so"),), tag="py3-none-linux_x86_64"),), (Pack((Lib("demo/a.so"),)),)),
     "elf-in-any-wheel": Case((Pack((Lib("demo/a.so"),), tag="py3-none-any"),), (Pack((Lib("demo/a.so"),)),)),
     "elf-in-purelib": Case((Pack((Lib("demo/a.so"),), is_purelib=True),), (Pack((Lib("demo/a.so"),)),)),
     "wrong-machine": Case(

@@ -81,3 +81,39 @@ def test_libraries_that_are_opened_by_name_keep_their_symbols_to_themselves() ->
     files = (library("demo/a.so", runpath="$ORIGIN", references=(F,)), library("demo/libb.so", defines=("f",)))
     found = find(one(*files), dlopen={"demo/a.so": ("libb.so",)})
     assert [finding.rule for finding in found] == ["undefined-symbol"]
+
+
+def test_what_nothing_loads_is_a_warning_and_says_so() -> None:
+    files = (library("demo/a.so", exports=("PyInit_a",)), library("demo/unused.so", references=(F,)))
+    (finding,) = find(one(*files))
+    assert (finding.severity.value, finding.found) == (
+        "warning",
+        "has 1 undefined symbol that nothing it loads defines: f; nothing in the given packages loads that file",
+    )
+
+
+def test_what_an_extension_module_needs_stays_an_error() -> None:
+    module = library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=("PyInit_a",))
+    (finding,) = find(one(module, library("demo/libb.so", references=(F,))))
+    assert (finding.path, finding.severity.value) == ("demo/libb.so", "error")
+
+
+LLVM = SymbolReference("_ZN4llvm4Type11getInt8TyEv")
+
+
+@pytest.mark.parametrize(
+    ("defines", "reference", "is_met"),
+    [
+        (("llvmGetPassPluginInfo",), LLVM, True),
+        (("llvmGetPassPluginInfo",), SymbolReference("_ZTVN4llvm4PassE"), True),
+        (("llvmGetPassPluginInfo",), SymbolReference("LLVMContextCreate"), True),
+        (("llvmGetPassPluginInfo",), SymbolReference("_ZN5polly3runERN4llvm8FunctionE"), False),
+        (("llvmGetPassPluginInfo",), SymbolReference("isl_ctx_alloc"), False),
+        ((), LLVM, False),
+    ],
+)
+def test_a_plugin_of_llvm_leaves_its_symbols_to_the_program(
+    defines: tuple[str, ...], reference: SymbolReference, is_met: bool
+) -> None:
+    polly = library("demo/LLVMPolly.so", references=(reference,), defines=defines)
+    assert (find(one(polly), select=("undefined-symbol",)) == []) is is_met

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.audit.loaded_files import UNLOADED, loaded_paths
 from rocwheel.foundation.counting import count, first_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ _COMMON |= {b"__data_start", b"data_start", b"_IO_stdin_used", b"_fp_hw", b"_lib
 
 def _shared_symbols(subject: Subject, wanted: Callable[[bytes], bool]) -> Iterator[Evidence]:
     seen: set[tuple[str, str]] = set()
-    for process in subject.processes:
+    loaded_by_some = loaded_paths(subject)
+    for process in sorted(subject.processes, key=lambda process: process.file.path not in loaded_by_some):
         files = [subject.file_of(member.library) for member in process.loader.objects]
         loaded = [file for file in files if file is not None and file.traits is not None]
         for first, second in combinations(sorted(loaded, key=lambda file: file.path), 2):
@@ -39,7 +41,10 @@ def _shared_symbols(subject: Subject, wanted: Callable[[bytes], bool]) -> Iterat
                 names = first_of(all_names)
                 both = f"both {first.path} and {second.path}, which are loaded together for {process.file.path}"
                 found = f"{count(len(common), 'symbol is', 'symbols are')} defined in {both}: {names}"
-                yield Evidence(first.source, found, facts=(second.path, *all_names))
+                is_loaded = process.file.path in loaded_by_some
+                severity = None if is_loaded else Severity.WARNING
+                text = found if is_loaded else found + UNLOADED
+                yield Evidence(first.source, text, facts=(second.path, *all_names), severity=severity)
 
 
 def _comes_with_context(subject: Subject, process: Process, paths: set[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
+from rocwheel.audit.loaded_files import UNLOADED, loaded_paths
 from rocwheel.audit.symbol_scopes import Scopes, unmet_references, version_gaps
 from rocwheel.foundation.counting import count, first_of
 
@@ -18,14 +19,18 @@ __all__ = ["RULES"]
 
 
 def _underlinked(subject: Subject) -> Iterator[Evidence]:
-    scopes = Scopes(subject)
+    scopes, loaded = Scopes(subject), loaded_paths(subject)
     for process in subject.processes:
         if process.file.traits is None:
             continue
         unmet = unmet_references(process.file.traits.linkage, scopes.of(process))
         if unmet:
             found = f"has {count(len(unmet), 'undefined symbol')} that nothing it loads defines: {_shown(unmet)}"
-            yield Evidence(process.file.source, found + _holder(subject, unmet), facts=tuple(map(str, unmet)))
+            found += _holder(subject, unmet)
+            is_loaded = process.file.path in loaded
+            severity = None if is_loaded else Severity.WARNING
+            found += "" if is_loaded else UNLOADED
+            yield Evidence(process.file.source, found, facts=tuple(map(str, unmet)), severity=severity)
 
 
 def _undefined(subject: Subject) -> Iterator[Evidence]:

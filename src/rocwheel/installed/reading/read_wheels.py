@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from rocwheel.distributions.zip.reader import (
 )
 from rocwheel.foundation.errors import InputError
 from rocwheel.installed.reading.member_paths import installed_path
+from rocwheel.installed.reading.mentions import is_source, mentioned_libraries
 from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
 from rocwheel.installed.reading.read_file import with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["read_wheels"]
+
+_MOST_SOURCE = 4 << 20
+"""Larger sources, in bytes, are data: they open no libraries."""
 
 
 def read_wheels(paths: Sequence[Path], *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
@@ -77,6 +82,10 @@ def _read_file(wheel: str, member: ZipMember) -> InstalledFile:
     file = with_obstacle(file, head)
     if file.mode & 0o170000 == 0o120000:
         return msgspec.structs.replace(file, link=read_member(member).decode(errors="replace"))
+    if is_source(member.name) and member.size <= _MOST_SOURCE:
+        text = read_member(member)
+        mentions = mentioned_libraries(text, is_text=True)
+        return msgspec.structs.replace(file, sha256=hashlib.sha256(text).digest(), mentions=mentions)
     if not has_facts(head):
         return msgspec.structs.replace(file, sha256=digest_member(member).sha256)
     with open_unpacked(member) as (unpacked, digest), unpacked.view() as data:

@@ -1,0 +1,75 @@
+"""Which files some process loads, as far as the given packages show."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from rocwheel.audit.symbol_scopes import has_init_function
+from rocwheel.binary.elf.facts import ElfKind
+from rocwheel.linking.sdk_names import is_sdk_package
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rocwheel.audit.subject import Process, Subject
+    from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+
+__all__ = ["UNLOADED", "loaded_paths"]
+
+UNLOADED = "; nothing in the given packages loads that file"
+"""What a finding adds that is of no consequence until something loads the file."""
+
+
+def loaded_paths(subject: Subject) -> frozenset[str]:
+    """Return the paths of the files that are programs, that Python imports, and that such files bring in.
+
+    A file brings in what it needs, and what its text names. Python's sources are text that something runs. All
+    libraries of a package without programs and extension modules are for others to load; so are those of the SDK, those
+    of a prefix, and those of no package.
+    """
+    processes = {process.file.path: process for process in subject.processes}
+    named = _by_mention(subject.tree)
+    waiting = [path for path, process in processes.items() if _is_start(subject.tree, process.file)]
+    waiting += [path for file in subject.tree.files if file.elf is None for path in _mentioned(file, named)]
+    loaded: set[str] = set()
+    while waiting:
+        path = waiting.pop()
+        if path not in loaded and path in subject.tree.by_path:
+            loaded.add(path)
+            waiting += _brought(subject, processes.get(path))
+            waiting += _mentioned(subject.tree.by_path[path], named)
+    return frozenset(loaded)
+
+
+def _by_mention(tree: Tree) -> dict[str, list[str]]:
+    """Return each text that may stand for a library to the paths that it stands for; a text may lack a name's end."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name, files in tree.libraries.items():
+        for text in {name, name.partition(".")[0], f"{name.partition('.so')[0]}.so"}:
+            found[text] += [file.path for file in files]
+    return found
+
+
+def _mentioned(file: InstalledFile, named: Mapping[str, list[str]]) -> list[str]:
+    return [path for text in file.mentions for path in named.get(text, ())]
+
+
+def _brought(subject: Subject, process: Process | None) -> list[str]:
+    members = process.loader.objects if process else ()
+    files = (subject.file_of(member.library) for member in members)
+    return [file.path for file in files if file]
+
+
+def _is_start(tree: Tree, file: InstalledFile) -> bool:
+    owner = tree.owners.get(file.distribution)
+    return _is_entered(file) or tree.is_prefix or owner is None or _is_for_others(tree, owner)
+
+
+def _is_entered(file: InstalledFile) -> bool:
+    is_program = file.elf is not None and file.elf.kind is ElfKind.EXECUTABLE
+    return is_program or has_init_function(file)
+
+
+def _is_for_others(tree: Tree, owner: Distribution) -> bool:
+    return is_sdk_package(owner.name) or not any(map(_is_entered, tree.files_of[owner.source]))

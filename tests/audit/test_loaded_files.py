@@ -1,0 +1,62 @@
+"""Which files of packages some process loads."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from rocwheel.audit.loaded_files import loaded_paths
+from rocwheel.audit.settings import AuditSettings
+from rocwheel.audit.subject import Subject
+from tests.support.breaches import one
+from tests.support.trees import data, library, package, program, tree
+
+MODULE = library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=("PyInit_a",))
+B, C = library("demo/libb.so"), library("demo/libc1.so.1")
+
+
+def loaded(*files: object, owner: object = None, **settings: object) -> set[str]:
+    audited = one(*files, owner=owner)  # type: ignore[arg-type]
+    return set(loaded_paths(Subject(audited, AuditSettings(**settings))))  # type: ignore[arg-type]
+
+
+def test_an_extension_module_and_what_it_needs_are_loaded() -> None:
+    assert loaded(MODULE, B, C) == {"demo/a.so", "demo/libb.so"}
+
+
+def test_a_program_is_loaded() -> None:
+    assert loaded(program("demo/bin/run"), C) == {"demo/bin/run"}
+
+
+@pytest.mark.parametrize("mention", ["libc1.so.1", "libc1.so", "libc1"])
+def test_what_a_source_names_is_loaded(mention: str) -> None:
+    source = data("demo/__init__.py", mentions=frozenset([mention]))
+    assert loaded(MODULE, B, C, source) == {"demo/a.so", "demo/libb.so", "demo/libc1.so.1"}
+
+
+def test_what_a_loaded_library_names_is_loaded() -> None:
+    namer = msgspec.structs.replace(B, mentions=frozenset(["libc1.so.1"]))
+    assert "demo/libc1.so.1" in loaded(MODULE, namer, C)
+
+
+def test_what_only_an_unloaded_library_names_is_not_loaded() -> None:
+    namer = library("demo/plugin.so", mentions=frozenset(["libc1.so.1", "plugin.so"]))
+    assert loaded(MODULE, B, C, namer) == {"demo/a.so", "demo/libb.so"}
+
+
+def test_what_the_settings_say_is_opened_is_loaded() -> None:
+    assert "demo/libc1.so.1" in loaded(MODULE, B, C, dlopen={"demo/a.so": ("libc1.so.1",)})
+
+
+def test_the_libraries_of_a_package_of_libraries_are_for_others() -> None:
+    assert loaded(B, C) == {"demo/libb.so", "demo/libc1.so.1"}
+
+
+def test_the_libraries_of_the_sdk_are_for_others() -> None:
+    owner = package("rocm-sdk-core")
+    assert "demo/libc1.so.1" in loaded(program("demo/bin/run"), C, owner=owner)
+
+
+def test_the_libraries_of_a_prefix_are_for_others() -> None:
+    audited = msgspec.structs.replace(tree((package(), [MODULE, C])), is_prefix=True)
+    assert "demo/libc1.so.1" in loaded_paths(Subject(audited, AuditSettings()))
