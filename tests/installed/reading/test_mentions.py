@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.installed.reading.mentions import mentioned_libraries
+from rocwheel.installed.reading.mentions import mentioned_in_binary, mentioned_in_source
 from rocwheel.installed.reading.read_tree import read_tree
 from tests.support.wheels import make_wheel
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_a_source_mentions_libraries_by_their_names_or_the_beginnings(text: bytes, names: set[str]) -> None:
-    found = mentioned_libraries(text, is_text=True)
+    found = mentioned_in_source(text)
     assert names <= found
     assert not {name for name in found if "good" in name or "find" in name}
 
@@ -42,7 +42,13 @@ def test_a_source_mentions_libraries_by_their_names_or_the_beginnings(text: byte
     ],
 )
 def test_a_binary_mentions_libraries_as_strings_of_c(data: bytes, names: set[str]) -> None:
-    assert mentioned_libraries(data, is_text=False) == names
+    assert mentioned_in_binary(memoryview(data)) == names
+
+
+@pytest.mark.parametrize("place", range((4 << 20) - 20, (4 << 20) + 20))
+def test_a_name_is_found_wherever_a_large_binary_is_cut_for_reading(place: int) -> None:
+    data = bytes(place) + b"libdemo.so.1" + bytes(1 << 20)
+    assert mentioned_in_binary(memoryview(data)) == {"libdemo.so.1"}
 
 
 def test_the_sources_of_wheels_and_folders_have_their_mentions(tmp_path: Path) -> None:

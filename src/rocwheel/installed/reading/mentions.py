@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-__all__ = ["is_source", "mentioned_libraries"]
+from rocwheel.foundation.file_view import iter_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.foundation.file_view import Data
+
+__all__ = ["is_source", "mentioned_in_binary", "mentioned_in_source"]
 
 _SOURCE = ".py"
 _IN_SOURCE = re.compile(rb"[\w+-]*\.so\b[.0-9]*|\blib[\w+-]{2,}")
@@ -19,15 +27,25 @@ def is_source(name: str) -> bool:
     return name.endswith(_SOURCE)
 
 
-def mentioned_libraries(data: bytes | memoryview, *, is_text: bool) -> frozenset[str]:
-    """Return the names that may be of libraries: ``libdemo.so.1`` and, in the text of a program, ``libdemo``.
+def mentioned_in_source(text: bytes) -> frozenset[str]:
+    """Return the names that may be of libraries in the text of a program: ``libdemo.so.1``, and ``libdemo``."""
+    return frozenset(match[0].decode(errors="replace") for match in _IN_SOURCE.finditer(text))
 
-    In a binary they are strings that end with such a name, its own SONAME among them.
-    """
-    if is_text:
-        return frozenset(match[0].decode(errors="replace") for match in _IN_SOURCE.finditer(data))
-    found = set()
-    for match in _END.finditer(data):
-        head = _START.search(bytes(data[max(0, match.start() - _LONGEST) : match.start()]))
-        found.add(((head[0] if head else b"") + match[0]).decode(errors="replace"))
+
+def mentioned_in_binary(data: Data) -> frozenset[str]:
+    """Return the names of libraries with which strings of a binary end, its own SONAME among them."""
+    found: set[str] = set()
+    tail = b""
+    for piece in iter_pieces(data):
+        window = tail + bytes(piece)
+        found.update(_names(window, len(tail)))
+        tail = window[-2 * _LONGEST :]
     return frozenset(found)
+
+
+def _names(window: bytes, known: int) -> Iterator[str]:
+    """Yield the names that end behind the first ``known`` bytes, which were searched before."""
+    for match in _END.finditer(window):
+        if match.end() >= known:
+            head = _START.search(window[max(0, match.start() - _LONGEST) : match.start()])
+            yield ((head[0] if head else b"") + match[0]).decode(errors="replace")

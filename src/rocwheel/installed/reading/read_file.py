@@ -11,7 +11,7 @@ from rocwheel.binary.elf.traits import ElfTraits, read_elf_traits
 from rocwheel.binary.kind import is_elf
 from rocwheel.foundation.errors import InputError
 from rocwheel.installed.device_report import read_device_report
-from rocwheel.installed.reading.mentions import mentioned_libraries
+from rocwheel.installed.reading.mentions import mentioned_in_binary
 from rocwheel.linking.obstacles import find_obstacle
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def with_binary_facts(file: InstalledFile, data: Data) -> InstalledFile:
     try:
         elf, traits = _read_host_facts(data, file.source)
         if elf is not None and elf.imports_dlopen:
-            file = msgspec.structs.replace(file, mentions=mentioned_libraries(data, is_text=False))
+            file = msgspec.structs.replace(file, mentions=mentioned_in_binary(data))
         file = msgspec.structs.replace(file, elf=elf, traits=traits)
         return msgspec.structs.replace(file, device=read_device_report(data, name=file.source))
     except InputError as e:

@@ -15,7 +15,7 @@ from rocwheel.binary.kind import HEAD_SIZE, has_facts
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.file_view import iter_pieces
 from rocwheel.foundation.files import FileRange
-from rocwheel.installed.reading.mentions import is_source, mentioned_libraries
+from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
 from rocwheel.installed.reading.read_file import with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
@@ -127,7 +127,7 @@ def _with_facts(file: InstalledFile, source: FileRange, *, hashed: bool) -> Inst
         if has_facts(data[:HEAD_SIZE]):
             return with_binary_facts(file, data)
         if is_source(file.path):
-            return msgspec.structs.replace(file, mentions=mentioned_libraries(data, is_text=True))
+            return msgspec.structs.replace(file, mentions=mentioned_in_source(bytes(data)))
         return file
 
 

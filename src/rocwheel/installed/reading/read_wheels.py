@@ -22,7 +22,7 @@ from rocwheel.distributions.zip.reader import (
 )
 from rocwheel.foundation.errors import InputError
 from rocwheel.installed.reading.member_paths import installed_path
-from rocwheel.installed.reading.mentions import is_source, mentioned_libraries
+from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
 from rocwheel.installed.reading.read_file import with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
@@ -84,7 +84,7 @@ def _read_file(wheel: str, member: ZipMember) -> InstalledFile:
         return msgspec.structs.replace(file, link=read_member(member).decode(errors="replace"))
     if is_source(member.name) and member.size <= _MOST_SOURCE:
         text = read_member(member)
-        mentions = mentioned_libraries(text, is_text=True)
+        mentions = mentioned_in_source(text)
         return msgspec.structs.replace(file, sha256=hashlib.sha256(text).digest(), mentions=mentions)
     if not has_facts(head):
         return msgspec.structs.replace(file, sha256=digest_member(member).sha256)
