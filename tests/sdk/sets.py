@@ -201,12 +201,13 @@ class Builder:
         self._wheel(name.replace("-", "_"), files, [f"Requires-Dist: rocm-sdk-core=={self.version}"])
 
     def _device(self, target: str) -> None:
-        paths = [f"lib/rocblas/library/kernels_{target}.co", f".kpack/blas_lib_{target}.kpack", "lib/note.txt"]
+        kernels = [f"lib/rocblas/library/kernels_{target}.co", f".kpack/blas_lib_{target}.kpack"]
+        paths = [*kernels, f".device-{target}", "lib/note.txt"]
         links = [
             {"relpath": path, "target": f"{'../' * (path.count('/') + 1)}_rocm_sdk_libraries/{path}"} for path in paths
         ]
         manifest = json.dumps({"version": self.version, "links": links}).encode()
-        files = {f"_rocm_sdk_libraries/{path}": (target.encode(), FILE) for path in paths[:2]}
+        files = {f"_rocm_sdk_libraries/{path}": (target.encode(), FILE) for path in kernels}
         files[f"_rocm_sdk_libraries/.devel_links/{target}.json"] = (manifest, FILE)
         files[f"_rocm_sdk_libraries/.device-{target}"] = (b"", FILE)
         requirement = [f"Requires-Dist: rocm-sdk-libraries=={self.version}"]
@@ -330,7 +331,7 @@ def _library(package: str, pattern: str, *, optional: bool = False) -> dict[str,
 
 
 def _source(package: str) -> dict[str, tuple[bytes, int]]:
-    wanted = [path for path in sorted((SDK / package).rglob("*")) if path.suffix in (".py", ".scratch")]
+    wanted = sorted((SDK / package).rglob("*.py"))
     return {path.relative_to(SDK).as_posix(): (path.read_bytes(), FILE) for path in wanted}
 
 

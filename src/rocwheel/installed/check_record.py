@@ -78,16 +78,30 @@ def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[Recor
     """Yield what is wrong with the RECORD of an installed distribution.
 
     Bytecode is not compared, since interpreters write it. Files that no RECORD lists are not reported: nothing says
-    whose they are.
+    whose they are. A line may name a folder, which pip and uv then remove with all its content.
     """
+    folders = _folders(tree)
     for path, text in sorted({entry.path: entry.hash for entry in owner.record}.items()):
         if path.startswith(("/", "../")) or path.endswith(".pyc"):
             continue
-        file = tree.by_source.get(posixpath.join(posixpath.dirname(owner.source), path))
+        source = posixpath.join(posixpath.dirname(owner.source), path)
+        file = tree.by_source.get(source)
         if file is not None and not _has_hash(file, text):
             yield _other_hash(path)
-        elif file is None and not any(path.startswith(f"{link}/") for link in tree.links):
+        is_folder = not text and source in folders
+        if file is None and not is_folder and not any(path.startswith(f"{link}/") for link in tree.links):
             yield _absent(path)
+
+
+def _folders(tree: Tree) -> set[str]:
+    """Return the folders that hold files, the higher ones too."""
+    folders: set[str] = set()
+    for source in tree.by_source:
+        folder = posixpath.dirname(source)
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = posixpath.dirname(folder)
+    return folders
 
 
 def _has_hash(file: InstalledFile, text: str) -> bool:

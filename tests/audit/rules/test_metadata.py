@@ -175,6 +175,18 @@ def test_an_installed_record_is_compared_with_what_lies_in_site_packages() -> No
     ]
 
 
+def test_an_installed_record_may_list_a_folder_that_is_there() -> None:
+    # Given rows by which pip and uv remove folders with all that they hold
+    rows = (RecordEntry("demo", "", ""), RecordEntry("demo/sub", "", ""), RecordEntry("gone", "", ""))
+    hashed = RecordEntry("demo/other", "sha256=AAAA", "1")
+    files = (data("demo/sub/a.py"), data("demo/other/b.py"))
+    found = find(installed(*files, record=(*rows, hashed)), select=("record-wrong",))
+    assert [finding.found for finding in found] == [
+        "RECORD lists demo/other, which is absent",
+        "RECORD lists gone, which is absent",
+    ]
+
+
 def test_record_has_to_match_the_files() -> None:
     rows = (RecordEntry("demo/a.py", "sha256=AAAA", "1"), RecordEntry("demo/gone.py", "", ""))
     found = [finding.found for finding in find(one(data("demo/a.py"), owner=package(record=rows)))]

@@ -87,7 +87,9 @@ def test_a_device_package_never_owns_the_init_of_the_libraries() -> None:
     assert "_rocm_sdk_libraries/__init__.py" not in paths(wheel)
     assert "_rocm_sdk_libraries/.device-gfx906" in paths(wheel)
     assert text_of(wheel, "_rocm_sdk_libraries/.devel_links/gfx906.json") == (
-        '{\n "version": "7.2.0",\n "links": [\n  {\n   "relpath": "lib/rocblas/library/k_gfx906.co",\n'
+        '{\n "version": "7.2.0",\n "links": [\n'
+        '  {\n   "relpath": ".device-gfx906",\n   "target": "../_rocm_sdk_libraries/.device-gfx906"\n  },\n'
+        '  {\n   "relpath": "lib/rocblas/library/k_gfx906.co",\n'
         '   "target": "../../../../_rocm_sdk_libraries/lib/rocblas/library/k_gfx906.co"\n  }\n ]\n}\n'
     )
 

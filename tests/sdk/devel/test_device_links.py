@@ -82,7 +82,7 @@ def test_links_of_a_package_that_is_gone_are_removed_with_their_folders(
     environment.run("hipcc")
     environment.uninstall("rocm-sdk-device-gfx906")
     environment.run("hipcc")
-    assert device_files(environment) == [".kpack/blas_lib_gfx1030.kpack", KERNELS_1030]
+    assert device_files(environment) == [".device-gfx1030", ".kpack/blas_lib_gfx1030.kpack", KERNELS_1030]
     environment.uninstall("rocm-sdk-device-gfx1030")
     environment.run("hipcc")
     assert device_files(environment) == []

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import json
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
-from tests.sdk.devel.trees import TREE, describe
+from tests.sdk.devel.trees import REINSTALL, TREE, describe
+from tests.support.record_check import record_faults
 
 if TYPE_CHECKING:
     from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
@@ -39,15 +43,79 @@ sys.addaudithook(interrupt)
 """
 
 
+def read_record(environment: Installed) -> list[list[str]]:
+    with next(environment.site.glob("rocm_sdk_devel-*/RECORD")).open(newline="") as file:
+        return list(csv.reader(file))
+
+
 def test_record_lists_the_tree_and_its_files_in_the_form_of_csv(environment: Installed) -> None:
     environment.run("rocm-sdk", "init")
-    with next(environment.site.glob("rocm_sdk_devel-*/RECORD")).open(newline="") as file:
-        rows = list(csv.reader(file))
+    rows = read_record(environment)
     assert {len(row) for row in rows} == {3}
     names = [row[0] for row in rows]
     assert len(names) == len(set(names))
-    assert {"_rocm_sdk_devel", "_rocm_sdk_devel.partial", "_rocm_sdk_devel/include/hip/hip, runtime.h"} <= set(names)
+    assert {"_rocm_sdk_devel", "_rocm_sdk_devel/.expanded.json", "_rocm_sdk_devel/__init__.py"} <= set(names)
     assert {f"_rocm_sdk_devel/{name}" for name in TREE} <= set(names)
+
+
+def test_record_of_the_tree_is_true_and_complete(environment: Installed) -> None:
+    assert record_faults(environment.site) == []
+    environment.run("rocm-sdk", "init")
+    assert record_faults(environment.site) == []
+    environment.run("rocm-sdk", "path", "--root")
+    assert record_faults(environment.site) == []
+    absent = [row[0] for row in read_record(environment) if not (environment.site / row[0]).exists()]
+    assert absent == []
+
+
+def test_record_has_the_hash_of_each_file_that_is_the_own_of_the_tree(environment: Installed) -> None:
+    environment.run("rocm-sdk", "init")
+    rows = {row[0].partition("/")[2]: row[1:] for row in read_record(environment)}
+    assert rows["lib/note.txt"] == ["sha256=RPXmarNtOWQ0xvmbG7z7RrVNxlsCszgDCYG5mQH1hdY", "15"]
+    assert [name for name, kind in TREE.items() if not kind.startswith("->") and not rows[name][0]] == []
+    assert [name for name, kind in TREE.items() if kind.startswith("->") and rows[name] != ["", ""]] == []
+
+
+def test_standard_tools_have_no_reason_to_complain_of_an_expanded_tree(environment: Installed) -> None:
+    environment.run("rocm-sdk", "init")
+    for tool in ("pip", "uv"):
+        msgspec.structs.replace(environment, tool=tool).installer("check")
+    code = (
+        "from importlib.metadata import files; print([f for f in files('rocm-sdk-devel') if not f.locate().exists()])"
+    )
+    assert environment.evaluate(code) == "[]"
+
+
+def test_audit_of_an_expanded_environment_finds_no_fault_in_records(environment: Installed) -> None:
+    environment.run("rocm-sdk", "init")
+    audit = [sys.executable, "-m", "rocwheel", "audit", str(environment.path), "--json"]
+    report = subprocess.run(audit, capture_output=True, text=True, check=False)
+    assert [f["found"] for f in json.loads(report.stdout)["findings"] if f["rule"] == "record-wrong"] == []
+
+
+def test_record_under_a_second_name_is_left_alone(environment: Installed) -> None:
+    # Given RECORD as an installer leaves it that links files from its cache
+    record = next(environment.site.glob("rocm_sdk_devel-*/RECORD"))
+    (environment.path / "cached").hardlink_to(record)
+    before = record.read_bytes()
+    environment.run("rocm-sdk", "init")
+    assert (environment.path / "cached").read_bytes() == before
+    assert record_faults(environment.site) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        pytest.param(b"\xff\xfe", "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte", id="utf-8"),
+        pytest.param(b'"' + b"x" * 200_000, "field larger than field limit (131072)", id="endless cell"),
+    ],
+)
+def test_record_that_is_none_is_named(environment: Installed, data: bytes, why: str) -> None:
+    record = next(environment.site.glob("rocm_sdk_devel-*/RECORD"))
+    record.write_bytes(data)
+    done = environment.run("rocm-sdk", "init", check=False)
+    assert done.returncode == 1
+    assert done.stderr == (f"rocm-sdk: error: {record}: not a list of files in CSV ({why}). Reinstall: {REINSTALL}\n")
 
 
 def test_many_processes_at_once_all_succeed(environment: Installed) -> None:
@@ -63,14 +131,27 @@ def test_kill_at_any_step_leaves_what_the_next_process_finishes(environment: Ins
     stages = set()
     for steps in range(1, 400):
         done = environment.run("python", "-c", KILLER, str(steps), check=False)
-        stages.add((environment.root.exists(), environment.root.with_suffix(".partial").exists()))
+        begun = (environment.site / "rocm_sdk_devel/.tree").exists()
+        whole = environment.root.exists() and any(environment.root.iterdir())
+        stages.add((whole, begun))
+        # Then RECORD is true, and the tree is either whole or empty
+        assert record_faults(environment.site) == [], steps
+        assert not whole or describe(environment.root) == TREE
         if done.returncode == 0:
             break
         assert done.returncode == -9
-        # Then the tree is either whole or absent
-        assert not environment.root.exists() or describe(environment.root) == TREE
     assert steps > 40
     assert stages == {(False, False), (False, True), (True, False)}
+    assert describe(environment.root) == TREE
+    assert sorted(path.name for path in (environment.site / "rocm_sdk_devel").glob("[!_]*")) == []
+    assert [row[0] for row in read_record(environment) if "/" not in row[0]] == ["_rocm_sdk_devel"]
+
+
+def test_kill_while_the_last_record_is_written_leaves_what_the_next_process_finishes(environment: Installed) -> None:
+    environment.run("rocm-sdk", "init")
+    (environment.site / "rocm_sdk_devel/_record.scratch").touch()
+    environment.run("rocm-sdk", "path", "--root")
+    assert record_faults(environment.site) == []
     assert describe(environment.root) == TREE
 
 
@@ -94,7 +175,7 @@ def test_interrupt_while_expanding_ends_without_a_word_and_leaves_no_half_tree(
 @pytest.mark.parametrize(
     ("tool", "steps"), [*(("pip", n) for n in (4, 9, 40)), *(("uv", n) for n in (2, 4, 6, 9, 12, 20, 40))]
 )
-def test_uninstall_after_a_kill_leaves_nothing(
+def test_uninstall_after_a_kill_leaves_no_file(
     make_set: MakeSet, make_environment: MakeEnvironment, tool: str, steps: int
 ) -> None:
     environment = make_environment(make_set(), tool)
@@ -102,5 +183,7 @@ def test_uninstall_after_a_kill_leaves_nothing(
     environment.install("rocm[devel]")
     killed = environment.run("python", "-c", KILLER, str(steps), check=False)
     assert killed.returncode == -9
-    environment.uninstall("rocm-sdk-devel", "rocm-sdk-core", "rocm-sdk-libraries", "rocm")
-    assert environment.files() == before
+    assert record_faults(environment.site) == []
+    environment.uninstall("rocm-sdk-core", "rocm-sdk-devel", "rocm-sdk-libraries", "rocm")
+    # The tree's folder exists for a moment before RECORD says so: a line of what isn't there would be worse.
+    assert set(environment.files()) - set(before) <= {"_rocm_sdk_devel"}

@@ -11,13 +11,12 @@ if TYPE_CHECKING:
 __all__ = ["render_literals", "script_function", "sdk_license", "sdk_module"]
 
 _SDK = Path(__file__).parents[2] / "sdk"
-_SHIPPED = (".py", ".scratch")
 
 
 def sdk_module(name: str) -> dict[str, str]:
     """Return the files of an SDK module, by path relative to it, such as ``_cli.py`` and ``tests/base_test.py``."""
     root = _SDK / name
-    paths = (path for path in sorted(root.rglob("*")) if path.suffix in _SHIPPED)
+    paths = sorted(root.rglob("*.py"))
     return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 

@@ -69,12 +69,12 @@ def plan_device_wheel(group: PackageGroup, package: PlacedPackage, licenses: Pre
     """Plan the wheel of one GPU target's files, which go into another package's platform module."""
     root = package.platform_module
     members = _shipped_members(group, package)
+    # pip removes the folders that become empty only below those in which the distribution has a file of its own.
+    members.append(TextMember(f"{root}/.device-{package.variant}", ""))
     paths = sorted(member.path.removeprefix(f"{root}/") for member in members)
     links = [{"relpath": path, "target": posixpath.join("../" * path.count("/"), "..", root, path)} for path in paths]
     manifest = json.dumps({"version": group.basis.version, "links": links}, indent=1) + "\n"
     members.append(TextMember(f"{root}/.devel_links/{package.variant}.json", manifest))
-    # pip removes the folders that become empty only below those in which the distribution has a file of its own.
-    members.append(TextMember(f"{root}/.device-{package.variant}", ""))
     return _wheel(group, package, members, licenses, group.required(package))
 
 

@@ -1,20 +1,21 @@
 """Expands the archive of development files into the tree ``_rocm_sdk_devel``.
 
-The tree appears whole, by a rename, or not at all. RECORD of rocm-sdk-devel lists it from the first moment, so that an
-uninstall also removes what a killed process left; the next process starts over.
+The tree appears whole, by a rename, or not at all: until then its folder is empty. RECORD of rocm-sdk-devel is true all
+the while, and an uninstall also removes what a killed process left; the next process starts over.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+from contextlib import suppress
 
 from .. import _build_info
 from .._packages import reinstallation_hint
 from .archive import archive_members, open_archive
 from .modes import make_folder, modes_like, write_text
 from .place import STATE, DevelError
-from .record import archive_identity, record_files, record_folders
+from .record import list_folders, list_tree, listed_hash, unlist_folders, unlist_package
 from .tree import DevelTree
 
 TYPE_CHECKING = False
@@ -31,24 +32,30 @@ def ensure_expanded(place: DevelPlace) -> None:
     try:
         with place.locked():
             archive = place.archive
-            if archive is None:
-                return
-            identity = archive_identity(place, archive)
-            if place.read_state().get("archive") != identity:
-                _expand(place, archive, identity)
-            _finish(place, archive)
+            if archive is not None:
+                if not _is_made_from(place, archive):
+                    _expand(place, archive)
+                list_tree(place, archive)
+                archive.unlink()
+            unlist_package(place)
     except OSError as e:
         archive = place.archive
-        if archive and place.read_state().get("archive") == archive_identity(place, archive):
+        if archive is None or _is_made_from(place, archive):
             return  # the tree is whole; only what comes after failed
         raise DevelError(_failure_text(place, e)) from e
 
 
-def _finish(place: DevelPlace, archive: Path) -> None:
-    """Note the files of the whole tree in RECORD, then remove the archive."""
-    paths = (path for path in place.root.rglob("*") if path.is_symlink() or not path.is_dir())
-    record_files(place, [path.relative_to(place.site).as_posix() for path in paths])
-    archive.unlink()
+def _is_made_from(place: DevelPlace, archive: Path) -> bool:
+    """Return whether there is a whole tree from this archive, which RECORD doesn't list once it lists the tree."""
+    state, listed = place.read_state(), listed_hash(place, archive)
+    if listed:
+        return state.get("archive") == listed
+    return state.get("archive_file") == _file_facts(archive)
+
+
+def _file_facts(archive: Path) -> list[int]:
+    facts = archive.stat()
+    return [facts.st_size, facts.st_mtime_ns]
 
 
 def _failure_text(place: DevelPlace, error: OSError) -> str:
@@ -59,21 +66,43 @@ def _failure_text(place: DevelPlace, error: OSError) -> str:
     )
 
 
-def _expand(place: DevelPlace, archive: Path, identity: str) -> None:
+def _expand(place: DevelPlace, archive: Path) -> None:
     """Make the tree from its archive; the caller holds the lock.
 
     Raises `DevelError` for an archive that is damaged or unsafe, and when files that it links to aren't installed.
     """
-    record_folders(place)
-    shutil.rmtree(place.partial, ignore_errors=True)
-    make_folder(place.partial, modes_like(place.package))
+    _make_root(place)
     tree = DevelTree(place)
     try:
+        make_folder(place.partial, modes_like(place.package))
         _fill(tree, archive)
+        _complete(place, archive, tree.packages)
     except BaseException:
-        shutil.rmtree(place.partial, ignore_errors=True)
+        _withdraw(place)
         raise
-    _complete(place, {"version": _build_info.VERSION, "archive": identity, "packages": tree.packages, "devices": {}})
+
+
+def _make_root(place: DevelPlace) -> None:
+    """Make the folder of the tree, or empty the one that is there, after removing what says that it is whole."""
+    if place.root.is_symlink() or place.root.is_file():
+        place.root.unlink()
+    if not place.root.exists():
+        make_folder(place.root, modes_like(place.package))
+    list_folders(place)
+    (place.root / STATE).unlink(missing_ok=True)
+    for path in (place.partial, *place.root.iterdir()):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _withdraw(place: DevelPlace) -> None:
+    """Remove what an expansion that fails has made, as far as that is possible."""
+    shutil.rmtree(place.partial, ignore_errors=True)
+    with suppress(OSError):
+        unlist_folders(place)
+        place.root.rmdir()
 
 
 def _fill(tree: DevelTree, archive: Path) -> None:
@@ -89,11 +118,11 @@ def _fill(tree: DevelTree, archive: Path) -> None:
         raise DevelError(msg) from e
 
 
-def _complete(place: DevelPlace, state: dict[str, object]) -> None:
+def _complete(place: DevelPlace, archive: Path, packages: list[str]) -> None:
     """Write the last files of the tree, then give it its name."""
+    made_from = {"archive": listed_hash(place, archive), "archive_file": _file_facts(archive)}
+    state = {"version": _build_info.VERSION, **made_from, "packages": packages, "devices": {}}
     modes = modes_like(place.package)
     write_text(place.partial / "__init__.py", "", modes)
     write_text(place.partial / STATE, json.dumps(state), modes)
-    if place.root.is_symlink() or place.root.exists():
-        shutil.rmtree(place.root)
     place.partial.replace(place.root)

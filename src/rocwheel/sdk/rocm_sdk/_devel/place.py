@@ -43,8 +43,13 @@ class DevelPlace(NamedTuple):
 
     @property
     def partial(self) -> Path:
-        """The tree while it is being made."""
-        return self.root.with_name(f"{self.root.name}.partial")
+        """The tree while it is being made, below the package's folder: RECORD lists that meanwhile."""
+        return self.package / ".tree"
+
+    @property
+    def scratch(self) -> Path:
+        """RECORD while it is being replaced."""
+        return self.package / "_record.scratch"
 
     @property
     def archive(self) -> Path | None:
@@ -65,6 +70,11 @@ class DevelPlace(NamedTuple):
         except (OSError, ValueError):
             return {}
         return state if isinstance(state, dict) else {}
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the archive is to be expanded, or a killed process was about to write the last RECORD."""
+        return self.archive is not None or self.scratch.exists()
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -1,44 +1,82 @@
-"""Notes expanded files in RECORD: https://packaging.python.org/specifications/recording-installed-packages/."""
+"""Keeps RECORD true: https://packaging.python.org/specifications/recording-installed-packages/.
+
+No line ever names what is not there. While the tree is being made, a line names the package's own folder and one names
+that of the tree: pip and uv remove a folder that RECORD lists with all its content, so an uninstall also removes what a
+killed process left. The line of the tree's folder stays, as pip would otherwise leave links that lead nowhere.
+"""
 
 from __future__ import annotations
 
+import base64
 import csv
+import hashlib
+import io
+import os
 import re
 import stat
+from errno import ENOSPC
 
-from .._packages import describe_package
+from .._packages import describe_package, reinstallation_hint
+from .place import STATE, DevelError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from .place import DevelPlace
 
-__all__ = ["archive_identity", "record_files", "record_folders"]
+__all__ = ["list_folders", "list_tree", "listed_hash", "unlist_folders", "unlist_package"]
 
-SCRATCH = "_record.scratch"
-"""A file of rocm-sdk-devel, so that RECORD lists it: the new RECORD is written under this name, then renamed."""
+BLOCK = 1 << 20
 
 
-def record_folders(place: DevelPlace) -> None:
-    """Note the folders of the tree and of the tree in the making, before either exists.
+def list_folders(place: DevelPlace) -> None:
+    """Note the folders of the package and of the tree, which both exist, and no more what the tree held before."""
+    record = _find_record(place)
+    if record is None:
+        return
+    rows = _read(record)
+    listed = {row[0] for row in rows}
+    new = [[name, "", ""] for name in (place.package.name, place.root.name) if name not in listed]
+    if new and record.stat().st_nlink == 1:  # whoever has another name of the file wants it unchanged
+        _append(record, new)
+        new = []
+    kept = [row for row in rows if not row[0].startswith(f"{place.root.name}/")]
+    if new or len(kept) < len(rows):
+        _replace(place, record, [*_others(place, kept), *_folders(place)])
 
-    pip and uv remove a folder that RECORD lists with all its content, also links that lead nowhere.
+
+def list_tree(place: DevelPlace, archive: Path) -> None:
+    """Note the files of the whole tree in place of those noted before, and the archive, which is about to go, no more.
+
+    Hashes stand for what the tree itself has; links lead to files of other packages, and `STATE` changes.
     """
-    _replace(place, [place.root.name, place.partial.name])
+    record = _find_record(place)
+    if record is None:
+        return
+    gone = archive.relative_to(place.site).as_posix()
+    rows = [row for row in _others(place, _read(record)) if row[0] != gone]
+    paths = sorted(path for path in place.root.rglob("*") if path.is_symlink() or not path.is_dir())
+    _replace(place, record, [*rows, *_folders(place), *(_describe(place, path) for path in paths)])
 
 
-def record_files(place: DevelPlace, paths: list[str]) -> None:
-    """Note the files of the tree, by paths relative to site-packages, in place of those noted before."""
-    _replace(place, [place.root.name, place.partial.name, *sorted(paths)])
+def unlist_package(place: DevelPlace) -> None:
+    """Remove the line of the package's folder, whose files have lines of their own."""
+    _remove(place, place.package.name)
 
 
-def archive_identity(place: DevelPlace, archive: Path) -> str:
-    """Return what identifies this archive: its hash in RECORD, else its size."""
+def unlist_folders(place: DevelPlace) -> None:
+    """Remove the lines of both folders: no tree was made."""
+    _remove(place, place.package.name, place.root.name)
+
+
+def listed_hash(place: DevelPlace, archive: Path) -> str:
+    """Return the hash that RECORD has for the archive, empty when it has none."""
     record = _find_record(place)
     name = archive.relative_to(place.site).as_posix()
     rows = _read(record) if record else []
-    return next((row[1] for row in rows if row[0] == name and row[1:2] != [""]), f"size={archive.stat().st_size}")
+    return next((row[1] for row in rows if row[0] == name and len(row) > 1), "")
 
 
 def _find_record(place: DevelPlace) -> Path | None:
@@ -55,19 +93,62 @@ def _normalize(name: str) -> str:
 
 
 def _read(record: Path) -> list[list[str]]:
-    with record.open(encoding="utf-8", newline="") as file:
-        return [row for row in csv.reader(file) if row]
+    try:
+        with record.open(encoding="utf-8", newline="") as file:
+            return [row for row in csv.reader(file) if row]
+    except (UnicodeDecodeError, csv.Error) as e:
+        msg = f"{record}: not a list of files in CSV ({e}). Reinstall: {reinstallation_hint('devel')}"
+        raise DevelError(msg) from e
 
 
-def _replace(place: DevelPlace, additions: list[str]) -> None:
+def _others(place: DevelPlace, rows: Iterable[list[str]]) -> list[list[str]]:
+    """Return the rows that are not about the tree, nor about the package's folder as a whole."""
+    return [row for row in rows if row[0].partition("/")[0] != place.root.name and row[0] != place.package.name]
+
+
+def _folders(place: DevelPlace) -> list[list[str]]:
+    return [[name, "", ""] for name in (place.package.name, place.root.name)]
+
+
+def _remove(place: DevelPlace, *names: str) -> None:
     record = _find_record(place)
-    if record is None:
-        return
-    ours = (place.root.name, place.partial.name)
-    rows = [row for row in _read(record) if row[0].partition("/")[0] not in ours]
-    scratch = place.package / SCRATCH
-    scratch.unlink(missing_ok=True)
-    with scratch.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([*rows, *([path, "", ""] for path in additions)])
-    scratch.chmod(stat.S_IMODE(record.stat().st_mode))
-    scratch.replace(record)
+    if record is not None:
+        _replace(place, record, [row for row in _read(record) if row[0] not in names])
+
+
+def _describe(place: DevelPlace, path: Path) -> list[str]:
+    name = path.relative_to(place.site).as_posix()
+    if path.is_symlink() or path == place.root / STATE:
+        return [name, "", ""]
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+            size += len(block)
+    return [name, f"sha256={base64.urlsafe_b64encode(digest.digest()).decode().rstrip('=')}", str(size)]
+
+
+def _append(record: Path, rows: list[list[str]]) -> None:
+    """Add rows by one system call, which a signal can't part: there is no name yet for a new file that RECORD lists."""
+    data = _text(rows).encode()
+    with record.open("r+b", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - 1, 0))
+        data = data if file.read(1) in (b"\n", b"") else b"\n" + data
+        if file.write(data) != len(data):
+            file.truncate(size)
+            raise OSError(ENOSPC, os.strerror(ENOSPC), str(record))
+
+
+def _replace(place: DevelPlace, record: Path, rows: list[list[str]]) -> None:
+    place.scratch.unlink(missing_ok=True)
+    with place.scratch.open("w", encoding="utf-8", newline="") as file:
+        file.write(_text(rows))
+    place.scratch.chmod(stat.S_IMODE(record.stat().st_mode))
+    place.scratch.replace(record)
+
+
+def _text(rows: list[list[str]]) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()

@@ -24,7 +24,7 @@ def get_devel_root() -> Path:
     `DevelError` when its tree can't be made or links to packages that are gone.
     """
     place = find_place()
-    if place.archive:
+    if place.is_unfinished:
         from .expand import ensure_expanded  # noqa: PLC0415 (slow to import, and needed once)
 
         ensure_expanded(place)
