@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 __all__ = ["RunClang", "RunTool", "require_tool", "run_clang", "run_tool"]
@@ -24,7 +24,11 @@ class RunTool(Protocol):
         """Run ``command``; with ``is_silent``, no standard error is accepted either."""
 
 
-RunClang = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
+class RunClang(Protocol):
+    """Compiles HIP for the device alone, and returns how that ended."""
+
+    def __call__(self, arguments: Sequence[str | Path], source: str = _KERNEL) -> subprocess.CompletedProcess[str]:
+        """Compile ``source``, by default one with an empty kernel."""
 
 
 @pytest.fixture(scope="session")
@@ -60,8 +64,8 @@ def run_clang() -> RunClang:
     if not found:
         pytest.skip("no clang 22 or newer (Debian package clang-22)")
 
-    def run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def run(arguments: Sequence[str | Path], source: str = _KERNEL) -> subprocess.CompletedProcess[str]:
         command = [found[0], "-x", "hip", "--cuda-device-only", "-nogpulib", "-nogpuinc", *arguments, "-"]
-        return subprocess.run(command, input=_KERNEL, capture_output=True, text=True, check=False)
+        return subprocess.run(command, input=source, capture_output=True, text=True, check=False)
 
     return run

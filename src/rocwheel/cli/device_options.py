@@ -38,6 +38,7 @@ __all__ = [
     "OutputOption",
     "Rewriting",
     "RocmOption",
+    "SourceArgument",
     "read_rewriting",
     "read_storage",
     "regular_path",
@@ -57,6 +58,16 @@ FileArgument = Annotated[
     typer.Argument(
         metavar="FILE",
         help="A fat binary, a file of bundles, a code object, an object file or a static library.",
+        exists=True,
+        dir_okay=False,
+        callback=regular_path,
+    ),
+]
+SourceArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="A fat binary, a file of bundles, a code object, an object file, a static library or a wheel.",
         exists=True,
         dir_okay=False,
         callback=regular_path,

@@ -10,14 +10,39 @@ from rocwheel.device.reading.target_facts import summarize_targets
 from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from rocwheel.device.editing.prune_tree import TreePruning
     from rocwheel.device.editing.rewrite import RewriteReport
     from rocwheel.device.reading.facts import BundleFacts, DeviceFacts
+    from rocwheel.device.reading.kernels import CodeKernels, KernelFacts
 
-__all__ = ["bundle_line", "container_line", "entry_lines", "pruning_line", "rewrite_line", "target_rows"]
+__all__ = [
+    "KERNEL_HEADINGS",
+    "bundle_line",
+    "container_line",
+    "entry_lines",
+    "kernel_rows",
+    "pruning_line",
+    "rewrite_line",
+    "target_rows",
+]
+
+KERNEL_HEADINGS = (
+    "bundle",
+    "target",
+    "kernel",
+    "VGPRs",
+    "AGPRs",
+    "SGPRs",
+    "spilled",
+    "LDS",
+    "scratch",
+    "wavefront",
+    "workgroup",
+)
+"""What `kernel_rows` yields; the numbers begin at the fourth."""
 
 
 def container_line(device: DeviceFacts) -> str:
@@ -55,6 +80,27 @@ def target_rows(device: DeviceFacts) -> Iterator[tuple[str, str, str, str, str, 
         stored = "?" if target.stored_size is None else decimal(target.stored_size)
         kernels = "?" if target.kernels is None else str(target.kernels)
         yield target.target, decimal(target.size), stored, kernels, str(target.bundles), str(target.missing or "")
+
+
+def kernel_rows(codes: Iterable[CodeKernels]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each kernel: its bundle, its target, what it is called and what it takes."""
+    for code in codes:
+        bundle = "-" if code.bundle is None else str(code.bundle)
+        for kernel in code.kernels:
+            yield bundle, code.target, kernel.name, *map(_known, _resources(kernel))
+
+
+def _resources(kernel: KernelFacts) -> tuple[int | str | None, ...]:
+    spills = [spills for spills in (kernel.vgpr_spills, kernel.sgpr_spills) if spills is not None]
+    # More than is declared, by recursion or calls through pointers.
+    scratch = f"{_known(kernel.scratch)}+" if kernel.has_dynamic_stack else kernel.scratch
+    spilled = sum(spills) if spills else None
+    registers = (kernel.vgprs, kernel.agprs, kernel.sgprs, spilled)
+    return *registers, kernel.lds, scratch, kernel.wavefront, kernel.max_workgroup
+
+
+def _known(value: int | str | None) -> str:
+    return "-" if value is None else str(value)
 
 
 def rewrite_line(report: RewriteReport, output: Path) -> str:

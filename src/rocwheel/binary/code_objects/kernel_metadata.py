@@ -15,7 +15,7 @@ from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.dynamic import read_dynamic_file
 from rocwheel.binary.elf.header import read_header, read_segments
 from rocwheel.binary.elf.notes import iter_notes
-from rocwheel.binary.elf.symbols import SymbolReader
+from rocwheel.binary.elf.symbols import SymbolReader, string_at
 from rocwheel.foundation.file_view import load
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ __all__ = [
     "count_kernels",
     "decode_note",
     "iter_metadata_notes",
+    "kernel_symbols",
     "read_metadata",
 ]
 
@@ -56,18 +57,23 @@ class KernelArgument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kernel(msgspec.Struct, frozen=True, kw_only=True):
-    """A kernel: its name, the symbol of its descriptor, and the resources it takes; sizes in bytes."""
+    """A kernel: its name, the symbol of its descriptor, and what it takes, as far as it is said; sizes in bytes."""
 
     name: str = msgspec.field(name=".name")
     symbol: str = msgspec.field(name=".symbol", default="")
     arguments: tuple[KernelArgument, ...] = msgspec.field(name=".args", default=())
-    kernarg_segment_size: int = msgspec.field(name=".kernarg_segment_size", default=0)
-    group_segment_fixed_size: int = msgspec.field(name=".group_segment_fixed_size", default=0)
-    private_segment_fixed_size: int = msgspec.field(name=".private_segment_fixed_size", default=0)
-    wavefront_size: int = msgspec.field(name=".wavefront_size", default=0)
-    sgpr_count: int = msgspec.field(name=".sgpr_count", default=0)
-    vgpr_count: int = msgspec.field(name=".vgpr_count", default=0)
-    max_flat_workgroup_size: int = msgspec.field(name=".max_flat_workgroup_size", default=0)
+    kernarg_segment_size: int | None = msgspec.field(name=".kernarg_segment_size", default=None)
+    group_segment_fixed_size: int | None = msgspec.field(name=".group_segment_fixed_size", default=None)
+    private_segment_fixed_size: int | None = msgspec.field(name=".private_segment_fixed_size", default=None)
+    wavefront_size: int | None = msgspec.field(name=".wavefront_size", default=None)
+    sgpr_count: int | None = msgspec.field(name=".sgpr_count", default=None)
+    vgpr_count: int | None = msgspec.field(name=".vgpr_count", default=None)
+    max_flat_workgroup_size: int | None = msgspec.field(name=".max_flat_workgroup_size", default=None)
+    agpr_count: int | None = msgspec.field(name=".agpr_count", default=None)
+    """Only on processors with accumulation registers (gfx908 and later)."""
+    sgpr_spill_count: int | None = msgspec.field(name=".sgpr_spill_count", default=None)
+    vgpr_spill_count: int | None = msgspec.field(name=".vgpr_spill_count", default=None)
+    uses_dynamic_stack: bool = msgspec.field(name=".uses_dynamic_stack", default=False)
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,19 +109,25 @@ def count_kernels(data: Data, code: CodeObject, *, place: Place) -> int | None:
     None for one of version 2 that isn't linked. Raises `DeviceCodeError` as `read_metadata` does.
     """
     if code.version == _VERSION_OF_SYMBOLS:
-        return _count_kernel_symbols(ElfBytes(data, str(place)))
+        names = kernel_symbols(data, place=place)
+        return None if names is None else len(names)
     notes = iter_metadata_notes(data, code, place)
     return sum(len(decode_note(_COUNT, data[start:stop], place).kernels) for start, stop in notes)
 
 
-def _count_kernel_symbols(source: ElfBytes) -> int | None:
-    """Count what the loader of version 2 finds; its notes are YAML, of another owner and kind."""
+def kernel_symbols(data: Data, *, place: Place) -> tuple[str, ...] | None:
+    """Return the names of the kernels that the loader of code object version 2 finds; none for one that isn't linked.
+
+    The notes of that version are YAML, of another owner and kind. Raises `ElfError` for damaged files.
+    """
+    source = ElfBytes(data, str(place))
     segments = read_segments(source, read_header(source))
     file = read_dynamic_file(source, segments)
     if file is None:
         return None
-    symbols = SymbolReader(file).symbols()
-    return sum(info & _SYMBOL_TYPE == STT_AMDGPU_HSA_KERNEL for _, info, *_ in symbols)
+    strings = source.read(file.strings.offset, file.strings.size, "the dynamic string table")
+    kernels = (name for name, info, *_ in SymbolReader(file).symbols() if info & _SYMBOL_TYPE == STT_AMDGPU_HSA_KERNEL)
+    return tuple(string_at(strings, name).decode("utf-8", "backslashreplace") for name in kernels)
 
 
 def decode_note(decoder: msgspec.msgpack.Decoder[Any], note: Data, place: Place) -> Any:

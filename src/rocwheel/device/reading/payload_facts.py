@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.code_objects.errors import Place
     from rocwheel.foundation.file_view import Data
 
-__all__ = ["Look", "PayloadFacts", "read_payload_facts"]
+__all__ = ["Look", "PayloadFacts", "iter_payloads", "read_payload_facts"]
 
 _LARGEST_HELD = 256 << 20
 """The largest payload of a compressed bundle that is held to be looked into; those of ROCm's libraries are smaller."""
@@ -80,7 +80,7 @@ def _look_into(view: Data, bundle: Bundle, *, strict: bool) -> tuple[tuple[int |
     kernels: dict[BundleEntry, int | None] = {}
     problems = []
     try:
-        for entry, payload in _iter_payloads(view, bundle):
+        for entry, payload in iter_payloads(view, bundle):
             kernels[entry], problem = _read_or_report(payload, entry, bundle.place, strict=strict)
             problems += [problem] if problem else []
     except WrongHashError as e:
@@ -88,7 +88,7 @@ def _look_into(view: Data, bundle: Bundle, *, strict: bool) -> tuple[tuple[int |
     return tuple(kernels.get(entry) for entry in bundle.plain.entries), problems
 
 
-def _iter_payloads(view: Data, bundle: Bundle) -> Iterator[tuple[BundleEntry, Data]]:
+def iter_payloads(view: Data, bundle: Bundle) -> Iterator[tuple[BundleEntry, Data]]:
     """Yield the payload of each device entry when it is whole, in the order in which they lie in the bundle.
 
     They don't overlap, so that one is held at a time. Larger ones than `_LARGEST_HELD` are passed over.

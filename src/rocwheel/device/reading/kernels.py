@@ -1,0 +1,163 @@
+"""What compilers write of each kernel in a code object: its name, registers, memory and limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT, WrongHashError
+from rocwheel.binary.bundles.device_code import iter_code_sources
+from rocwheel.binary.bundles.sequence import require_size
+from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
+from rocwheel.binary.code_objects.kernel_metadata import kernel_symbols, read_metadata
+from rocwheel.device.reading.files import is_wheel, read_members
+from rocwheel.device.reading.payload_facts import iter_payloads
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files import FileRange, release_pages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rocwheel.binary.bundles.device_code import CodeSource
+    from rocwheel.binary.bundles.plain import BundleEntry
+    from rocwheel.binary.code_objects.code_object import CodeObject
+    from rocwheel.binary.code_objects.errors import Place
+    from rocwheel.binary.code_objects.kernel_metadata import Kernel
+    from rocwheel.foundation.file_view import Data
+
+__all__ = ["CodeKernels", "KernelFacts", "KernelListing", "list_kernels"]
+
+_VERSION_OF_YAML = 2
+_YAML = "code object version 2 describes its kernels in YAML, which is not read; their names are from its symbols"
+
+
+class KernelFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel and what it takes; sizes in bytes. What its code object doesn't say is none.
+
+    The names of the fields are those of https://llvm.org/docs/AMDGPUUsage.html#code-object-metadata, shortened.
+    """
+
+    name: str
+    symbol: str = ""
+    vgprs: int | None = None
+    agprs: int | None = None
+    sgprs: int | None = None
+    vgpr_spills: int | None = None
+    sgpr_spills: int | None = None
+    lds: int | None = None
+    """The group segment that it declares; what a launch adds comes on top."""
+    scratch: int | None = None
+    """The private segment of one work-item."""
+    has_dynamic_stack: bool = False
+    """Whether it may take more scratch than it declares."""
+    kernarg: int | None = None
+    wavefront: int | None = None
+    max_workgroup: int | None = None
+
+
+class CodeKernels(msgspec.Struct, frozen=True, kw_only=True):
+    """The kernels of one code object, which is in the file ``file`` (``wheel!member``, ``archive(member)``)."""
+
+    file: str
+    bundle: int | None
+    """The number of its bundle there; none outside of bundles."""
+    target: str
+    version: int
+    """The code object version."""
+    kernels: tuple[KernelFacts, ...]
+
+
+class KernelListing(msgspec.Struct, frozen=True):
+    """The kernels of all code objects of a file or a wheel, and what could not be read, or not trusted."""
+
+    codes: tuple[CodeKernels, ...]
+    problems: tuple[str, ...]
+
+
+def list_kernels(path: Path, *, limit: int = RAW_SIZE_LIMIT) -> KernelListing:
+    """List the kernels of every code object of a file, or of the files in a wheel, in file order.
+
+    Bundles, and members of a wheel, of more than ``limit`` bytes are problems, as is damage in a code object.
+    Raises `InputError` for a file that is damaged or that has no device code.
+    """
+    lister = _Lister(limit)
+    if is_wheel(path):
+        refused = [error for _, error in read_members(path, lister.add_file, limit=limit) if error]
+        lister.problems += map(str, refused)
+    else:
+        with FileRange.whole(path).view() as data:
+            lister.add_file(data, str(path))
+    if not lister.seen and not lister.problems:
+        raise InputError(path, "no device code", expected="a fat binary, bundles, a code object, an archive or a wheel")
+    return KernelListing(tuple(lister.codes), tuple(lister.problems))
+
+
+class _Lister:
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.seen = 0
+        self.codes: list[CodeKernels] = []
+        self.problems: list[str] = []
+
+    def add_file(self, data: Data, name: str) -> None:
+        """Add the code objects of a file; raises `InputError` when it is damaged outside of them."""
+        for source in iter_code_sources(data, name=name):
+            self.add(source)
+            release_pages(data)
+
+    def add(self, source: CodeSource) -> None:
+        """Add the code objects of a bundle, or of what is taken for one."""
+        self.seen += 1
+        try:
+            require_size(source.bundle, self.limit)
+            for entry, payload in iter_payloads(source.view, source.bundle):
+                if is_code_object(payload):
+                    self._add_code(entry, payload, source.bundle.place)
+        except WrongHashError as e:
+            self.problems.append(f"{source.bundle.place}: {e.found}")
+        except InputError as e:
+            self.problems.append(str(e))
+
+    def _add_code(self, entry: BundleEntry, payload: Data, place: Place) -> None:
+        try:
+            code = read_code_object(payload, place=place)
+            kernels = tuple(_read_kernels(payload, code, place))
+        except InputError as e:
+            self.problems.append(f"{e.source}: the code for {entry.target}: {e.found}")
+            return
+        if code.version == _VERSION_OF_YAML:
+            self.problems.append(f"{place}: the code for {entry.target}: {_YAML}")
+        self.codes.append(
+            CodeKernels(
+                file=place.name, bundle=place.bundle, target=str(entry.target), version=code.version, kernels=kernels
+            )
+        )
+
+
+def _read_kernels(data: Data, code: CodeObject, place: Place) -> Iterator[KernelFacts]:
+    if code.version == _VERSION_OF_YAML:
+        for name in kernel_symbols(data, place=place) or ():
+            yield KernelFacts(name=name, symbol=name)
+        return
+    for note in read_metadata(data, code, place=place):
+        yield from map(_facts, note.kernels)
+
+
+def _facts(kernel: Kernel) -> KernelFacts:
+    return KernelFacts(
+        name=kernel.name,
+        symbol=kernel.symbol,
+        vgprs=kernel.vgpr_count,
+        agprs=kernel.agpr_count,
+        sgprs=kernel.sgpr_count,
+        vgpr_spills=kernel.vgpr_spill_count,
+        sgpr_spills=kernel.sgpr_spill_count,
+        lds=kernel.group_segment_fixed_size,
+        scratch=kernel.private_segment_fixed_size,
+        has_dynamic_stack=kernel.uses_dynamic_stack,
+        kernarg=kernel.kernarg_segment_size,
+        wavefront=kernel.wavefront_size,
+        max_workgroup=kernel.max_flat_workgroup_size,
+    )
