@@ -48,11 +48,6 @@ def test_the_version_alone_is_one_line() -> None:
     assert run("--version") == (0, f"rocwheel {__version__}\n")
 
 
-def test_verbose_without_the_version_or_a_command_is_refused() -> None:
-    status, output = run("--verbose")
-    assert (status, "'--verbose' goes with '--version' here" in output) == (2, True)
-
-
 def test_a_prefix_without_a_version_is_shown_as_a_folder(tmp_path: Path) -> None:
     (tmp_path / "opt/rocm").mkdir(parents=True)
     lines = list(text_lines(read_about({}, root=tmp_path)))

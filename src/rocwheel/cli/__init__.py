@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
+from itertools import takewhile
 
 # Importing a module registers its command; --help lists the commands in this order.
 # isort: off
@@ -51,10 +53,15 @@ from rocwheel.cli import torch as torch
 from rocwheel.cli import torch_init as torch_init
 from rocwheel.cli import torch_requirements as torch_requirements
 from rocwheel.cli import torch_runpath as torch_runpath
+from rocwheel.cli import version as version
+from rocwheel.cli import help as help  # noqa: A004  # named as it is typed
 # isort: on
 
+import typer
+
 from rocwheel.cli._app import app
-from rocwheel.cli.output import prepare_streams, report_error
+from rocwheel.cli.output import prepare_streams, report_failure
+from rocwheel.cli.usage_errors import usage_error
 from rocwheel.foundation.errors import RocwheelError, WorkError
 
 __all__ = ["app", "main"]
@@ -67,29 +74,47 @@ def main() -> None:
         signal.signal(ending, lambda number, _: sys.exit(128 + number))
     prepare_streams()
     try:
-        _run()
-    except RocwheelError as e:
-        report_error(e)
-        sys.exit(e.exit_status)
+        sys.exit(_run())
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
         _drop_output()
         sys.exit(141)
     except OSError as e:
-        if e.filename is not None:
-            raise
         _drop_output()
-        report_error(WorkError("the output", f"cannot be written ({e.strerror})", remedy="Check where it goes."))
+        report_failure(WorkError("the output", f"cannot be written ({e.strerror})", remedy="Check where it goes."))
         sys.exit(1)
 
 
-def _run() -> None:
+def _run() -> int:
+    """Run the command, report an error that ends it, and return the exit status."""
     try:
-        app()
+        return _attempt()
     finally:
-        # A failure to write can still be reported here.
+        # A failure to write can still be reported by the caller.
         sys.stdout.flush()
+
+
+def _attempt() -> int:
+    try:
+        return app(prog_name="rocwheel", standalone_mode=False) or 0
+    except RocwheelError as e:
+        error = e
+    except typer.TyperException as e:
+        error = usage_error(e)
+    except OSError as e:
+        if e.filename is None:
+            raise
+        logging.getLogger(__name__).debug("where it happened", exc_info=e)
+        found = f"cannot be used ({e.strerror})"
+        error = WorkError(e.filename, found, remedy="Check that it is there, its permissions and the free space.")
+    report_failure(error, json=_is_json_wanted(sys.argv[1:]))
+    return error.exit_status
+
+
+def _is_json_wanted(words: list[str]) -> bool:
+    """Return whether ``--json`` is among the words, which may be those of a command line that can't be read."""
+    return "--json" in takewhile(lambda word: word != "--", words)
 
 
 def _drop_output() -> None:

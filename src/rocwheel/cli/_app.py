@@ -8,16 +8,18 @@ from typing import Annotated
 import typer
 
 import rocwheel
+from rocwheel.cli._command import CommandApp
+from rocwheel.foundation.errors import InputError
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    name="rocwheel",
+app = CommandApp(
+    "rocwheel",
     help="Turn ROCm builds into Python packages that install small, load anywhere, and run on the GPUs people have.",
-    no_args_is_help=True,
+    rich_markup_mode=None,
     add_completion=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 
 
@@ -38,7 +40,8 @@ def root(
         typer.echo(f"rocwheel {rocwheel.__version__}")
         raise typer.Exit
     if verbose:
-        message = "'--verbose' goes with '--version' here; give it to a command behind the command's name."
-        raise typer.BadParameter(message)
+        option, found = "--verbose", "stands before the command"
+        raise InputError(option, found, expected="with --version, or behind the command's name")
     if context.invoked_subcommand is None:
-        context.fail("Missing command.")
+        place, found = "rocwheel", "the command is missing"
+        raise InputError(place, found, remedy="See rocwheel --help.")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import typer
-
 from rocwheel.cli._app import app
+from rocwheel.cli._command import CommandApp
 
 __all__ = ["artifacts", "artifacts_app"]
 
-artifacts_app = typer.Typer(
-    name="artifacts", help="Look at, pack, unpack and import SDK artifacts.", no_args_is_help=True
-)
+artifacts_app = CommandApp("artifacts", help="Look at, pack, unpack and import SDK artifacts.")
 app.add_typer(artifacts_app)
 
 

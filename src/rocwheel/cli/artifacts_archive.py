@@ -28,7 +28,7 @@ __all__ = ["archive"]
 def archive(
     directory: DirectoryArgument,
     dest_dir: DestDirOption,
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Pack only these artifacts.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Pack only these artifacts.")] = None,
     archive_format: Annotated[
         ArchiveFormat, typer.Option("--format", help="Compress the archives in this format.")
     ] = ArchiveFormat.ZST,

@@ -24,7 +24,7 @@ __all__ = ["extract"]
 
 @artifacts_app.command()
 def extract(
-    archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE...", help="Artifact archives.")],
+    archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE", help="Artifact archives.")],
     dest_dir: DestDirOption,
     json: JsonOption = False,
     quiet: QuietOption = False,

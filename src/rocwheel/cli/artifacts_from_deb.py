@@ -25,11 +25,12 @@ __all__ = ["from_deb"]
 
 @artifacts_app.command("from-deb")
 def from_deb(
-    packages: Annotated[list[Path], typer.Argument(metavar="DEB...", help="Debian packages.")],
+    packages: Annotated[list[Path], typer.Argument(metavar="DEB", help="Debian packages.")],
     dest_dir: NewDirOption,
     table: TableOption = None,
     bundle_sysdeps: Annotated[
-        bool, typer.Option(help="Also import packages of system libraries, into lib/rocm_sysdeps/lib.")
+        bool,
+        typer.Option(show_default=False, help="Also import packages of system libraries, into lib/rocm_sysdeps/lib."),
     ] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,

@@ -25,10 +25,12 @@ __all__ = ["from_prefix"]
 
 @artifacts_app.command("from-prefix")
 def from_prefix(
-    prefix: Annotated[Path, typer.Argument(help="Install prefix, such as /opt/rocm.")],
+    prefix: Annotated[Path, typer.Argument(metavar="PREFIX", help="Install prefix, such as /opt/rocm.")],
     dest_dir: NewDirOption,
     table: TableOption = None,
-    strict: Annotated[bool, typer.Option(help="Refuse files that no rule of the table matches.")] = False,
+    strict: Annotated[
+        bool, typer.Option(show_default=False, help="Refuse files that no rule of the table matches.")
+    ] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

@@ -23,6 +23,7 @@ from rocwheel.cli.output import (
     report_warning,
     setup_logging,
 )
+from rocwheel.cli.shared_options import shared
 from rocwheel.foundation.counting import count
 
 __all__ = ["list_"]
@@ -31,8 +32,10 @@ __all__ = ["list_"]
 @artifacts_app.command("list")
 def list_(
     directory: DirectoryArgument,
-    component: Annotated[str | None, typer.Option(help="List only this component, such as lib or dev.")] = None,
-    target: Annotated[str | None, typer.Option(help="List only this target; gfx90a includes gfx90a:xnack+.")] = None,
+    component: Annotated[
+        str | None, typer.Option("--component", metavar="NAME", help="List only this component, such as lib or dev.")
+    ] = None,
+    target: Annotated[str | None, shared("--target", "List only this target; gfx90a includes gfx90a:xnack+.")] = None,
     files: Annotated[bool, typer.Option("--files", help="List the contents of the artifacts.")] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,

@@ -7,9 +7,15 @@ from typing import Annotated
 
 import typer
 
+from rocwheel.cli.shared_options import shared
+
 __all__ = ["DestDirOption", "DirectoryArgument", "NewDirOption", "TableOption"]
 
-DirectoryArgument = Annotated[Path, typer.Argument(help="Folder of artifacts: folders, .tar.xz or .tar.zst archives.")]
-DestDirOption = Annotated[Path, typer.Option(help="Write to this folder; it is created if needed.")]
-NewDirOption = Annotated[Path, typer.Option(help="Write the artifacts to this folder, which must be new or empty.")]
-TableOption = Annotated[Path | None, typer.Option(help="Use this import table (TOML) instead of rocwheel's own.")]
+DirectoryArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder of artifacts: folders, .tar.xz or .tar.zst archives.")
+]
+DestDirOption = Annotated[Path, shared("--dest-dir")]
+NewDirOption = Annotated[Path, shared("--dest-dir", "Write the artifacts to this folder, which must be new or empty.")]
+TableOption = Annotated[
+    Path | None, typer.Option("--table", metavar="FILE", help="Use this import table (TOML) instead of rocwheel's own.")
+]

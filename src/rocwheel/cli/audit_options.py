@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from rocwheel.cli.shared_options import shared
 from rocwheel.linking.hwcaps import CpuLevel
 
 __all__ = [
@@ -26,21 +27,30 @@ __all__ = [
 ]
 
 PathsArgument = Annotated[
-    list[Path] | None, typer.Argument(metavar="PATH...", help="Wheels, folders of them, environments, artifacts.")
+    list[Path] | None, typer.Argument(metavar="PATH", help="Wheels, folders of them, environments, artifacts.")
 ]
 WithOption = Annotated[
     list[Path] | None,
-    typer.Option("--with", help="Treat these packages as installed, too, but don't audit them."),
+    shared("--with", "Treat these packages as installed, too, but don't audit them."),
 ]
-SelectOption = Annotated[list[str] | None, typer.Option(help="Check only these rules (patterns).")]
-IgnoreOption = Annotated[list[str] | None, typer.Option(help="Leave out these rules (patterns).")]
+SelectOption = Annotated[
+    list[str] | None, typer.Option("--select", metavar="PATTERN", help="Check only these rules (patterns).")
+]
+IgnoreOption = Annotated[
+    list[str] | None, typer.Option("--ignore", metavar="PATTERN", help="Leave out these rules (patterns).")
+]
 ConfigOption = Annotated[
     Path | None,
-    typer.Option(help="Read settings from this pyproject.toml or recipe; default: ./pyproject.toml."),
+    shared("--config"),
 ]
-BaselineOption = Annotated[Path | None, typer.Option(help="Don't report the known findings that this file lists.")]
-UpdateBaselineOption = Annotated[bool, typer.Option(help="Write every finding to the baseline.")]
-ExpectRunpathOption = Annotated[str | None, typer.Option(help="Require this run path of every library.")]
+BaselineOption = Annotated[
+    Path | None,
+    typer.Option("--baseline", metavar="FILE", help="Don't report the known findings that this file lists."),
+]
+UpdateBaselineOption = Annotated[bool, typer.Option(show_default=False, help="Write every finding to the baseline.")]
+ExpectRunpathOption = Annotated[
+    str | None, typer.Option("--expect-runpath", metavar="RUNPATH", help="Require this run path of every library.")
+]
 ExpectTagOption = Annotated[
     Literal["rpath", "runpath"] | None, typer.Option(help="Require every run path to be of this kind.")
 ]
@@ -54,5 +64,7 @@ ClosedOption = Annotated[
         help="Assume no package and no SDK beyond the given ones; by default only for an installed environment."
     ),
 ]
-SarifOption = Annotated[Path | None, typer.Option(help="Also write the findings to this file, as SARIF 2.1.0.")]
+SarifOption = Annotated[
+    Path | None, typer.Option("--sarif", metavar="FILE", help="Also write the findings to this file, as SARIF 2.1.0.")
+]
 RulesOption = Annotated[bool, typer.Option("--rules", help="List the rules and exit.")]

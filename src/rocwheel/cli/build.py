@@ -19,7 +19,7 @@ from rocwheel.cli.output import (
 )
 from rocwheel.cli.plan_options import read_plan_job
 from rocwheel.cli.plan_text import print_distributions, print_facts
-from rocwheel.cli.shared_options import takes
+from rocwheel.cli.shared_options import shared, takes
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
 from rocwheel.foundation.errors import InputError
 from rocwheel.packages.job import BuildJob, PlanJob
@@ -33,12 +33,12 @@ def build(
     inputs: PlanJob,
     *,
     dest_dir: Annotated[
-        Path, typer.Option(help="Write the packages to dist in this folder; both are created if needed.")
+        Path, shared("--dest-dir", "Write the packages to dist in this folder; both are created if needed.")
     ],
-    compression: Annotated[str, typer.Option(help="Deflate files at this level, 0 to 12, or 'stored'.")] = str(
-        DEFAULT_LEVEL
-    ),
-    jobs: Annotated[int, typer.Option(min=0, help="Use this many workers.", show_default="one per core")] = 0,
+    compression: Annotated[
+        str, typer.Option("--compression", metavar="LEVEL", help="Deflate files at this level, 0 to 12, or 'stored'.")
+    ] = str(DEFAULT_LEVEL),
+    jobs: Annotated[int, shared("--jobs", min=0)] = 0,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

@@ -10,6 +10,7 @@ import typer
 from rocwheel.cli._app import app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, make_progress, print_json, setup_logging
 from rocwheel.cli.plan_text import print_distributions
+from rocwheel.cli.shared_options import shared
 from rocwheel.demo.demo import run_demo
 
 __all__ = ["demo"]
@@ -17,7 +18,9 @@ __all__ = ["demo"]
 
 @app.command()
 def demo(
-    dest_dir: Annotated[Path, typer.Option(help="Write packages, index and environment here.")] = Path("demo"),
+    dest_dir: Annotated[Path, shared("--dest-dir", "Write packages, index and environment to this folder.")] = Path(
+        "demo"
+    ),
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import typer
-
 from rocwheel.cli._app import app
+from rocwheel.cli._command import CommandApp
 
 __all__ = ["device", "device_app"]
 
-device_app = typer.Typer(
-    name="device", help="Device code: list, extract, compress, prune, offer to more GPUs.", no_args_is_help=True
-)
+device_app = CommandApp("device", help="Device code: list, extract, compress, prune, offer to more GPUs.")
 app.add_typer(device_app)
 
 

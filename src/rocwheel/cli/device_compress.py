@@ -33,7 +33,12 @@ def compress(
     rocm: RocmOption = "",
     header_version: Annotated[
         int | None,
-        typer.Option(help="Write this header version, 2 or 3.", show_default="what most ROCm releases read"),
+        typer.Option(
+            "--header-version",
+            metavar="N",
+            help="Write this header version, 2 or 3.",
+            show_default="what most ROCm releases read",
+        ),
     ] = None,
     level: LevelOption = 9,
     limit: LimitOption = 4,

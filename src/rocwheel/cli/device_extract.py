@@ -17,6 +17,7 @@ from rocwheel.cli.output import (
     printable,
     setup_logging,
 )
+from rocwheel.cli.shared_options import shared
 from rocwheel.cli.targets_options import read_targets
 from rocwheel.device.reading.extract import MatchRule, extract_code
 
@@ -28,11 +29,9 @@ def extract(
     file: FileArgument,
     target: Annotated[
         list[str] | None,
-        typer.Option(
+        shared(
             "--target",
-            "-t",
-            metavar="TARGETS",
-            help="Extract the code for these targets, in any spelling; by default for all.",
+            "Extract the code for these targets, in any spelling; by default for all.",
         ),
     ] = None,
     *,
@@ -42,9 +41,7 @@ def extract(
     force: ForceOption = False,
     dest_dir: Annotated[
         Path,
-        typer.Option(
-            "--dest-dir", "-d", metavar="DIR", help="Write the files to this folder; it is created if needed."
-        ),
+        shared("--dest-dir", "Write the files to this folder; it is created if needed."),
     ] = Path(),
     as_json: JsonOption = False,
     quiet: QuietOption = False,

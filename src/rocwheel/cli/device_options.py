@@ -23,6 +23,7 @@ from rocwheel.cli.output import (
     report_warning,
     setup_logging,
 )
+from rocwheel.cli.shared_options import shared
 from rocwheel.device.editing.bundle import BundleEdit
 from rocwheel.device.editing.rewrite import RewriteReport, rewrite_device_code
 from rocwheel.foundation.counting import count
@@ -75,27 +76,21 @@ SourceArgument = Annotated[
 ]
 LimitOption = Annotated[
     int,
-    typer.Option(
-        "--limit",
-        metavar="GIB",
-        min=1,
-        help="Decompress bundles of at most this size, and hold no more at a time, in GiB.",
-    ),
+    shared("--limit", min=1),
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Accept bundles whose hash is wrong, with a warning.")]
+ForceOption = Annotated[bool, shared("--force")]
 GIB = 1 << 30
 """The unit of ``--limit``, in bytes."""
-OutputOption = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="Write the result to this file.")]
+OutputOption = Annotated[Path, shared("--output")]
 RocmOption = Annotated[
     str,
-    typer.Option("--rocm", metavar="VERSION", help="Write what the runtime of this ROCm release and later ones read."),
+    shared("--rocm"),
 ]
-LevelOption = Annotated[int, typer.Option("--level", min=1, max=22, help="Compress with this zstd level.")]
-JobsOption = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Work on this many bundles at a time.")]
+LevelOption = Annotated[int, typer.Option("--level", metavar="N", min=1, max=22, help="Compress with this zstd level.")]
+JobsOption = Annotated[int, shared("--jobs", min=0)]
 TrimOption = Annotated[
     bool, typer.Option("--trim", help="Take the freed pages out of a shared library: its bundles move together.")
 ]
-_JOBS = os.cpu_count() or 1
 
 
 class Rewriting(msgspec.Struct, frozen=True):
@@ -128,14 +123,14 @@ class Rewriting(msgspec.Struct, frozen=True):
 
 def read_rewriting(
     trim: TrimOption = False,
-    jobs: JobsOption = _JOBS,
+    jobs: JobsOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> Rewriting:
     """Return how to rewrite, by the options that all such commands end with; set up the logging."""
     setup_logging(quiet=quiet, verbose=verbose)
-    return Rewriting(trim, jobs, as_json, quiet, verbose)
+    return Rewriting(trim, jobs or os.cpu_count() or 1, as_json, quiet, verbose)
 
 
 def read_storage(rocm: RocmOption = "", level: LevelOption = 9, limit: LimitOption = 4) -> Storage:

@@ -22,7 +22,7 @@ from rocwheel.cli.output import (
     print_json,
     printable,
 )
-from rocwheel.cli.shared_options import takes
+from rocwheel.cli.shared_options import shared, takes
 from rocwheel.cli.targets_options import read_targets
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.prune_tree import TreePruning, prune_tree
@@ -40,9 +40,7 @@ def prune(
             metavar="PATH", help="A fat binary, a file of bundles, or a folder.", exists=True, callback=regular_path
         ),
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT", help="Write the result to this file or folder.")
-    ],
+    output: Annotated[Path, shared("--output", metavar="PATH", help="Write the result to this file or folder.")],
     keep: Annotated[
         list[str],
         typer.Option("--keep", "-k", metavar="TARGETS", help="Keep the code for these targets, in any spelling."),

@@ -21,7 +21,7 @@ from rocwheel.cli.output import (
     printable,
     report_warning,
 )
-from rocwheel.cli.shared_options import takes
+from rocwheel.cli.shared_options import shared, takes
 from rocwheel.device.editing.retarget import Retarget, find_gaps
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.retarget_pairs import parse_pairs
@@ -43,9 +43,7 @@ def retarget(
     *,
     force: Annotated[
         bool,
-        typer.Option(
-            "--force", help="Accept pairs that no rule allows and, with a warning, bundles whose hash is wrong."
-        ),
+        shared("--force", "Accept pairs that no rule allows and, with a warning, bundles whose hash is wrong."),
     ] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Where a bundle has code for both, make sure that it is the same.")

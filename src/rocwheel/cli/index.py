@@ -17,6 +17,7 @@ from rocwheel.cli.output import (
     print_json,
     setup_logging,
 )
+from rocwheel.cli.shared_options import shared
 from rocwheel.distributions.index.write_index import FilePlacement, IndexReport, default_output, write_index
 from rocwheel.foundation.counting import count
 
@@ -28,9 +29,8 @@ def index(
     dist_dir: Annotated[Path, typer.Argument(metavar="DIST_DIR", help="The folder of the wheels and sdists.")],
     output: Annotated[
         Path | None,
-        typer.Option(
+        shared(
             "--output",
-            "-o",
             metavar="DIR",
             help="Write the index into this folder.",
             show_default="DIST_DIR/../simple, simple-NAME for a DIST_DIR not named dist",

@@ -28,13 +28,14 @@ from rocwheel.foundation.collecting import raise_all
 if TYPE_CHECKING:
     from rocwheel.device.reading.facts import DeviceFacts
     from rocwheel.device.reading.inspection import ElfFacts, FileFacts
+from rocwheel.cli.shared_options import shared
 
 __all__ = ["inspect"]
 
 
 @app.command()
 def inspect(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, folders and wheels.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files, folders and wheels.")],
     *,
     deep: Annotated[
         bool,
@@ -45,7 +46,7 @@ def inspect(
     ] = False,
     limit: Annotated[
         int,
-        typer.Option(metavar="GIB", min=1, help="Unpack libraries and bundles of at most this size, in GiB."),
+        shared("--limit", min=1, help="Unpack libraries and bundles of at most this size, in GiB."),
     ] = 4,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

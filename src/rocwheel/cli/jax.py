@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import typer
-
 from rocwheel.cli._app import app
+from rocwheel.cli._command import CommandApp
 
 __all__ = ["jax", "jax_app"]
 
-jax_app = typer.Typer(name="jax", help="JAX for ROCm: Bazel settings, build commands, wheels.", no_args_is_help=True)
+jax_app = CommandApp("jax", help="JAX for ROCm: Bazel settings, build commands, wheels.")
 app.add_typer(jax_app)
 
 

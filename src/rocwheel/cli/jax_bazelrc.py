@@ -10,6 +10,7 @@ import typer
 from rocwheel.cli.jax import jax_app
 from rocwheel.cli.jax_options import CheckOption, ForceOption, SettingsOption
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
+from rocwheel.cli.shared_options import shared
 from rocwheel.frameworks.jax.bazelrc import render_bazelrc
 from rocwheel.frameworks.jax.generated_file import GeneratedFile
 from rocwheel.frameworks.jax.settings import read_settings
@@ -24,9 +25,7 @@ def bazelrc(
     settings: SettingsOption = Path("rocm.toml"),
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write the fragment to FILE.", show_default="standard output"
-        ),
+        shared("--output", "Write the fragment to this file.", show_default="standard output"),
     ] = None,
     force: ForceOption = False,
     check: CheckOption = False,

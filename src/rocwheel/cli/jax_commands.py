@@ -11,6 +11,7 @@ import typer
 from rocwheel.cli.jax import jax_app
 from rocwheel.cli.jax_options import SettingsOption
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
+from rocwheel.cli.shared_options import shared
 from rocwheel.frameworks.jax.commands import BuildOptions, spell_commands, wheel_commands
 from rocwheel.frameworks.jax.settings import SettingsError, read_settings
 
@@ -27,16 +28,16 @@ class CommandFormChoice(str, Enum):
 
 @jax_app.command()
 def commands(
-    version: Annotated[str, typer.Option("--version", help="Set the wheels' version, that of JAX.")],
+    version: Annotated[str, shared("--version", "Set the wheels' version, that of JAX.")],
     settings: SettingsOption = Path("rocm.toml"),
     form: Annotated[
         CommandFormChoice, typer.Option("--form", help="Print a shell script, a Makefile, or workflow steps.")
     ] = CommandFormChoice.SHELL,
     sdk: Annotated[
-        str, typer.Option("--with", metavar="DIR", help="Verify the wheels with the SDK's packages in this folder.")
+        str, shared("--with", metavar="DIR", help="Verify the wheels with the SDK's packages in this folder.")
     ] = "",
     dest_dir: Annotated[
-        str, typer.Option(metavar="DIR", help="Write the wheels to this folder; it is created if needed.")
+        str, shared("--dest-dir", "Write the wheels to this folder; it is created if needed.")
     ] = "dist",
     remote: Annotated[
         bool, typer.Option("--remote", help="Build by remote execution, with the file that the settings name.")

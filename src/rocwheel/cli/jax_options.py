@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from rocwheel.cli.shared_options import shared
+
 __all__ = ["CheckOption", "ForceOption", "SettingsOption"]
 
 SettingsOption = Annotated[
@@ -15,5 +17,5 @@ SettingsOption = Annotated[
         "--settings", "-s", metavar="FILE", help="Read the build's settings (TOML) from FILE.", show_default=True
     ),
 ]
-CheckOption = Annotated[bool, typer.Option("--check", help="Write nothing; fail if anything would change.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that were edited by hand.")]
+CheckOption = Annotated[bool, shared("--check")]
+ForceOption = Annotated[bool, shared("--force", "Overwrite files that were edited by hand.")]

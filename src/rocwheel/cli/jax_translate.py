@@ -8,6 +8,7 @@ import typer
 
 from rocwheel.cli.jax import jax_app
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
+from rocwheel.cli.shared_options import shared
 from rocwheel.frameworks.jax.commands import spell_commands
 from rocwheel.frameworks.jax_migration.notes import Note
 from rocwheel.frameworks.jax_migration.translate import Translation, translate
@@ -17,10 +18,12 @@ __all__ = ["translate_command"]
 
 @jax_app.command("translate", context_settings={"ignore_unknown_options": True})
 def translate_command(
-    words: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="Translate this command line.")],
-    version: Annotated[str, typer.Option("--version", help="Set the wheels' version.")] = "VERSION",
+    words: Annotated[
+        list[str], typer.Argument(metavar="COMMAND", help="Translate this command line, given behind --.")
+    ],
+    version: Annotated[str, shared("--version", "Set the wheels' version.")] = "VERSION",
     sdk: Annotated[
-        str, typer.Option("--with", metavar="DIR", help="Verify the wheels with the SDK's packages in this folder.")
+        str, shared("--with", metavar="DIR", help="Verify the wheels with the SDK's packages in this folder.")
     ] = "",
     json: JsonOption = False,
     quiet: QuietOption = False,

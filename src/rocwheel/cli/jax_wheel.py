@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rocwheel.cli.jax import jax_app
-from rocwheel.cli.shared_options import takes
+from rocwheel.cli.shared_options import shared, takes
 from rocwheel.cli.wheel_options import Assembly, Sources, read_assembly, read_sources
 from rocwheel.frameworks.jax.wheel_descriptions import jax_wheel_description, rocm_major
 from rocwheel.frameworks.wheel.spec import read_spec
@@ -28,18 +28,17 @@ class WheelKind(str, Enum):
 @takes(sources=read_sources, assembly=read_assembly)
 def jax_wheel(
     kind: Annotated[
-        WheelKind, typer.Argument(help="Make the wheel of the extension modules (plugin) or of the PJRT plugin (pjrt).")
+        WheelKind,
+        typer.Argument(
+            metavar="KIND", help="Make the wheel of the extension modules (plugin) or of the PJRT plugin (pjrt)."
+        ),
     ],
-    version: Annotated[str, typer.Option("--version", help="Set the wheel's version, that of JAX.")],
+    version: Annotated[str, shared("--version", "Set the wheel's version, that of JAX.")],
     sources: Sources,
-    rocm: Annotated[
-        str, typer.Option("--rocm", metavar="MAJOR", help="Set the major version of ROCm in the names.")
-    ] = "7",
+    rocm: Annotated[str, shared("--rocm", metavar="MAJOR", help="Set the major version of ROCm in the names.")] = "7",
     spec: Annotated[
         Path | None,
-        typer.Option(
-            "--spec", metavar="FILE", help="Read the description from FILE, in place of the one for ROCm's JAX."
-        ),
+        shared("--spec", "Read the description from this file, in place of the one for ROCm's JAX."),
     ] = None,
     *,
     assembly: Assembly,

@@ -18,9 +18,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeElapsedColumn, TransferSpeedColumn
 from rich.progress import Progress as Bar
 
+from rocwheel.foundation.errors import ProblemsError
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.table import Table
 
     from rocwheel.foundation.errors import RocwheelError
@@ -37,6 +40,7 @@ __all__ = [
     "print_text",
     "printable",
     "report_error",
+    "report_failure",
     "report_warning",
     "results",
     "setup_logging",
@@ -52,6 +56,8 @@ results = Console(soft_wrap=True, highlight=False)
 """Standard output, for text other than tables."""
 
 _UNLIMITED = 100_000
+_printed: list[str] = []
+"""The kinds of the JSON documents that this run has printed."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -60,6 +66,7 @@ def prepare_streams() -> None:
 
     Characters that its encoding lacks, and bytes of file names that are not text, are written as escapes.
     """
+    _printed.clear()
     if sys.stdout is None:  # closed by the caller
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -78,6 +85,7 @@ def print_json(kind: str, version: int, value: Any) -> None:
     are escapes as in Python's ``surrogateescape``.
     """
     document = {"schema": f"rocwheel.{kind}/{version}", **msgspec.to_builtins(value)}
+    _printed.append(kind)
     try:
         data = msgspec.json.format(msgspec.json.encode(document))
     except UnicodeEncodeError:
@@ -99,6 +107,23 @@ def printable(text: str) -> str:
 def report_error(error: RocwheelError) -> None:
     """Print an error for people, to standard error."""
     messages.print(f"[bold red]error:[/] {escape(printable(str(error)))}")
+
+
+def report_failure(error: RocwheelError, *, json: bool = False) -> None:
+    """Print the error that ends a command; with ``json`` also as a document, unless the command has printed one."""
+    report_error(error)
+    if json and not _printed:
+        print_json("errors", 1, {"exit_status": error.exit_status, "errors": list(_error_facts(error))})
+
+
+def _error_facts(error: RocwheelError) -> Iterator[dict[str, str]]:
+    """Yield the facts of an error, or of each problem that it holds."""
+    if isinstance(error, ProblemsError):
+        for problem in error.problems:
+            yield from _error_facts(problem)
+        return
+    facts = {name: str(getattr(error, name, "")) for name in ("source", "found", "expected", "remedy")}
+    yield {**facts, "text": str(error)}
 
 
 def report_warning(text: str) -> None:

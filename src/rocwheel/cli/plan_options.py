@@ -7,23 +7,34 @@ from typing import Annotated, Literal
 
 import typer
 
+from rocwheel.cli.shared_options import shared
 from rocwheel.packages.job import PlanJob
 from rocwheel.packages.planning.options import PlanOptions
 
 __all__ = ["read_plan_job"]
 
-ArtifactDirOption = Annotated[
-    Path, typer.Option(help="Read the artifacts (folders, .tar.xz or .tar.zst) in this folder.")
+ArtifactDirOption = Annotated[Path, shared("--artifact-dir")]
+RecipeOption = Annotated[
+    Path | None, typer.Option("--recipe", metavar="FILE", help="Use this recipe (TOML) in place of the one for ROCm.")
 ]
-RecipeOption = Annotated[Path | None, typer.Option(help="Use this recipe (TOML) in place of the one for ROCm.")]
 VersionOption = Annotated[
-    str | None, typer.Option(help="Set the version of all packages.", show_default="the SDK manifest's")
+    str | None, shared("--version", "Set the version of all packages.", show_default="the SDK manifest's")
 ]
-SuffixOption = Annotated[str, typer.Option(help="Append this text to the names of platform modules.")]
+SuffixOption = Annotated[
+    str, typer.Option("--version-suffix", metavar="TEXT", help="Append this text to the names of platform modules.")
+]
 TargetsOption = Annotated[
-    str | None, typer.Option(help="Fail unless these GPU targets or families are there, e.g. 'gfx906;gfx94X-dcgpu'.")
+    str | None,
+    typer.Option(
+        "--targets",
+        metavar="TARGETS",
+        help="Fail unless these GPU targets or families are there, e.g. 'gfx906;gfx94X-dcgpu'.",
+    ),
 ]
-DefaultFamilyOption = Annotated[str, typer.Option(help="Select this target or family on machines without a GPU.")]
+DefaultFamilyOption = Annotated[
+    str,
+    typer.Option("--default-family", metavar="TARGET", help="Select this target or family on machines without a GPU."),
+]
 SelectorOption = Annotated[
     Literal["sdist", "wheel"],
     typer.Option(help="sdist: decides at install time. wheel: can be locked, explicit extras."),
@@ -42,9 +53,9 @@ DeviceCodeOption = Annotated[
 ]
 RocmOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="VERSION",
-        help="Compress device code for the runtime of this ROCm release and later ones.",
+    shared(
+        "--rocm",
+        "Compress device code for the runtime of this ROCm release and later ones.",
         show_default="the SDK manifest's",
     ),
 ]

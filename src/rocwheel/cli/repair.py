@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocwheel.repair.plan import RepairPlan
+from rocwheel.cli.shared_options import shared
 
 __all__ = ["repair"]
 
@@ -40,33 +41,29 @@ _LONGEST = 160
 
 @app.command("repair")
 def repair(
-    wheels: Annotated[list[Path], typer.Argument(metavar="WHEEL...", help="Repair these wheels. They stay unchanged.")],
+    wheels: Annotated[list[Path], typer.Argument(metavar="WHEEL", help="Repair these wheels. They stay unchanged.")],
     dest_dir: Annotated[
-        Path | None, typer.Option(help="Write the repaired wheels to this folder; it is created if needed.")
+        Path | None, shared("--dest-dir", "Write the repaired wheels to this folder; it is created if needed.")
     ] = None,
     with_packages: Annotated[
         list[Path] | None,
-        typer.Option("--with", help="Let the wheels load libraries of this package, such as a wheel of the SDK."),
+        shared("--with", "Let the wheels load libraries of this package, such as a wheel of the SDK."),
     ] = None,
-    dlopen: Annotated[
-        list[str] | None, typer.Option(help="Also find this library, which is opened at run time (dlopen).")
-    ] = None,
+    dlopen: Annotated[list[str] | None, shared("--dlopen")] = None,
     pin: Annotated[
         Literal["none", "minor", "exact"], typer.Option(help="Pin added requirements to the version at hand.")
     ] = "none",
     init: Annotated[
         bool, typer.Option("--init", help="Add _rocm_init.py, which makes rocm_sdk load the libraries.")
     ] = (False),
-    config: Annotated[
-        Path | None, typer.Option(help="Read the audit's settings from this file; by default ./pyproject.toml.")
-    ] = None,
+    config: Annotated[Path | None, shared("--config")] = None,
     rpath: Annotated[
         bool | None,
         typer.Option(
             "--rpath/--runpath", help="Set all run paths under this tag; by default RPATHs within a release stay."
         ),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if anything would change.")] = False,
+    check: Annotated[bool, shared("--check")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; show the changes.")] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import typer
-
 from rocwheel.cli._app import app
+from rocwheel.cli._command import CommandApp
 
 __all__ = ["runpath", "runpath_app"]
 
-runpath_app = typer.Typer(name="runpath", help="Show and set the run paths of ELF files.", no_args_is_help=True)
+runpath_app = CommandApp("runpath", help="Show and set the run paths of ELF files.")
 app.add_typer(runpath_app)
 
 

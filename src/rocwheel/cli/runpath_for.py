@@ -22,31 +22,26 @@ from rocwheel.linking.link_flags import TOOLS, spell_run_path
 
 if TYPE_CHECKING:
     from rocwheel.installed.run_path_advice import RunPathAdvice
+from rocwheel.cli.shared_options import shared
 
 __all__ = ["for_"]
 
 
 @runpath_app.command("for")
 def for_(
-    file: Annotated[Path, typer.Argument(help="A linked shared library or program.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A linked shared library or program.")],
     at: Annotated[
         str, typer.Option(metavar="PLACE", help="Compute it for a file installed here: site-packages/PACKAGE/[FILE].")
     ],
     packages: Annotated[
         list[str] | None,
-        typer.Option(
-            "--with", metavar="PACKAGE", help="Find libraries in this wheel, folder, or SDK package (by its name)."
-        ),
+        shared("--with", "Find libraries in this wheel, folder, or SDK package (by its name)."),
     ] = None,
-    dlopen: Annotated[
-        list[str] | None, typer.Option(help="Also find this library, which is opened at run time (dlopen).")
-    ] = None,
+    dlopen: Annotated[list[str] | None, shared("--dlopen")] = None,
     spell: Annotated[
-        list[str] | None, typer.Option(help=f"Print what to write for this tool: {', '.join(TOOLS)}, or all.")
+        list[str] | None, shared("--spell", f"Print what to write for this tool: {', '.join(TOOLS)}, or all.")
     ] = None,
-    rpath: Annotated[bool, typer.Option("--rpath", help="Set the old RPATH, which LD_LIBRARY_PATH can't override.")] = (
-        False
-    ),
+    rpath: Annotated[bool, shared("--rpath")] = (False),
     cpu_level: Annotated[
         CpuLevel, typer.Option(help="Count the glibc-hwcaps folders of this processor; by default the oldest.")
     ] = "x86-64",

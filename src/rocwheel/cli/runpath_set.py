@@ -11,6 +11,7 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, report_warning, setup_logging
 from rocwheel.cli.runpath import runpath_app
 from rocwheel.cli.runpath_options import FilesArgument
+from rocwheel.cli.shared_options import shared
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.linking.entries import split_run_path
 from rocwheel.linking.entry_rules import doubtful_entries, entry_problems
@@ -22,17 +23,13 @@ __all__ = ["set_"]
 
 @runpath_app.command("set")
 def set_(
-    value: Annotated[str, typer.Argument(help="The new run path; an empty one removes it.")],
+    value: Annotated[str, typer.Argument(metavar="RUNPATH", help="The new run path; an empty one removes it.")],
     files: FilesArgument,
     dest_dir: Annotated[
-        Path, typer.Option(help="Write the changed copies to this folder; it is made if it doesn't exist.")
+        Path, shared("--dest-dir", "Write the changed copies to this folder; it is created if needed.")
     ],
-    rpath: Annotated[bool, typer.Option("--rpath", help="Set the old RPATH, which LD_LIBRARY_PATH can't override.")] = (
-        False
-    ),
-    force: Annotated[
-        bool, typer.Option("--force", help="Set a run path that the audit calls wrong, with a warning.")
-    ] = False,
+    rpath: Annotated[bool, shared("--rpath")] = (False),
+    force: Annotated[bool, shared("--force", "Set a run path that the audit calls wrong, with a warning.")] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

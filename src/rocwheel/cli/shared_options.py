@@ -3,12 +3,56 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["takes"]
+__all__ = ["SHARED", "shared", "takes"]
+
+
+class SharedOption(NamedTuple):
+    """An option that several commands take: spelled alike and, unless a command says more, described alike."""
+
+    metavar: str | None = None
+    short: str = ""
+    help: str = ""
+
+
+SHARED = {
+    "--artifact-dir": SharedOption("DIR", help="Read the artifacts (folders, .tar.xz or .tar.zst) in this folder."),
+    "--check": SharedOption(help="Write nothing; fail if anything would change."),
+    "--config": SharedOption(
+        "FILE", help="Read settings from this pyproject.toml or recipe; default: ./pyproject.toml."
+    ),
+    "--dest-dir": SharedOption("DIR", "-d", "Write to this folder; it is created if needed."),
+    "--dlopen": SharedOption("LIBRARY", help="Also find this library, which is opened at run time (dlopen)."),
+    "--force": SharedOption(help="Accept bundles whose hash is wrong, with a warning."),
+    "--jobs": SharedOption("N", "-j", "Use this many workers; 0 is one for each core."),
+    "--limit": SharedOption("GIB", help="Decompress bundles of at most this size, and hold no more at a time, in GiB."),
+    "--output": SharedOption("FILE", "-o", "Write the result to this file."),
+    "--platform-tag": SharedOption("TAG", help="Give all wheels this platform tag."),
+    "--rocm": SharedOption("VERSION", help="Write what the runtime of this ROCm release and later ones read."),
+    "--rpath": SharedOption(help="Set the old RPATH, which LD_LIBRARY_PATH can't override."),
+    "--spec": SharedOption("FILE", help="Read the wheel's description (TOML) from this file."),
+    "--spell": SharedOption("TOOL", help="Print what to write for this tool."),
+    "--target": SharedOption("TARGETS", "-t", "Take only the code for these targets, in any spelling."),
+    "--version": SharedOption("VERSION", help="Set the wheel's version."),
+    "--with": SharedOption("PACKAGE", help="Take libraries from this wheel or folder, too."),
+}
+"""Every option of several commands, by name, but for those of all commands, which are in `rocwheel.cli.output`."""
+
+
+def shared(name: str, text: str = "", **more: Any) -> Any:
+    """Return the shared option of that name for a command, with a help text of its own if given.
+
+    ``more`` are other settings of Typer's, which come before those of the table.
+    """
+    option = SHARED[name]
+    names = [name, option.short] if option.short else [name]
+    return typer.Option(*names, **{"metavar": option.metavar, "help": text or option.help, **more})
 
 
 def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import typer
-
 from rocwheel.cli._app import app
+from rocwheel.cli._command import CommandApp
 
 __all__ = ["targets", "targets_app"]
 
-targets_app = typer.Typer(
-    name="targets",
-    help="GPU targets: which exist, how each tool spells them, which code runs on which.",
-    no_args_is_help=True,
+targets_app = CommandApp(
+    "targets", help="GPU targets: which exist, how each tool spells them, which code runs on which."
 )
 app.add_typer(targets_app)
 

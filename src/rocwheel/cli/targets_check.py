@@ -26,6 +26,7 @@ def check(
     """Print what keeps this user from the GPUs of this machine, and how to repair it.
 
     Exits with 1 when something does. Without a GPU it says so, and exits with 0 unless one is required.
+
     Example: rocwheel targets check --require-gpu
     """
     setup_logging(quiet=quiet, verbose=verbose)

@@ -29,9 +29,12 @@ _DIVIDED = "no target is served by every package with device code"
 @targets_app.command()
 def coherent(
     wheels: Annotated[
-        list[Path], typer.Argument(exists=True, metavar="WHEEL...", help="Wheels and rocm's sdist, or folders of them.")
+        list[Path], typer.Argument(exists=True, metavar="WHEEL", help="Wheels and rocm's sdist, or folders of them.")
     ],
-    require: Annotated[list[str] | None, typer.Option(help="Require that every package carries these targets.")] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option("--require", metavar="TARGETS", help="Require that every package carries these targets."),
+    ] = None,
     *,
     reduce: Annotated[bool, typer.Option("--reduce", help="Print the largest set that all packages serve.")] = False,
     as_json: JsonOption = False,
@@ -41,6 +44,7 @@ def coherent(
     """Check that packages which use one another carry code for the same GPUs; exit with 1 when they don't.
 
     With --reduce, exit with 1 when there is no such set, or when it doesn't serve what --require asks for.
+
     Example: rocwheel targets coherent dist/ --require gfx90a,gfx1100
     """
     setup_logging(quiet=quiet, verbose=verbose)

@@ -26,6 +26,7 @@ def detect(
     """Print the target of each GPU of this machine, found in sysfs without running anything.
 
     Exits with 2 when a node or an environment variable can't be understood, after the GPUs that can.
+
     Example: rocwheel targets detect --json
     """
     setup_logging(quiet=quiet, verbose=verbose)

@@ -18,10 +18,19 @@ __all__ = ["flags"]
 @targets_app.command(cls=TargetCommand)
 def flags(
     words: Words,
-    tool: Annotated[Tool, typer.Option("--for", help="Print the settings for this tool.")],
+    tool: Annotated[
+        Tool,
+        typer.Option(
+            "--for",
+            metavar="TOOL",
+            help=f"Print the settings for this tool: one of {', '.join(tool.value for tool in Tool)}.",
+        ),
+    ],
     optional: Annotated[
         list[str] | None,
-        typer.Option("--optional", help="With --for gentoo: give these targets a flag that is off by default."),
+        typer.Option(
+            "--optional", metavar="TARGETS", help="With --for gentoo: give these targets a flag that is off by default."
+        ),
     ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

@@ -33,15 +33,19 @@ class Feature(str, Enum):
 
 @targets_app.command("list", cls=TargetCommand)
 def list_command(
-    words: Annotated[list[str] | None, typer.Argument(metavar="[TARGETS]...", help="List only these.")] = None,
+    words: Annotated[list[str] | None, typer.Argument(metavar="TARGETS", help="List only these.")] = None,
     *,
-    family: Annotated[str, typer.Option(help="List only the targets of this family.")] = "",
+    family: Annotated[
+        str, typer.Option("--family", metavar="FAMILY", help="List only the targets of this family.")
+    ] = "",
     kind: Annotated[Kind | None, typer.Option(help="List only those of this kind.")] = None,
     official: Annotated[
         str, typer.Option(metavar="VERSION", help="List only those official for this ROCm version, by Gentoo's lists.")
     ] = "",
     feature: Annotated[Feature | None, typer.Option(help="List only those that have this feature.")] = None,
-    product: Annotated[str, typer.Option(help="List only those with this in the name of a product.")] = "",
+    product: Annotated[
+        str, typer.Option("--product", metavar="TEXT", help="List only those with this in the name of a product.")
+    ] = "",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

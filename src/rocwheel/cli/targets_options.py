@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
+from rocwheel.cli._command import Command
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set, strip_setting
 
@@ -16,7 +16,7 @@ __all__ = ["RequireGpu", "RootOption", "TargetCommand", "Words", "expand_folders
 Words = Annotated[
     list[str],
     typer.Argument(
-        metavar="TARGETS...",
+        metavar="TARGETS",
         help="Target ids, generic processors, families, official@VERSION (by Gentoo's lists), amd@VERSION (by AMD's), "
         "supported@VERSION, extended@VERSION, "
         "list@PACKAGER, all, native; in any spelling, also as --offload-arch=... or -DGPU_TARGETS=...",
@@ -24,7 +24,7 @@ Words = Annotated[
 ]
 
 
-class TargetCommand(TyperCommand):
+class TargetCommand(Command):
     """A command that takes targets as they are pasted from a build, where they look like options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -47,6 +47,10 @@ RequireGpu = Annotated[bool, typer.Option("--require-gpu", help="Exit with 1 whe
 RootOption = Annotated[
     Path,
     typer.Option(
-        "--root", exists=True, file_okay=False, help="Look at /sys and /dev of another machine, copied to this folder."
+        "--root",
+        metavar="DIR",
+        exists=True,
+        file_okay=False,
+        help="Look at /sys and /dev of another machine, copied to this folder.",
     ),
 ]

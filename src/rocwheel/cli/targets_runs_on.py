@@ -25,7 +25,7 @@ __all__ = ["runs_on"]
 @targets_app.command("runs-on", cls=TargetCommand)
 def runs_on(
     gpu: Annotated[str, typer.Argument(metavar="GPU", help="A target, such as gfx90a:xnack-; or native.")],
-    paths: Annotated[list[Path], typer.Argument(exists=True, metavar="PATH...", help="Binaries, or folders of them.")],
+    paths: Annotated[list[Path], typer.Argument(exists=True, metavar="PATH", help="Binaries, or folders of them.")],
     *,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -35,6 +35,7 @@ def runs_on(
 
     Where that depends on a feature that GPU leaves open, each setting is judged. In folders, kernel files that are
     named for other targets are skipped. Exits with 1 when a stock runtime finds nothing to run somewhere.
+
     Example: rocwheel targets runs-on gfx1031 lib/librocsparse.so.1
     """
     setup_logging(quiet=quiet, verbose=verbose)

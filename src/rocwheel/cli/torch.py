@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import typer
-
 from rocwheel.cli._app import app
+from rocwheel.cli._command import CommandApp
 
 __all__ = ["torch", "torch_app"]
 
-torch_app = typer.Typer(
-    name="torch", help="PyTorch for ROCm: initialiser, requirements, run path.", no_args_is_help=True
-)
+torch_app = CommandApp("torch", help="PyTorch for ROCm: initialiser, requirements, run path.")
 app.add_typer(torch_app)
 
 

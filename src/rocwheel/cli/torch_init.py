@@ -24,7 +24,7 @@ def init(
     sdk_version: SdkVersionOption,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[PATH...]", help="Load what the files of these wheels or folders need."),
+        typer.Argument(metavar="PATH", help="Load what the files of these wheels or folders need."),
     ] = None,
     lock: LockOption = Lock.EXACT,
     json: JsonOption = False,

@@ -10,7 +10,7 @@ import typer
 __all__ = ["Lock", "LockOption", "SdkVersionOption"]
 
 SdkVersionOption = Annotated[
-    str, typer.Option("--sdk-version", metavar="V", help="Set the version of the SDK's packages.")
+    str, typer.Option("--sdk-version", metavar="VERSION", help="Set the version of the SDK's packages.")
 ]
 
 

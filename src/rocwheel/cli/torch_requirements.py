@@ -22,9 +22,7 @@ def requirements(
     sdk_version: SdkVersionOption,
     targets: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[TARGETS...]", help="Require code for these GPU targets; by default those of the machine."
-        ),
+        typer.Argument(metavar="TARGETS", help="Require code for these GPU targets; by default those of the machine."),
     ] = None,
     lock: LockOption = Lock.EXACT,
     json: JsonOption = False,

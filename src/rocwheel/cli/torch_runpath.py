@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_text, setup_logging
+from rocwheel.cli.shared_options import shared
 from rocwheel.cli.torch import torch_app
 from rocwheel.frameworks.torch import (
     run_path_entries,
@@ -24,15 +25,15 @@ def runpath(
         str | None,
         typer.Option(
             "--folder",
-            metavar="FOLDER",
+            metavar="DIR",
             help="Print it for libraries in this folder, relative to site-packages.",
             show_default=torch_folder(),
         ),
     ] = None,
-    family: Annotated[str, typer.Option("--family", help="Search the libraries package of this target family.")] = "",
-    spell: Annotated[
-        str, typer.Option("--spell", metavar="TOOL", help=f"Print it for another tool: one of {', '.join(TOOLS)}.")
+    family: Annotated[
+        str, typer.Option("--family", metavar="FAMILY", help="Search the libraries package of this target family.")
     ] = "",
+    spell: Annotated[str, shared("--spell", f"Print it for another tool: one of {', '.join(TOOLS)}.")] = "",
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from rocwheel.cli._app import app
-from rocwheel.cli.shared_options import takes
+from rocwheel.cli.shared_options import shared, takes
 from rocwheel.cli.wheel_options import Assembly, Sources, VersionOption, read_assembly, read_sources
 from rocwheel.frameworks.wheel.spec import read_spec
 
@@ -18,9 +16,7 @@ __all__ = ["wheel"]
 @app.command()
 @takes(sources=read_sources, assembly=read_assembly)
 def wheel(
-    spec: Annotated[
-        Path, typer.Option("--spec", metavar="FILE", help="Read the wheel's description (TOML) from FILE.")
-    ],
+    spec: Annotated[Path, shared("--spec")],
     sources: Sources,
     version: VersionOption = "",
     *,

@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, setup_logging
+from rocwheel.cli.shared_options import shared
 from rocwheel.frameworks.wheel.inputs import read_source_list
 from rocwheel.frameworks.wheel.job import WheelBuild, WheelJob
 from rocwheel.frameworks.wheel.placeholders import parse_values
@@ -30,9 +31,7 @@ ManifestOption = Annotated[
         "--runfiles-manifest", metavar="FILE", help="Take build outputs from Bazel's MANIFEST of a target's runfiles."
     ),
 ]
-VersionOption = Annotated[
-    str, typer.Option("--version", help="Set the wheel's version, in place of the description's.")
-]
+VersionOption = Annotated[str, shared("--version", "Set the wheel's version, in place of the description's.")]
 CommitOption = Annotated[
     list[str] | None,
     typer.Option("--commit", metavar="REPOSITORY=COMMIT", help="Stamp this commit into commit_info.py."),
@@ -40,14 +39,10 @@ CommitOption = Annotated[
 PythonOption = Annotated[
     str, typer.Option("--python", metavar="3.X", help="Set the Python of extension modules whose names don't say it.")
 ]
-PlatformOption = Annotated[
-    str, typer.Option("--platform-tag", metavar="TAG", help="Set the platform tag, in place of the computed one.")
-]
+PlatformOption = Annotated[str, shared("--platform-tag", "Set the platform tag, in place of the computed one.")]
 WithOption = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--with", metavar="PACKAGE", help="Check the wheel with this wheel, folder of wheels or site-packages."
-    ),
+    shared("--with", "Check the wheel with this wheel, folder of wheels or site-packages."),
 ]
 SystemRunPathOption = Annotated[
     list[str] | None,
@@ -55,14 +50,10 @@ SystemRunPathOption = Annotated[
 ]
 RepairOption = Annotated[bool, typer.Option("--repair", help="Repair wrong run paths instead of failing.")]
 VerifyOption = Annotated[bool, typer.Option(help="Check that every file finds its libraries.")]
-DestDirOption = Annotated[
-    Path, typer.Option("--dest-dir", metavar="DIR", help="Write the wheel to this folder; it is created if needed.")
-]
+DestDirOption = Annotated[Path, shared("--dest-dir", "Write the wheel to this folder; it is created if needed.")]
 OutputOption = Annotated[
     Path | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Write the wheel to FILE; fail if its tags give it another name."
-    ),
+    shared("--output", "Write the wheel to this file; fail if its tags give it another name."),
 ]
 ValuesOption = Annotated[
     list[str] | None,

@@ -1,0 +1,23 @@
+"""``rocwheel help``: what ``--help`` prints."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rocwheel.cli._app import app
+
+__all__ = ["help_"]
+
+
+@app.command("help")
+def help_(
+    context: typer.Context,
+    words: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="Describe this command.")] = None,
+) -> None:
+    """Print the help of rocwheel or of a command.
+
+    Example: rocwheel help targets list
+    """
+    app([*(words or ()), "--help"], prog_name=context.find_root().info_name, standalone_mode=False)

@@ -1,0 +1,23 @@
+"""``rocwheel version``: the version."""
+
+from __future__ import annotations
+
+import typer
+
+import rocwheel
+from rocwheel.cli._app import app
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json
+
+__all__ = ["version"]
+
+
+@app.command()
+def version(*, json: JsonOption = False, quiet: QuietOption = False, verbose: VerboseOption = False) -> None:  # noqa: ARG001
+    """Print the version, as --version does.
+
+    Example: rocwheel version
+    """
+    if json:
+        print_json("version", 1, {"version": rocwheel.__version__})
+    else:
+        typer.echo(f"rocwheel {rocwheel.__version__}")

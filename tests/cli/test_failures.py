@@ -1,0 +1,119 @@
+"""Commands that fail with ``--json``: a document of the errors, and the same text for people."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.commands import COMMANDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+ABSENT = {
+    "artifacts archive": "absent -d out",
+    "artifacts extract": "absent.tar.zst -d out",
+    "artifacts from-deb": "absent.deb -d out",
+    "artifacts from-prefix": "absent -d out",
+    "artifacts list": "absent",
+    "audit": "absent.whl",
+    "build": "--artifact-dir absent -d out",
+    "demo": "-d file",
+    "device compress": "absent -o out",
+    "device extract": "absent",
+    "device list": "absent",
+    "device prune": "absent -o out --keep gfx906",
+    "device retarget": "gfx1030=gfx1031 absent -o out",
+    "index": "absent",
+    "inspect": "file --limit 0",
+    "jax bazelrc": "--settings absent",
+    "jax commands": "--settings absent --version 1.0",
+    "jax starlark": "file",
+    "jax translate": "-- cp",
+    "jax wheel": "pjrt --version 1.0 --spec absent",
+    "plan": "--artifact-dir absent",
+    "repair": "absent.whl -d out",
+    "runpath for": "absent --at site-packages/a/",
+    "runpath set": "$ORIGIN absent -d out",
+    "runpath show": "absent",
+    "targets check": "--root absent",
+    "targets coherent": "absent.whl",
+    "targets detect": "--root absent",
+    "targets expand": "gfx9zz",
+    "targets flags": "gfx9zz --for cmake",
+    "targets list": "gfx9zz",
+    "targets runs-on": "gfx906 absent",
+    "torch init": "--sdk-version 7.1 absent.whl",
+    "torch requirements": "--sdk-version 7.1 gfx9zz",
+    "torch runpath": "--spell absent",
+    "wheel": "--spec absent",
+}
+"""Inputs that each command can't use."""
+
+WITHOUT_INPUT = {"about", "help", "version"}
+
+
+def test_every_command_is_tried() -> None:
+    assert {*ABSENT, *WITHOUT_INPUT} >= set(COMMANDS)
+
+
+@pytest.mark.parametrize("words", ABSENT)
+def test_unusable_input_is_a_document_and_a_message(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("x")
+    given, dashes, rest = ABSENT[words].partition("-- ")
+    plain = run(*words.split(), *ABSENT[words].split())
+    finished = run(*words.split(), *given.split(), "--json", "-q", *f"{dashes}{rest}".split())
+    assert (finished.status, finished.stderr.splitlines()[-1:]) == (plain.status, plain.stderr.splitlines()[-1:])
+    document = json.loads(finished.stdout)
+    assert document["schema"] == "rocwheel.errors/1"
+    assert document["exit_status"] == finished.status
+    assert all(error["text"] in finished.stderr for error in document["errors"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+
+
+def test_each_of_several_errors_has_its_facts(run: Run, tmp_path: Path) -> None:
+    document = json.loads(run("runpath", "show", tmp_path / "a", tmp_path / "b", "--json").stdout)
+    assert document["errors"] == [
+        {
+            "source": str(tmp_path / name),
+            "found": "cannot be read (No such file or directory)",
+            "expected": "",
+            "remedy": "Check that it exists and may be read.",
+            "text": f"{tmp_path / name}: cannot be read (No such file or directory). "
+            "Check that it exists and may be read.",
+        }
+        for name in "ab"
+    ]
+
+
+@pytest.mark.parametrize("words", ["about --zzz --json", "hlep --json", "--json"])
+def test_a_command_line_that_cannot_be_read_is_a_document(run: Run, words: str) -> None:
+    assert json.loads(run(*words.split()).stdout)["exit_status"] == 2
+
+
+def test_json_behind_two_dashes_belongs_to_another_command(run: Run) -> None:
+    assert run("jax", "translate", "--", "cp", "--json").stdout == ""
+
+
+def test_a_command_that_has_printed_its_document_prints_no_other(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "libcut.so").write_bytes(b"\x7fELF")
+    finished = run("inspect", tmp_path / "libcut.so", "--json")
+    assert (finished.status, json.loads(finished.stdout)["schema"]) == (2, "rocwheel.inspect/1")
+
+
+def test_a_failure_of_the_system_that_no_command_expects_is_a_message(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise PermissionError(13, "Permission denied", "/proc/secret")
+
+    monkeypatch.setattr("rocwheel.cli.about.read_about", fail)
+    remedy = "Check that it is there, its permissions and the free space."
+    assert run("about") == (1, "", f"error: /proc/secret: cannot be used (Permission denied). {remedy}\n")

@@ -1,0 +1,78 @@
+"""Command lines that can't be read: where, what was found, what is expected; never in the words of a library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.commands import COMMANDS
+
+if TYPE_CHECKING:
+    from tests.support.command_line import Run
+
+TOOLS = "cmake, hip, bazel, torch, jax, spack, nix, gentoo, debian, rpm, target-lst, file-name"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("hlep", "rocwheel: has no command 'hlep'. Did you mean 'help'?"),
+        ("targets expnd", "rocwheel targets: has no command 'expnd'. Did you mean 'expand'?"),
+        ("qqq", "rocwheel: has no command 'qqq'. See rocwheel --help."),
+        (
+            "--quiet build",
+            "rocwheel: has no option --quiet. Options of a command come behind its name: rocwheel COMMAND --quiet",
+        ),
+        (
+            "jax -q wheel",
+            "rocwheel jax: has no option -q. Options of a command come behind its name: rocwheel jax COMMAND -q",
+        ),
+        (
+            "--verbose build",
+            "--verbose: stands before the command; expected with --version, or behind the command's name",
+        ),
+        ("build --artifact-dri x", "rocwheel build: has no option --artifact-dri. Did you mean --artifact-dir?"),
+        ("build --zzz", "rocwheel build: has no option --zzz. See rocwheel build --help."),
+        ("build --dest-dir", "--dest-dir: has no value"),
+        ("about --json=3", "--json: takes no value"),
+        ("build", "rocwheel build: the option --artifact-dir is missing. See rocwheel build --help."),
+        ("inspect", "rocwheel inspect: the argument PATH is missing. See rocwheel inspect --help."),
+        ("about x", "rocwheel about: takes no more arguments than it has before 'x'. See rocwheel about --help."),
+        ("targets flags --for make gfx906", f"--for: is 'make'; expected one of {TOOLS}"),
+        ("build --jobs two", "--jobs: is 'two'; expected a whole number, at least 0"),
+        ("build --jobs -1", "--jobs: is '-1'; expected a whole number, at least 0"),
+        ("device compress f -o g --level 99", "--level: is '99'; expected a whole number from 1 to 22"),
+    ],
+    ids=lambda value: value if len(value) < 40 else "",
+)
+def test_a_wrong_command_line_is_one_plain_message(run: Run, words: str, message: str) -> None:
+    assert run(*words.split()) == (2, "", f"error: {message}\n")
+
+
+def restricted_options() -> list[tuple[str, Any]]:
+    return [
+        (words, option)
+        for words, command in COMMANDS.items()
+        for option in command.params
+        if option.param_type_name == "option" and (option.type_descriptor.choices or option.min is not None)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "option"), [pytest.param(w, o, id=f"{w} {o.opts[0]}") for w, o in restricted_options()]
+)
+def test_a_value_out_of_a_list_or_range_names_the_option_and_what_it_takes(run: Run, words: str, option: Any) -> None:
+    name = max(option.opts, key=len)
+    # Required arguments are looked at in any order, so that they are given.
+    given = [
+        word for other in COMMANDS[words].params if other.required and other is not option for word in needed(other)
+    ]
+    finished = run(*words.split(), *given, name, "surely-wrong")
+    assert (finished.status, finished.stdout) == (2, "")
+    assert finished.stderr.startswith(f"error: {name}: is 'surely-wrong'; expected ")
+
+
+def needed(parameter: Any) -> list[str]:
+    value = str(getattr((parameter.type_descriptor.choices or ["x"])[0], "value", "x"))
+    return [value] if parameter.param_type_name == "argument" else [max(parameter.opts, key=len), value]
