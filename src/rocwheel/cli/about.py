@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-import typer
-
 from rocwheel.cli._app import app
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, printable, setup_logging
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, print_line, setup_logging
 from rocwheel.foundation.counting import count
 from rocwheel.installed.about import read_about
 
@@ -31,7 +29,7 @@ def about(*, as_json: JsonOption = False, quiet: QuietOption = False, verbose: V
     if as_json:
         print_json("about", 1, found)
     else:
-        typer.echo(printable("\n".join(text_lines(found))))
+        print_line("\n".join(text_lines(found)))
 
 
 def text_lines(found: About) -> Iterator[str]:

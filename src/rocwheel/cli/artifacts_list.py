@@ -84,4 +84,4 @@ def _entry_table(summary: CatalogSummary) -> Table:
 
 def _path_text(entry: EntrySummary) -> Text:
     text = f"{entry.path} -> {entry.link}" if entry.link else entry.path
-    return Text(text if text.isprintable() else ascii(text))
+    return Text(text)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
 from rich import box
 from rich.table import Table
 
 from rocwheel.artifacts.importing.report import ImportReport, MachineNeed
 from rocwheel.cli.output import (
     print_json,
+    print_line,
     print_table,
 )
 from rocwheel.foundation.counting import count, first_of
@@ -24,7 +24,7 @@ def print_made(kind: str, paths: tuple[Path, ...], *, json: bool) -> None:
         print_json(kind, 1, {"paths": [str(path) for path in paths]})
         return
     for path in paths:
-        typer.echo(path)
+        print_line(path)
 
 
 def print_report(report: ImportReport, *, json: bool, verbose: bool) -> None:
@@ -34,11 +34,11 @@ def print_report(report: ImportReport, *, json: bool, verbose: bool) -> None:
         return
     print_table(_import_table(report))
     if report.version:
-        typer.echo(f"SDK version: {report.version}")
+        print_line(f"SDK version: {report.version}")
     for reason, files in report.skipped.items():
-        typer.echo(f"left out, {reason}: {files}")
+        print_line(f"left out, {reason}: {files}")
     if report.left_out:
-        typer.echo(f"left out packages of the system (--bundle-sysdeps imports them): {', '.join(report.left_out)}")
+        print_line(f"left out packages of the system (--bundle-sysdeps imports them): {', '.join(report.left_out)}")
     _print_paths("dropped links to files that are not among the sources", report.dangling, verbose=verbose)
     _print_paths("files that no rule matches, put into the catch-all artifact", report.unmatched, verbose=verbose)
     _print_requirements("libraries", report.libraries, verbose=verbose)
@@ -59,16 +59,16 @@ def _import_table(report: ImportReport) -> Table:
 def _print_paths(title: str, paths: tuple[str, ...], *, verbose: bool) -> None:
     if not paths:
         return
-    typer.echo(f"{title}: {len(paths)}{'' if verbose else ' (-v lists them)'}")
+    print_line(f"{title}: {len(paths)}{'' if verbose else ' (-v lists them)'}")
     for path in paths if verbose else ():
-        typer.echo(f"  {path}")
+        print_line(f"  {path}")
 
 
 def _print_requirements(what: str, requirements: tuple[MachineNeed, ...], *, verbose: bool) -> None:
     """Print what the machine must have and a file that needs it; with ``verbose``, all such files."""
     if not requirements:
         return
-    typer.echo(f"{what} required from the system:")
+    print_line(f"{what} required from the system:")
     for requirement in requirements:
         most = len(requirement.needed_by) if verbose else 1
-        typer.echo(f"  {requirement.name}  by {first_of(requirement.needed_by, most)}")
+        print_line(f"  {requirement.name}  by {first_of(requirement.needed_by, most)}")

@@ -5,10 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from rocwheel.cli._app import app
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, make_progress, print_json, setup_logging
+from rocwheel.cli.output import (
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    make_progress,
+    print_json,
+    print_line,
+    setup_logging,
+)
 from rocwheel.cli.plan_text import print_distributions
 from rocwheel.cli.shared_options import shared
 from rocwheel.demo.demo import run_demo
@@ -34,8 +40,8 @@ def demo(
     if json:
         print_json("demo", 1, report)
         return
-    typer.echo(report.test_output)
+    print_line(report.test_output)
     print_distributions(report.build)
-    typer.echo(f"index:       {report.index}")
-    typer.echo(f"environment: {report.environment}")
-    typer.echo(f"install it yourself: pip install '{report.requirement}' --index-url {report.index}")
+    print_line(f"index:       {report.index}")
+    print_line(f"environment: {report.environment}")
+    print_line(f"install it yourself: pip install '{report.requirement}' --index-url {report.index}")

@@ -14,7 +14,7 @@ from rocwheel.cli.output import (
     QuietOption,
     VerboseOption,
     print_json,
-    printable,
+    print_line,
     setup_logging,
 )
 from rocwheel.cli.shared_options import shared
@@ -68,4 +68,4 @@ def extract(
         print_json("device-extract", 1, {"files": extracted})
     elif not quiet:
         for code in extracted:
-            typer.echo(printable(code.path))
+            print_line(code.path)

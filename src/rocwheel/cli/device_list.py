@@ -18,8 +18,8 @@ from rocwheel.cli.output import (
     QuietOption,
     VerboseOption,
     print_json,
+    print_line,
     print_table,
-    printable,
     report_warning,
     setup_logging,
 )
@@ -76,14 +76,14 @@ def _list_entries(file: Path, limit: int, *, as_json: bool, quiet: bool) -> tupl
     if as_json:
         print_json("device-list-wheel", 1, members)
     for member in () if as_json else members.files:
-        typer.echo(printable(member.path))
+        print_line(member.path)
         _print_entries(member.device, quiet=quiet)
     return members.problems
 
 
 def _print_entries(facts: DeviceFacts, *, quiet: bool) -> None:
     for line in entry_lines(facts, with_bundles=not quiet):
-        typer.echo(printable(line))
+        print_line(line)
 
 
 def _list_kernels(file: Path, limit: int, *, as_json: bool, quiet: bool) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ def _list_kernels(file: Path, limit: int, *, as_json: bool, quiet: bool) -> tupl
         return listing.problems
     for name, codes in groupby(listing.codes, lambda code: code.file):
         if name != str(file) and not quiet:
-            typer.echo(printable(name))
+            print_line(name)
         print_table(_kernel_table(codes))
     return listing.problems
 
@@ -103,5 +103,5 @@ def _kernel_table(codes: Iterable[CodeKernels]) -> Table:
     for number, heading in enumerate(KERNEL_HEADINGS):
         table.add_column(heading, justify="left" if number in {1, 2} else "right")
     for row in kernel_rows(codes):
-        table.add_row(*(Text(printable(cell)) for cell in row))
+        table.add_row(*(Text(cell) for cell in row))
     return table

@@ -19,7 +19,7 @@ from rocwheel.cli.output import (
     make_progress,
     messages,
     print_json,
-    printable,
+    print_line,
     report_warning,
     setup_logging,
 )
@@ -115,7 +115,7 @@ class Rewriting(msgspec.Struct, frozen=True):
         if self.as_json:
             print_json("device-rewrite", 1, {**msgspec.to_builtins(report), "output": str(output)})
         elif not self.quiet:
-            typer.echo(printable(rewrite_line(report, output)))
+            print_line(rewrite_line(report, output))
         if not self.quiet:
             _print_remarks(report)
         return report

@@ -20,7 +20,7 @@ from rocwheel.cli.device_options import (
 from rocwheel.cli.device_text import pruning_line
 from rocwheel.cli.output import (
     print_json,
-    printable,
+    print_line,
 )
 from rocwheel.cli.shared_options import shared, takes
 from rocwheel.cli.targets_options import read_targets
@@ -77,5 +77,5 @@ def prune(
 def _print_pruning(report: TreePruning, output: Path, *, verbose: bool) -> None:
     if verbose:
         for dropped in report.dropped:
-            typer.echo(printable(f"left out: {dropped}"))
-    typer.echo(printable(pruning_line(report, output)))
+            print_line(f"left out: {dropped}")
+    print_line(pruning_line(report, output))

@@ -18,7 +18,6 @@ from rocwheel.cli.device_options import (
 )
 from rocwheel.cli.output import (
     messages,
-    printable,
     report_warning,
 )
 from rocwheel.cli.shared_options import shared, takes
@@ -68,4 +67,4 @@ def retarget(
     for gap in () if rewriting.quiet else gaps:
         report_warning(gap)
     if not report.changed and not rewriting.quiet:
-        messages.print(printable(f"note: nothing to do for {pair} in {file}"), markup=False)
+        messages.print(f"note: nothing to do for {pair} in {file}", markup=False)

@@ -15,6 +15,7 @@ from rocwheel.cli.output import (
     make_progress,
     messages,
     print_json,
+    print_line,
     setup_logging,
 )
 from rocwheel.cli.shared_options import shared
@@ -64,7 +65,7 @@ def index(
 
 def _print_report(report: IndexReport, target: Path, *, verbose: bool) -> None:
     for project, names in report.projects.items():
-        typer.echo(f"{project}: {count(len(names), 'file')}")
+        print_line(f"{project}: {count(len(names), 'file')}")
         if verbose:
-            typer.echo("\n".join(f"  {name}" for name in names))
-    typer.echo(f"install with: pip install --index-url {target.as_uri()} PROJECT")
+            print_line("\n".join(f"  {name}" for name in names))
+    print_line(f"install with: pip install --index-url {target.as_uri()} PROJECT")

@@ -17,7 +17,6 @@ from rocwheel.cli.output import (
     VerboseOption,
     print_json,
     print_table,
-    printable,
     report_warning,
     results,
     setup_logging,
@@ -82,7 +81,7 @@ def _finish(files: list[FileFacts], *, quiet: bool) -> None:
 
 
 def _print_file(facts: FileFacts, *, verbose: bool) -> None:
-    results.print(printable(f"{facts.path}: {decimal(facts.size)}"), markup=False)
+    results.print(f"{facts.path}: {decimal(facts.size)}", markup=False)
     if facts.elf:
         _print_elf(facts.elf, verbose=verbose)
     if facts.device:
@@ -90,19 +89,19 @@ def _print_file(facts: FileFacts, *, verbose: bool) -> None:
 
 
 def _print_elf(elf: ElfFacts, *, verbose: bool) -> None:
-    results.print(printable(f"  {elf.kind} {elf.soname or ''}".rstrip()), markup=False)
+    results.print(f"  {elf.kind} {elf.soname or ''}".rstrip(), markup=False)
     for label, value in (("RPATH", elf.rpath), ("RUNPATH", elf.runpath)):
         if value is not None:
-            results.print(printable(f"  {label} {value}"), markup=False)
+            results.print(f"  {label} {value}", markup=False)
     if verbose and elf.needed:
-        results.print(printable(f"  NEEDED {' '.join(elf.needed)}"), markup=False)
+        results.print(f"  NEEDED {' '.join(elf.needed)}", markup=False)
 
 
 def _print_device(device: DeviceFacts, *, verbose: bool) -> None:
-    results.print(printable(f"  {container_line(device)}"), markup=False)
+    results.print(f"  {container_line(device)}", markup=False)
     if verbose:
         for bundle in device.bundles:
-            results.print(printable(f"    {bundle_line(bundle)}"), markup=False)
+            results.print(f"    {bundle_line(bundle)}", markup=False)
     table = Table("target", box=None, pad_edge=False, padding=(0, 2, 0, 2))
     for heading in ("size", "in the file", "kernels", "bundles", "missing from"):
         table.add_column(heading, justify="right")

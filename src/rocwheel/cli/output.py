@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
 from rich.logging import RichHandler
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeElapsedColumn, TransferSpeedColumn
 from rich.progress import Progress as Bar
+from rich.segment import Segment
 
 from rocwheel.foundation.errors import ProblemsError
 from rocwheel.foundation.progress import SILENT, Progress
@@ -36,6 +37,7 @@ __all__ = [
     "messages",
     "prepare_streams",
     "print_json",
+    "print_line",
     "print_table",
     "print_text",
     "printable",
@@ -50,15 +52,44 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JS
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no messages except errors.")]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Print more about what is done and why.")]
 
-messages = Console(stderr=True, soft_wrap=True, highlight=False)
-"""Standard error, for people."""
-results = Console(soft_wrap=True, highlight=False)
-"""Standard output, for text other than tables."""
-
 _UNLIMITED = 100_000
 _printed: list[str] = []
 """The kinds of the JSON documents that this run has printed."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class _Printable:
+    """What Rich prints, with control characters as escapes: names in files may hold any."""
+
+    def __init__(self, renderable: Any) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self._renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+class _PrintableHook(RenderHook):
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Printable(renderable) for renderable in renderables]
+
+
+def _console(**settings: Any) -> Console:
+    """Return a console that prints no control characters but its own."""
+    console = Console(highlight=False, **settings)
+    console.push_render_hook(_PrintableHook())
+    return console
+
+
+def printable(text: str) -> str:
+    """Return ``text`` with control characters as escapes, except tabs and line ends: file names may contain them."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+messages = _console(stderr=True, soft_wrap=True)
+"""Standard error, for people."""
+results = _console(soft_wrap=True)
+"""Standard output, for text other than tables."""
 
 
 def prepare_streams() -> None:
@@ -94,14 +125,14 @@ def print_json(kind: str, version: int, value: Any) -> None:
     sys.stdout.buffer.write(data + b"\n")
 
 
+def print_line(text: object, *, err: bool = False) -> None:
+    """Print a line of text, to standard error with ``err``; control characters in it, but for line ends, as escapes."""
+    typer.echo(printable(str(text)), err=err)
+
+
 def print_table(table: Table) -> None:
     """Print a table as wide as its text, so that no name is cut short or folded in a log."""
-    Console(width=_UNLIMITED, highlight=False).print(table)
-
-
-def printable(text: str) -> str:
-    """Return ``text`` with control characters as escapes, except tabs and line ends: file names may contain them."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    _console(width=_UNLIMITED).print(table)
 
 
 def report_error(error: RocwheelError) -> None:

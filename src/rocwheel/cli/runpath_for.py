@@ -14,7 +14,16 @@ from rich.table import Table
 from rich.text import Text
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, print_table, setup_logging
+from rocwheel.cli.output import (
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    messages,
+    print_json,
+    print_line,
+    print_table,
+    setup_logging,
+)
 from rocwheel.cli.runpath import runpath_app
 from rocwheel.installed.run_path_advice import advise
 from rocwheel.linking.hwcaps import CpuLevel
@@ -75,8 +84,8 @@ def for_(
 def _print_texts(texts: dict[str, str]) -> None:
     for number, (tool, text) in enumerate(texts.items()):
         if len(texts) > 1:
-            typer.echo(f"{'' if number == 0 else chr(10)}[{tool}]")
-        typer.echo(text)
+            print_line(f"{'' if number == 0 else chr(10)}[{tool}]")
+        print_line(text)
 
 
 def _table(advice: RunPathAdvice) -> Table:

@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, report_warning, setup_logging
+from rocwheel.cli.output import (
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    print_json,
+    print_line,
+    report_warning,
+    setup_logging,
+)
 from rocwheel.cli.runpath import runpath_app
 from rocwheel.cli.runpath_options import FilesArgument
 from rocwheel.cli.shared_options import shared
@@ -48,7 +56,7 @@ def set_(
         print_json("runpath.set", 1, {"tag": tag, "run_path": value, "files": written})
     elif not quiet:
         for file in written:
-            typer.echo(f"{file.written}: {'changed' if file.is_changed else 'right already, copied as it is'}")
+            print_line(f"{file.written}: {'changed' if file.is_changed else 'right already, copied as it is'}")
     for warning in () if quiet else warnings:
         report_warning(warning)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, print_line, setup_logging
 from rocwheel.cli.targets import targets_app
 from rocwheel.cli.targets_options import RequireGpu, RootOption
 from rocwheel.targets.machine import System, check_machine
@@ -36,8 +36,8 @@ def check(
         print_json("gpu-access", 1, {"usable": report.usable, "gpus": report.gpus, "findings": findings})
         raise typer.Exit(0 if report.usable else 1)
     if report.gpus and not quiet:
-        typer.echo(f"GPUs: {', '.join(report.gpus)}")
+        print_line(f"GPUs: {', '.join(report.gpus)}")
     for finding in report.findings:
         if not quiet or finding.level == "error":
-            typer.echo(str(finding))
+            print_line(str(finding))
     raise typer.Exit(0 if report.usable else 1)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, print_line, setup_logging
 from rocwheel.cli.targets import targets_app
 from rocwheel.cli.targets_options import expand_folders
 from rocwheel.cli.targets_text import print_target_set
@@ -57,7 +57,7 @@ def coherent(
     if as_json:
         print_json("coherence", 1, _coherence_json(report))
     for line in [] if as_json else _coherence_lines(report, carriers, quiet=quiet):
-        typer.echo(line)
+        print_line(line)
     raise typer.Exit(0 if report.coherent else 1)
 
 
@@ -78,7 +78,7 @@ def _report_shortage(report: CoherenceReport, required: TargetSet) -> int:
     if not report.common:
         reason = _DIVIDED if report.divided else "no package has device code"
     if reason:
-        typer.echo(reason, err=True)
+        print_line(reason, err=True)
     return 1 if reason else 0
 
 

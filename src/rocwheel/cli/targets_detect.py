@@ -6,7 +6,15 @@ from pathlib import Path
 
 import typer
 
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, report_error, setup_logging
+from rocwheel.cli.output import (
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    print_json,
+    print_line,
+    report_error,
+    setup_logging,
+)
 from rocwheel.cli.targets import targets_app
 from rocwheel.cli.targets_options import RequireGpu, RootOption
 from rocwheel.targets.machine import System, survey_machine
@@ -36,11 +44,11 @@ def detect(
         print_json("gpus", 1, {"gpus": gpus, "problems": [str(problem) for problem in problems]})
     for gpu in gpus if not as_json else ():
         more = [f"node {gpu.node}", gpu.kind, gpu.render_node] if verbose else [gpu.kind]
-        typer.echo("  ".join(word for word in [gpu.target, *more] if word))
+        print_line("  ".join(word for word in [gpu.target, *more] if word))
     for problem in problems:
         report_error(problem)
     if problems:
         raise typer.Exit(2)
     if not gpus and not quiet:
-        typer.echo("No AMD GPU was found; `rocwheel targets check` says why.", err=True)
+        print_line("No AMD GPU was found; `rocwheel targets check` says why.", err=True)
     raise typer.Exit(1 if require_gpu and not gpus else 0)

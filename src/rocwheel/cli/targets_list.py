@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, print_line, setup_logging
 from rocwheel.cli.targets import targets_app
 from rocwheel.cli.targets_options import TargetCommand, read_targets
 from rocwheel.targets.listing import TargetRow, filter_rows, list_targets
@@ -68,7 +68,7 @@ def list_command(
     if as_json:
         print_json("targets", 1, {"targets": rows})
     else:
-        typer.echo(_table(rows, verbose=verbose))
+        print_line(_table(rows, verbose=verbose))
 
 
 def _table(rows: list[TargetRow], *, verbose: bool) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, print_line, setup_logging
 from rocwheel.cli.targets import targets_app
 from rocwheel.cli.targets_options import TargetCommand, expand_folders, read_targets
 from rocwheel.device.reading.runs_on import FileVerdict, is_named_for_others, judge_files
@@ -55,7 +55,7 @@ def runs_on(
     lines = [line for verdict in verdicts for line in _verdict_lines(verdict, quiet=quiet)]
     lines += [] if quiet else _omission_lines(without_code, len(for_others))
     for line in [] if as_json else lines:
-        typer.echo(line)
+        print_line(line)
     raise typer.Exit(0 if all(verdict.runs for verdict in verdicts if verdict.runtime is Runtime.STOCK) else 1)
 
 

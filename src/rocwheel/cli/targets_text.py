@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import typer
-
-from rocwheel.cli.output import print_json
+from rocwheel.cli.output import print_json, print_line
 
 __all__ = ["print_target_set"]
 
@@ -16,4 +14,4 @@ def print_target_set(form: str, words: Sequence[str], *, as_json: bool) -> None:
     if as_json:
         print_json("target-set", 1, {"form": form, "targets": words})
     for word in [] if as_json else words:
-        typer.echo(word)
+        print_line(word)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, setup_logging
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, print_line, setup_logging
 from rocwheel.cli.shared_options import shared
 from rocwheel.frameworks.wheel.inputs import read_source_list
 from rocwheel.frameworks.wheel.job import WheelBuild, WheelJob
@@ -102,7 +102,7 @@ class Assembly(msgspec.Struct, frozen=True):
         if self.json:
             print_json("wheel", 1, report)
         elif not (self.quiet and self.output):  # a build action knows the path, and its log shows whatever is printed
-            typer.echo(report.path)
+            print_line(report.path)
 
 
 def read_assembly(

@@ -1,0 +1,86 @@
+"""Names with control characters, as a hostile archive may have them, never reach a terminal raw."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.table import Table
+from rich.text import Text
+
+from rocwheel.cli import output
+from rocwheel.foundation.errors import InputError
+from tests.cli.test_failures import ABSENT
+from tests.support.bundles import bundle_of
+from tests.support.places import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+FIXTURES = ROOT / "tests/fixtures/elf"
+HOSTILE = "a\x1b]0;owned\x1b[31m.so"
+SHOWN = "a\\x1b]0;owned\\x1b[31m.so"
+
+
+@pytest.mark.parametrize("words", ABSENT)
+def test_an_error_shows_a_hostile_name_with_escapes(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fi\x1ble").write_text("x")
+    given = ABSENT[words].replace("absent", "ab\x1bsent").replace("file", "fi\x1ble").replace("gfx9zz", "gfx\x1b9")
+    finished = run(*words.split(), *given.split(" "))
+    assert "\x1b" not in finished.stdout + finished.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "runpath show NAME",
+        "runpath set $ORIGIN NAME -d out",
+        "inspect NAME",
+        "inspect -v .",
+        "audit .",
+        "targets runs-on gfx906 CODE",
+        "targets runs-on gfx1030 CODE",
+        "device extract CODE -d out",
+        "device prune . -o ../out --keep gfx906 -v",
+    ],
+)
+def test_a_result_shows_a_hostile_name_with_escapes(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    shutil.copy(FIXTURES / "program-pie", folder / HOSTILE)
+    (folder / f"code{HOSTILE}").write_bytes(bundle_of("gfx906"))
+    given = [{"NAME": HOSTILE, "CODE": f"code{HOSTILE}"}.get(word, word) for word in words.split()]
+    finished = run(*given)
+    printed = finished.stdout + finished.stderr
+    assert "\x1b" not in printed
+    assert SHOWN in printed
+
+
+def test_what_every_way_of_printing_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    output.prepare_streams()
+    output.setup_logging(quiet=False, verbose=True)
+    table = Table("name")
+    table.add_row(HOSTILE)
+    table.add_row(Text(HOSTILE))
+    output.print_table(table)
+    output.print_line(HOSTILE)
+    output.results.print(HOSTILE, markup=False)
+    output.messages.print(HOSTILE, markup=False)
+    output.report_warning(HOSTILE)
+    output.report_error(InputError(HOSTILE, "is not there"))
+    logging.getLogger("rocwheel.test").info("%s", HOSTILE)
+    output.make_progress(quiet=False).begin(HOSTILE, 1)
+    printed = capsys.readouterr()
+    assert printed.out.count("\\x1b[31m.so") == 4
+    assert printed.err.count("\\x1b[31m.so") == 5
+    assert "\x1b" not in printed.out + printed.err
