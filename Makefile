@@ -6,7 +6,7 @@ CACHE := .cache
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
-.PHONY: help setup demo test test-fast lint typecheck contracts docs dist workflows bench corpus debian bazel extension clean
+.PHONY: help setup demo test test-fast lint typecheck contracts docs dist workflows bench corpus repair-proof debian bazel extension clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile
@@ -64,6 +64,9 @@ corpus: setup    ## the long run: every ELF file of this machine and of LLVM 15,
 	if command -v npm > /dev/null; then bash scripts/fetch_sarif_schema.sh; fi
 	bash scripts/install-debian-packages.sh
 	$(BIN)/python -m pytest -n 2 -m corpus
+
+repair-proof: setup  ## repaired wheels of the index before the real loader: it has to find what it found before; 6 GB in .cache
+	$(BIN)/python -m tests.support.repair_proof
 
 debian: setup    ## Debian's real ROCm packages become wheels, installed and used
 	bash examples/debian/run.sh

@@ -1,0 +1,165 @@
+"""Repairs, held against the real loader: what it found before, it finds after (`tests.support.repair_proof`).
+
+The long run over published wheels is ``make repair-proof``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.libraries import Lib, build_tree
+from tests.support.repair_proof.chroot import SITE, obstacle
+from tests.support.repair_proof.corpus import read_corpus
+from tests.support.repair_proof.proof import Loss, Proof, prove
+from tests.support.repair_proof.stubs import Stubs
+from tests.support.repair_proof.trace import unmet
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(obstacle()), reason=obstacle())]
+
+CORE = "$ORIGIN/../_rocm_sdk_core/lib"
+OPENS = 'void *dlopen(const char *, int); void *open_it(void) { return dlopen("libtool.so.3", 2); }'
+
+Hold = Callable[..., Proof]
+WheelOf = Callable[..., "Path"]
+
+
+@pytest.fixture
+def wheel_of(tmp_path: Path) -> WheelOf:
+    """Return a function that packs libraries, by their paths in site-packages, into a wheel in a folder."""
+
+    def pack(folder: str, *libraries: Lib, requires: tuple[str, ...] = ()) -> Path:
+        tree = build_tree(tmp_path / folder / "tree", *libraries)
+        files = {library.path: tree / library.path for library in libraries}
+        return make_wheel(tmp_path / folder, "plugin", files, requires=requires)
+
+    return pack
+
+
+@pytest.fixture(scope="module")
+def stubs(tmp_path_factory: pytest.TempPathFactory) -> Stubs:
+    return Stubs(tmp_path_factory.mktemp("stubs"))
+
+
+@pytest.fixture
+def hold(tmp_path: Path, stubs: Stubs) -> Hold:
+    """Return a function that compares two wheels."""
+
+    def hold(original: Path, repaired: Path) -> Proof:
+        return prove(original, repaired, tmp_path / "roots", stubs)
+
+    return hold
+
+
+def test_a_folder_that_is_gone_is_a_loss(wheel_of: WheelOf, hold: Hold) -> None:
+    original = wheel_of("old", Lib("plugin/_x.so", ("libtool.so.3",), "/opt/tool/lib:$ORIGIN/../tools/lib"))
+    repaired = wheel_of("new", Lib("plugin/_x.so", ("libtool.so.3",), "$ORIGIN/../tools/lib"))
+    proof = hold(original, repaired)
+    assert proof.places.folders == ("/opt/tool/lib", f"{SITE}/plugin/../tools/lib")
+    assert proof.losses == [
+        Loss(
+            file="plugin/_x.so",
+            library="libtool.so.3",
+            found_at="/opt/tool/lib/libtool.so.3",
+            scenario="/opt/tool/lib",
+            run_path="/opt/tool/lib:$ORIGIN/../tools/lib",
+            repaired="$ORIGIN/../tools/lib",
+        )
+    ]
+    # Each place alone, and all together; in the original, then in the repaired wheel.
+    assert (proof.before, proof.after, proof.gained) == (3, 2, 0)
+
+
+def test_a_library_of_a_required_package_is_no_loss(wheel_of: WheelOf, hold: Hold) -> None:
+    original = wheel_of("old", Lib("plugin/_x.so", ("libamdhip64.so.7",), "/opt/rocm/lib"))
+    repaired = wheel_of("new", Lib("plugin/_x.so", ("libamdhip64.so.7",), CORE), requires=("rocm-sdk-core",))
+    assert hold(original, repaired).losses == []
+    undeclared = wheel_of("bare", Lib("plugin/_x.so", ("libamdhip64.so.7",), CORE))
+    assert [loss.scenario for loss in hold(original, undeclared).losses] == ["/opt/rocm/lib"]
+
+
+def test_a_library_of_another_version_is_a_loss(wheel_of: WheelOf, hold: Hold) -> None:
+    original = wheel_of("old", Lib("plugin/_x.so", ("libamdhip64.so.6",), "/opt/rocm/lib"))
+    repaired = wheel_of("new", Lib("plugin/_x.so", ("libamdhip64.so.6",), CORE), requires=("rocm-sdk-core",))
+    found = [(loss.library, loss.scenario) for loss in hold(original, repaired).losses]
+    assert found == [("libamdhip64.so.6", "/opt/rocm/lib"), ("libamdhip64.so.6", "all")]
+
+
+def test_what_a_file_opens_by_name_counts(wheel_of: WheelOf, hold: Hold) -> None:
+    original = wheel_of("old", Lib("plugin/_x.so", (), "/opt/tool/lib", source=OPENS))
+    repaired = wheel_of("new", Lib("plugin/_x.so", (), "", source=OPENS))
+    found = [(loss.file, loss.library, loss.run_path, loss.repaired) for loss in hold(original, repaired).losses]
+    assert found == [("plugin/.opened-by-_x.so", "libtool.so.3", "/opt/tool/lib", "")] * 2
+
+
+def test_what_a_dependency_found_by_an_inherited_rpath_counts(wheel_of: WheelOf, hold: Hold) -> None:
+    helper = Lib("plugin/libhelp.so", ("libtool.so.3",))
+    x = Lib("plugin/_x.so", ("libhelp.so",), "$ORIGIN:/opt/tool/lib", is_rpath=True)
+    repaired = wheel_of("new", x._replace(is_rpath=False), helper)
+    found = [(loss.file, loss.library) for loss in hold(wheel_of("old", x, helper), repaired).losses]
+    assert found == [("plugin/libhelp.so", "libtool.so.3")] * 2
+
+
+def test_one_folder_may_be_spelled_in_two_ways(wheel_of: WheelOf, hold: Hold) -> None:
+    original = wheel_of("old", Lib("plugin/_x.so", ("libtool.so.3",), "/opt/tool/lib:/opt/tool/lib/../lib"))
+    repaired = wheel_of("new", Lib("plugin/_x.so", ("libtool.so.3",), "/opt/tool/lib"))
+    proof = hold(original, repaired)
+    assert proof.places.folders == ("/opt/tool/lib", "/opt/tool/lib/../lib")
+    assert (proof.before, proof.after, proof.losses) == (3, 3, [])
+
+
+def test_folders_of_builds_are_on_no_machine(wheel_of: WheelOf, hold: Hold) -> None:
+    entries = "/home/builder/out:$ORIGIN/../../_solib_k8/x:lib"
+    original = wheel_of("old", Lib("plugin/_x.so", ("libtool.so.3",), entries))
+    places = hold(original, original).places
+    assert places.folders == ()
+    assert places.builds == ("/home/builder/out", f"{SITE}/plugin/../../_solib_k8/x")
+    assert places.unfixed == ("lib",)
+
+
+def test_every_wheel_of_the_corpus_is_named_in_full() -> None:
+    corpus = read_corpus()
+    projects = [wheel.project for wheel in corpus]
+    assert len(set(projects)) == len(corpus) >= 20
+    assert all(re.fullmatch("[0-9a-f]{64}", wheel.sha256) for wheel in corpus)
+    assert all(wheel.file.startswith(f"{wheel.project.replace('-', '_')}-{wheel.version}-") for wheel in corpus)
+    assert {name for wheel in corpus for name in wheel.beside} <= set(projects)
+
+
+def test_a_search_that_maps_nothing_is_unmet() -> None:
+    lines = [
+        " 7:\tfile=liba.so [0];  needed by /x.so [0]",
+        " 7:\tfile=liba.so [0];  generating link map",
+        " 7:\tfile=libb.so [0];  needed by /x.so [0]",
+        " 7:\tfile=libb.so [0];  needed by /lib/liba.so [0]",
+    ]
+    assert list(unmet(lines)) == [("/x.so", "libb.so"), ("/lib/liba.so", "libb.so")]
+
+
+WHEELS = {
+    "a toolkit of the machine": [
+        Lib("plugin/_x.so", ("libcudart.so.12", "libcublas.so.12"), "/usr/local/cuda-12.1/lib64")
+    ],
+    "an older ROCm of the machine": [Lib("plugin/_x.so", ("libamdhip64.so.6",), "/opt/rocm-6.0.0/lib:/opt/rocm/lib")],
+    "ROCm 7 of the machine": [Lib("plugin/_x.so", ("libamdhip64.so.7", "librocblas.so.5"), "/opt/rocm/lib")],
+    "one library of each": [
+        Lib("plugin/_x.so", ("libamdhip64.so.7", "libcudart.so.12"), "/opt/rocm/lib:/opt/cuda/lib")
+    ],
+}
+
+
+@pytest.mark.parametrize("name", WHEELS)
+def test_a_repair_loses_no_library(tmp_path: Path, wheel_of: WheelOf, hold: Hold, run: Run, name: str) -> None:
+    original = wheel_of("dist", *WHEELS[name])
+    assert run("repair", original, "--dest-dir", tmp_path / "out").status in {0, 1}
+    (repaired,) = (tmp_path / "out").glob("*.whl")
+    assert hold(original, repaired).losses == []

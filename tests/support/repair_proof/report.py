@@ -1,0 +1,74 @@
+"""The proof's result as Markdown: a table with a row for each wheel, and each loss in full."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tests.support.repair_proof.proof import Proof
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from tests.support.repair_proof.proof import Loss
+
+__all__ = ["Row", "losses_of", "table"]
+
+_HEAD = "| wheel | options | files | places | found before | after | gained | lost | new errors of the audit |"
+_RULE = "|---|---|---:|---:|---:|---:|---:|---:|---:|"
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One wheel, as it was repaired."""
+
+    wheel: str
+    options: tuple[str, ...]
+    refusal: str = ""
+    """Why a repair refused the wheel, which so stays as it was."""
+    proof: Proof | None = None
+    errors: tuple[str, ...] = ()
+    """Errors that the audit finds in the repaired wheel alone."""
+
+    @property
+    def has_fault(self) -> bool:
+        """Whether the repair made anything worse."""
+        return bool(self.errors or (self.proof and self.proof.losses))
+
+
+def table(rows: Iterable[Row]) -> str:
+    """Return the table."""
+    return "\n".join([_HEAD, _RULE, *map(_line, rows)])
+
+
+def _line(row: Row) -> str:
+    options = f"`{' '.join(row.options)}`" if row.options else ""
+    if row.proof is None:
+        return f"| {row.wheel} | {options} | refused | | | | | | |"
+    proof = row.proof
+    numbers = (proof.files, len(proof.places.folders), proof.before, proof.after, proof.gained, len(proof.losses))
+    return f"| {row.wheel} | {options} | {' | '.join(f'{number:,}' for number in (*numbers, len(row.errors)))} |"
+
+
+def losses_of(row: Row) -> str:
+    """Return each loss of a wheel, and each new error."""
+    lines = [f"## {row.wheel} {' '.join(row.options)}".rstrip(), ""]
+    lines += [f"* refused: {row.refusal}"] if row.refusal else []
+    lines += [f"* new error of the audit: {error}" for error in row.errors]
+    lines += _grouped(row.proof.losses) if row.proof else ()
+    return "\n".join([*lines, ""])
+
+
+def _grouped(losses: Sequence[Loss]) -> Iterator[str]:
+    """Yield a few lines for each file: its run paths, and what it lost in which scenarios."""
+    by_file: dict[tuple[str, str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for loss in sorted(set(losses)):
+        by_file[loss.file, loss.run_path, loss.repaired][loss.library].append(loss.scenario)
+    for (file, before, after), libraries in by_file.items():
+        yield f"* `{file}`: `{before}` -> `{after}`"
+        together = defaultdict(list)
+        for library, scenarios in libraries.items():
+            together["; ".join(scenarios)].append(library)
+        for places, names in together.items():
+            yield f"    * lost {', '.join(names)} in: {places}"

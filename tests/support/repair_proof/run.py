@@ -1,0 +1,56 @@
+"""Repairs one wheel by the command line, and takes the proof and the audit of the result."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tests.support.command_line import rocwheel
+from tests.support.repair_proof.proof import prove
+from tests.support.repair_proof.report import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.support.repair_proof.stubs import Stubs
+
+__all__ = ["Trial", "errors_of"]
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """A wheel, the packages that it is installed with, and the options that it is repaired with."""
+
+    wheel: Path
+    beside: tuple[Path, ...] = ()
+    options: tuple[str, ...] = ()
+
+    def run(self, scratch: Path, stubs: Stubs) -> Row:
+        """Repair the wheel, ask the loader and the audit before and after, and leave nothing in ``scratch``."""
+        name, version = self.wheel.name.split("-")[:2]
+        shown = (*self.options, *(f"--with {path.name.split('-')[0]}" for path in self.beside))
+        with tempfile.TemporaryDirectory(dir=scratch) as folder:
+            done = rocwheel("repair", self.wheel, "--dest-dir", f"{folder}/out", "--quiet", *self.options, *self._with)
+            repaired = list(Path(folder, "out").glob("*.whl"))
+            if not repaired:
+                return Row(f"{name} {version}", shown, done.stderr.strip())
+            proof = prove(self.wheel, repaired[0], Path(folder), stubs, self.beside)
+            errors = self._errors(repaired[0]) - self._errors(self.wheel)
+        return Row(f"{name} {version}", shown, proof=proof, errors=tuple(sorted(errors)))
+
+    @property
+    def _with(self) -> list[str]:
+        return [part for path in self.beside for part in ("--with", str(path))]
+
+    def _errors(self, wheel: Path) -> frozenset[str]:
+        return errors_of(wheel, self._with)
+
+
+def errors_of(wheel: Path, options: Sequence[str] = ()) -> frozenset[str]:
+    """Return the audit's errors of a wheel: each rule with the file that breaks it."""
+    document = json.loads(rocwheel("audit", wheel, "--json", *options).stdout)
+    found = (finding for finding in document["findings"] if finding["severity"] == "error")
+    return frozenset(f"{finding['rule']}: {finding['file'].partition('!')[2]}" for finding in found)
