@@ -82,16 +82,30 @@ def test_targets_of_device_packages_from_elsewhere_are_added(
     assert environment.run("rocm-sdk", "targets").stdout == "gfx906;gfx1030;gfx1201\n"
 
 
-def test_damaged_facts_about_the_set_are_named(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+REINSTALL = 'pip install "rocm==7.2.0" --force-reinstall'
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"", "is not JSON (Expecting value: line 1 column 1 (char 0)); expected an object"),
+        (b"\xff", "is not UTF-8 at byte 0; expected an object"),
+        (b"[]", "holds []; expected an object"),
+        (
+            b'{"dist_amdgpu_targets": ["gfx906"]}',
+            """has ["gfx906"] for 'dist_amdgpu_targets'; expected an object whose 'dist_amdgpu_targets' is a text""",
+        ),
+    ],
+)
+def test_damaged_facts_about_the_set_are_named(
+    make_set: MakeSet, make_environment: MakeEnvironment, data: bytes, found: str
+) -> None:
     environment = make_environment(make_set())
     environment.install("rocm", "--link-mode=copy")
     path = environment.site / "_rocm_sdk_core/share/therock/dist_info.json"
-    for text, found in (("{", "not JSON ("), ("[]", "not a JSON object. Reinstall: pip install ")):
-        path.write_text(text)
-        done = environment.run("rocm-sdk", "targets", check=False)
-        assert done.returncode == 1
-        assert done.stderr.startswith(f"rocm-sdk: error: {path}: {found}")
-        assert "Traceback" not in done.stderr
+    path.write_bytes(data)
+    done = environment.run("rocm-sdk", "targets", check=False)
+    assert (done.returncode, done.stderr) == (1, f"rocm-sdk: error: {path}: {found}. Reinstall: {REINSTALL}\n")
 
 
 @pytest.mark.parametrize("words", [[], ["path"], ["path", "--root", "--bin"], ["nonsense"]])

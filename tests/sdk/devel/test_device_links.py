@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -135,22 +134,78 @@ def test_device_package_of_another_release_is_left_out_with_a_warning(environmen
     assert device_files(environment) == []
 
 
+def warning_of(environment: Installed, found: str) -> str:
+    """Return the warning about the manifest of gfx906."""
+    path = environment.site / "_rocm_sdk_libraries/.devel_links/gfx906.json"
+    reinstall = 'pip install "rocm[device-gfx906]==7.2.0" --force-reinstall'
+    left_out = "The files of this device package are left out."
+    return f"rocm-sdk: warning: {path}: {found}. {left_out} Reinstall: {reinstall}\n"
+
+
+OBJECT = "expected an object with 'version' and 'links'"
+INSIDE = "expected paths relative to the tree, which stay inside it"
+
+
 @pytest.mark.parametrize(
-    ("manifest", "reason"),
+    ("manifest", "found"),
     [
-        ("{", "JSONDecodeError"),
-        ('{"version": "7.2.0"}', "KeyError('links')"),
-        ('{"version": "7.2.0", "links": [{"relpath": "../../x"}]}', "ValueError(\"unsafe path '../../x'\")"),
-        ('{"version": "7.2.0", "links": [{"relpath": "/etc/x"}]}', "ValueError(\"unsafe path '/etc/x'\")"),
+        (b"", f"is not JSON (Expecting value: line 1 column 1 (char 0)); {OBJECT}"),
+        (b"\xff", f"is not UTF-8 at byte 0; {OBJECT}"),
+        (b"[" * 200_000, f"is nested without end; {OBJECT}"),
+        (b"[]", f"holds []; {OBJECT}"),
+        (b"{}", "has {}; expected an object whose 'version' is a text"),
+        (b'{"version": 5}', "has 5 for 'version'; expected an object whose 'version' is a text"),
+        (b'{"version": "7.2.0"}', """has {"version": "7.2.0"}; expected an object whose 'links' is a list"""),
+        (b'{"version": "7.2.0", "links": "x"}', """has "x" for 'links'; expected an object whose 'links' is a list"""),
+        (b'{"version": "7.2.0", "links": [1]}', "has 1; expected an object whose 'relpath' is a text"),
+        (
+            b'{"version": "7.2.0", "links": [{"relpath": 1}]}',
+            "has 1 for 'relpath'; expected an object whose 'relpath' is a text",
+        ),
+        (b'{"version": "7.2.0", "links": [{"relpath": ""}]}', f"has the path ''; {INSIDE}"),
+        (b'{"version": "7.2.0", "links": [{"relpath": "../../x"}]}', f"has the path '../../x'; {INSIDE}"),
+        (b'{"version": "7.2.0", "links": [{"relpath": "/etc/x"}]}', f"has the path '/etc/x'; {INSIDE}"),
+        (b'{"version": "7.2.0", "links": [{"relpath": "a\\u0000"}]}', f"has the path 'a\\x00'; {INSIDE}"),
+        (b'{"version": "7.2.0", "links": [{"relpath": "a\\ud800"}]}', f"has the path 'a\\ud800'; {INSIDE}"),
     ],
-    ids=["no json", "no links", "outside", "absolute"],
 )
-def test_damaged_manifest_is_left_out_with_a_warning(environment: Installed, manifest: str, reason: str) -> None:
+def test_damaged_manifest_is_left_out_with_a_warning(environment: Installed, manifest: bytes, found: str) -> None:
     environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
-    (environment.site / "_rocm_sdk_libraries/.devel_links/gfx906.json").write_text(manifest)
-    message = rf"rocm-sdk: warning: the device package for gfx906 is damaged \({re.escape(reason)}.*\); reinstall it\n"
-    assert re.fullmatch(message, environment.run("rocm-sdk", "init").stderr)
+    (environment.site / "_rocm_sdk_libraries/.devel_links/gfx906.json").write_bytes(manifest)
+    assert environment.run("rocm-sdk", "init").stderr == warning_of(environment, found)
     assert device_files(environment) == []
+
+
+def test_manifest_that_is_a_folder_is_left_out_with_a_warning(environment: Installed) -> None:
+    environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
+    path = environment.site / "_rocm_sdk_libraries/.devel_links/gfx906.json"
+    path.unlink()
+    path.mkdir()
+    assert environment.run("rocm-sdk", "init").stderr == warning_of(
+        environment, f"cannot be read (Is a directory); {OBJECT}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("note", "found"),
+    [
+        ("5", "holds 5; expected a list of paths"),
+        ('{"a": 1}', 'holds {"a": 1}; expected a list of paths'),
+        ("[1]", f"has the path 1; {INSIDE}"),
+        ('["../../x"]', f"has the path '../../x'; {INSIDE}"),
+    ],
+)
+def test_damaged_note_is_named_and_replaced(environment: Installed, note: str, found: str) -> None:
+    environment.install("rocm-sdk-device-gfx906")
+    environment.run("rocm-sdk", "init")
+    path = environment.root / ".device_links/gfx906.json"
+    path.write_text(note)
+    environment.install("rocm-sdk-device-gfx1030")
+    assert environment.run("rocm-sdk", "init").stderr == (
+        f"rocm-sdk: warning: {path}: {found}. Links into device packages that are gone may stay. "
+        'Reinstall: pip install "rocm[devel]==7.2.0" --force-reinstall\n'
+    )
+    assert "kernels_gfx906.co" in path.read_text()
 
 
 def test_links_never_go_through_a_link_into_another_package(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from importlib import import_module
 
 from . import _build_info
+from ._json_file import DamagedFileError, read_field, read_json
 from ._packages import find_root, installation_hint, installed_devices, reinstallation_hint
 
 TYPE_CHECKING = False
@@ -64,6 +64,7 @@ def _add_path(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     doctor = commands.add_parser("doctor", help="find what is wrong with the packages, the GPUs and the access to them")
     doctor.add_argument("--require-gpu", action="store_true", help="fail when there is no GPU")
+    doctor.add_argument("--deep", action="store_true", help="read every file and compare it with the hash in RECORD")
     doctor.add_argument("--report", action="store_true", help="print what a bug report needs, ready to paste")
     doctor.add_argument("--json", action="store_true", dest="as_json", help="print the findings or the report as JSON")
     doctor.set_defaults(run=_run_doctor)
@@ -100,7 +101,11 @@ def _test(options: argparse.Namespace) -> int:  # noqa: ARG001 (the same form as
 
 def _run_doctor(options: argparse.Namespace) -> int:
     run = import_module(f"{__package__}._doctor.run")
-    return int(run.run_doctor(require_gpu=options.require_gpu, as_json=options.as_json, report=options.report))
+    return int(
+        run.run_doctor(
+            require_gpu=options.require_gpu, deep=options.deep, as_json=options.as_json, report=options.report
+        )
+    )
 
 
 def _print_version(options: argparse.Namespace) -> int:  # noqa: ARG001
@@ -122,16 +127,14 @@ def _print_targets(options: argparse.Namespace) -> int:  # noqa: ARG001
 def _read_built_targets(core: Path) -> list[str]:
     path = core / "share" / "therock" / "dist_info.json"
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = read_json(path, dict, "an object")
+        names = read_field(path, facts, "dist_amdgpu_targets", str) if "dist_amdgpu_targets" in facts else ""
     except FileNotFoundError:
         return []
-    except ValueError as e:
-        msg = f"{path}: not JSON ({e}). Reinstall: {reinstallation_hint()}"
+    except DamagedFileError as e:
+        msg = f"{e}. Reinstall: {reinstallation_hint()}"
         raise ValueError(msg) from e
-    if not isinstance(facts, dict):
-        msg = f"{path}: not a JSON object. Reinstall: {reinstallation_hint()}"
-        raise ValueError(msg)  # noqa: TRY004 (a damaged file, not a wrong argument)
-    return [target for target in str(facts.get("dist_amdgpu_targets", "")).split(";") if target]
+    return [target for target in names.split(";") if target]
 
 
 def _print(value: object) -> None:

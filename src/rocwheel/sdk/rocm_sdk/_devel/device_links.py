@@ -8,7 +8,9 @@ import posixpath
 import sys
 
 from .. import _build_info
-from .._packages import describe_package, release_of
+from .._json_file import DamagedFileError
+from .._packages import describe_package, reinstallation_hint, release_of
+from .manifest import read_manifest, read_note
 from .modes import make_folder, modes_like, write_text
 from .place import STATE
 
@@ -78,11 +80,9 @@ def _read_manifest(place: DevelPlace, target: str) -> list[str]:
     """Return the paths of a device package's files; none, with a warning, when they don't fit this release."""
     folder = _manifest_folder(place)
     try:
-        manifest = json.loads((folder / f"{target}.json").read_text(encoding="utf-8")) if folder else {}
-        version = manifest["version"]
-        paths = [_checked(link["relpath"]) for link in manifest["links"]]
-    except (OSError, ValueError, KeyError, TypeError) as e:
-        _warn(f"the device package for {target} is damaged ({e!r}); reinstall it")
+        version, paths = read_manifest(folder / f"{target}.json") if folder else ("", [])
+    except DamagedFileError as e:
+        _warn(f"{e}. The files of this device package are left out. Reinstall: {_reinstallation(target)}")
         return []
     if release_of(version) != release_of(_build_info.VERSION):
         _warn(
@@ -92,11 +92,8 @@ def _read_manifest(place: DevelPlace, target: str) -> list[str]:
     return paths
 
 
-def _checked(path: str) -> str:
-    if path.startswith("/") or ".." in path.split("/"):
-        msg = f"unsafe path {path!r}"
-        raise ValueError(msg)
-    return posixpath.normpath(path)
+def _reinstallation(target: str) -> str:
+    return reinstallation_hint(f"device-{target}")
 
 
 def _link(place: DevelPlace, path: str) -> None:
@@ -111,7 +108,7 @@ def _link(place: DevelPlace, path: str) -> None:
 
 
 def _unlink(place: DevelPlace, path: str) -> None:
-    link = place.root / _checked(path)
+    link = place.root / path
     if not link.is_symlink() or str(link.readlink()) != _link_text(path):
         return
     link.unlink()
@@ -131,11 +128,12 @@ def _device_module() -> str:
 
 
 def _read_note(note: Path) -> list[str]:
+    """Return what was noted; nothing, with a warning, when the note is damaged."""
     try:
-        paths = json.loads(note.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_note(note)
+    except (DamagedFileError, FileNotFoundError) as e:
+        _warn(f"{e}. Links into device packages that are gone may stay. Reinstall: {reinstallation_hint('devel')}")
         return []
-    return [path for path in paths if isinstance(path, str)]
 
 
 def _write(place: DevelPlace, path: Path, value: object) -> None:

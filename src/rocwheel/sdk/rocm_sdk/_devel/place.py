@@ -67,7 +67,7 @@ class DevelPlace(NamedTuple):
         except PermissionError as e:
             msg = f"{e.filename}: this user may not read it. As the owner of {self.root}: chmod -R a+rX {self.root}"
             raise DevelError(msg) from e
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return state if isinstance(state, dict) else {}
 

@@ -6,7 +6,8 @@ from .._gpus.access import ERROR, Diagnosis, survey_access
 from .._packages import find_root, installation_hint
 from .choice import check_choice
 from .device_code import check_device_code
-from .installed import check_devel, check_versions
+from .files import check_files
+from .installed import check_devel, check_versions, installed_packages
 from .other_rocm import check_library_path, check_other_rocm
 
 TYPE_CHECKING = False
@@ -17,14 +18,19 @@ if TYPE_CHECKING:
 __all__ = ["diagnose"]
 
 
-def diagnose(system: System, *, require_gpu: bool = False) -> tuple[list[Gpu], list[Diagnosis]]:
-    """Return the GPUs, and what is wrong or worth knowing about them, the packages and what else may be loaded."""
+def diagnose(system: System, *, require_gpu: bool = False, deep: bool = False) -> tuple[list[Gpu], list[Diagnosis]]:
+    """Return the GPUs, and what is wrong or worth knowing about them, the packages and what else may be loaded.
+
+    ``deep`` reads every file of the packages.
+    """
     gpus, access = survey_access(system, require_gpu=require_gpu)
     others = [*check_library_path(system), *check_other_rocm(system)]
-    return gpus, [*access, *_check_packages(system, gpus), *others]
+    return gpus, [*access, *check_files(deep=deep), *_check_packages(system, gpus), *others]
 
 
 def _check_packages(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
     if find_root("core") is None:
+        if any(extra == "core" for _, extra, _ in installed_packages()):
+            return []  # but without its files, which has been said
         return [Diagnosis(ERROR, "the ROCm core is not installed", installation_hint())]
     return [*check_versions(), *check_devel(), *check_choice(system), *check_device_code(system, gpus)]

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_devel", "check_versions", "deviating_versions", "installed_packages"]
 
+UNKNOWN = "unknown version"
+
 
 def deviating_versions() -> dict[str, str]:
     """Return the installed distributions of the set that have another version than this one, with that version."""
@@ -75,7 +77,10 @@ def installed_packages() -> list[tuple[str, str, str]]:
 
 
 def _version(dist: str) -> str:
+    """Return the version of a distribution, empty when it isn't installed, `UNKNOWN` when METADATA doesn't say."""
     try:
-        return version(dist)
+        return version(dist) or UNKNOWN
     except PackageNotFoundError:
         return ""
+    except (ValueError, KeyError, TypeError, OSError):  # not text, without a version, or not there
+        return UNKNOWN

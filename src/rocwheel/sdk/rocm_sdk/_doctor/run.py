@@ -21,13 +21,14 @@ __all__ = ["run_doctor"]
 SCHEMA = "rocm-sdk.doctor/1"
 
 
-def run_doctor(*, require_gpu: bool, as_json: bool, report: bool) -> int:
+def run_doctor(*, require_gpu: bool, deep: bool, as_json: bool, report: bool) -> int:
     """Print the GPUs and the diagnoses, or a ``report`` that also says what is installed and on what.
 
+    ``deep`` reads every file of the packages.
     Return 1 when a diagnosis is an error, or when a required GPU is absent, else 0.
     """
     system = System()
-    gpus, diagnoses = diagnose(system, require_gpu=require_gpu)
+    gpus, diagnoses = diagnose(system, require_gpu=require_gpu, deep=deep)
     document = make_report(system, gpus, diagnoses) if report else _document(gpus, diagnoses)
     if as_json:
         text = json.dumps(document, indent=2) + "\n"

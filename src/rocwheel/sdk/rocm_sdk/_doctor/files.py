@@ -1,0 +1,108 @@
+"""Compares the files of the installed packages with RECORD: whether they are there, their sizes, and their hashes.
+
+RECORD: https://packaging.python.org/specifications/recording-installed-packages/.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import stat
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from .._gpus.access import ERROR, NOTE, Diagnosis
+from .._packages import reinstallation_hint
+from .installed import installed_packages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["check_files"]
+
+SHOWN = 3
+"""Files that are named for each package and fault."""
+
+BLOCK = 1 << 20
+
+
+def check_files(*, deep: bool = False) -> list[Diagnosis]:
+    """Return an error for each package that lacks files or has others than it was installed with.
+
+    ``deep`` reads every file and compares hashes too.
+    """
+    return [diagnosis for dist, extra, _ in installed_packages() for diagnosis in _check_package(dist, extra, deep)]
+
+
+def _check_package(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
+    remedy = reinstallation_hint(extra)
+    try:
+        rows = _read_record(dist)
+    except (UnicodeDecodeError, csv.Error, OSError) as e:
+        yield Diagnosis(ERROR, f"RECORD of {dist} cannot be read ({e})", remedy)
+        return
+    if not rows:
+        yield Diagnosis(NOTE, f"{dist} has no RECORD, so its files cannot be checked", "")
+        return
+    lacking, wrong = [], []
+    for name, path, digest, size in rows:
+        fault = _fault(path, digest, size, deep)
+        if fault == ABSENT:
+            lacking.append(name)
+        elif fault:
+            wrong.append(f"{name} ({fault})")
+    if lacking:
+        yield Diagnosis(ERROR, f"{dist} lacks {_listed(lacking)}", remedy)
+    if wrong:
+        yield Diagnosis(ERROR, f"{dist} has files that are not as installed: {_listed(wrong)}", remedy)
+
+
+ABSENT = "is absent"
+
+
+def _read_record(dist: str) -> list[tuple[str, Path, str, str]]:
+    """Return name, path, hash and size of each file of a distribution in site-packages; none without RECORD."""
+    try:
+        found = distribution(dist)
+    except PackageNotFoundError:
+        return []
+    lines = (found.read_text("RECORD") or "").splitlines()
+    cells = [(*row, "", "")[:3] for row in csv.reader(lines) if row]
+    # Scripts lie where the installer's scheme has them, and RECORD may name another place.
+    inside = [row for row in cells if not row[0].startswith(("../", "/")) and not row[0].endswith(".pyc")]
+    return [(name, Path(str(found.locate_file(name))), digest, size) for name, digest, size in inside]
+
+
+def _fault(path: Path, digest: str, size: str, deep: bool) -> str:
+    """Return what is wrong with a file, empty when nothing is.
+
+    Links have neither hash nor size: what they lead to is checked with its own package.
+    """
+    try:
+        facts = path.stat() if digest or size else path.lstat()
+        if stat.S_ISREG(facts.st_mode) and size and str(facts.st_size) != size:
+            return f"{facts.st_size} bytes instead of {size}"
+        if (digest or size) and not stat.S_ISREG(facts.st_mode):
+            return "not a file"
+        if deep and digest.startswith("sha256=") and digest != _hash_file(path):
+            return "other bytes"
+    except (FileNotFoundError, NotADirectoryError):
+        return ABSENT
+    except (OSError, ValueError) as e:
+        return f"cannot be read: {getattr(e, 'strerror', None) or e}"
+    return ""
+
+
+def _hash_file(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return "sha256=" + base64.urlsafe_b64encode(digest.digest()).decode().rstrip("=")
+
+
+def _listed(names: list[str]) -> str:
+    rest = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

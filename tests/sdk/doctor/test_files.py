@@ -1,0 +1,136 @@
+"""``rocm-sdk doctor`` compares the files of every package with RECORD."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+Make = Callable[..., Any]
+AGAIN = 'pip install "rocm[{}]==7.2.0" --force-reinstall'
+CORE = 'pip install "rocm==7.2.0" --force-reinstall'
+
+
+@pytest.fixture
+def environment(make_set: Make, make_environment: Make) -> Any:
+    """Return an environment whose files are its own: uv would link them to those of its cache."""
+    made = make_environment(make_set())
+    made.install("rocm[libraries,device-gfx906,devel]", "--link-mode=copy")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "dist", "remedy"),
+    [
+        ("_rocm_sdk_core/lib/libamdhip64.so.6", "rocm-sdk-core", CORE),
+        ("_rocm_sdk_core/__init__.py", "rocm-sdk-core", CORE),
+        ("_rocm_sdk_libraries/lib/libhipsparse.so.1", "rocm-sdk-libraries", AGAIN.format("libraries")),
+        (
+            "_rocm_sdk_libraries/lib/rocblas/library/kernels_gfx906.co",
+            "rocm-sdk-device-gfx906",
+            AGAIN.format("device-gfx906"),
+        ),
+        ("rocm_sdk/_libraries.py", "rocm", CORE),
+    ],
+)
+def test_a_missing_file_of_any_package_is_named(
+    environment: Any, diagnose: Make, name: str, dist: str, remedy: str
+) -> None:
+    (environment.site / name).unlink()
+    assert diagnose(environment, 90006) == [["error", f"{dist} lacks {name}", remedy]]
+
+
+def test_a_missing_file_of_the_expanded_development_files_is_named(environment: Any, diagnose: Make) -> None:
+    environment.run("rocm-sdk", "init")
+    assert diagnose(environment, 90006) == []
+    (environment.root / "include/hip/hip, runtime.h").unlink()
+    text = "rocm-sdk-devel lacks _rocm_sdk_devel/include/hip/hip, runtime.h"
+    assert diagnose(environment, 90006) == [["error", text, AGAIN.format("devel")]]
+
+
+def test_a_library_that_is_gone_is_reported_once_though_links_lead_to_it(environment: Any, diagnose: Make) -> None:
+    environment.run("rocm-sdk", "init")
+    (environment.site / "_rocm_sdk_core/lib/libamdhip64.so.6").unlink()
+    assert [text for _, text, _ in diagnose(environment, 90006)] == [
+        "rocm-sdk-core lacks _rocm_sdk_core/lib/libamdhip64.so.6"
+    ]
+
+
+def test_a_truncated_file_is_named_with_both_sizes(environment: Any, diagnose: Make) -> None:
+    (environment.site / "_rocm_sdk_core/share/a,b.txt").write_bytes(b"da")
+    text = "rocm-sdk-core has files that are not as installed: _rocm_sdk_core/share/a,b.txt (2 bytes instead of 4)"
+    assert diagnose(environment, 90006) == [["error", text, CORE]]
+
+
+def test_a_folder_in_place_of_a_file_is_named(environment: Any, diagnose: Make) -> None:
+    path = environment.site / "_rocm_sdk_core/share/a,b.txt"
+    path.unlink()
+    path.mkdir()
+    ((_, text, _),) = diagnose(environment, 90006)
+    assert text == "rocm-sdk-core has files that are not as installed: _rocm_sdk_core/share/a,b.txt (not a file)"
+
+
+def test_many_files_are_counted(environment: Any, diagnose: Make) -> None:
+    files = ("_rocm_sdk_core/bin/hipcc", "_rocm_sdk_core/bin/rocminfo", "_rocm_sdk_core/lib/libamdhip64.so.6")
+    for name in (*files, "_rocm_sdk_core/share/a,b.txt", "_rocm_sdk_core/lib/llvm/bin/clang"):
+        (environment.site / name).unlink()
+    assert [text for _, text, _ in diagnose(environment, 90006)] == [
+        f"rocm-sdk-core lacks {', '.join(files)} and 2 more"
+    ]
+
+
+def test_changed_bytes_are_found_by_reading_every_file(environment: Any) -> None:
+    (environment.site / "_rocm_sdk_core/share/a,b.txt").write_bytes(b"DATA")
+    variables = {"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx906"}
+    text = "rocm-sdk-core has files that are not as installed: _rocm_sdk_core/share/a,b.txt (other bytes)"
+    assert text not in environment.run("rocm-sdk", "doctor", check=False, **variables).stdout
+    done = environment.run("rocm-sdk", "doctor", "--deep", check=False, **variables)
+    assert done.returncode == 1
+    assert f"error: {text}\n  {CORE}\n" in done.stdout
+
+
+def test_a_healthy_environment_has_no_finding_with_every_file_read(environment: Any) -> None:
+    environment.run("rocm-sdk", "init")
+    done = environment.run("rocm-sdk", "doctor", "--deep", check=False, ROCM_BOOTSTRAP_DISABLE_DETECTION="1")
+    assert "not as installed" not in done.stdout
+    assert "lacks" not in done.stdout
+    assert done.returncode == 0
+
+
+def test_a_deleted_library_ends_the_command_with_status_1(environment: Any) -> None:
+    (environment.site / "_rocm_sdk_core/lib/libamdhip64.so.6").unlink()
+    done = environment.run("rocm-sdk", "doctor", check=False, ROCM_BOOTSTRAP_DISABLE_DETECTION="1")
+    assert done.returncode == 1
+    assert "error: rocm-sdk-core lacks _rocm_sdk_core/lib/libamdhip64.so.6\n" in done.stdout
+    assert "Nothing is wrong." not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\xff", "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+        (b'"' + b"x" * 200_000, "field larger than field limit (131072)"),
+    ],
+    ids=["not utf-8", "endless cell"],
+)
+def test_a_record_that_cannot_be_read_is_an_error(environment: Any, diagnose: Make, data: bytes, why: str) -> None:
+    next(environment.site.glob("rocm_sdk_libraries-*/RECORD")).write_bytes(data)
+    text = f"RECORD of rocm-sdk-libraries cannot be read ({why})"
+    assert diagnose(environment, 90006) == [["error", text, AGAIN.format("libraries")]]
+
+
+def test_a_package_without_record_is_a_note(environment: Any, diagnose: Make) -> None:
+    next(environment.site.glob("rocm_sdk_libraries-*/RECORD")).unlink()
+    text = "rocm-sdk-libraries has no RECORD, so its files cannot be checked"
+    assert diagnose(environment, 90006) == [["note", text, ""]]
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"", b"Metadata-Version: 2.1\nName: rocm-sdk-libraries\n\n"])
+def test_metadata_without_a_version_is_no_traceback(environment: Any, data: bytes) -> None:
+    next(environment.site.glob("rocm_sdk_libraries-*/METADATA")).write_bytes(data)
+    done = environment.run("rocm-sdk", "doctor", check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "error: rocm-sdk-libraries has files that are not as installed: " in done.stdout
