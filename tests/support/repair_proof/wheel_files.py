@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import shutil
 import zipfile
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -14,7 +16,6 @@ import msgspec
 
 from rocwheel.binary.elf.facts import Elf, ElfError, read_elf
 from rocwheel.binary.kind import is_elf
-from rocwheel.foundation.files import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,7 +48,7 @@ class UnpackedFile(msgspec.Struct, frozen=True, dict=True):
         """What a file that calls ``dlopen`` has of names of libraries: ``libx.so.1``, and ``x`` alone."""
         if not self.elf.imports_dlopen:
             return frozenset()
-        with FileRange.whole(self.real).map() as data:
+        with _mapped(self.real) as data:
             return frozenset(bytes(name).decode() for name in _NAME.findall(data))
 
     def opened(self, stems: Iterable[str]) -> frozenset[str]:
@@ -104,11 +105,17 @@ def _elf_members(archive: zipfile.ZipFile) -> Iterator[tuple[zipfile.ZipInfo, st
 
 def _read(path: Path) -> Elf | None:
     try:
-        with FileRange.whole(path).map() as data:
+        with _mapped(path) as data:
             elf = read_elf(data, name=str(path))
     except ElfError:
         return None
     return elf if elf.is_loadable and elf.machine == _X86_64 else None
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[mmap.mmap]:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        yield data
 
 
 def requirements(wheel: Path) -> list[str]:
