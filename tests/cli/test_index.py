@@ -65,6 +65,7 @@ def test_json_says_what_was_written(dist_dir: Path, tmp_path: Path) -> None:
         "output": str(tmp_path / "pages"),
         "projects": {"a": ["a-1.0-py3-none-any.whl"]},
         "ignored": ["notes.txt"],
+        "subfolders": [],
     }
     assert finished.stderr == ""
 
@@ -82,14 +83,30 @@ def test_bad_files_are_reported_with_status_2(dist_dir: Path, tmp_path: Path) ->
     assert finished.returncode == 2
     assert finished.stderr == (
         f"error: {dist_dir}: 1 problem\n  {dist_dir}/b-1.0-py3-none-any.whl: "
-        "not a readable zip archive (File is not a zip file). Build or fetch it again.\n"
+        "a damaged archive (File is not a zip file). Build or download it again.\n"
     )
     assert not (tmp_path / "simple").exists()
 
 
-def test_an_index_that_cannot_be_written_is_reported_with_status_1(dist_dir: Path, tmp_path: Path) -> None:
-    (tmp_path / "simple").write_text("")
-    assert run(dist_dir).returncode == 1
+def test_an_output_that_is_no_folder_is_reported_with_status_2(dist_dir: Path) -> None:
+    finished = run(dist_dir, "--output", "/etc/passwd")
+    assert (finished.returncode, finished.stderr) == (
+        2,
+        "error: /etc/passwd: is not a folder. Name a folder for the index with --output.\n",
+    )
+
+
+def test_folders_with_distributions_are_named(dist_dir: Path) -> None:
+    (dist_dir / "gfx94X-dcgpu" / "more").mkdir(parents=True)
+    (dist_dir / "gfx94X-dcgpu" / "more" / "a-1.0-py3-none-any.whl").write_bytes(b"")
+    (dist_dir / "empty").mkdir()
+    finished = run(dist_dir)
+    assert finished.returncode == 0
+    assert finished.stderr.endswith(
+        f"not in the index, as it is a folder: {dist_dir}/gfx94X-dcgpu. "
+        "Index it by itself, as two folders can have different files of one name.\n"
+    )
+    assert run(dist_dir, "--quiet").stderr == ""
 
 
 def test_help_has_an_example() -> None:

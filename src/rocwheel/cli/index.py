@@ -57,6 +57,11 @@ def index(
     if not quiet:
         for name in report.ignored:
             messages.print(f"not in the index, as it is not a wheel or .tar.gz sdist: {dist_dir / name}", markup=False)
+        for name in report.subfolders:
+            text = (
+                f"not in the index, as it is a folder: {dist_dir / name}. Index it by itself, as two folders can have"
+            )
+            messages.print(f"{text} different files of one name.", markup=False)
     if json:
         print_json("index", 1, report)
     else:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.distributions.index.entry import IndexEntry, read_entry
+from rocwheel.distributions.index.entry import Reading, read_entry
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
 def test_a_wheel_gives_its_names_size_hash_and_metadata(add_wheel: AddWheel) -> None:
     path = add_wheel("ROCm-SDK.core", "7.0.0", "Requires-Python: >=3.9", filename="rocm_sdk_core-7.0-py3-none-any.whl")
-    found = read_entry(path)
+    reading = read_entry(path)
+    found = reading.entry
     assert (found.project, found.version, found.filename) == ("rocm-sdk-core", "7.0", path.name)
     assert found.size == path.stat().st_size
     assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert found.requires_python == ">=3.9"
-    assert found.metadata == b"Metadata-Version: 2.4\nName: ROCm-SDK.core\nVersion: 7.0.0\nRequires-Python: >=3.9\n"
+    assert reading.metadata == b"Metadata-Version: 2.4\nName: ROCm-SDK.core\nVersion: 7.0.0\nRequires-Python: >=3.9\n"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_a_name_that_is_not_a_distribution_name_is_reported(tmp_path: Path, name
 def test_a_file_that_is_not_a_zip_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a-1.0-py3-none-any.whl"
     path.write_bytes(b"not a zip archive")
-    assert fail(path) == f"{path}: not a readable zip archive (File is not a zip file). Build or fetch it again."
+    assert fail(path) == f"{path}: a damaged archive (File is not a zip file). Build or download it again."
 
 
 def test_a_zip_archive_without_dist_info_is_refused(tmp_path: Path) -> None:
@@ -159,4 +160,4 @@ def test_a_damaged_file_is_read_or_reported_and_nothing_else(
         result = read_entry(path)
     except InputError:
         return
-    assert isinstance(result, IndexEntry)
+    assert isinstance(result, Reading)

@@ -27,7 +27,7 @@ def make_distribution(
         size=12,
         sha256="ab" * 32,
         requires_python=requires_python,
-        metadata=metadata,
+        metadata_sha256=hashlib.sha256(metadata).hexdigest() if metadata is not None else None,
     )
 
 

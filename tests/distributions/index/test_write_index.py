@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import socket
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.distributions.index.known_files import KNOWN_NAME
 from rocwheel.distributions.index.write_index import FilePlacement, write_index
-from rocwheel.foundation.errors import InputError, ProblemsError, WorkError
+from rocwheel.foundation.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.distributions.index.conftest import AddWheel, MakeSdist
 
 
 def list_files(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    """Return the files below a folder, without what the index keeps for its next run."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != KNOWN_NAME)
+    return sorted(path.relative_to(folder).as_posix() for path in files)
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
@@ -69,9 +74,13 @@ def test_an_index_of_the_same_files_is_the_same_anywhere(
 def test_a_second_run_leaves_unchanged_files_alone(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     add_wheel("a")
     write_index(dist_dir, output)
-    before = {path: path.stat().st_ino for path in [*dist_dir.iterdir(), *output.rglob("*")]}
+
+    def inodes() -> dict[str, int]:
+        return {name: (dist_dir.parent / name).stat().st_ino for name in list_files(dist_dir.parent)}
+
+    before = inodes()
     write_index(dist_dir, output)
-    assert {path: path.stat().st_ino for path in [*dist_dir.iterdir(), *output.rglob("*")]} == before
+    assert inodes() == before
 
 
 @pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
@@ -162,8 +171,8 @@ def test_everything_wrong_is_reported_at_once_and_nothing_written(
         write_index(dist_dir, output)
     assert str(caught.value) == (
         f"{dist_dir}: 5 problems\n"
-        f"  {dist_dir}/broken-1.0-py3-none-any.whl: not a readable zip archive (File is not a zip file). "
-        "Build or fetch it again.\n"
+        f"  {dist_dir}/broken-1.0-py3-none-any.whl: a damaged archive (File is not a zip file). "
+        "Build or download it again.\n"
         f"  {dist_dir}/dangling-1.0-py3-none-any.whl: cannot be read (No such file or directory). "
         "Check its permissions.\n"
         f"  {dist_dir}/mismatch-1.0-py3-none-any.whl: its metadata names the project 'other'; "
@@ -236,7 +245,7 @@ def test_an_index_around_the_folders_of_others_leaves_their_indexes_alone(
         folder.mkdir()
         made = add_wheel(f"rocm_{name}")
         made.rename(folder / made.name)
-    write_index(folders["gfx90x"], folders["gfx90x"], placement=placement)
+    write_index(folders["gfx90x"], folders["gfx90x"])
     before = read_files(folders["gfx90x"])
     for _ in range(2):
         write_index(folders["gfx94x"], dist_dir, placement=placement)
@@ -310,5 +319,159 @@ def test_a_temporary_name_of_another_run_is_left_alone(add_wheel: AddWheel, dist
 def test_an_output_that_is_a_file_is_reported(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     add_wheel("a")
     output.write_text("")
-    with pytest.raises(WorkError, match=r"index\.json: cannot be written \(Not a directory\)"):
+    expected = f"{output}: is not a folder. Name a folder for the index with --output."
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
         write_index(dist_dir, output)
+
+
+def test_a_file_in_the_place_of_a_project_is_reported_before_anything_is_written(
+    add_wheel: AddWheel, dist_dir: Path, output: Path
+) -> None:
+    wheel = add_wheel("a")
+    add_wheel("b")
+    add_wheel("c")
+    output.mkdir()
+    (output / "a").symlink_to(dist_dir.parent)
+    (output / "b").write_text("")
+    os.mkfifo(output / "index.json")
+    os.mkfifo(dist_dir / f"{wheel.name}.metadata")
+    (output / "c" / "index.html").mkdir(parents=True)
+    with pytest.raises(ProblemsError) as caught:
+        write_index(dist_dir, output)
+    assert str(caught.value).splitlines() == [
+        f"{output}: 5 problems",
+        f"  {output}/a: is a link to {dist_dir.parent}; expected a folder of the index's own. Remove the link.",
+        f"  {output}/b: is not a folder. Give another --output, or remove it.",
+        f"  {output}/c/index.html: is a folder; expected a file that can be replaced, or nothing. Remove it.",
+        f"  {dist_dir}/{wheel.name}.metadata: is a pipe; expected a file that can be replaced, or nothing. Remove it.",
+        f"  {output}/index.json: is a pipe; expected a file that can be replaced, or nothing. Remove it.",
+    ]
+    assert not (output / "index.html").exists()
+    assert not (output / KNOWN_NAME).exists()
+
+
+def test_a_socket_is_not_replaced(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    add_wheel("a")
+    output.mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        os.chdir(output)  # the address of a socket is short
+        listener.bind("index.html")
+    expected = f"{output}/index.html: is a socket; expected a file that can be replaced, or nothing. Remove it."
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        write_index(dist_dir, output)
+
+
+@pytest.mark.parametrize("text", [b'{"projects": [{"name": "\xff"}]}', b'{"projects": ' + b"[" * 100_000])
+def test_a_page_that_is_not_even_text_is_written_again(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, text: bytes
+) -> None:
+    add_wheel("a")
+    write_index(dist_dir, output)
+    before = read_files(output)
+    (output / "index.json").write_bytes(text)
+    (output / KNOWN_NAME).write_bytes(text)
+    write_index(dist_dir, output)
+    assert read_files(output) == before
+
+
+def test_a_wheel_with_a_damaged_member_is_reported_with_all_others(
+    add_wheel: AddWheel, dist_dir: Path, output: Path
+) -> None:
+    paths = [add_wheel(name) for name in "abc"]
+    for path in paths[:2]:
+        data = bytearray(path.read_bytes())
+        data[data.index(b".py") + 5] ^= 0xFF
+        path.write_bytes(data)
+    with pytest.raises(ProblemsError) as caught:
+        write_index(dist_dir, output)
+    assert [str(problem).partition(": ")[0] for problem in caught.value.problems] == [
+        f"{dist_dir}/a-1.0-py3-none-any.whl!a.py",
+        f"{dist_dir}/b-1.0-py3-none-any.whl!b.py",
+    ]
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("placement", [FilePlacement.HARDLINK, FilePlacement.COPY], ids=["hardlink", "copy"])
+def test_an_index_with_the_files_is_not_put_among_them(
+    add_wheel: AddWheel, dist_dir: Path, placement: FilePlacement
+) -> None:
+    add_wheel("a")
+    expected = (
+        f"{dist_dir}: holds the distributions already. "
+        "Name another folder with --output, or link to the files with --files relative."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        write_index(dist_dir, dist_dir, placement=placement)
+
+
+def test_pages_may_stand_among_the_distributions(add_wheel: AddWheel, dist_dir: Path) -> None:
+    add_wheel("a")
+    for _ in range(2):
+        report = write_index(dist_dir, dist_dir)
+        assert (report.ignored, report.subfolders) == ((), ())
+
+
+def test_a_folder_of_folders_is_refused_with_their_names(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    wheel = add_wheel("a")
+    (dist_dir / "gfx90x").mkdir()
+    wheel.rename(dist_dir / "gfx90x" / wheel.name)
+    expected = (
+        f"{dist_dir}: holds no distributions; expected *.whl or *.tar.gz files. Index its folders one by one: gfx90x."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        write_index(dist_dir, output)
+
+
+def test_the_root_lists_a_project_only_while_it_is_there(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_wheel("a").rename(dist_dir / "b-1.0-py3-none-any.whl.away")
+    gone = add_wheel("c")
+    write_index(dist_dir, output)
+    gone.unlink()
+    add_wheel("d")
+    replace, unlink = Path.replace, Path.unlink
+    seen: list[tuple[str, list[str]]] = []
+
+    def look(path: Path) -> None:
+        listed = [one["name"] for one in json.loads((output / "index.json").read_bytes())["projects"]]
+        seen.append((path.name, [name for name in listed if not (output / name / "index.html").is_file()]))
+
+    def replacing(self: Path, target: Path) -> Path:
+        result = replace(self, target)
+        look(target)
+        return result
+
+    def unlinking(self: Path, *, missing_ok: bool = False) -> None:
+        unlink(self, missing_ok=missing_ok)
+        look(self)
+
+    monkeypatch.setattr(Path, "replace", replacing)
+    monkeypatch.setattr(Path, "unlink", unlinking)
+    write_index(dist_dir, output)
+    assert [(name, missing) for name, missing in seen if missing] == []
+    assert "index.html" in {name for name, _ in seen}
+
+
+@pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
+def test_what_a_killed_run_left_is_removed_by_the_next(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, placement: FilePlacement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, kept = add_wheel("a"), add_wheel("b")
+    write_index(dist_dir, output, placement=placement)
+    gone.unlink()
+    new = add_wheel("c")
+    with monkeypatch.context() as patch:
+        # As if killed when the root is written already, and nothing is removed yet.
+        patch.setattr("rocwheel.distributions.index.write_index.remove_stale", _die)
+        with pytest.raises(KeyboardInterrupt):
+            write_index(dist_dir, output, placement=placement)
+    assert (output / "a").is_dir()
+    new.unlink()
+    write_index(dist_dir, output, placement=placement)
+    assert sorted(path.name for path in output.iterdir()) == [KNOWN_NAME, "b", "index.html", "index.json"]
+    assert kept.exists()
+
+
+def _die(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import lzma
+import os
 import re
-import struct
-import zipfile
-import zlib
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -26,7 +23,9 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.distributions.zip.dist_info import find_metadata
+from rocwheel.distributions.zip.reader import check_member, read_directory, read_member
 from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.file_stamp import FileStamp
 from rocwheel.foundation.files import open_regular
 
 if TYPE_CHECKING:
@@ -34,10 +33,7 @@ if TYPE_CHECKING:
 
     from packaging.metadata import RawMetadata
 
-__all__ = ["SUFFIXES", "IndexEntry", "read_entry"]
-
-SUFFIXES = (".whl", ".tar.gz")
-"""How the names of the files that an index lists end."""
+__all__ = ["IndexEntry", "Reading", "read_entry", "read_metadata"]
 
 _METADATA_LIMIT = 16 << 20
 _BLOCK = 1 << 20
@@ -58,8 +54,17 @@ class IndexEntry(msgspec.Struct, frozen=True):
     size: int
     sha256: str
     requires_python: str | None
+    metadata_sha256: str | None
+    """Of the core metadata that an installer may rely on (:pep:`658`); none for an sdist whose build decides it."""
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """A file that has been read, and which file that was."""
+
+    entry: IndexEntry
     metadata: bytes | None
-    """The core metadata that an installer may rely on (:pep:`658`); none for an sdist that decides it when built."""
+    """The core metadata whose hash the entry has."""
+    stamp: FileStamp
 
 
 class _FileName(msgspec.Struct, frozen=True):
@@ -68,31 +73,34 @@ class _FileName(msgspec.Struct, frozen=True):
     identity: str
 
 
-def read_entry(path: Path) -> IndexEntry:
-    """Read a wheel or sdist, hashing all of it.
+def read_entry(path: Path) -> Reading:
+    """Read a wheel or sdist: all of it is hashed and unpacked, and compared with its checksums.
 
-    Raises `InputError` for a name that is not a distribution's, for a file that can't be read as one, and for metadata
-    that disagrees with the name.
+    Raises `InputError` for a name that is not a distribution's, for a file that can't be read as one or is damaged, and
+    for metadata that disagrees with the name.
     """
     name = _parse_filename(path)
     is_wheel = path.name.endswith(".whl")
     try:
-        data = _read_wheel_metadata(path, name) if is_wheel else _read_sdist_metadata(path)
-        size, sha256 = path.stat().st_size, _hash(path)
+        stamp, sha256 = _hash(path)
+        data = _read_checked_metadata(path, name) if is_wheel else _read_sdist_metadata(path)
+        stamp.require(path.stat(), str(path))
     except OSError as e:
         raise read_error(path, e, remedy="Check its permissions.") from e
     metadata = _parse_metadata(path, data)
     _check(path, name, metadata)
-    return IndexEntry(
+    shown = data if is_wheel or _is_static(metadata) else None
+    entry = IndexEntry(
         filename=path.name,
         project=name.project,
         version=str(name.version),
         identity=name.identity,
-        size=size,
+        size=stamp.size,
         sha256=sha256,
         requires_python=metadata.get("requires_python"),
-        metadata=data if is_wheel or _is_static(metadata) else None,
+        metadata_sha256=hashlib.sha256(shown).hexdigest() if shown is not None else None,
     )
+    return Reading(entry, shown, stamp)
 
 
 def _parse_filename(path: Path) -> _FileName:
@@ -116,17 +124,23 @@ def _bad_name(path: Path) -> InputError:
     return InputError(path, "not the name of a distribution", expected=expected, remedy="Rename it, or remove it.")
 
 
-def _read_wheel_metadata(path: Path, name: _FileName) -> bytes:
-    try:
-        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
-            expected = f"one *.dist-info/METADATA of {name.project} {name.version}"
-            member = archive.getinfo(find_metadata(path, archive.namelist(), expected=expected))
-            if member.file_size > _METADATA_LIMIT:
-                found = f"{member.filename} is {member.file_size} bytes long"
-                raise InputError(path, found, expected="at most 16 MiB")
-            return archive.read(member)
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError, struct.error) as e:
-        raise InputError(path, f"not a readable zip archive ({e})", remedy="Build or fetch it again.") from e
+def read_metadata(path: Path) -> bytes:
+    """Return the core metadata of a distribution that `read_entry` has read before; raises as that does."""
+    if not path.name.endswith(".whl"):
+        return _read_sdist_metadata(path)
+    members = {member.name: member for member in read_directory(path)}
+    return read_member(members[find_metadata(path, members)])
+
+
+def _read_checked_metadata(path: Path, name: _FileName) -> bytes:
+    members = {member.name: member for member in read_directory(path)}
+    expected = f"one *.dist-info/METADATA of {name.project} {name.version}"
+    found = members[find_metadata(path, members, expected=expected)]
+    if found.size > _METADATA_LIMIT:
+        raise InputError(path, f"{found.name} is {found.size} bytes long", expected="at most 16 MiB")
+    for member in members.values():
+        check_member(member)
+    return read_member(found)
 
 
 def _read_sdist_metadata(path: Path) -> bytes:
@@ -168,9 +182,10 @@ def _is_static(metadata: RawMetadata) -> bool:
     return False
 
 
-def _hash(path: Path) -> str:
+def _hash(path: Path) -> tuple[FileStamp, str]:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_regular(path) as file:
+        stamp = FileStamp.of(os.fstat(file.fileno()))
         while block := file.read(_BLOCK):
             digest.update(block)
-    return digest.hexdigest()
+    return stamp, digest.hexdigest()

@@ -1,4 +1,4 @@
-"""What an earlier run has written into an index, read from its pages; nothing else is ever replaced or removed."""
+"""What earlier runs have written into an index, read from its pages; nothing else is ever replaced or removed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from packaging.utils import is_normalized_name
 
 from rocwheel.distributions.index.simple_pages import is_project_page, is_root_page
 from rocwheel.foundation.decoding import decode_json
-from rocwheel.foundation.errors import InputError, WorkError, read_error
+from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.files import open_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["PAGES", "check_pages", "read_previous", "remove_stale"]
+__all__ = ["PAGES", "read_previous", "remove_stale"]
 
 PAGES = ("index.html", "index.json")
 """The two forms of a page."""
@@ -42,45 +43,53 @@ class _Project(msgspec.Struct, frozen=True):
     files: tuple[_File, ...]
 
 
-def check_pages(output: Path, projects: Iterable[str] = ()) -> None:
-    """Raise `InputError` when the place of the root's or a project's page holds a page of another origin."""
-    pages = {output / "index.html": is_root_page}
-    pages |= {output / project / "index.html": is_project_page for project in projects}
-    for page, is_own in pages.items():
-        if page.exists() and not is_own(_read(page)):
-            remedy = "Give another --output, or remove the page."
-            raise InputError(page, "a page that this command has not written for this place", remedy=remedy)
+def read_previous(output: Path, noted: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
+    """Return the names of the files in each project folder that runs over ``output`` have written.
+
+    The pages tell it, and what the last run has ``noted``: it may have been killed before it wrote the root's page, or
+    before it removed what the root no longer lists.
+    """
+    root = _decode(output / "index.json", _Root) if is_root_page(_read(output / "index.html")) else None
+    projects = {*(project.name for project in root.projects), *noted} if root else {*noted}
+    return {name: _written(output / name, noted.get(name, ())) for name in projects if _is_own(output, name)}
+
+
+def _is_own(output: Path, project: str) -> bool:
+    folder = output / project
+    if not is_normalized_name(project) or folder.is_symlink():
+        return False
+    page = folder / "index.html"
+    return is_project_page(_read(page)) if page.exists() else folder.is_dir()
+
+
+def _written(folder: Path, noted: Iterable[str]) -> set[str]:
+    project = _decode(folder / "index.json", _Project)
+    files = project.files if project else ()
+    held = [file.filename for file in files if file.url == quote(file.filename) and _is_plain(file.filename)]
+    return {*PAGES, *held, *(f"{name}.metadata" for name in held), *filter(_is_plain, noted)}
+
+
+def _is_plain(name: str) -> bool:
+    return "/" not in name and name not in ("", ".", "..")
 
 
 def _read(page: Path) -> bytes:
-    try:
-        return page.read_bytes() if page.is_file() else b""
-    except OSError as e:
-        raise read_error(page, e, remedy="Check its permissions.") from e
-
-
-def read_previous(output: Path) -> dict[str, set[str]]:
-    """Return the names of the files in each project folder that the last whole run over ``output`` has written."""
-    root = _decode(output / "index.json", _Root) if is_root_page(_read(output / "index.html")) else None
-    names = [project.name for project in root.projects if is_normalized_name(project.name)] if root else []
-    return {name: _written(output / name) for name in names if is_project_page(_read(output / name / "index.html"))}
-
-
-def _written(folder: Path) -> set[str]:
-    project = _decode(folder / "index.json", _Project)
-    files = project.files if project else ()
-    held = [file.filename for file in files if file.url == quote(file.filename) and "/" not in file.filename]
-    return {*PAGES, *held, *(f"{name}.metadata" for name in held)}
+    """Return the bytes of a page, none when it can't be read."""
+    with suppress(OSError), open_regular(page) as file:
+        return file.read()
+    return b""
 
 
 def _decode(path: Path, kind: type[_T]) -> _T | None:
     """Return the JSON of a page, none when it is damaged."""
-    with suppress(OSError, msgspec.MsgspecError):
-        return decode_json(path.read_bytes(), kind)
+    with suppress(msgspec.DecodeError):
+        return decode_json(_read(path), kind)
     return None
 
 
-def remove_stale(dist_dir: Path, output: Path, previous: dict[str, set[str]], wanted: dict[str, set[str]]) -> None:
+def remove_stale(
+    dist_dir: Path, output: Path, previous: Mapping[str, set[str]], wanted: Mapping[str, set[str]]
+) -> None:
     """Remove the files of ``previous`` that are not ``wanted`` any more, but nothing from the folder of distributions.
 
     Raises `WorkError` when that can't be done.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -84,9 +83,9 @@ def _make_anchor(found: IndexEntry, base: str) -> str:
     attributes = {"href": f"{quote(base + found.filename)}#sha256={found.sha256}"}
     if found.requires_python:
         attributes["data-requires-python"] = found.requires_python
-    if found.metadata is not None:
+    if found.metadata_sha256 is not None:
         # The first key is the one of PEP 658, which older installers look for.
-        digest = f"sha256={hashlib.sha256(found.metadata).hexdigest()}"
+        digest = f"sha256={found.metadata_sha256}"
         attributes |= {"data-dist-info-metadata": digest, "data-core-metadata": digest}
     text = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
     return f"<a {text}>{escape(found.filename)}</a><br>"
@@ -101,9 +100,9 @@ def _describe(found: IndexEntry, base: str) -> dict[str, Any]:
     }
     if found.requires_python:
         entry["requires-python"] = found.requires_python
-    if found.metadata is not None:
+    if found.metadata_sha256 is not None:
         # Not under the key of PEP 658 as well: pip up to 23.0 fails on its value in JSON, the reason for PEP 714.
-        entry["core-metadata"] = {"sha256": hashlib.sha256(found.metadata).hexdigest()}
+        entry["core-metadata"] = {"sha256": found.metadata_sha256}
     return entry
 
 

@@ -7,6 +7,7 @@ import operator
 import os
 import struct
 import zipfile
+from collections import deque
 from contextlib import ExitStack, closing, contextmanager
 from typing import IO, TYPE_CHECKING, TypeAlias, cast
 
@@ -27,7 +28,16 @@ if TYPE_CHECKING:
 
     Writing: TypeAlias = Callable[[bytes], None]
 
-__all__ = ["ZipMember", "digest_member", "iter_member", "member_head", "open_unpacked", "read_directory", "read_member"]
+__all__ = [
+    "ZipMember",
+    "check_member",
+    "digest_member",
+    "iter_member",
+    "member_head",
+    "open_unpacked",
+    "read_directory",
+    "read_member",
+]
 
 _LOCAL_SIZE = 30
 _LOCAL_FIELDS = (6, 26, 28)
@@ -159,6 +169,11 @@ def _pieces(member: ZipMember, copy_to: Writing | None = None) -> Generator[byte
         yield inflater.flush()
     except _DAMAGE as e:
         raise InputError(member.source, f"cannot be unpacked ({e})", remedy=_AGAIN) from e
+
+
+def check_member(member: ZipMember) -> None:
+    """Unpack a member and raise `InputError` when its bytes are not what the directory promises."""
+    deque(iter_member(member), maxlen=0)
 
 
 def digest_member(member: ZipMember, *, copy_to: Writing | None = None) -> Digest:

@@ -1,0 +1,73 @@
+"""What earlier runs know of an index: which files they have read, and what they have written.
+
+A file is not read again while its size, times and inode are as they were, as git does with its index. Times have a
+granularity, so a file that was written to shortly before it was read could have been written to again without a trace:
+it is read again (git's documentation calls it "racily clean").
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel import __version__
+from rocwheel.distributions.index.entry import IndexEntry
+from rocwheel.distributions.index.write_changed import write_changed
+from rocwheel.foundation.decoding import decode_json
+from rocwheel.foundation.file_stamp import FileStamp
+from rocwheel.foundation.files import open_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = ["KNOWN_NAME", "KnownFile", "KnownIndex", "read_known", "write_known"]
+
+KNOWN_NAME = ".rocwheel-index.json"
+"""The file in the output; a hidden name, which no page links to."""
+
+_GRANULARITY = 2_000_000_000
+"""Nanoseconds; FAT has the coarsest times."""
+
+
+class KnownFile(msgspec.Struct, frozen=True, array_like=True):
+    """A distribution that was read."""
+
+    entry: IndexEntry
+    stamp: FileStamp
+    read_at: int
+    """When reading began, in nanoseconds since 1970."""
+    placed: tuple[FileStamp, ...] = ()
+    """What was written for it: its metadata, and its copy in the index."""
+
+    def holds_for(self, stamp: FileStamp) -> bool:
+        """Return whether the file that has this stamp now is certainly the one that was read."""
+        return stamp == self.stamp and max(stamp.modified, stamp.changed) + _GRANULARITY <= self.read_at
+
+
+class KnownIndex(msgspec.Struct, frozen=True):
+    """The content of the file."""
+
+    version: str = __version__
+    """Of the rocwheel that wrote it; another may judge the same files otherwise."""
+    files: dict[str, KnownFile] = {}
+    """By file name."""
+    written: dict[str, tuple[str, ...]] = {}
+    """Names of the files in each project's folder, those among them that the run may not have come to yet."""
+
+
+def read_known(output: Path) -> KnownIndex:
+    """Return what earlier runs of this version know; nothing when there is no such file, or a damaged one."""
+    try:
+        with open_regular(output / KNOWN_NAME) as file:
+            known = decode_json(file.read(), KnownIndex)
+    except (OSError, msgspec.DecodeError):
+        return KnownIndex()
+    return known if known.version == __version__ else KnownIndex(written=known.written)
+
+
+def write_known(output: Path, files: Mapping[str, KnownFile], written: Mapping[str, set[str]]) -> None:
+    """Write what this run knows. Raises `WorkError` when the output can't be written."""
+    known = KnownIndex(files=dict(files), written={name: tuple(sorted(names)) for name, names in written.items()})
+    write_changed(output / KNOWN_NAME, msgspec.json.encode(known))

@@ -1,0 +1,130 @@
+"""Putting distributions and their core metadata where the pages of an index lead to."""
+
+from __future__ import annotations
+
+import enum
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
+
+from rocwheel.distributions.index.entry import read_metadata
+from rocwheel.distributions.index.write_changed import write_changed
+from rocwheel.foundation.atomic_file import atomic_file
+from rocwheel.foundation.errors import InputError, WorkError, read_error
+from rocwheel.foundation.file_stamp import FileStamp
+from rocwheel.foundation.files import open_regular
+
+if TYPE_CHECKING:
+    from rocwheel.distributions.index.known_files import KnownFile
+    from rocwheel.distributions.index.read_folder import Found
+
+__all__ = ["FilePlacement", "Places"]
+
+_PIECE = 1 << 20
+
+
+class FilePlacement(enum.Enum):
+    """Where the files that an index lists are."""
+
+    RELATIVE = "relative"
+    """In the folder of distributions; pages link to them."""
+    HARDLINK = "hardlink"
+    """In the index, as hard links to them."""
+    COPY = "copy"
+    """In the index, as copies."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        parameter, names = "files", ", ".join(placement.value for placement in cls)
+        raise InputError(parameter, f"is {value!r}", expected=f"one of {names}")
+
+
+class Places(msgspec.Struct, frozen=True):
+    """Where the files of an index go."""
+
+    dist_dir: Path
+    output: Path
+    placement: FilePlacement
+
+    @property
+    def holds_files(self) -> bool:
+        """Whether the index has the distributions themselves."""
+        return self.placement is not FilePlacement.RELATIVE
+
+    @property
+    def base(self) -> str:
+        """What leads from a project's folder to the files: empty, or ending in a slash."""
+        if self.holds_files:
+            return ""
+        return f"{os.path.relpath(self.dist_dir.resolve(), self.output.resolve() / 'project')}/"
+
+    def targets(self, known: KnownFile) -> list[Path]:
+        """Return the paths that are written for a distribution: its copy if any, and its metadata if it shows any."""
+        entry = known.entry
+        folder = self.output / entry.project if self.holds_files else self.dist_dir
+        copies = [folder / entry.filename] if self.holds_files else []
+        return copies + ([folder / f"{entry.filename}.metadata"] if entry.metadata_sha256 is not None else [])
+
+    def place(self, found: Found) -> KnownFile:
+        """Write what is not there yet, and return what is known of the distribution now.
+
+        Raises `WorkError` when that can't be done, or when the distribution has changed since it was read.
+        """
+        targets = self.targets(found.known)
+        if found.known.placed and tuple(map(_stamp, targets)) == found.known.placed:
+            return found.known
+        entry, source = found.known.entry, self.dist_dir / found.known.entry.filename
+        if self.holds_files:
+            self._place_copy(source, targets[0], found.known.stamp)
+        if entry.metadata_sha256 is not None:
+            data = found.metadata if found.metadata is not None else read_metadata(source)
+            write_changed(targets[-1], data)
+        stamps = [stamp for target in targets if (stamp := _stamp(target))]
+        return msgspec.structs.replace(found.known, placed=tuple(stamps))
+
+    def _place_copy(self, source: Path, target: Path, stamp: FileStamp) -> None:
+        if self.placement is FilePlacement.COPY:
+            _copy(source, target, stamp)
+        else:
+            _hardlink(source, target)
+
+
+def _stamp(path: Path) -> FileStamp | None:
+    try:
+        return FileStamp.of(path.lstat())
+    except OSError:
+        return None
+
+
+def _copy(source: Path, target: Path, stamp: FileStamp) -> None:
+    try:
+        with open_regular(source) as reader, atomic_file(target) as writer:
+            while data := reader.read(_PIECE):
+                writer.write(data)
+            stamp.require(os.fstat(reader.fileno()), str(source))
+    except OSError as e:
+        raise read_error(source, e, kind=WorkError) from e
+
+
+def _hardlink(source: Path, target: Path) -> None:
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists():
+            target.unlink(missing_ok=True)  # a link to nothing
+            target.hardlink_to(source)
+            return
+        if target.samefile(source):
+            return
+        temporary.hardlink_to(source)
+        try:
+            temporary.replace(target)
+        finally:
+            # Renaming one name of a file onto another of the same file does nothing.
+            temporary.unlink(missing_ok=True)
+    except OSError as e:
+        remedy = "Use --files copy when the folders are on different file systems."
+        raise WorkError(target, f"cannot be a hard link to {source} ({e.strerror})", remedy=remedy) from e

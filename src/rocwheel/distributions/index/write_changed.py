@@ -1,0 +1,25 @@
+"""Writing of a file whose bytes are wanted, not its date."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.foundation.atomic_file import atomic_file
+from rocwheel.foundation.files import open_regular
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["write_changed"]
+
+
+def write_changed(path: Path, data: bytes) -> None:
+    """Write a file unless it holds ``data`` already, so that web caches and syncs see no change."""
+    try:
+        with open_regular(path) as present:
+            is_same = present.read() == data
+    except OSError:
+        is_same = False
+    if not is_same:
+        with atomic_file(path) as file:
+            file.write(data)

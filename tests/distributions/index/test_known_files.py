@@ -1,0 +1,148 @@
+"""Which files of an earlier run are read again."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from rocwheel.distributions.index.entry import read_entry
+from rocwheel.distributions.index.known_files import KNOWN_NAME, KnownIndex, read_known
+from rocwheel.distributions.index.write_index import FilePlacement, write_index
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rocwheel.distributions.index.entry import Reading
+    from tests.distributions.index.conftest import AddWheel
+
+HOUR = 3600
+
+
+@pytest.fixture
+def output(dist_dir: Path) -> Path:
+    return dist_dir.parent / "simple"
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list to which the names of the files that are read are added; runs happen an hour from now."""
+    names: list[str] = []
+    clock = time.time_ns
+
+    def noting(path: Path) -> Reading:
+        names.append(path.name)
+        return read_entry(path)
+
+    monkeypatch.setattr("rocwheel.distributions.index.read_folder.read_entry", noting)
+    monkeypatch.setattr(time, "time_ns", lambda: clock() + HOUR * 10**9)
+    return names
+
+
+@pytest.mark.parametrize("placement", [FilePlacement.RELATIVE, FilePlacement.COPY], ids=["relative", "copy"])
+def test_a_file_that_has_not_changed_is_not_read_again(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str], placement: FilePlacement
+) -> None:
+    add_wheel("a")
+    first = write_index(dist_dir, output, placement=placement)
+    page = (output / "a" / "index.json").read_bytes()
+    new = add_wheel("b")
+    read.clear()
+    second = write_index(dist_dir, output, placement=placement)
+    assert read == [new.name]
+    assert second.projects == {**first.projects, "b": [new.name]}
+    assert (output / "a" / "index.json").read_bytes() == page
+
+
+def test_a_file_of_the_same_size_and_date_is_read_again(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str]
+) -> None:
+    wheel = add_wheel("a")
+    write_index(dist_dir, output)
+    status, data = wheel.stat(), wheel.read_bytes()
+    wheel.write_bytes(data.replace(b"2024", b"2025"))
+    os.utime(wheel, ns=(status.st_atime_ns, status.st_mtime_ns))
+    read.clear()
+    write_index(dist_dir, output)
+    assert read == [wheel.name]
+
+
+def test_a_file_written_just_before_it_was_read_is_read_again(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = add_wheel("a")
+    changed = wheel.stat().st_ctime_ns
+    for delay, expected in ((1_999_999_999, [wheel.name] * 2), (2_000_000_000, [wheel.name])):
+        (output / KNOWN_NAME).unlink(missing_ok=True)
+        monkeypatch.setattr(time, "time_ns", lambda delay=delay: changed + delay)
+        read.clear()
+        write_index(dist_dir, output)
+        write_index(dist_dir, output)
+        assert read == expected
+
+
+def test_metadata_that_somebody_changed_is_written_again(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str]
+) -> None:
+    wheel = add_wheel("a")
+    write_index(dist_dir, output)
+    metadata = dist_dir / f"{wheel.name}.metadata"
+    right = metadata.read_bytes()
+    for spoil in (lambda: metadata.write_bytes(b"x"), metadata.unlink):
+        spoil()
+        read.clear()
+        write_index(dist_dir, output)
+        assert (metadata.read_bytes(), read) == (right, [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{", b"null", b'{"files": {"a-1.0-py3-none-any.whl": [1, 2, 3]}}', b"\xff"],
+    ids=["empty", "cut off", "null", "other types", "no text"],
+)
+def test_what_is_not_what_a_run_has_written_is_not_believed(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str], text: bytes
+) -> None:
+    wheel = add_wheel("a")
+    write_index(dist_dir, output)
+    (output / KNOWN_NAME).write_bytes(text)
+    read.clear()
+    write_index(dist_dir, output)
+    assert read == [wheel.name]
+
+
+def test_another_version_reads_all_files_again(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str]
+) -> None:
+    wheel = add_wheel("a")
+    write_index(dist_dir, output)
+    other = msgspec.structs.replace(read_known(output), version="0.0.1")
+    (output / KNOWN_NAME).write_bytes(msgspec.json.encode(other))
+    read.clear()
+    write_index(dist_dir, output)
+    assert read == [wheel.name]
+
+
+def test_names_that_lead_elsewhere_remove_nothing(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    add_wheel("a")
+    write_index(dist_dir, output)
+    (output.parent / "kept").write_text("kept")
+    (output / "A").mkdir()
+    (output / "A" / "index.html").write_text("kept")
+    noted = {"a": ("../../kept", "..", ""), "..": ("kept",), "A": ("index.html",)}
+    (output / KNOWN_NAME).write_bytes(msgspec.json.encode(KnownIndex(written=noted)))
+    write_index(dist_dir, output)
+    assert (output.parent / "kept").read_text() == "kept"
+    assert (output / "A" / "index.html").read_text() == "kept"
+
+
+def test_a_pipe_in_its_place_is_reported(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    add_wheel("a")
+    output.mkdir()
+    os.mkfifo(output / KNOWN_NAME)
+    with pytest.raises(InputError, match=r"\.rocwheel-index\.json: is a pipe; expected a file that can be replaced"):
+        write_index(dist_dir, output)
