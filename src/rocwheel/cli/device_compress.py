@@ -10,13 +10,13 @@ from rocwheel.binary.bundles.storage import Storage
 from rocwheel.cli.device import device_app
 from rocwheel.cli.device_options import (
     GIB,
-    FileArgument,
     ForceOption,
     LevelOption,
     LimitOption,
     OutputOption,
     Rewriting,
     RocmOption,
+    SourceArgument,
     read_rewriting,
 )
 from rocwheel.cli.shared_options import takes
@@ -27,7 +27,7 @@ __all__ = ["compress"]
 @device_app.command()
 @takes(rewriting=read_rewriting)
 def compress(
-    file: FileArgument,
+    file: SourceArgument,
     output: OutputOption,
     *,
     rocm: RocmOption = "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ import typer
 
 from rocwheel.binary.bundles.compressed.versions import reader_of
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.cli.device_text import rewrite_line
+from rocwheel.cli.device_text import many_files_line, rewrite_line
 from rocwheel.cli.output import (
     JsonOption,
     QuietOption,
@@ -25,7 +26,12 @@ from rocwheel.cli.output import (
 )
 from rocwheel.cli.shared_options import shared
 from rocwheel.device.editing.bundle import BundleEdit
-from rocwheel.device.editing.rewrite import RewriteReport, rewrite_device_code
+from rocwheel.device.editing.file_rewrite import RewriteOrder, RewriteReport
+from rocwheel.device.editing.rewrite import rewrite_device_code
+from rocwheel.device.editing.rewrite_wheel import rewrite_wheel
+from rocwheel.device.reading.files import is_wheel
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import Progress
@@ -43,6 +49,7 @@ __all__ = [
     "read_rewriting",
     "read_storage",
     "regular_path",
+    "wheel_output",
 ]
 
 
@@ -81,7 +88,7 @@ LimitOption = Annotated[
 ForceOption = Annotated[bool, shared("--force")]
 GIB = 1 << 30
 """The unit of ``--limit``, in bytes."""
-OutputOption = Annotated[Path, shared("--output")]
+OutputOption = Annotated[Path, shared("--output", "Write the result to this file; of a wheel, or to this folder.")]
 RocmOption = Annotated[
     str,
     shared("--rocm"),
@@ -107,8 +114,16 @@ class Rewriting(msgspec.Struct, frozen=True):
         """Where the work shows how far it is."""
         return make_progress(quiet=self.quiet or self.as_json)
 
-    def rewrite(self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage) -> RewriteReport:
-        """Write a file with edited device code to ``output``, and print a report."""
+    def rewrite(self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage) -> int:
+        """Write a file or a wheel with edited device code to ``output``, print a report, and return what changed."""
+        reports = (self._rewrite_wheel if is_wheel(file) else self._rewrite_file)(file, output, edit, storage)
+        if not self.quiet:
+            _print_remarks(reports)
+        return sum(report.changed for report in reports)
+
+    def _rewrite_file(
+        self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage
+    ) -> tuple[RewriteReport, ...]:
         report = rewrite_device_code(
             file, output, edit, storage, trim=self.trim, jobs=self.jobs, progress=self.progress
         )
@@ -116,9 +131,37 @@ class Rewriting(msgspec.Struct, frozen=True):
             print_json("device-rewrite", 1, {**msgspec.to_builtins(report), "output": str(output)})
         elif not self.quiet:
             print_line(rewrite_line(report, output))
-        if not self.quiet:
-            _print_remarks(report)
-        return report
+        return (report,)
+
+    def _rewrite_wheel(
+        self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage
+    ) -> tuple[RewriteReport, ...]:
+        target = wheel_output(file, output)
+        order = RewriteOrder(edit=edit, storage=storage, trim=self.trim, jobs=self.jobs, progress=self.progress)
+        report = rewrite_wheel(file, target, order, SourceDate.from_environment(os.environ))
+        if self.as_json:
+            print_json("device-rewrite-wheel", 1, {**msgspec.to_builtins(report), "output": str(target)})
+        elif not self.quiet:
+            for name in report.dropped if self.verbose else ():
+                print_line(f"left out: {name}")
+            print_line(many_files_line(report, target))
+        for warning in () if self.quiet else report.warnings:
+            report_warning(warning)
+        return report.edited
+
+
+def wheel_output(wheel: Path, output: Path) -> Path:
+    """Return where the edited ``wheel`` goes: to the file ``output``, or under its own name into that folder.
+
+    Raises `InputError` for a file whose name would be that of another distribution, which installers refuse.
+    """
+    if output.is_dir():
+        return output / wheel.name
+    own, new = name_and_version(wheel.name), name_and_version(output.name)
+    if output.suffix != ".whl" or own != new:
+        expected = f"a folder, or a name that begins with {'-'.join(own)} and ends with .whl"
+        raise InputError(output, f"the edited {wheel.name} can't have this name", expected=expected)
+    return output
 
 
 def read_rewriting(
@@ -138,13 +181,12 @@ def read_storage(rocm: RocmOption = "", level: LevelOption = 9, limit: LimitOpti
     return Storage(rocm=rocm, level=level, limit=limit * GIB)
 
 
-def _print_remarks(report: RewriteReport) -> None:
-    for warning in report.warnings:
+def _print_remarks(reports: Sequence[RewriteReport]) -> None:
+    for warning in (warning for report in reports for warning in report.warnings):
         report_warning(warning)
-    if report.hosts_spelled:
-        bundles = count(report.hosts_spelled, "bundle")
-        done = f"respelled the host entries of {bundles} from clang 16's form to clang 17's"
+    if hosts_spelled := sum(report.hosts_spelled for report in reports):
+        done = f"respelled the host entries of {count(hosts_spelled, 'bundle')} from clang 16's form to clang 17's"
         messages.print(f"note: {done}, since later readers refuse the old form in compressed bundles", markup=False)
-    if report.versions:
-        since = reader_of(report.versions[-1]).since
+    if versions := [version for report in reports for version in report.versions]:
+        since = reader_of(max(versions)).since
         messages.print(f"note: ROCm {since} and later read the result", markup=False)

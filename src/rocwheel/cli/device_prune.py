@@ -17,7 +17,7 @@ from rocwheel.cli.device_options import (
     read_storage,
     regular_path,
 )
-from rocwheel.cli.device_text import pruning_line
+from rocwheel.cli.device_text import many_files_line
 from rocwheel.cli.output import (
     print_json,
     print_line,
@@ -37,7 +37,10 @@ def prune(
     path: Annotated[
         Path,
         typer.Argument(
-            metavar="PATH", help="A fat binary, a file of bundles, or a folder.", exists=True, callback=regular_path
+            metavar="PATH",
+            help="A fat binary, a file of bundles, a wheel, or a folder.",
+            exists=True,
+            callback=regular_path,
         ),
     ],
     output: Annotated[Path, shared("--output", metavar="PATH", help="Write the result to this file or folder.")],
@@ -54,7 +57,7 @@ def prune(
     force: ForceOption = False,
     rewriting: Rewriting,
 ) -> None:
-    """Remove the code for all other targets from every bundle; of a folder also files named for other targets.
+    """Remove the code for all other targets from every bundle; of a folder or wheel also files for other targets.
 
     A target without features keeps all variants of its processor. A folder is copied, with all that is below.
 
@@ -78,4 +81,4 @@ def _print_pruning(report: TreePruning, output: Path, *, verbose: bool) -> None:
     if verbose:
         for dropped in report.dropped:
             print_line(f"left out: {dropped}")
-    print_line(pruning_line(report, output))
+    print_line(many_files_line(report, output))

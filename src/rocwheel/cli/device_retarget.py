@@ -10,9 +10,9 @@ import typer
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.cli.device import device_app
 from rocwheel.cli.device_options import (
-    FileArgument,
     OutputOption,
     Rewriting,
+    SourceArgument,
     read_rewriting,
     read_storage,
 )
@@ -37,7 +37,7 @@ def retarget(
             metavar="FROM=TO[,TO...]", help="Targets in any spelling; TO may be 'extended': all that are known."
         ),
     ],
-    file: FileArgument,
+    file: SourceArgument,
     output: OutputOption,
     *,
     force: Annotated[
@@ -63,8 +63,8 @@ def retarget(
     edit = Retarget(parse_pairs(pair, force=force, native=native_targets), verify)
     gaps = find_gaps(file, edit.pairs)
     storage = msgspec.structs.replace(storage, compress=compressed, accept_wrong_hash=force)
-    report = rewriting.rewrite(file, output, edit, storage)
+    changed = rewriting.rewrite(file, output, edit, storage)
     for gap in () if rewriting.quiet else gaps:
         report_warning(gap)
-    if not report.changed and not rewriting.quiet:
+    if not changed and not rewriting.quiet:
         messages.print(f"note: nothing to do for {pair} in {file}", markup=False)

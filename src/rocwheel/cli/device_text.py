@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from rocwheel.device.editing.file_rewrite import RewriteReport
     from rocwheel.device.editing.prune_tree import TreePruning
-    from rocwheel.device.editing.rewrite import RewriteReport
+    from rocwheel.device.editing.rewrite_wheel import WheelRewriteReport
     from rocwheel.device.reading.facts import BundleFacts, DeviceFacts
     from rocwheel.device.reading.kernels import CodeKernels, KernelFacts
 
@@ -24,7 +25,7 @@ __all__ = [
     "container_line",
     "entry_lines",
     "kernel_rows",
-    "pruning_line",
+    "many_files_line",
     "rewrite_line",
     "target_rows",
 ]
@@ -111,10 +112,9 @@ def rewrite_line(report: RewriteReport, output: Path) -> str:
     return f"{output}: {report.changed} of {count(report.bundles, 'bundle')} changed, {sizes}"
 
 
-def pruning_line(report: TreePruning, output: Path) -> str:
-    """Return what became of a folder."""
+def many_files_line(report: TreePruning | WheelRewriteReport, output: Path) -> str:
+    """Return what became of a folder or a wheel."""
     saved = sum(edited.size_before - edited.size_after for edited in report.edited)
+    change = f"{decimal(saved)} saved" if saved >= 0 else f"{decimal(-saved)} more"
     dropped, edited = count(len(report.dropped), "file"), count(len(report.edited), "file")
-    return (
-        f"{output}: {dropped} left out, {edited} with bundles edited ({decimal(saved)} saved), {report.copied} copied"
-    )
+    return f"{output}: {dropped} left out, {edited} with bundles edited ({change}), {report.copied} copied"

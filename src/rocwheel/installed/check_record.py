@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.distributions.formats.record import spell_hash
-from rocwheel.installed.reading.read_dist_info import SIGNATURES
+from rocwheel.distributions.zip.dist_info import SIGNATURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,8 +9,8 @@ import msgspec
 
 from rocwheel.distributions.formats.tags import expand_tags, split_tags
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
+from rocwheel.distributions.zip.dist_info import SIGNATURES
 from rocwheel.foundation.counting import count
-from rocwheel.installed.reading.read_dist_info import SIGNATURES
 from rocwheel.installed.tree import Distribution, Tree
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.changes import (

@@ -15,8 +15,9 @@ from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.device.editing.bundle import bundle_parts
+from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate
 from rocwheel.device.editing.prune import Prune
-from rocwheel.device.editing.prune_tree import Fate, FileCode, TreePruning, file_fate, link_fate, prune_tree
+from rocwheel.device.editing.prune_tree import TreePruning, prune_tree
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.file_view import load
 from tests.support.bundles import bundle_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import logging
 import os
 import shutil
@@ -12,26 +11,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.binary.code_objects.code_object import is_code_object
-from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.binary.kind import is_bundle
-from rocwheel.device.editing.places import UnlinkedCodeError, list_places
-from rocwheel.device.editing.prune import Prune, serves
+from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate, read_file_code
+from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import RewriteReport, rewrite_device_code
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, read_error, write_error
 from rocwheel.foundation.files import FileRange
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.targets.named_files import is_kernel_file, targets_in_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
 
-    from rocwheel.foundation.file_view import Data
 
-__all__ = ["Fate", "FileCode", "PruneJob", "TreePruning", "file_fate", "link_fate", "prune_tree"]
+__all__ = ["PruneJob", "TreePruning", "prune_tree"]
 
 logger = logging.getLogger(__name__)
 
@@ -55,24 +48,6 @@ class PruneJob(msgspec.Struct, frozen=True, kw_only=True):
     storage: Storage
     jobs: int
     progress: Progress
-
-
-class FileCode(msgspec.Struct, frozen=True, kw_only=True):
-    """The device code of a file, as far as it decides what becomes of the file."""
-
-    targets: tuple[TargetId, ...] = ()
-    is_code_alone: bool = False
-    """Whether the file is a code object or bundles, and nothing else."""
-    has_bundles: bool = False
-    """Whether there are bundles that can be edited."""
-
-
-class Fate(enum.Enum):
-    """What becomes of a file or symlink of the tree."""
-
-    DROPPED = "dropped"
-    EDITED = "edited"
-    COPIED = "copied"
 
 
 def prune_tree(
@@ -157,41 +132,12 @@ def _prune_path(job: PruneJob, place: Path) -> Fate | RewriteReport | None:
     return fate
 
 
-def link_fate(place: Path, keep: Sequence[TargetId]) -> Fate:
-    """Return what becomes of a symlink at ``place`` in the tree, by its name."""
-    return Fate.DROPPED if is_kernel_file(place.name) and _is_named_for_others(place, keep) else Fate.COPIED
-
-
-def file_fate(place: Path, code: FileCode, keep: Sequence[TargetId]) -> Fate:
-    """Return what becomes of a file at ``place`` in the tree, by its device code, or its name if that says more."""
-    if code.targets:
-        is_for_others = (code.is_code_alone or _is_named_for_others(place, keep)) and not _is_kept(code.targets, keep)
-    else:
-        is_for_others = is_kernel_file(place.name) and _is_named_for_others(place, keep)
-    if is_for_others:
-        return Fate.DROPPED
-    return Fate.EDITED if code.has_bundles else Fate.COPIED
-
-
-def _is_kept(targets: Iterable[TargetId], keep: Sequence[TargetId]) -> bool:
-    return any(serves(target, wanted) for target in targets for wanted in keep)
-
-
-def _is_named_for_others(place: Path, keep: Sequence[TargetId]) -> bool:
-    targets = targets_in_path(str(place))
-    return bool(targets) and not _is_kept(targets, keep)
-
-
 def _read_code(path: Path) -> FileCode:
     if not path.is_file():
         # A pipe would be waited for, a device read without end.
         raise InputError(path, "is not a regular file", expected="only files, folders and links", remedy="Remove it.")
     with FileRange.whole(path).view() as data:
-        return FileCode(
-            targets=device_targets(data, name=str(path)),
-            is_code_alone=is_code_object(data) or is_bundle(data),
-            has_bundles=_has_bundles(data, str(path)),
-        )
+        return read_file_code(data, str(path))
 
 
 def _drop_dangling_links(job: PruneJob) -> Iterator[str]:
@@ -201,11 +147,3 @@ def _drop_dangling_links(job: PruneJob) -> Iterator[str]:
         if path.is_symlink() and not path.exists() and (job.source / place).exists():
             path.unlink()
             yield str(place)
-
-
-def _has_bundles(data: Data, name: str) -> bool:
-    try:
-        return bool(list_places(data, name=name))
-    except UnlinkedCodeError as e:
-        logger.warning("%s: %s, which stays as it is", e.source, e.found)
-        return False

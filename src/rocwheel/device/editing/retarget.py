@@ -6,6 +6,7 @@ metadata notes name the target for tools. Nothing else in a code object does.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +18,7 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId
 from rocwheel.binary.code_objects.target_note import rename_target
 from rocwheel.binary.elf.header import E_FLAGS
+from rocwheel.device.reading.files import is_wheel, read_members
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.file_view import join_data
@@ -24,7 +26,7 @@ from rocwheel.foundation.files import FileRange
 from rocwheel.targets.retarget_pairs import TargetPair
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from rocwheel.binary.code_objects.errors import Place
@@ -130,17 +132,39 @@ def _insert(parts: list[BundlePart], new: BundlePart, place: Place) -> list[Bund
 def find_gaps(path: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
     """Return for which targets of ``pairs`` some bundles of the file will have no code, and for how many bundles.
 
-    Raises `InputError` when the file has device code, but none that a pair is about, and as `iter_code_sources` does.
+    Of a wheel, each file with code that a pair is about is judged. Raises `InputError` when the file has device code,
+    but none that a pair is about, and as `iter_code_sources` does.
     """
-    with FileRange.whole(path).view() as data:
-        bundles = tuple(source.bundle.targets for source in iter_code_sources(data, name=str(path)))
+    files = dict(_list_files(path))
+    bundles = tuple(targets for listed in files.values() for targets in listed)
     if bundles and not any(_offers(targets, pair) for targets in bundles for pair in pairs):
         targets = dict.fromkeys(target for bundle in bundles for target in bundle)
         wanted = ", ".join(dict.fromkeys(str(pair.code) for pair in pairs))
         raise InputError(
             path, f"no code for {wanted} to offer to other GPUs", expected=_expected(tuple(targets), pairs)
         )
-    return tuple(gap for pair in pairs if (gap := _gap(path, bundles, pair)))
+    return tuple(
+        gap
+        for name, listed in files.items()
+        for pair in pairs
+        if any(_offers(targets, pair) for targets in listed) or not is_wheel(path)
+        if (gap := _gap(name, listed, pair))
+    )
+
+
+def _list_files(path: Path) -> Iterator[tuple[str, tuple[Sequence[TargetId], ...]]]:
+    """Yield each file with the targets of its bundles; the files of a wheel that are damaged are left to its edit."""
+    if not is_wheel(path):
+        with FileRange.whole(path).view() as data:
+            yield str(path), _list_bundles(data, str(path))
+        return
+    for name, listed in read_members(path, _list_bundles, limit=sys.maxsize):
+        if not isinstance(listed, InputError):
+            yield f"{path}!{name}", listed
+
+
+def _list_bundles(data: Data, name: str) -> tuple[Sequence[TargetId], ...]:
+    return tuple(source.bundle.targets for source in iter_code_sources(data, name=name))
 
 
 def _expected(targets: Sequence[TargetId], pairs: Sequence[TargetPair]) -> str:
@@ -157,7 +181,7 @@ def _offers(targets: Sequence[TargetId], pair: TargetPair) -> bool:
     return any(pair.agent_of(target) for target in targets)
 
 
-def _gap(path: Path, bundles: Sequence[Sequence[TargetId]], pair: TargetPair) -> str:
+def _gap(path: str, bundles: Sequence[Sequence[TargetId]], pair: TargetPair) -> str:
     processor = pair.agent.processor
     lacking = sum(
         not _offers(targets, pair) and all(target.processor != processor for target in targets) for targets in bundles

@@ -18,6 +18,7 @@ from rocwheel.binary.bundles.sequence import Bundle, iter_entries, require_size
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import is_thin_archive
+from rocwheel.device.reading.files import is_wheel
 from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, WorkError, write_error
@@ -113,6 +114,9 @@ def extract_code(
 
 
 def _no_code(source: Path, data: Data) -> InputError:
+    if is_wheel(source):
+        remedy = "Unpack it, and give a file in it: python -m zipfile -e WHEEL FOLDER"
+        return InputError(source, "is a wheel", expected="a file with device code", remedy=remedy)
     if is_code_object(data):
         flags = read_code_object(data, place=Place(str(source))).flags
         found = f"a code object whose flags {flags:#x} name no processor"

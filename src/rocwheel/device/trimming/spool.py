@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["spool_changes"]
 
 
-def spool_changes(changes: Iterable[BundleChange], folder: Path) -> tuple[BundleChange, ...]:
+def spool_changes(changes: Iterable[BundleChange], folder: Path | None) -> tuple[BundleChange, ...]:
     """Return all ``changes``, with the compressed bundles among them in a file in ``folder`` that has no name.
 
     Plain bundles stay where they are, mostly in the file that is edited. Raises `OSError` when writing fails.

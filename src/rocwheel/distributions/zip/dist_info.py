@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
 
-__all__ = ["find_dist_info", "find_metadata"]
+__all__ = ["SIGNATURES", "find_dist_info", "find_metadata"]
+
+SIGNATURES = ("RECORD.jws", "RECORD.p7s")
+"""The files of ``.dist-info`` that sign RECORD, and that RECORD doesn't list (:pep:`427`)."""
 
 _EXPECTED = "a wheel, which has one"
 

@@ -25,13 +25,10 @@ if TYPE_CHECKING:
 
     from rocwheel.distributions.formats.record import RecordEntry
 
-__all__ = ["INFO_FILES", "SIGNATURES", "read_distribution"]
+__all__ = ["INFO_FILES", "read_distribution"]
 
 INFO_FILES = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME)
 """The files of ``.dist-info`` that are read."""
-
-SIGNATURES = ("RECORD.jws", "RECORD.p7s")
-"""The files of ``.dist-info`` that sign RECORD, and that RECORD doesn't list (:pep:`427`)."""
 
 
 _JUDGED = {"name", "version", "requires-dist", "license-file", "license-expression", "provides-extra"}

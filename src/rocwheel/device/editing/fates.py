@@ -1,0 +1,90 @@
+"""What becomes of each file when code for some targets is taken out of a folder or a wheel."""
+
+from __future__ import annotations
+
+import enum
+import logging
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.code_objects.code_object import is_code_object
+from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.kind import is_bundle
+from rocwheel.device.editing.places import UnlinkedCodeError, list_places
+from rocwheel.device.editing.prune import serves
+from rocwheel.targets.named_files import is_kernel_file, targets_in_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import PurePath
+
+    from rocwheel.foundation.file_view import Data
+
+__all__ = ["Fate", "FileCode", "file_fate", "link_fate", "read_file_code"]
+
+logger = logging.getLogger(__name__)
+
+
+class FileCode(msgspec.Struct, frozen=True, kw_only=True):
+    """The device code of a file, as far as it decides what becomes of the file."""
+
+    targets: tuple[TargetId, ...] = ()
+    is_code_alone: bool = False
+    """Whether the file is a code object or bundles, and nothing else."""
+    has_bundles: bool = False
+    """Whether there are bundles that can be edited."""
+
+
+class Fate(enum.Enum):
+    """What becomes of a file or symlink of the tree."""
+
+    DROPPED = "dropped"
+    EDITED = "edited"
+    COPIED = "copied"
+
+
+def read_file_code(data: Data, name: str) -> FileCode:
+    """Read the device code of the file ``name``; what isn't linked yet can't be edited, and is warned of in the log.
+
+    Raises `InputError` for damaged files.
+    """
+    return FileCode(
+        targets=device_targets(data, name=name),
+        is_code_alone=is_code_object(data) or is_bundle(data),
+        has_bundles=_has_bundles(data, name),
+    )
+
+
+def _has_bundles(data: Data, name: str) -> bool:
+    try:
+        return bool(list_places(data, name=name))
+    except UnlinkedCodeError as e:
+        logger.warning("%s: %s, which stays as it is", e.source, e.found)
+        return False
+
+
+def link_fate(place: PurePath, keep: Sequence[TargetId]) -> Fate:
+    """Return what becomes of a symlink at ``place`` in the tree, by its name."""
+    return Fate.DROPPED if is_kernel_file(place.name) and _is_named_for_others(place, keep) else Fate.COPIED
+
+
+def file_fate(place: PurePath, code: FileCode, keep: Sequence[TargetId]) -> Fate:
+    """Return what becomes of a file at ``place`` in the tree, by its device code, or its name if that says more."""
+    if code.targets:
+        is_for_others = (code.is_code_alone or _is_named_for_others(place, keep)) and not _is_kept(code.targets, keep)
+    else:
+        is_for_others = is_kernel_file(place.name) and _is_named_for_others(place, keep)
+    if is_for_others:
+        return Fate.DROPPED
+    return Fate.EDITED if code.has_bundles else Fate.COPIED
+
+
+def _is_kept(targets: Iterable[TargetId], keep: Sequence[TargetId]) -> bool:
+    return any(serves(target, wanted) for target in targets for wanted in keep)
+
+
+def _is_named_for_others(place: PurePath, keep: Sequence[TargetId]) -> bool:
+    targets = targets_in_path(str(place))
+    return bool(targets) and not _is_kept(targets, keep)

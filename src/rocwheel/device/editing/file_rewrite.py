@@ -1,0 +1,205 @@
+"""The device code of one file, edited bundle by bundle with several workers, and written to an open file."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path, PurePath
+from typing import IO, TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from rocwheel.binary.bundles.compressed.versions import find_runtime
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
+from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.elf.facts import read_elf
+from rocwheel.binary.kind import is_ar_archive, is_elf, is_thin_archive
+from rocwheel.device.editing.bundle import BundleEdit, edit_code_object
+from rocwheel.device.editing.patch import iter_changes
+from rocwheel.device.editing.places import BundlePlaces, list_places
+from rocwheel.device.trimming.library import require_trimmable
+from rocwheel.device.trimming.spool import spool_changes
+from rocwheel.device.trimming.trim import plan_trim
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.file_view import iter_pieces
+from rocwheel.foundation.patch import write_patched
+from rocwheel.foundation.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from rocwheel.binary.bundles.compressed.versions import HipRuntime
+    from rocwheel.binary.bundles.device_code import DeviceCode
+    from rocwheel.binary.bundles.storage import BundleChange, BundleSlot
+    from rocwheel.foundation.file_view import Data
+
+    Editing: TypeAlias = Callable[[Data, DeviceCode, Sequence[BundleSlot]], Iterator[BundleChange]]
+
+__all__ = ["FileRewrite", "RewriteOrder", "RewriteReport"]
+
+
+class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done to a file: its bundles, how many of them changed, and their size before and after, in bytes.
+
+    A code object by itself is not a bundle, but it counts as changed.
+    """
+
+    path: str
+    bundles: int
+    changed: int
+    size_before: int
+    size_after: int
+    versions: tuple[int, ...] = ()
+    """The header versions of the compressed bundles in the result, whether they changed or not."""
+    warnings: tuple[str, ...] = ()
+    """What is doubtful about the result."""
+    hosts_spelled: int = 0
+    """The number of compressed bundles whose host entries were spelled so that later readers take them."""
+    trimmed: int = 0
+    """By how many bytes the file became smaller; 0 unless it was to be trimmed."""
+
+
+class RewriteOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done to the device code of files: the edit, none to compress alone, and how bundles are stored."""
+
+    edit: BundleEdit | None
+    storage: Storage
+    trim: bool = False
+    """Whether freed space is taken out, which is for shared libraries only."""
+    jobs: int = 1
+    """How many bundles are worked on at a time."""
+    progress: Progress = SILENT
+
+
+class FileRewrite:
+    """The rewriting of the file ``name``, whose bytes are ``data``.
+
+    The constructor raises `InputError` when there is nothing to edit, and as `list_places` and, before any bundle is
+    edited, `require_trimmable` do.
+    """
+
+    def __init__(self, data: Data, name: str, order: RewriteOrder) -> None:
+        self._data, self._name, self._order = data, name, order
+        self._is_code_object = is_code_object(data)
+        self._places: tuple[BundlePlaces, ...] = ()
+        if self._is_code_object:
+            self._require_editable()
+            return
+        if order.trim:
+            require_trimmable(data, name=name)
+        self._places = list_places(data, name=name)
+        if not self._places:
+            found = "a thin archive" if is_thin_archive(data) else "no bundles of device code"
+            raise InputError(name, found, expected="a fat binary or a file of bundles")
+
+    def write(self, file: IO[bytes], spool_folder: Path | None = None) -> RewriteReport:
+        """Write the edited file and return what was done; where bundles move, they wait in a nameless file meanwhile.
+
+        Raises `InputError` as `edit_bundle`, `edit_code_object` and `plan_trim` do, and `OSError` when writing fails.
+        """
+        if self._is_code_object:
+            return self._write_code_object(file)
+        order, data = self._order, self._data
+        tally = _Tally(self._name, self._places, order.progress)
+        with ThreadPoolExecutor(order.jobs) as executor:
+            runtime = _runtime_of(data, self._name) if not order.storage.rocm else None
+            edited = partial(iter_changes, edit=order.edit, storage=order.storage, executor=executor, jobs=order.jobs)
+            try:
+                if order.trim:
+                    trimmed = self._write_trimmed(file, tally, edited, spool_folder)
+                else:
+                    trimmed = self._write_in_place(file, tally, edited)
+            finally:
+                order.progress.end()
+        return tally.report(trimmed, _warnings(self._name, runtime, tally.written_versions))
+
+    def _require_editable(self) -> None:
+        if self._order.edit is None or self._order.storage.compress or self._order.trim:
+            expected = "bundles: only these can be compressed or trimmed"
+            raise InputError(self._name, "a code object by itself", expected=expected)
+
+    def _write_code_object(self, file: IO[bytes]) -> RewriteReport:
+        place = Place(self._name)
+        assert self._order.edit is not None
+        code = read_code_object(self._data, place=place)
+        edited = edit_code_object(self._data, code, self._order.edit, place=place)
+        for buffer in edited or (self._data,):
+            for piece in iter_pieces(buffer):
+                file.write(piece)
+        size = len(self._data)
+        changed = int(edited is not None)
+        return RewriteReport(path=self._name, bundles=0, changed=changed, size_before=size, size_after=size)
+
+    def _write_in_place(self, file: IO[bytes], tally: _Tally, edited: Editing) -> int:
+        """Write each change as it is made; return 0, as nothing is trimmed."""
+        changes = ((place, tally.count(place, edited(place.data, place.code, place.slots))) for place in self._places)
+        replacements = (new for place, made in changes for change in made for new in place.replacements(change))
+        write_patched(file, self._data, replacements)
+        if not is_ar_archive(self._data):
+            file.truncate(self._places[0].patched_size(tally.last))
+        return 0
+
+    def _write_trimmed(self, file: IO[bytes], tally: _Tally, edited: Editing, spool_folder: Path | None) -> int:
+        """Write the library without the pages that its bundles leave free; return how many bytes these are."""
+        [place] = self._places
+        changes = spool_changes(tally.count(place, edited(self._data, place.code, place.slots)), spool_folder)
+        patch = plan_trim(self._data, name=place.code.name, changes=changes)
+        write_patched(file, self._data, patch.replacements, size=patch.size)
+        return len(self._data) - patch.size
+
+
+def _runtime_of(data: Data, source: str) -> HipRuntime | None:
+    return find_runtime(read_elf(data, name=source).needed) if is_elf(data) else None
+
+
+def _warnings(source: str, runtime: HipRuntime | None, versions: Iterable[int]) -> tuple[str, ...]:
+    if runtime is None or all(map(runtime.reads, versions)):
+        return ()
+    releases = f"{runtime.first} to {runtime.last}"
+    found = (
+        f"needs {runtime.soname}, the HIP runtime of ROCm {releases}, which doesn't read bundles compressed like this"
+    )
+    return (f"{source}: {found}; use the result only with a later runtime",)
+
+
+class _Tally:
+    """Counts the changes of a file's bundles as they pass through."""
+
+    def __init__(self, source: str, places: Sequence[BundlePlaces], progress: Progress) -> None:
+        self.source, self.places, self.progress = source, places, progress
+        bundles = {(place.base, slot.bundle.start): slot.bundle for place in places for slot in place.slots}
+        self.bundles = len(bundles)
+        self.size_before = self.size_after = sum(bundle.size for bundle in bundles.values())
+        self.versions = {key: bundle.compressed.version for key, bundle in bundles.items() if bundle.compressed}
+        self.changed = self.hosts_spelled = 0
+        self.written_versions: set[int] = set()
+        self.last: BundleChange | None = None
+        progress.begin(f"Rewriting {PurePath(source).name}", self.size_before)
+
+    def count(self, place: BundlePlaces, changes: Iterable[BundleChange]) -> Iterator[BundleChange]:
+        """Yield the changes of the bundles in ``place``, once counted."""
+        for change in changes:
+            self.progress.advance(change.bundle.size)
+            self.size_after += change.size - change.bundle.size
+            if change.version is not None:
+                self.versions[place.base, change.bundle.start] = change.version
+                self.written_versions.add(change.version)
+                self.hosts_spelled += change.bundle.plain.short_host is not None
+            self.changed += 1
+            self.last = change
+            yield change
+
+    def report(self, trimmed: int, warnings: tuple[str, ...]) -> RewriteReport:
+        """Return the sum of what was counted, with what else there is to report."""
+        return RewriteReport(
+            path=self.source,
+            bundles=self.bundles,
+            changed=self.changed,
+            size_before=self.size_before,
+            size_after=self.size_after,
+            versions=tuple(sorted(set(self.versions.values()))),
+            warnings=warnings,
+            trimmed=trimmed,
+            hosts_spelled=self.hosts_spelled,
+        )

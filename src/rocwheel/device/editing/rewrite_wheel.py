@@ -1,0 +1,190 @@
+"""Editing the device code of a wheel into another wheel: members that stay are copied as they are packed."""
+
+from __future__ import annotations
+
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.code_objects.errors import NotTrimmableError
+from rocwheel.binary.kind import is_binary
+from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate, read_file_code
+from rocwheel.device.editing.file_rewrite import FileRewrite, RewriteOrder, RewriteReport
+from rocwheel.device.editing.prune import Prune
+from rocwheel.distributions.content.content import FileContent
+from rocwheel.distributions.formats.write_wheel import write_wheels
+from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
+from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory, read_member
+from rocwheel.foundation.atomic_file import remove_abandoned
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.progress import SILENT
+from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.distributions.formats.source_date import SourceDate
+    from rocwheel.distributions.formats.write_wheel import OpenWheel, WheelPacker
+    from rocwheel.foundation.file_view import Data
+
+__all__ = ["WheelRewriteReport", "rewrite_wheel"]
+
+_METADATA = ("METADATA", "WHEEL")
+
+
+class WheelRewriteReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a wheel: members left out, those whose bundles were edited, the number of others."""
+
+    path: str
+    dropped: tuple[str, ...]
+    edited: tuple[RewriteReport, ...]
+    copied: int
+    warnings: tuple[str, ...] = ()
+
+
+def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: SourceDate) -> WheelRewriteReport:
+    """Write the wheel ``source`` to ``output`` with the bundles of its files edited, and a RECORD that is right.
+
+    What becomes of a member is decided as in a folder (`file_fate`): pruning leaves out files for other targets alone.
+    Code objects by themselves stay as they are, as does code that isn't linked yet, with a warning. With
+    ``order.trim``, libraries that can't be trimmed are edited in place, with a warning. Signatures of RECORD, which no
+    longer hold, are left out. Permissions stay, but for setuid, setgid and sticky bit.
+    Raises `InputError` when no file has device code, `ProblemsError` with every file that can't be edited, and
+    `WorkError` when writing fails; then there is no wheel.
+    """
+    members = read_directory(source)
+    remove_abandoned(output.parent, ".whl")
+    order.progress.begin(f"Rewriting {source.name}", sum(member.size for member in members))
+    try:
+        with (
+            ThreadPoolExecutor(order.jobs) as executor,
+            write_wheels(executor, source_date.zip_time, progress=order.progress) as packer,
+        ):
+            job = _Job(source, find_dist_info(source, (member.name for member in members)), order, packer)
+            return job.run(members, packer.open(output, dist_info=job.dist_info))
+    finally:
+        order.progress.end()
+
+
+class _Job:
+    """One wheel on its way: what was done so far, and what went wrong."""
+
+    def __init__(self, source: Path, dist_info: str, order: RewriteOrder, packer: WheelPacker) -> None:
+        self.source, self.dist_info, self.packer = source, dist_info, packer
+        self.keep: Sequence[TargetId] | None = order.edit.keep if isinstance(order.edit, Prune) else None
+        # The packer tells how far it is.
+        self.order = msgspec.structs.replace(order, progress=SILENT)
+        self.dropped: list[str] = []
+        self.edited: list[RewriteReport] = []
+        self.copied = 0
+        self.warnings: list[str] = []
+        self.problems: list[InputError] = []
+        self.has_code = False
+
+    def run(self, members: Sequence[ZipMember], wheel: OpenWheel) -> WheelRewriteReport:
+        """Bring every member over, then the metadata; raise what went wrong with any."""
+        own = {f"{self.dist_info}/{name}" for name in (*_METADATA, "RECORD", *SIGNATURES)}
+        for member in members:
+            if member.name in own:
+                continue
+            try:
+                self._bring(member, wheel)
+            except InputError as e:
+                self.problems.append(e)
+        raise_all(str(self.source), self.problems)
+        if not self.has_code and not self.dropped:
+            raise InputError(self.source, "no device code", expected="a wheel with device code")
+        self._note_signatures(members)
+        wheel.close(self._metadata(members))
+        return WheelRewriteReport(
+            path=str(self.source),
+            dropped=tuple(self.dropped),
+            edited=tuple(self.edited),
+            copied=self.copied,
+            warnings=tuple(self.warnings),
+        )
+
+    def _bring(self, member: ZipMember, wheel: OpenWheel) -> None:
+        place = PurePosixPath(member.name)
+        if stat.S_ISLNK(member.mode):
+            fate = link_fate(place, self.keep) if self.keep is not None else Fate.COPIED
+            self._keep_or_drop(member, wheel, fate)
+        elif not is_binary(member_head(member)):
+            self._keep_or_drop(member, wheel, self._fate(place, FileCode()))
+        else:
+            with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
+                code = read_file_code(data, member.source)
+                self.has_code |= bool(code.targets)
+                fate = self._fate(place, code)
+                if fate is Fate.EDITED:
+                    self._edit(member, wheel, data)
+                else:
+                    self._keep_or_drop(member, wheel, fate)
+
+    def _fate(self, place: PurePosixPath, code: FileCode) -> Fate:
+        if self.keep is not None:
+            return file_fate(place, code, self.keep)
+        return Fate.EDITED if code.has_bundles else Fate.COPIED
+
+    def _keep_or_drop(self, member: ZipMember, wheel: OpenWheel, fate: Fate) -> None:
+        if fate is Fate.DROPPED:
+            self.dropped.append(member.name)
+            return
+        self.copied += 1
+        wheel.add_packed(member, _mode(member))
+
+    def _edit(self, member: ZipMember, wheel: OpenWheel, data: Data) -> None:
+        with _edited(data, member, self.order) as (content, report, warning):
+            if not report.changed:
+                self._keep_or_drop(member, wheel, Fate.COPIED)
+                return
+            self.edited.append(msgspec.structs.replace(report, path=member.name))
+            self.warnings += [warning] if warning else []
+            if not self.problems:
+                wheel.add(member.name, _mode(member), content)
+            # The edited file goes with the block; one at a time keeps the room that is needed small.
+            self.packer.drain()
+
+    def _note_signatures(self, members: Sequence[ZipMember]) -> None:
+        signatures = {f"{self.dist_info}/{name}" for name in SIGNATURES}
+        self.warnings += [
+            f"{member.source}: left out, as it signs the RECORD of the old wheel"
+            for member in members
+            if member.name in signatures
+        ]
+
+    def _metadata(self, members: Sequence[ZipMember]) -> dict[str, bytes]:
+        by_name = {member.name: member for member in members}
+        paths = {name: f"{self.dist_info}/{name}" for name in _METADATA}
+        return {name: read_member(by_name[path]) for name, path in paths.items() if path in by_name}
+
+
+@contextmanager
+def _edited(data: Data, member: ZipMember, order: RewriteOrder) -> Iterator[tuple[FileContent, RewriteReport, str]]:
+    """Yield the edited file, which has no name and goes with the block, what was done, and a warning or nothing."""
+    try:
+        with open_temporary(buffering=-1) as file:
+            try:
+                report, warning = FileRewrite(data, member.source, order).write(file), ""
+            except NotTrimmableError as e:
+                file.seek(0)
+                file.truncate()
+                in_place = msgspec.structs.replace(order, trim=False)
+                report, warning = FileRewrite(data, member.source, in_place).write(file), f"not trimmed: {e}"
+            file.flush()
+            size = file.seek(0, 2)
+            yield FileContent(FileRange(path_of(file), 0, size)), report, warning
+    except OSError as e:
+        raise no_room(member.source, "its edited bytes", e) from e
+
+
+def _mode(member: ZipMember) -> int:
+    """Return the permission bits; those that installers set where the archive has none."""
+    return member.mode & 0o777 or 0o644

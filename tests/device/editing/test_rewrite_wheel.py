@@ -1,0 +1,208 @@
+"""Wheels with edited device code: what stays, what goes, and a RECORD that is right."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import signal
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.device.editing.file_rewrite import RewriteOrder
+from rocwheel.device.editing.prune import Prune
+from rocwheel.device.editing.retarget import Retarget
+from rocwheel.device.editing.rewrite import rewrite_device_code
+from rocwheel.device.editing.rewrite_wheel import WheelRewriteReport, rewrite_wheel
+from rocwheel.device.reading.extract import extract_code
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.errors import InputError, ProblemsError
+from rocwheel.targets.retarget_pairs import TargetPair
+from tests.support.bundles import bundle_of
+from tests.support.places import FIXTURES
+from tests.support.wheels import make_wheel, members, write_wheel
+
+if TYPE_CHECKING:
+    from rocwheel.device.editing.bundle import BundleEdit
+
+PLAIN = FIXTURES / "v22/libtwo.plain.so"
+COMPRESS = Storage(compress=True)
+KEEP = Prune((TargetId("gfx906"),))
+
+
+def rewrite(
+    wheel: Path, output: Path, edit: BundleEdit | None = None, storage: Storage = COMPRESS, *, trim: bool = False
+) -> WheelRewriteReport:
+    order = RewriteOrder(edit=edit, storage=storage, trim=trim, jobs=2)
+    return rewrite_wheel(wheel, output, order, SourceDate())
+
+
+def edited_file(folder: Path, edit: BundleEdit | None, storage: Storage, *, trim: bool = False) -> bytes:
+    """Return what the library becomes when it is edited by itself."""
+    rewrite_device_code(PLAIN, folder / "alone.so", edit, storage, trim=trim)
+    return (folder / "alone.so").read_bytes()
+
+
+def check_record(wheel: Path) -> None:
+    """Compare RECORD with the members, in the standard library's words."""
+    contents = members(wheel)
+    [name] = [name for name in contents if name.endswith(".dist-info/RECORD")]
+    rows = {path: (digest, size) for path, digest, size in csv.reader(io.StringIO(contents[name].decode()))}
+    assert rows.pop(name) == ("", "")
+    digests = {
+        path: base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        for path, data in contents.items()
+        if path != name
+    }
+    assert rows == {path: (f"sha256={digest}", str(len(contents[path]))) for path, digest in digests.items()}
+
+
+@pytest.mark.parametrize(
+    ("edit", "storage", "trim"),
+    [
+        (None, COMPRESS, False),
+        (None, COMPRESS, True),
+        (KEEP, Storage(), False),
+        (KEEP, COMPRESS, True),
+        (Retarget((TargetPair(parse_target_id("gfx1030"), parse_target_id("gfx1031")),)), COMPRESS, False),
+    ],
+    ids=["compress", "compress and trim", "prune", "prune and trim", "retarget"],
+)
+def test_a_library_becomes_what_it_becomes_by_itself(
+    tmp_path: Path, edit: BundleEdit | None, storage: Storage, *, trim: bool
+) -> None:
+    wheel = make_wheel(tmp_path / "in", "demo", {"demo/__init__.py": b"x = 1\n", "demo/lib/libtwo.so": PLAIN})
+    output = tmp_path / wheel.name
+    report = rewrite(wheel, output, edit, storage, trim=trim)
+    new, old = members(output), members(wheel)
+    assert new.pop("demo/lib/libtwo.so") == edited_file(tmp_path, edit, storage, trim=trim)
+    assert {name: data for name, data in new.items() if "RECORD" not in name} == {
+        name: data for name, data in old.items() if "RECORD" not in name and name != "demo/lib/libtwo.so"
+    }
+    check_record(output)
+    assert ([file.path for file in report.edited], report.dropped, report.copied) == (["demo/lib/libtwo.so"], (), 2)
+
+
+def test_permissions_stay_but_for_setuid(tmp_path: Path) -> None:
+    contents = {"demo/a.so": PLAIN.read_bytes(), "demo/tool": b"#!/bin/sh\n", "demo-1.0.dist-info/METADATA": b""}
+    modes = {"demo/a.so": 0o104711, "demo/tool": 0o100755}
+    wheel = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", "demo-1.0.dist-info", contents, modes)
+    (tmp_path / "out").mkdir()
+    rewrite(wheel, tmp_path / "out" / wheel.name)
+    with zipfile.ZipFile(tmp_path / "out" / wheel.name) as archive:
+        found = {info.filename: oct(info.external_attr >> 16 & 0o7777) for info in archive.infolist()}
+    assert (found["demo/a.so"], found["demo/tool"]) == ("0o711", "0o755")
+
+
+def test_pruning_leaves_out_what_is_for_other_targets_alone(tmp_path: Path) -> None:
+    files = {
+        "demo/lib/libtwo.so": PLAIN.read_bytes(),
+        "demo/lib/library/Kernels.so-000-gfx942.hsaco": b"for another",
+        "demo/lib/library/TensileLibrary_gfx906.dat": b"for this one",
+        "demo/lib/library/others.co": bundle_of("gfx1030", "gfx942"),
+        "demo/lib/library/both.co": bundle_of("gfx906", "gfx942"),
+        "demo/include/gfx942.h": b"",
+    }
+    wheel = make_wheel(tmp_path / "in", "demo", files)
+    output = tmp_path / wheel.name
+    report = rewrite(wheel, output, KEEP, Storage())
+    assert report.dropped == ("demo/lib/library/Kernels.so-000-gfx942.hsaco", "demo/lib/library/others.co")
+    assert [file.path for file in report.edited] == ["demo/lib/libtwo.so", "demo/lib/library/both.co"]
+    assert sorted(set(members(wheel)) - set(members(output))) == sorted(report.dropped)
+    check_record(output)
+
+
+def test_code_objects_stay_and_what_cannot_be_trimmed_is_edited_in_place(tmp_path: Path) -> None:
+    [extracted] = extract_code(FIXTURES / "v22/saxpy.hipfb", tmp_path / "code", (TargetId("gfx906"),))
+    code = Path(extracted.path).read_bytes()
+    built = (FIXTURES / "v19/vadd.plain.o").read_bytes()
+    wheel = make_wheel(tmp_path / "in", "demo", {"demo/x.co": code, "demo/x.o": built, "demo/a.so": PLAIN})
+    output = tmp_path / wheel.name
+    report = rewrite(wheel, output, trim=True)
+    assert members(output)["demo/x.co"] == code
+    assert [file.path for file in report.edited] == ["demo/x.o", "demo/a.so"]
+    [warning] = report.warnings
+    assert warning.startswith(f"not trimmed: {wheel}!demo/x.o: ")
+
+
+def test_a_signature_of_the_old_record_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "in", "demo", {"demo/a.so": PLAIN, "demo-1.0.dist-info/RECORD.jws": b"{}"})
+    report = rewrite(wheel, tmp_path / wheel.name)
+    assert report.warnings == (
+        f"{wheel}!demo-1.0.dist-info/RECORD.jws: left out, as it signs the RECORD of the old wheel",
+    )
+    assert "demo-1.0.dist-info/RECORD.jws" not in members(tmp_path / wheel.name)
+
+
+def test_a_library_that_needs_no_change_is_copied_as_it_is_packed(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "in", "demo", {"demo/a.so": FIXTURES / "v22/libtwo.ccob.so"})
+    report = rewrite(wheel, tmp_path / wheel.name)
+    assert (report.edited, report.copied) == ((), 2)
+    assert members(tmp_path / wheel.name)["demo/a.so"] == (FIXTURES / "v22/libtwo.ccob.so").read_bytes()
+
+
+def test_the_output_may_be_the_input(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "in", "demo", {"demo/a.so": PLAIN})
+    rewrite(wheel, wheel)
+    assert members(wheel)["demo/a.so"] == edited_file(tmp_path, None, COMPRESS)
+    check_record(wheel)
+
+
+def test_the_bytes_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "in", "demo", {f"demo/{number}.so": PLAIN for number in range(4)})
+    for jobs in (1, 4):
+        order = RewriteOrder(edit=None, storage=COMPRESS, jobs=jobs)
+        rewrite_wheel(wheel, tmp_path / f"{jobs}.whl", order, SourceDate())
+    assert (tmp_path / "1.whl").read_bytes() == (tmp_path / "4.whl").read_bytes()
+
+
+def test_every_file_that_cannot_be_edited_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+    damaged = PLAIN.read_bytes()[:9000]
+    files = {"demo/a.so": PLAIN.read_bytes(), "demo/b.so": damaged, "demo/c.hipfb": bundle_of("gfx942", "gfx1030")[:50]}
+    wheel = make_wheel(tmp_path / "in", "demo", files)
+    with pytest.raises(ProblemsError) as caught:
+        rewrite(wheel, tmp_path / wheel.name)
+    assert [str(problem).partition(": ")[0] for problem in caught.value.problems] == [
+        f"{wheel}!demo/b.so",
+        f"{wheel}!demo/c.hipfb",
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_a_wheel_without_device_code_is_refused(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "in", "demo", {"demo/__init__.py": b""})
+    with pytest.raises(InputError, match=r"no device code; expected a wheel with device code"):
+        rewrite(wheel, tmp_path / wheel.name)
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_no_wheel_and_the_next_removes_its_traces(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "in", "demo", {"demo/a.so": PLAIN})
+    script = f"""
+import os, signal
+from pathlib import Path
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.device.editing.file_rewrite import RewriteOrder
+from rocwheel.device.editing.rewrite_wheel import rewrite_wheel
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.distributions.formats.wheel import WheelWriter
+WheelWriter.close = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+order = RewriteOrder(edit=None, storage=Storage(compress=True))
+rewrite_wheel(Path({str(wheel)!r}), Path({str(tmp_path / wheel.name)!r}), order, SourceDate())
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=False)
+    assert done.returncode == -signal.SIGKILL
+    [trace] = [path.name for path in tmp_path.iterdir() if path.name != "in"]
+    assert trace.startswith(f".{wheel.name}.")
+    rewrite(wheel, tmp_path / wheel.name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [wheel.name, "in"]
+    check_record(tmp_path / wheel.name)
