@@ -172,7 +172,7 @@ def test_a_baseline_of_known_findings_is_heeded(sample_dist: Path, tmp_path: Pat
     found = api.audit([sample_dist / CORE], settings=settings)
     assert {finding.rule for finding in found.findings} == {"run-path-unexpected"}
     known = {
-        "schema": "rocwheel.audit-baseline/3",
+        "schema": "rocwheel.audit-baseline/4",
         "findings": [{"fingerprint": one.fingerprint} for one in found.findings],
     }
     (tmp_path / "known.json").write_text(json.dumps(known))

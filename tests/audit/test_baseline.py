@@ -58,7 +58,7 @@ def test_the_path_of_a_baseline_is_relative_to_the_settings_that_name_it(
         (
             '{"schema": "other/1", "findings": []}',
             (
-                "is a baseline of schema 'other/1'; expected rocwheel.audit-baseline/3. "
+                "is a baseline of schema 'other/1'; expected rocwheel.audit-baseline/4. "
                 "Use --update-baseline to make a new one."
             ),
         ),

@@ -51,7 +51,7 @@ def test_reports_are_renewed_wherever_they_lie(run: Run, bad_wheel: Path, tmp_pa
     options = (folder, "--sarif", folder / "a.sarif", "--update-baseline", "--baseline", folder / "known.json")
     assert run("audit", *options).status == 0
     (folder / "known.json").write_text(
-        known := (folder / "known.json").read_text().replace("audit-baseline/3", "audit-baseline/1")
+        known := (folder / "known.json").read_text().replace("audit-baseline/4", "audit-baseline/1")
     )
     assert run("audit", *options).status == 0
     assert (folder / "known.json").read_text() != known

@@ -72,7 +72,9 @@ def test_a_pattern_for_files_that_fits_no_rule_is_refused(run: Run, bad_wheel: P
     (tmp_path / "pyproject.toml").write_text('[tool.rocwheel.audit.per-file-ignore]\n"*" = ["runpath-*"]\n')
     finished = run("audit", bad_wheel)
     assert finished.status == 2
-    assert finished.stderr.startswith("error: audit rules: 'runpath-*' matches no rule; expected one of")
+    assert finished.stderr.startswith(
+        "error: audit rules: 'runpath-*' matches no rule; expected a rule such as run-path-"
+    )
 
 
 @pytest.mark.parametrize("setting", ["dlopen", "loaded-by", "per-file-ignore"])

@@ -145,8 +145,20 @@ def test_a_baseline_to_update_has_to_be_named(run: Run, bad_wheel: Path) -> None
 def test_a_pattern_that_fits_no_rule_is_refused(run: Run, bad_wheel: Path) -> None:
     finished = run("audit", bad_wheel, "--ignore", "runpath-*")
     assert finished.status == 2
-    assert finished.stderr.startswith(
-        "error: audit rules: 'runpath-*' matches no rule; expected one of unresolved-library,"
+    assert finished.stderr == (
+        "error: audit rules: 'runpath-*' matches no rule; expected a rule such as run-path-tag, run-path-dead, "
+        "run-path-mixed. 'rocwheel audit --rules' lists them.\n"
+    )
+
+
+def test_a_wrong_pattern_of_rules_is_reported_before_anything_is_read(run: Run) -> None:
+    finished = run("audit", "absent.whl", "--select", "zzz")
+    assert (finished.status, finished.stderr) == (
+        2,
+        (
+            "error: audit rules: 'zzz' matches no rule; expected the name of a rule, or a pattern of names. "
+            "'rocwheel audit --rules' lists them.\n"
+        ),
     )
 
 
@@ -184,3 +196,10 @@ def test_a_file_that_only_looks_like_a_wheel_is_refused(run: Run, tmp_path: Path
 def test_the_rules_can_be_listed(run: Run) -> None:
     lines = run("audit", "--rules").stdout.splitlines()
     assert sum(" error " in line or " warning " in line or " note " in line for line in lines) == len(ALL_RULES)
+
+
+def test_the_rules_can_be_listed_as_json(run: Run) -> None:
+    document = json.loads(run("audit", "--rules", "--json").stdout)
+    assert document["schema"] == "rocwheel.audit-rules/1"
+    assert [rule["name"] for rule in document["rules"]] == [rule.name for rule in ALL_RULES]
+    assert document["rules"][0]["severity"] == "error"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rocwheel.installed.environments import Environments
     from rocwheel.installed.tree import Distribution, Tree
 
-__all__ = ["AuditReport", "audit", "check"]
+__all__ = ["AuditReport", "audit", "check", "check_patterns"]
 
 _ORDER = {severity: index for index, severity in enumerate(Severity)}
 
@@ -70,7 +71,7 @@ def check(subject: Subject) -> tuple[Finding, ...]:
 
     Raises `InputError` for patterns in ``select``, ``ignore`` and ``per-file-ignore`` that fit no rule.
     """
-    _check_patterns(subject.settings)
+    check_patterns(subject.settings)
     rules = _checked_rules(subject.settings)
     return tuple(sorted(dict.fromkeys(_breaches(rules, subject)), key=_rank))
 
@@ -110,12 +111,17 @@ def _unversioned(text: str, tree: Tree) -> str:
     return text
 
 
-def _check_patterns(settings: AuditSettings) -> None:
+def check_patterns(settings: AuditSettings) -> None:
+    """Raise `InputError` for patterns in ``select``, ``ignore`` and ``per-file-ignore`` that fit no rule."""
     names = [rule.name for rule in ALL_RULES]
     at_files = (pattern for patterns in settings.per_file_ignore.values() for pattern in patterns)
     for pattern in (*settings.select, *settings.ignore, *at_files):
         alone = msgspec.structs.replace(settings, select=(pattern,), ignore=())
         if not any(alone.is_checked(name) for name in names):
             found = f"{pattern!r} matches no rule"
+            nearest = difflib.get_close_matches(pattern, names, n=3)
+            expected = (
+                f"a rule such as {', '.join(nearest)}" if nearest else "the name of a rule, or a pattern of names"
+            )
             msg = "audit rules"
-            raise InputError(msg, found, expected=f"one of {', '.join(names)}")
+            raise InputError(msg, found, expected=expected, remedy="'rocwheel audit --rules' lists them.")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_baseline", "write_baseline"]
 
-_SCHEMA = "rocwheel.audit-baseline/3"
+_SCHEMA = "rocwheel.audit-baseline/4"
 """Its number grows when fingerprints change, such as with the facts that they are made of."""
 _RENEW = "Use --update-baseline to make a new one."
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
-from rocwheel.audit.audit import AuditReport, audit
+from rocwheel.audit.audit import AuditReport, audit, check_patterns
 from rocwheel.audit.baseline import read_baseline
 from rocwheel.audit.report_files import ReportFiles
+from rocwheel.audit.rules import ALL_RULES
 from rocwheel.audit.settings import AuditSettings, find_settings
 from rocwheel.cli._app import app
 from rocwheel.cli.audit_options import (
@@ -67,7 +68,7 @@ def audit_(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     if rules:
-        print_rules()
+        _print_rules(json=json)
         return
     if not paths:
         message = "Missing argument 'PATH...'."
@@ -75,6 +76,7 @@ def audit_(
     given: dict[str, object] = {"expect_runpath": expect_runpath, "expect_tag": expect_tag, "closed": closed}
     given |= {"cpu_level": cpu_level, "select": tuple(select or ()) or None, "ignore": tuple(ignore or ()) or None}
     settings, known_file = _configure(config, baseline, given)
+    check_patterns(settings)
     files = ReportFiles(_baseline_to_update(known_file) if update_baseline else None, sarif)
     report = _audit(paths, with_packages or (), settings, known_file, files)
     _print(report, json=json, quiet=quiet)
@@ -113,6 +115,14 @@ def _audit(
         report_warning(f"the setting {pattern} matches no file")
     files.write(report)
     return report
+
+
+def _print_rules(*, json: bool) -> None:
+    if json:
+        fields = ("name", "severity", "demand", "remedy")
+        print_json("audit-rules", 1, {"rules": [{name: getattr(rule, name) for name in fields} for rule in ALL_RULES]})
+    else:
+        print_rules()
 
 
 def _print(report: AuditReport, *, json: bool, quiet: bool) -> None:

@@ -27,7 +27,10 @@ __all__ = [
 ]
 
 PathsArgument = Annotated[
-    list[Path] | None, typer.Argument(metavar="PATH", help="Wheels, folders of them, environments, artifacts.")
+    list[Path] | None,
+    typer.Argument(
+        metavar="PATH", help="Wheels, folders of them, environments, artifacts. Needed except with --rules."
+    ),
 ]
 WithOption = Annotated[
     list[Path] | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import posixpath
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -58,13 +59,28 @@ def _absent(path: str) -> RecordProblem:
     return RecordProblem(path, "absent", f"RECORD lists {path}, which is absent")
 
 
-def _other_hash(path: str) -> RecordProblem:
-    return RecordProblem(path, "hash", f"RECORD has a different hash for {path}")
+def _wrong_hash(file: InstalledFile, row: RecordEntry) -> RecordProblem:
+    """Return the problem of a hash that is not the file's, or not spelled as installers read it."""
+    if file.sha256 is None or not (spelling := _other_spelling(row.hash.partition("=")[2], file.sha256)):
+        return RecordProblem(row.path, "hash", f"RECORD has a different hash for {row.path}")
+    found = f"RECORD has the hash of {row.path} {spelling}, not in URL-safe base64 without padding"
+    return RecordProblem(row.path, "spelling", found)
+
+
+def _other_spelling(digest: str, sha256: bytes) -> str:
+    """Return how a digest is spelled that is the right one, but not as :pep:`376` has it; empty for a wrong one."""
+    if digest.lower() == sha256.hex():
+        return "in hexadecimal"
+    padded = base64.urlsafe_b64encode(sha256).decode()
+    standard = base64.b64encode(sha256).decode()
+    if digest == padded:
+        return "in base64 with padding"
+    return "in base64 with '+' and '/'" if digest.rstrip("=") == standard.rstrip("=") else ""
 
 
 def _row_problem(row: RecordEntry, file: InstalledFile) -> RecordProblem | None:
     if not _has_hash(file, row.hash):
-        return _other_hash(row.path)
+        return _wrong_hash(file, row)
     if (algorithm := row.hash.partition("=")[0]) in _WEAK:
         found = f"RECORD has an {algorithm} hash for {row.path}; the weakest allowed is sha256"
         return RecordProblem(row.path, "algorithm", found)
@@ -81,14 +97,14 @@ def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[Recor
     whose they are. A line may name a folder, which pip and uv then remove with all its content.
     """
     folders = _folders(tree)
-    for path, text in sorted({entry.path: entry.hash for entry in owner.record}.items()):
+    for path, row in sorted({entry.path: entry for entry in owner.record}.items()):
         if path.startswith(("/", "../")) or path.endswith(".pyc"):
             continue
         source = posixpath.join(posixpath.dirname(owner.source), path)
         file = tree.by_source.get(source)
-        if file is not None and not _has_hash(file, text):
-            yield _other_hash(path)
-        is_folder = not text and source in folders
+        if file is not None and not _has_hash(file, row.hash):
+            yield _wrong_hash(file, row)
+        is_folder = not row.hash and source in folders
         if file is None and not is_folder and not any(path.startswith(f"{link}/") for link in tree.links):
             yield _absent(path)
 

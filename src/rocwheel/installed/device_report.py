@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.code_objects.code_object import CodeObject
     from rocwheel.foundation.file_view import Data
 
-__all__ = ["BundleReport", "DeviceReport", "read_device_report"]
+__all__ = ["BundleReport", "DeviceReport", "MetadataFault", "read_device_report"]
 
 _DEEP_LIMIT = 64 << 20
 _FIRST_VERSION_WITH_TARGET = 4
@@ -37,15 +37,22 @@ class BundleReport(msgspec.Struct, frozen=True):
     is_compressed: bool
 
 
+class MetadataFault(msgspec.Struct, frozen=True):
+    """A fault in the metadata of kernels; ``found`` completes "the file ...", ``facts`` set it apart from others."""
+
+    found: str
+    facts: tuple[str, ...]
+
+
 class DeviceReport(msgspec.Struct, frozen=True):
-    """The device code of one file. ``faults`` are about the metadata of kernels; each completes "the file ..."."""
+    """The device code of one file."""
 
     bundles: tuple[BundleReport, ...] = ()
     targets: tuple[str, ...] = ()
     """Every target, each once."""
     versions: tuple[int, ...] = ()
     """The code object versions, sorted. Compressed bundles count only if they decompress to at most 64 MiB."""
-    faults: tuple[str, ...] = ()
+    faults: tuple[MetadataFault, ...] = ()
     is_code_object: bool = False
     compilers: tuple[tuple[str, ...], ...] = ()
     """The compilers that each code object names in ``.comment``, each set once; of the code objects of ``versions``.
@@ -113,36 +120,37 @@ def _compilers(payload: Data, name: str) -> list[tuple[str, ...]]:
     return [tuple(found)] if found else []
 
 
-def _faults(data: Data, code: CodeObject, place: Place) -> Iterator[str]:
+def _faults(data: Data, code: CodeObject, place: Place) -> Iterator[MetadataFault]:
     for start, stop in iter_metadata_notes(data, code, place):
         try:
             note = msgspec.msgpack.decode(load(data[start:stop]))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
-            yield f"has a metadata note that is not MessagePack ({e})"
+            yield MetadataFault(f"has a metadata note that is not MessagePack ({e})", ("note",))
             continue
         if not isinstance(note, dict):
-            yield "has a metadata note that is not a map"
+            yield MetadataFault("has a metadata note that is not a map", ("map",))
             continue
         if TARGET_KEY not in note and code.version >= _FIRST_VERSION_WITH_TARGET:
-            yield f"has a metadata note without {TARGET_KEY}"
+            yield MetadataFault(f"has a metadata note without {TARGET_KEY}", (TARGET_KEY,))
         yield from _boolean_names(note)
 
 
-def _boolean_names(note: dict[Any, Any]) -> Iterator[str]:
+def _boolean_names(note: dict[Any, Any]) -> Iterator[MetadataFault]:
     """Yield the names in kernel metadata that are booleans, which stop the runtime.
 
     YAML reads the plain words y, n, yes, no, on and off as booleans.
     """
     kernels = note.get("amdhsa.kernels")
     if not isinstance(kernels, list | None) or not all(isinstance(kernel, dict) for kernel in kernels or ()):
-        yield "has a metadata note whose amdhsa.kernels is not a list of maps"
+        yield MetadataFault("has a metadata note whose amdhsa.kernels is not a list of maps", ("kernels",))
         return
     for kernel in kernels or ():
         name, arguments = kernel.get(".name"), kernel.get(".args")
         if not isinstance(arguments, list | None) or not all(isinstance(found, dict) for found in arguments or ()):
-            yield f"has a kernel {name!r} whose .args is not a list of maps"
+            yield MetadataFault(f"has a kernel {name!r} whose .args is not a list of maps", (str(name), ".args"))
             continue
         for index, argument in enumerate(arguments or ()):
             for key in (".name", ".type_name"):
                 if isinstance(argument.get(key), bool):
-                    yield f"has a kernel {name!r} in which {key} of argument {index} is a boolean, not a string"
+                    found = f"has a kernel {name!r} in which {key} of argument {index} is a boolean, not a string"
+                    yield MetadataFault(found, (str(name), str(index), key))

@@ -18,7 +18,14 @@ from rocwheel.linking.tree_disk import SITE, TreeDisk
 if TYPE_CHECKING:
     from rocwheel.binary.elf.dynamic import RunpathTag
 
-__all__ = ["Distribution", "InstalledFile", "Tree"]
+__all__ = ["Distribution", "InstalledFile", "MetadataProblem", "Tree"]
+
+
+class MetadataProblem(msgspec.Struct, frozen=True):
+    """What could not be read of a distribution's metadata: a sentence, and the facts that set it apart from others."""
+
+    found: str
+    facts: tuple[str, ...]
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,8 +49,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is context: a package that is installed with the audited ones, but not audited itself."""
     targets: tuple[str, ...] = ()
     """The GPU targets that it declares to have code for (``rocm_targets.json``)."""
-    problems: tuple[str, ...] = ()
-    """What could not be read of its metadata."""
+    problems: tuple[MetadataProblem, ...] = ()
 
     @property
     def label(self) -> str:

@@ -40,9 +40,9 @@ def check_repairable(owner: Distribution, files: Sequence[InstalledFile]) -> Non
 
 def _metadata_problems(owner: Distribution) -> Iterator[InputError]:
     for problem in owner.problems:
-        text = problem.removeprefix(f"{owner.dist_info} has no ")
+        text = problem.found.removeprefix(f"{owner.dist_info} has no ")
         if not text.startswith((*_REPAIRABLE, DECLARATION_NAME)):
-            yield InputError(owner.source, problem, remedy=_AGAIN)
+            yield InputError(owner.source, problem.found, remedy=_AGAIN)
     (folder, version), (name, _) = name_and_version(owner.dist_info), name_and_version(owner.label)
     if not version or canonicalize_name(folder) != canonicalize_name(name):
         expected = "a .dist-info folder of the wheel's own name"

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from rocwheel.installed.device_report import MetadataFault
 from tests.support.breaches import CORE, USES_CORE, Breach, check_breach, one
 from tests.support.trees import code, data, find, library, package, tree
 
 if TYPE_CHECKING:
     from rocwheel.installed.device_report import DeviceReport
 
+NO_TARGET = MetadataFault("has a metadata note without amdhsa.target", ("amdhsa.target",))
 AMD_22, AMD_23 = "AMD clang version 22.0.0git (a)", "AMD clang version 23.0.0git (b)"
 
 BREACHES = {
@@ -46,7 +48,12 @@ BREACHES = {
         "1 bundle of 5.0 MB is not compressed, although ROCm 6.2 and later can read compressed ones",
     ),
     "kernel-metadata": Breach(
-        one(library("demo/a.so", device=code(("gfx906",), faults=("has a metadata note without amdhsa.target",)))),
+        one(
+            library(
+                "demo/a.so",
+                device=code(("gfx906",), faults=(NO_TARGET,)),
+            )
+        ),
         "demo/a.so",
         "has a metadata note without amdhsa.target",
     ),

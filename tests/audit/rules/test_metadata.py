@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+
 import msgspec
 import pytest
 
 from rocwheel.distributions.formats.record import RecordEntry
-from rocwheel.installed.tree import InstalledFile, Tree
+from rocwheel.installed.tree import InstalledFile, MetadataProblem, Tree
 from tests.support.breaches import HIP, TAG, Breach, brief, check_breach, one, with_core
 from tests.support.trees import data, find, library, package, tree
 
@@ -197,3 +200,51 @@ def test_record_has_to_match_the_files() -> None:
         "RECORD has a different hash for demo/a.py",
         "RECORD lists demo/gone.py, which is absent",
     ]
+
+
+SHA = hashlib.sha256(b"demo/a.py").digest()
+STANDARD = next(
+    f"demo/{n}.py" for n in range(1000) if b"+" in base64.b64encode(hashlib.sha256(f"demo/{n}.py".encode()).digest())
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "spelling"),
+    [
+        ("demo/a.py", SHA.hex(), "in hexadecimal"),
+        ("demo/a.py", SHA.hex().upper(), "in hexadecimal"),
+        ("demo/a.py", base64.urlsafe_b64encode(SHA).decode(), "in base64 with padding"),
+        (
+            STANDARD,
+            base64.b64encode(hashlib.sha256(STANDARD.encode()).digest()).rstrip(b"=").decode(),
+            "in base64 with '+' and '/'",
+        ),
+    ],
+)
+@pytest.mark.parametrize("is_wheel", [True, False])
+def test_a_right_hash_in_another_spelling_is_told_apart_from_a_wrong_one(
+    path: str, text: str, spelling: str, *, is_wheel: bool
+) -> None:
+    rows = (RecordEntry(path, f"sha256={text}", "1"),)
+    audited = one(data(path), owner=package(record=rows)) if is_wheel else installed(data(path), record=rows)
+    told = [f.found for f in find(audited, select=("record-wrong",)) if "doesn't list" not in f.found]
+    assert told == [f"RECORD has the hash of {path} {spelling}, not in URL-safe base64 without padding"]
+
+
+def test_an_extra_that_is_there_to_be_refused_is_no_fault() -> None:
+    refused = 'core==1.0+gfx942.is.not.in.this.release.which.has.gfx906; extra == "device-gfx942"'
+    selector = package("rocm", requires=(refused,), extras=("device-gfx942",), tag="py3-none-any")
+    assert find(tree((selector, []), (package("core"), []))) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("METADATA: 'one' is not a valid version (PEP 440)", "METADATA has the version 'one'")],
+)
+def test_another_wording_of_a_problem_leaves_its_fingerprint(first: str, second: str) -> None:
+    prints = {
+        finding.fingerprint
+        for text in (first, second)
+        for finding in find(one(owner=package(problems=(MetadataProblem(text, ("version",)),))))
+    }
+    assert len(prints) == 1

@@ -126,7 +126,7 @@ def _release_of_sdk(subject: Subject) -> Version:
 def _faults(subject: Subject) -> Iterator[Evidence]:
     for file in subject.tree.audited:
         for fault in file.device.faults if file.device else ():
-            yield Evidence(file.source, fault, facts=(fault,))
+            yield Evidence(file.source, fault.found, facts=fault.facts)
 
 
 def _device_compilers(file: InstalledFile) -> list[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from rocwheel.installed.conflicts import find_conflicts
 from rocwheel.installed.reading.member_paths import outside_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from rocwheel.audit.subject import Process, Subject
     from rocwheel.installed.tree import InstalledFile
@@ -57,19 +57,17 @@ def _libraries(subject: Subject) -> dict[str, list[InstalledFile]]:
 
 def _duplicates(subject: Subject) -> Iterator[Evidence]:
     for soname, files in sorted(_libraries(subject).items()):
-        for file in files:
-            twins = [other for other in files if _are_twins(file, other, is_prefix=subject.tree.is_prefix)]
-            if file.name != soname and any(other.name == soname for other in twins):
+        kinds = [(file, _kind(file, is_prefix=subject.tree.is_prefix)) for file in files]
+        named = {kind for file, kind in kinds if file.name == soname}
+        for file, kind in kinds:
+            if file.name != soname and kind in named:
                 found = f"has the same SONAME as another file of its package: {soname}"
                 yield Evidence(file.source, found, facts=(soname,))
 
 
-def _are_twins(one: InstalledFile, other: InstalledFile, *, is_prefix: bool) -> bool:
-    """Return whether two files of one SONAME are of one package; in a prefix, whether they are copies in one folder."""
-    if is_prefix:
-        are_copies = (one.size, one.elf) == (other.size, other.elf)
-        return are_copies and one.folder == other.folder and one.path != other.path
-    return one.distribution == other.distribution and one is not other
+def _kind(file: InstalledFile, *, is_prefix: bool) -> Hashable:
+    """Return what files of one SONAME share that should be one: the package, or in a prefix folder and content."""
+    return (file.folder, file.size, file.elf) if is_prefix else file.distribution
 
 
 def _clashes(subject: Subject) -> Iterator[Evidence]:

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.distributions.formats.requirements import applies, readable_requirements
+from rocwheel.distributions.formats.requirements import applies, is_refusing, readable_requirements
 from rocwheel.installed.check_record import installed_record_problems, wheel_record_problems
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _is_license(name: str) -> bool:
 def _malformed(subject: Subject) -> Iterator[Evidence]:
     for owner, _ in _with_metadata(subject):
         for problem in owner.problems:
-            yield Evidence(owner.label, problem, facts=(problem,))
+            yield Evidence(owner.label, problem.found, facts=problem.facts)
         for text in owner.requires:
             if not readable_requirements([text]):
                 yield Evidence(owner.label, f"Requires-Dist {text!r} is malformed", facts=(text,))
@@ -68,7 +68,7 @@ def _unsatisfied(subject: Subject) -> Iterator[Evidence]:
     for owner, _ in _with_metadata(subject):
         for requirement in readable_requirements(owner.requires):
             found = given.get(canonicalize_name(requirement.name))
-            if found is None or not applies(requirement, _asked_extras(owner)):
+            if found is None or is_refusing(requirement) or not applies(requirement, _asked_extras(owner)):
                 continue
             if not _satisfies(requirement, found.version):
                 text = f"requires {requirement}, but version {found.version} is given"

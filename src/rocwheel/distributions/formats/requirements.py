@@ -21,9 +21,13 @@ __all__ = [
     "applies",
     "asked_for",
     "follow_requirements",
+    "is_refusing",
     "parse_requirement",
     "readable_requirements",
+    "refusing_requirement",
 ]
+
+_REFUSAL = "is.not.in.this.release"
 
 
 _BRACKET = re.compile("[()]")
@@ -87,6 +91,19 @@ def applies(requirement: Requirement, extras: Iterable[str] = ("",), file_name: 
     except InvalidVersion:
         # A version of this machine, such as its kernel's: earlier releases of packaging don't compare it as text.
         return True
+
+
+def refusing_requirement(name: str, version: str, target: str, families: Iterable[str]) -> str:
+    """Return a requirement of a public version that can't be met and says why: there is no code for a target.
+
+    An installer would only warn about an extra that it doesn't know.
+    """
+    return f"{name}=={version}+{'.'.join([target, _REFUSAL, 'which.has', *families])}"
+
+
+def is_refusing(requirement: Requirement) -> bool:
+    """Return whether a requirement is meant never to be met, as those of `refusing_requirement` are."""
+    return any(f".{_REFUSAL}" in specifier.version for specifier in requirement.specifier)
 
 
 def asked_for(requirement: Requirement) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from rocwheel.distributions.formats.core_metadata import CoreMetadataError, pars
 from rocwheel.distributions.formats.record import parse_record
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.foundation.errors import InputError
-from rocwheel.installed.tree import Distribution
+from rocwheel.installed.tree import Distribution, MetadataProblem
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def read_distribution(
     texts: Mapping[str, bytes], *, source: str, dist_info: str, is_wheel: bool, is_context: bool = False
 ) -> Distribution:
     """Read the files of ``.dist-info``, by their name there. What is absent or unreadable is noted as a problem."""
-    problems = [f"{dist_info} has no {name}" for name in ("METADATA", "WHEEL", "RECORD") if name not in texts]
+    absent = [name for name in ("METADATA", "WHEEL", "RECORD") if name not in texts]
+    problems = [MetadataProblem(f"{dist_info} has no {name}", ("absent", name)) for name in absent]
     fields, unreadable = _read_metadata(texts.get("METADATA", b""))
     problems += unreadable
     targets, malformed = _read_targets(texts.get(DECLARATION_NAME))
@@ -48,9 +49,9 @@ def read_distribution(
     if "METADATA" in texts:
         problems += _metadata_problems(fields, Path(source).name if is_wheel else dist_info)
     if "RECORD" in texts and not record and not damage:
-        problems.append("RECORD lists nothing")
+        problems.append(MetadataProblem("RECORD lists nothing", ("empty", "RECORD")))
     if "WHEEL" in texts:
-        problems += [f"WHEEL has no {name}" for name in _WHEEL_FIELDS if not wheel.get(name)]
+        problems += [_no_field("WHEEL", name) for name in _WHEEL_FIELDS if not wheel.get(name)]
     classifiers = [text for text in fields.get("classifiers", ()) if text.startswith("License ::")]
     return Distribution(
         name=canonicalize_name(fields.get("name", "")),
@@ -71,38 +72,44 @@ def read_distribution(
     )
 
 
-def _read_metadata(data: bytes) -> tuple[RawMetadata, list[str]]:
+def _read_metadata(data: bytes) -> tuple[RawMetadata, list[MetadataProblem]]:
     """Return the fields of METADATA, and what of it can't be read."""
     try:
         fields, unknown = parse_core_metadata(data)
     except CoreMetadataError as e:
-        return {}, [f"METADATA can't be read: {e}"]
-    return fields, [f"METADATA: {field} can't be read" for field in unknown if field.lower() in _JUDGED]
+        return {}, [MetadataProblem(f"METADATA can't be read: {e}", ("unreadable", "METADATA"))]
+    judged = [field for field in unknown if field.lower() in _JUDGED]
+    return fields, [MetadataProblem(f"METADATA: {name} can't be read", ("unreadable", name)) for name in judged]
 
 
-def _read_targets(text: bytes | None) -> tuple[tuple[str, ...], list[str]]:
+def _no_field(file: str, name: str) -> MetadataProblem:
+    return MetadataProblem(f"{file} has no {name}", ("absent", file, name))
+
+
+def _read_targets(text: bytes | None) -> tuple[tuple[str, ...], list[MetadataProblem]]:
     if text is None:
         return (), []
     try:
         return decode_declaration(text, source=DECLARATION_NAME).rocm_targets, []
     except InputError as e:
-        return (), [str(e)]
+        return (), [MetadataProblem(str(e), ("unreadable", DECLARATION_NAME))]
 
 
-def _metadata_problems(fields: RawMetadata, named: str) -> list[str]:
+def _metadata_problems(fields: RawMetadata, named: str) -> list[MetadataProblem]:
     """Return what is absent or malformed of the fields that METADATA has to have.
 
     ``named`` is the name of the wheel or of the folder, which has to begin with the same name and version.
     """
     given = {"Metadata-Version": "metadata_version", "Name": "name", "Version": "version"}
-    problems = [f"METADATA has no {field}" for field, key in given.items() if not fields.get(key)]
+    problems = [_no_field("METADATA", field) for field, key in given.items() if not fields.get(key)]
     name, version = fields.get("name", ""), fields.get("version", "")
     if name and not is_normalized_name(canonicalize_name(name)):
-        problems.append(f"METADATA: {name!r} is not a valid name")
+        problems.append(MetadataProblem(f"METADATA: {name!r} is not a valid name", ("name",)))
     if version and _parse_version(version) is None:
-        problems.append(f"METADATA: {version!r} is not a valid version (PEP 440)")
+        problems.append(MetadataProblem(f"METADATA: {version!r} is not a valid version (PEP 440)", ("version",)))
     if not problems and not _is_named(named, name, version):
-        problems.append(f"METADATA is of {name} {version}, but the name {named} says otherwise")
+        found = f"METADATA is of {name} {version}, but the name {named} says otherwise"
+        problems.append(MetadataProblem(found, ("other name",)))
     return problems
 
 
@@ -120,8 +127,8 @@ def _parse_version(text: str) -> Version | None:
     return None
 
 
-def _read_record(data: bytes) -> tuple[tuple[RecordEntry, ...], list[str]]:
+def _read_record(data: bytes) -> tuple[tuple[RecordEntry, ...], list[MetadataProblem]]:
     try:
         return parse_record(data), []
     except csv.Error as e:
-        return (), [f"RECORD can't be read ({e})"]
+        return (), [MetadataProblem(f"RECORD can't be read ({e})", ("unreadable", "RECORD"))]

@@ -10,6 +10,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.metadata import CoreMetadata, render_metadata
+from rocwheel.distributions.formats.requirements import refusing_requirement
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.foundation.errors import InputError
 from rocwheel.packages.plan import PlannedSdist, PlannedWheel, TextMember
@@ -159,11 +160,9 @@ def _family_extra(facts: SelectorFacts, extra: str, key: str) -> dict[str, list[
 
 
 def _refusal(facts: SelectorFacts, target: str) -> str:
-    """Return a requirement that can't be met and says why; an installer would only warn about an unknown extra."""
-    public_version = facts.version.partition("+")[0]
-    reason = ".".join([target, "is.not.in.this.release.which.has", *facts.families])
     required = facts.recipe.packages[facts.recipe.selector.requires[0]]
-    return f"{required.distribution_in(facts.basis.layout)}=={public_version}+{reason}"
+    name, public_version = required.distribution_in(facts.basis.layout) or "", facts.version.partition("+")[0]
+    return refusing_requirement(name, public_version, target, facts.families)
 
 
 def _selected(facts: SelectorFacts, present: set[str]) -> dict[str, str]:
