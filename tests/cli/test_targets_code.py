@@ -295,8 +295,54 @@ def test_runs_on_passes_over_kernel_files_of_folders_that_are_named_for_other_ta
     named = folder / "Kernels_gfx1030.co"
     assert run_targets("runs-on", "gfx906", named).status == 1
     (folder / "libblas.gfx1030.so.hipfb").unlink()
-    message = f"error: {folder}: all device code is in files named for other GPUs than gfx942\n"
-    assert run_targets("runs-on", "gfx942", folder) == (2, "", message)
+    nothing = "finds nothing, all 4 files with device code are named for other targets: "
+    named_for = f"{nothing}gfx1030, gfx906, gfx90a:xnack+, gfx90a:xnack-"
+    assert run_targets("runs-on", "gfx942", folder) == (
+        1,
+        (
+            f"{folder}: gfx942 on a stock runtime: {named_for}\n"
+            f"{folder}: gfx942 on an extended runtime: {named_for}\n"
+            "skipped, as named for other targets: 4 files\n"
+        ),
+        "",
+    )
+
+
+def test_runs_on_says_which_kernel_files_an_extended_runtime_opens(run_targets: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "library"
+    folder.mkdir()
+    for target in ("gfx1030", "gfx906"):
+        (folder / f"Kernels_{target}.hsaco").write_bytes(bundle_of(target))
+    (folder / "TensileLibrary_gfx1030.dat").write_bytes(b"x")
+    similar = "code for a similar GPU, which only an extended runtime takes"
+    nothing = "finds nothing, all 2 files with device code are named for other targets: gfx1030, gfx906"
+    assert run_targets("runs-on", "gfx1031", folder) == (
+        1,
+        (
+            f"{folder}/Kernels_gfx1030.hsaco: gfx1031 on an extended runtime: uses gfx1030 in 1 bundle ({similar})\n"
+            f"{folder}: gfx1031 on a stock runtime: {nothing}\n"
+            "skipped, as named for other targets: 1 file\n"
+        ),
+        "",
+    )
+    document = json.loads(run_targets("runs-on", "gfx1031", folder, "--json").stdout)
+    assert [(row["path"], row["runtime"], row["runs"]) for row in document["verdicts"]] == [
+        (f"{folder}/Kernels_gfx1030.hsaco", "extended", True)
+    ]
+    assert document["for_others"] == [f"{folder}/Kernels_gfx906.hsaco"]
+
+
+def test_runs_on_takes_no_similar_file_where_there_is_one_for_the_gpu(run_targets: Run, tmp_path: Path) -> None:
+    for target in ("gfx1030", "gfx1031"):
+        (tmp_path / target).mkdir()
+        (tmp_path / target / "Kernels.co").write_bytes(bundle_of(target))
+    (tmp_path / "gfx1030/More.co").write_bytes(bundle_of("gfx1030"))
+    document = json.loads(run_targets("runs-on", "gfx1031", tmp_path, "--json").stdout)
+    assert [(row["path"], row["runtime"], row["uses"][0]["code"]) for row in document["verdicts"]] == [
+        (f"{tmp_path}/gfx1030/More.co", "extended", "gfx1030"),
+        (f"{tmp_path}/gfx1031/Kernels.co", "stock", "gfx1031"),
+        (f"{tmp_path}/gfx1031/Kernels.co", "extended", "gfx1031"),
+    ]
 
 
 def test_runs_on_refuses_wheels(run_targets: Run, tmp_path: Path) -> None:

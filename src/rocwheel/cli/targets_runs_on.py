@@ -11,12 +11,13 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, print_line, setup_logging
 from rocwheel.cli.targets import targets_app
 from rocwheel.cli.targets_options import TargetCommand, expand_folders, read_targets
-from rocwheel.device.reading.runs_on import FileVerdict, is_named_for_others, judge_files
+from rocwheel.device.reading.runs_on import FileVerdict, judge_files, opened_verdicts
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.catalog.catalog import is_specific
 from rocwheel.targets.compatibility import Runtime
+from rocwheel.targets.named_files import targets_in_path
 from rocwheel.targets.spelling.target_set import TargetSet
 
 __all__ = ["runs_on"]
@@ -45,18 +46,35 @@ def runs_on(
     without_code = [str(path) for path in paths if path.is_file() and str(path) not in judged]
     if not found:
         raise InputError(", ".join(map(str, paths)), "no device code", expected="a fat binary or a file of bundles")
-    verdicts = [verdict for verdict in found if not is_named_for_others(_relative(verdict.path, paths), verdict.gpu)]
+    verdicts = opened_verdicts(found, {path: _relative(path, paths) for path in judged})
     for_others = sorted(judged - {verdict.path for verdict in verdicts})
-    if not verdicts:
-        raise InputError(", ".join(map(str, paths)), f"all device code is in files named for other GPUs than {gpu}")
+    without_files = _without_files(found, verdicts)
     if as_json:
         rows = [_verdict_json(verdict) for verdict in verdicts]
         print_json("runs-on", 1, {"verdicts": rows, "without_code": without_code, "for_others": for_others})
     lines = [line for verdict in verdicts for line in _verdict_lines(verdict, quiet=quiet)]
+    lines += [
+        f"{', '.join(map(str, paths))}: {_lead(gpu, runtime)}: finds nothing, all {count(len(judged), 'file')} "
+        f"with device code {'is' if len(judged) == 1 else 'are'} named for other targets: {_named_for(judged, paths)}"
+        for gpu, runtime in without_files
+    ]
     lines += [] if quiet else _omission_lines(without_code, len(for_others))
     for line in [] if as_json else lines:
         print_line(line)
-    raise typer.Exit(0 if all(verdict.runs for verdict in verdicts if verdict.runtime is Runtime.STOCK) else 1)
+    fails_stock = any(runtime is Runtime.STOCK for _, runtime in without_files)
+    is_run = all(verdict.runs for verdict in verdicts if verdict.runtime is Runtime.STOCK) and not fails_stock
+    raise typer.Exit(0 if is_run else 1)
+
+
+def _without_files(found: list[FileVerdict], opened: list[FileVerdict]) -> list[tuple[TargetId, Runtime]]:
+    """Return for which GPU and runtime no file is opened at all."""
+    left = {(verdict.gpu, verdict.runtime) for verdict in opened}
+    return [pair for pair in dict.fromkeys((verdict.gpu, verdict.runtime) for verdict in found) if pair not in left]
+
+
+def _named_for(judged: set[str], paths: list[Path]) -> str:
+    names = [str(target) for path in sorted(judged) for target in targets_in_path(_relative(path, paths))]
+    return first_of(sorted(set(names)), 8)
 
 
 def _omission_lines(without_code: list[str], for_others: int) -> list[str]:
@@ -102,10 +120,12 @@ def _verdict_json(verdict: FileVerdict) -> dict[str, Any]:
     }
 
 
+def _lead(gpu: TargetId, runtime: Runtime) -> str:
+    return f"{gpu} on {'a stock' if runtime is Runtime.STOCK else 'an extended'} runtime"
+
+
 def _verdict_lines(verdict: FileVerdict, *, quiet: bool) -> list[str]:
-    lead = (
-        f"{verdict.path}: {verdict.gpu} on {'a stock' if verdict.runtime is Runtime.STOCK else 'an extended'} runtime"
-    )
+    lead = f"{verdict.path}: {_lead(verdict.gpu, verdict.runtime)}"
     if verdict.kpacked:
         return [] if quiet else [f"{lead}: its code is in kpack files"]
     return [

@@ -8,7 +8,7 @@ from functools import cache
 from rocwheel.binary.code_objects.machine import known_processors
 from rocwheel.binary.code_objects.target_id import FEATURES, TargetId, parse_target_id
 
-__all__ = ["is_kernel_file", "targets_in_path"]
+__all__ = ["is_kernel_file", "targets_in_path", "without_targets"]
 
 _KERNEL_FILES = (".aks2", ".co", ".dat", ".db", ".db.txt", ".fdb.txt", ".hsaco", ".kdb", ".kpack", ".model")
 """Tensile's kernels and their tables, MIOpen's databases and models, AOTriton's images, kpack archives."""
@@ -29,6 +29,11 @@ def targets_in_path(path: str) -> tuple[TargetId, ...]:
     """Return the targets that a relative path names, each once; none for files that are for any."""
     found = (match[1] + re.sub(r"-(?=[sx])", ":", match[2]) for match in _pattern().finditer(path.replace("\\", "/")))
     return tuple(dict.fromkeys(parse_target_id(text, source=path) for text in found))
+
+
+def without_targets(path: str) -> str:
+    """Return a relative path with each target as ``*``, which files that do the same for several targets share."""
+    return _pattern().sub("*", path)
 
 
 def is_kernel_file(path: str) -> bool:

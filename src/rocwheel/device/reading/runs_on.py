@@ -12,16 +12,16 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.files import FileRange
 from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit, settings_of
-from rocwheel.targets.named_files import is_kernel_file, targets_in_path
+from rocwheel.targets.named_files import is_kernel_file, targets_in_path, without_targets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.foundation.file_view import Data
 
-__all__ = ["FileVerdict", "Use", "is_named_for_others", "judge_file", "judge_files", "judge_targets"]
+__all__ = ["FileVerdict", "Use", "judge_file", "judge_files", "judge_targets", "opened_verdicts"]
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -77,13 +77,28 @@ def judge_files(paths: Iterable[Path], agents: Iterable[TargetId]) -> list[FileV
     return [verdict for verdicts in groups for verdict in verdicts]
 
 
-def is_named_for_others(path: str, gpu: TargetId) -> bool:
-    """Return whether a kernel library would not open a file for ``gpu``, because its path names other targets.
+def opened_verdicts(verdicts: Sequence[FileVerdict], places: Mapping[str, str]) -> list[FileVerdict]:
+    """Return the verdicts on the files that are opened: a kernel library opens none that is named for other targets.
 
-    ``path`` is relative to a folder of the library's files: names above that say nothing.
+    ``places`` has each file's path relative to a folder of the library's files; names above that say nothing. With an
+    extended runtime, a library opens a file for a similar GPU, unless there is the same for the GPU itself.
     """
-    named = targets_in_path(path) if is_kernel_file(path) else ()
-    return bool(named) and all(fit(target, gpu) is Fit.NONE for target in named)
+    named = {v.path: _named_targets(places[v.path]) for v in verdicts}
+    own = {
+        (v.gpu, without_targets(places[v.path]))
+        for v in verdicts
+        if any(fit(target, v.gpu) is not Fit.NONE for target in named[v.path])
+    }
+    return [v for v in verdicts if _is_opened(v, named[v.path], (v.gpu, without_targets(places[v.path])) in own)]
+
+
+def _named_targets(place: str) -> tuple[TargetId, ...]:
+    return targets_in_path(place) if is_kernel_file(place) else ()
+
+
+def _is_opened(verdict: FileVerdict, named: Sequence[TargetId], has_own: bool) -> bool:
+    runtime = Runtime.STOCK if has_own else verdict.runtime
+    return not named or any(fit(target, verdict.gpu, runtime) is not Fit.NONE for target in named)
 
 
 def judge_targets(bundles: Iterable[Sequence[TargetId]], agent: TargetId, runtime: Runtime) -> tuple[Use, ...]:
