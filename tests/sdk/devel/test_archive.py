@@ -132,6 +132,6 @@ def test_link_to_a_file_that_its_package_lacks_is_refused(make_set: MakeSet, mak
     environment = make_environment(make_set(extra_devel=(("lib/x", "../../_rocm_sdk_core/lib/gone.so.2"),)))
     environment.install("rocm[devel]", "--link-mode=copy")
     assert fail_to_expand(environment) == (
-        "rocm-sdk: error: The ROCm development files link to 1 files that installed packages lack, such as "
+        "rocm-sdk: error: The ROCm development files link to 1 file that installed packages lack, such as "
         "_rocm_sdk_core/lib/gone.so.2. All packages must be of version 7.2.0; reinstall them together.\n"
     )

@@ -42,9 +42,8 @@ def _missing_targets(subject: Subject) -> Iterator[Evidence]:
             lacking = [number for number, bundle in enumerate(report.bundles) if bundle.targets not in serving]
             if lacking:
                 numbers = first_of([str(number) for number in lacking])
-                found = (
-                    f"{len(lacking)} of {len(report.bundles)} bundles {'has' if len(lacking) == 1 else 'have'} no code"
-                )
+                verb = "has" if len(lacking) == 1 else "have"
+                found = f"{len(lacking)} of {count(len(report.bundles), 'bundle')} {verb} no code"
                 yield Evidence(file.source, f"{found} for {target}: number {numbers}", facts=(target,))
 
 

@@ -130,7 +130,7 @@ def _wrong_depth(subject: Subject) -> Iterator[Evidence]:
         ]
         if bad:
             depth = len(posixpath.dirname(file.path).split("/"))
-            found = f"is {depth} folders deep, but these entries assume another depth: {_shown(bad)}"
+            found = f"is {count(depth, 'folder')} deep, but these entries assume another depth: {_shown(bad)}"
             yield Evidence(file.source, found, facts=(*bad,))
 
 

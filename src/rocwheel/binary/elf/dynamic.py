@@ -12,6 +12,7 @@ import msgspec
 from rocwheel.binary.elf.bytes import ElfBytes, ElfError
 from rocwheel.binary.elf.header import PT_DYNAMIC, Segment
 from rocwheel.binary.elf.mapping import find_table
+from rocwheel.foundation.counting import count
 
 __all__ = [
     "RUN_PATH_TAGS",
@@ -125,7 +126,9 @@ def read_dynamic(source: ElfBytes, segments: Sequence[Segment]) -> DynamicTable 
         if tag == DT_NULL:
             return DynamicTable(segment.offset, segment.address, capacity, tuple(entries))
         entries.append((tag, value))
-    raise ElfError(source.name, f"a dynamic section without an end among its first {len(entries)} entries")
+    raise ElfError(
+        source.name, f"a dynamic section without an end among its first {count(len(entries), 'entry', 'entries')}"
+    )
 
 
 def read_string_table(source: ElfBytes, segments: Sequence[Segment], dynamic: DynamicTable) -> StringTable:

@@ -9,6 +9,7 @@ import msgspec
 
 from rocwheel.binary.elf.bytes import Buffer, ElfBytes, ElfError, viewing
 from rocwheel.binary.elf.header import Header, read_header
+from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +65,9 @@ def read_section_table(source: ElfBytes, header: Header) -> tuple[Section, ...]:
     if not rows:
         return ()
     if header.section_names_index >= len(rows):
-        raise ElfError(source.name, f"section names in section {header.section_names_index}, of {len(rows)} sections")
+        raise ElfError(
+            source.name, f"section names in section {header.section_names_index}, of {count(len(rows), 'section')}"
+        )
     start, length = rows[header.section_names_index][4:6]
     source.require(start, length, "the section names")
     return tuple(Section(_section_name(source, start, length, row[0]), *row) for row in rows)

@@ -53,8 +53,9 @@ class DevelTree:
         if absent:
             raise DevelError(missing_packages_text(absent))
         if self._missing:
+            number = "1 file" if len(self._missing) == 1 else f"{len(self._missing)} files"
             msg = (
-                f"The ROCm development files link to {len(self._missing)} files that installed packages lack, such as "
+                f"The ROCm development files link to {number} that installed packages lack, such as "
                 f"{self._missing[0]}. All packages must be of version {_build_info.VERSION}; reinstall them together."
             )
             raise DevelError(msg)
