@@ -181,3 +181,9 @@ def _documented_commands() -> list[object]:
 @pytest.mark.parametrize(("command", "output"), _documented_commands())
 def test_documented_commands_print_what_the_documentation_shows(run_targets: Run, command: str, output: str) -> None:
     assert run_targets(*shlex.split(command)[2:]) == (0, output, "")
+
+
+def test_a_filter_that_keeps_nothing_says_so(run_targets: Run) -> None:
+    note = "no target is all that was asked for; without options, `rocwheel targets list` prints every one"
+    assert run_targets("list", "--product", "zzz") == (0, "", f"warning: {note}\n")
+    assert run_targets("list", "--product", "zzz", "-q") == (0, "", "")

@@ -45,7 +45,7 @@ def archive_artifacts(
         return write_archive(artifact, dest_dir, archive_format, date, advance=advance)
 
     with open_artifacts(directory, names, progress=progress) as artifacts:
-        progress.begin("Packing artifacts", sum(artifact.size for artifact in artifacts))
+        progress.begin("packing artifacts", sum(artifact.size for artifact in artifacts))
         try:
             return map_collecting(write, artifacts, str(directory))
         finally:
@@ -68,7 +68,7 @@ def extract_archives(archives: Sequence[Path], dest_dir: Path, *, progress: Prog
         with open_archive(stored, advance=advance) as artifact:
             return extract_artifact(artifact, dest_dir)
 
-    progress.begin("Extracting archives", sum(item.packed_size for item in found.artifacts))
+    progress.begin("extracting archives", sum(item.packed_size for item in found.artifacts))
     try:
         return map_collecting(extract, found.artifacts, str(dest_dir))
     finally:

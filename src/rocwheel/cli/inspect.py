@@ -59,11 +59,17 @@ def inspect(
     Example: rocwheel inspect dist/*.whl
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    files = []
-    for facts in inspect_paths(paths, deep=deep, limit=limit << 30):
-        files.append(facts)
-        if not as_json and not facts.error:
-            _print_file(facts, verbose=verbose)
+    files: list[FileFacts] = []
+    empty = []
+    for path in paths:
+        before = len(files)
+        for facts in inspect_paths([path], deep=deep, limit=limit << 30):
+            files.append(facts)
+            if not as_json and not facts.error:
+                _print_file(facts, verbose=verbose)
+        empty += [path] if len(files) == before else []
+    for path in empty if not quiet else ():
+        report_warning(f"{path}: holds no binary")
     if as_json:
         print_json("inspect", 1, {"files": [file_document(facts) for facts in files]})
     _finish(files, quiet=quiet)

@@ -74,9 +74,17 @@ class _PrintableHook(RenderHook):
         return [_Printable(renderable) for renderable in renderables]
 
 
+class _Terminal(Console):
+    """A console that escapes control characters before Rich leaves some of them out."""
+
+    def print(self, *objects: Any, **settings: Any) -> None:
+        """Print the objects."""
+        super().print(*(printable(each) if isinstance(each, str) else each for each in objects), **settings)
+
+
 def _console(**settings: Any) -> Console:
     """Return a console that prints no control characters but its own."""
-    console = Console(highlight=False, **settings)
+    console = _Terminal(highlight=False, **settings)
     console.push_render_hook(_PrintableHook())
     return console
 

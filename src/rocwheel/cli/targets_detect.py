@@ -17,7 +17,7 @@ from rocwheel.cli.output import (
 )
 from rocwheel.cli.targets import targets_app
 from rocwheel.cli.targets_options import RequireGpu, RootOption
-from rocwheel.targets.machine import System, survey_machine
+from rocwheel.targets.machine import System, check_machine, survey_machine
 
 __all__ = ["detect"]
 
@@ -33,7 +33,8 @@ def detect(
 ) -> None:
     """Print the target of each GPU of this machine, found in sysfs without running anything.
 
-    Exits with 2 when a node or an environment variable can't be understood, after the GPUs that can.
+    Without one it says what was looked at and what may hide it, as `targets check` does. Exits with 2 when a node or an
+    environment variable can't be understood, after the GPUs that can.
 
     Example: rocwheel targets detect --json
     """
@@ -50,5 +51,6 @@ def detect(
     if problems:
         raise typer.Exit(2)
     if not gpus and not quiet:
-        print_line("No AMD GPU was found; `rocwheel targets check` says why.", err=True)
+        for finding in check_machine(System(root)).findings:
+            print_line(finding, err=True)
     raise typer.Exit(1 if require_gpu and not gpus else 0)

@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, print_line, setup_logging
+from rocwheel.cli.output import (
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    print_json,
+    print_line,
+    report_warning,
+    setup_logging,
+)
 from rocwheel.cli.targets import targets_app
 from rocwheel.cli.targets_options import TargetCommand, read_targets
 from rocwheel.targets.listing import TargetRow, filter_rows, list_targets
@@ -65,9 +73,11 @@ def list_command(
         feature=feature.value if feature else "",
         product=product,
     )
+    if not rows and not quiet:
+        report_warning("no target is all that was asked for; without options, `rocwheel targets list` prints every one")
     if as_json:
         print_json("targets", 1, {"targets": rows})
-    else:
+    elif rows:
         print_line(_table(rows, verbose=verbose))
 
 

@@ -76,7 +76,7 @@ def _rewrite(plan: RepairPlan, target: Path, executor: Executor, source_date: So
     members = read_directory(Path(plan.wheel))
     dist_info = find_dist_info(Path(plan.wheel), (member.name for member in members))
     left_out = {f"{dist_info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")} | {*plan.dropped}
-    progress.begin(f"Repairing {Path(plan.wheel).name}", sum(m.size for m in members))
+    progress.begin(f"repairing {Path(plan.wheel).name}", sum(m.size for m in members))
     # Unpacked libraries stay open until the packer has taken their last byte.
     with ExitStack() as stack, write_wheels(executor, source_date.zip_time, progress=progress) as packer:
         unpacked = _Unpacked(stack, packer)

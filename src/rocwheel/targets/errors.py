@@ -113,7 +113,7 @@ class NoFlagError(InputError):
 class UnknownReleaseError(InputError):
     """The targets of a ROCm version are not recorded."""
 
-    def __init__(self, version: str, majors: Sequence[int], *, table: str, source: str) -> None:
+    def __init__(self, version: str, majors: Sequence[int], *, source: str) -> None:
         self.version = version
         self.majors = tuple(majors)
         known = ", ".join(str(major) for major in majors)
@@ -121,5 +121,5 @@ class UnknownReleaseError(InputError):
             source,
             f"the targets of ROCm {version} are not known",
             expected=f"major version {known}",
-            remedy=f"For a new major version, add a checked [[{table}]] to targets/catalog/catalog.toml.",
+            remedy="A newer rocwheel may know more versions.",
         )

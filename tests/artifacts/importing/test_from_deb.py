@@ -191,8 +191,12 @@ def test_bad_packages_are_reported_together(make_deb: MakeDeb, dest: Path, tmp_p
 
 
 def test_packages_without_a_file_for_an_artifact_are_refused(make_deb: MakeDeb, dest: Path) -> None:
-    with pytest.raises(ProblemsError, match="the sources: hold no file for any artifact"):
-        import_debs([make_deb("hipcc", {})], dest, DEBIAN)
+    deb = make_deb("hipcc", {})
+    with pytest.raises(ProblemsError) as error:
+        import_debs([deb], dest, DEBIAN)
+    found = "holds no file of ROCm: nothing is for any artifact. Check the path, or the --table option."
+    assert text_of(error) == f"the import: 1 problem\n  {deb}: {found}"
+    assert not dest.exists()
 
 
 def test_folder_in_use_is_refused(make_deb: MakeDeb, dest: Path) -> None:

@@ -191,3 +191,13 @@ def test_what_may_not_be_read_is_refused(prefix: Path, dest: Path, name: str) ->
         import_prefix(prefix, dest, ROCM)
 
     (prefix / name).chmod(0o755)
+
+
+def test_a_folder_without_rocm_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/a.txt").write_text("x")
+    with pytest.raises(ProblemsError) as error:
+        import_prefix(tmp_path / "notes", tmp_path / "dest", load_table("prefix.toml"))
+    found = "holds no file of ROCm: no rule of the table matches its 1 file. Check the path, or the --table option."
+    assert str(error.value) == f"the import: 1 problem\n  {tmp_path}/notes: {found}"
+    assert not (tmp_path / "dest").exists()

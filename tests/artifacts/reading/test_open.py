@@ -100,7 +100,7 @@ def test_progress_reports_the_compressed_bytes(
     sizes = [make_archive(f"{name}_lib_generic.tar.zst", tar).stat().st_size for name in "bc"]
     recorder = Recorder()
     with open_artifacts(tmp_path / "artifacts", progress=recorder):
-        assert recorder.steps == [("Reading artifacts", sum(sizes))]
+        assert recorder.steps == [("reading artifacts", sum(sizes))]
         assert recorder.done == sum(sizes)
         assert recorder.ended == 1
 

@@ -25,6 +25,11 @@ CARD = {
     "/sys/bus/pci/devices/0000:03:00.0/class": "0x030000\n",
     "/sys/module/amdgpu/initstate": "live\n",
 }
+NO_GPU = (
+    "note",
+    "no AMD GPU was found: neither /sys/class/kfd/kfd/topology/nodes nor /sys/bus/pci/devices shows one",
+    "lspci -d 1002: lists those of AMD",
+)
 MakeMachine = Callable[..., Any]
 
 
@@ -39,7 +44,7 @@ def test_a_machine_whose_devices_open_has_no_finding(make_machine: MakeMachine) 
 
 def test_a_machine_without_a_gpu_is_fine_and_says_so(make_machine: MakeMachine) -> None:
     report = check_machine(make_machine())
-    assert report.findings == (Diagnosis("note", "no AMD GPU was found", ""),)
+    assert report.findings == (Diagnosis(*NO_GPU),)
     assert report.usable
 
 
@@ -191,7 +196,7 @@ def test_a_card_that_the_driver_does_not_show_is_an_error(make_machine: MakeMach
 def test_other_pci_devices_are_not_gpus(make_machine: MakeMachine, vendor: str, kind: str) -> None:
     folder = "/sys/bus/pci/devices/0000:03:00.0"
     machine = make_machine(files={f"{folder}/vendor": vendor, f"{folder}/class": kind})
-    assert _findings(machine) == [("note", "no AMD GPU was found", "")]
+    assert _findings(machine) == [NO_GPU]
 
 
 def test_nodes_that_the_kernel_hides_are_reported(make_machine: MakeMachine) -> None:
@@ -354,6 +359,6 @@ def test_a_required_gpu_that_is_absent_is_an_error(make_machine: MakeMachine) ->
     report = check_machine(make_machine(), require_gpu=True)
     assert not report.usable
     assert report.findings == (
-        Diagnosis("note", "no AMD GPU was found", ""),
+        Diagnosis(*NO_GPU),
         Diagnosis("error", "a GPU is required, but none was found", "lspci -d 1002: lists those of AMD"),
     )

@@ -9,7 +9,7 @@ from rocwheel.artifacts.importing.choose_artifact import Origin
 from rocwheel.artifacts.importing.deb import Deb, DebControl, open_deb
 from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.progress import SILENT, Progress
 
@@ -49,7 +49,7 @@ def import_debs(
             with open_deb(path, progress=progress) as deb:
                 _add_members(importer, deb)
         progress.end()
-        return importer.finish()
+        return importer.finish(first_of([str(path) for path, _ in ordered]))
 
 
 def _checked(paths: Iterable[Path], table: ImportTable) -> list[tuple[Path, DebControl]]:

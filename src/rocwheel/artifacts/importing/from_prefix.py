@@ -43,7 +43,7 @@ def import_prefix(
             _add(importer, root, entry)
             progress.advance(entry.stat(follow_symlinks=False).st_size)
         progress.end()
-        return importer.finish()
+        return importer.finish(str(prefix))
 
 
 def _walk(folder: Path | str) -> Iterator[os.DirEntry[str]]:

@@ -16,6 +16,7 @@ from rocwheel.artifacts.importing.links import LinkTree
 from rocwheel.artifacts.importing.report import ImportReport, describe
 from rocwheel.artifacts.importing.tree import ImportConflictError, ImportTree, Readable
 from rocwheel.artifacts.model.artifact import FileKind
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, read_error, write_error
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Importer:
         self._strict = strict
         self._skipped: Counter[str] = Counter()
         self._unmatched: list[str] = []
+        self._is_any_matched = False
         self._problems: list[RocwheelError] = []
 
     def add(self, member: SourceMember) -> None:
@@ -69,15 +71,16 @@ class Importer:
         else:
             self._add_file(member, destination)
 
-    def finish(self) -> ImportReport:
-        """Write the links and the manifests, and return what was made.
+    def finish(self, sources: str) -> ImportReport:
+        """Write the links and the manifests, and return what was made of the ``sources``, so named in messages.
 
         Raises `ProblemsError` with everything that was wrong with the sources.
         """
         dangling = self._add_links()
         self._problems += [problem for edit in self.rules.edits if (problem := edit.problem)]
-        if not self._tree.files and not self._problems:
-            self._problems.append(InputError("the sources", "hold no file for any artifact"))
+        if not self._problems and not (self._tree.files and self._is_any_matched):
+            found = f"holds no file of ROCm: {_told(len(self._unmatched))}"
+            self._problems.append(InputError(sources, found, remedy="Check the path, or the --table option."))
         if self._problems:
             subject = "the import"
             raise ProblemsError(subject, self._problems)
@@ -98,6 +101,7 @@ class Importer:
             self._skipped[reason] += 1
             return None
         if destination := self.rules.place(origin.path, origin.package):
+            self._is_any_matched = True
             return destination
         self._unmatched.append(origin.path)
         destination = None if self._strict else self.rules.place_rest(origin.path)
@@ -170,3 +174,9 @@ def _check_replaceable(dest: Path) -> None:
     if found:
         remedy = "Name a new folder below it."
         raise InputError(dest, f"{found}, and the artifacts would take its place", remedy=remedy)
+
+
+def _told(unmatched: int) -> str:
+    return (
+        f"no rule of the table matches its {count(unmatched, 'file')}" if unmatched else "nothing is for any artifact"
+    )

@@ -60,7 +60,7 @@ def _read_all(subject: str, found: Discovery, stack: ExitStack, progress: Progre
         return _read(stored, stack, advance)
 
     packed_size = sum(artifact.packed_size for artifact in found.artifacts)
-    progress.begin("Reading artifacts", packed_size)
+    progress.begin("reading artifacts", packed_size)
     try:
         return map_collecting(read, found.artifacts, subject, found.problems)
     finally:

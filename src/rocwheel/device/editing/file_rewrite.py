@@ -175,7 +175,7 @@ class _Tally:
         self.changed = self.hosts_spelled = 0
         self.written_versions: set[int] = set()
         self.last: BundleChange | None = None
-        progress.begin(f"Rewriting {PurePath(source).name}", self.size_before)
+        progress.begin(f"rewriting {PurePath(source).name}", self.size_before)
 
     def count(self, place: BundlePlaces, changes: Iterable[BundleChange]) -> Iterator[BundleChange]:
         """Yield the changes of the bundles in ``place``, once counted."""

@@ -61,7 +61,7 @@ def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: 
     """
     members = read_directory(source)
     remove_abandoned(output.parent, ".whl")
-    order.progress.begin(f"Rewriting {source.name}", sum(member.size for member in members))
+    order.progress.begin(f"rewriting {source.name}", sum(member.size for member in members))
     try:
         with (
             ThreadPoolExecutor(order.jobs) as executor,

@@ -27,15 +27,15 @@ def release_for(version: str, *, source: str = "ROCm version") -> Release:
     Raises `InputError` for text that is not a version, and `UnknownReleaseError` for a major version without a record.
     """
     releases = load_catalog().releases
-    return releases[-1] if version == LIVE else _row_for(version, releases, "release", source)
+    return releases[-1] if version == LIVE else _row_for(version, releases, source)
 
 
 def matrix_for(version: str, *, source: str = "ROCm version") -> Matrix:
     """Return the row of AMD's lists that holds for a ROCm version; raises as `release_for` does."""
-    return _row_for(version, load_catalog().matrices, "matrix", source)
+    return _row_for(version, load_catalog().matrices, source)
 
 
-def _row_for(version: str, table: Sequence[_Row], name: str, source: str) -> _Row:
+def _row_for(version: str, table: Sequence[_Row], source: str) -> _Row:
     try:
         wanted = Version(version)
     except InvalidVersion as e:
@@ -45,7 +45,7 @@ def _row_for(version: str, table: Sequence[_Row], name: str, source: str) -> _Ro
     rows = [row for row in table if Version(row.since).major == wanted.major and Version(row.since) <= wanted]
     if not rows:
         majors = sorted({Version(row.since).major for row in table})
-        raise UnknownReleaseError(version, majors, table=name, source=source)
+        raise UnknownReleaseError(version, majors, source=source)
     return rows[-1]
 
 

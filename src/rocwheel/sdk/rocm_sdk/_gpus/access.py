@@ -114,7 +114,8 @@ def _explain_absence(system: System) -> list[Diagnosis]:
         return [Diagnosis(NOTE, text, "export ROCM_SDK_TARGET_FAMILY=gfx... for the GPU that Windows has")]
     cards = _list_pci_gpus(system)
     if not cards:
-        return [NONE_FOUND]
+        text = f"{NONE_FOUND.text}: neither {TOPOLOGY} nor {PCI} shows one"
+        return [Diagnosis(NOTE, text, CONTAINER_DEVICES if _is_container(system) else MISSING.remedy)]
     found = f"PCI shows {', '.join(cards)} of AMD, but there is no GPU in {TOPOLOGY}"
     if not system.exists("/sys/module/amdgpu"):
         return [Diagnosis(ERROR, f"{found}: the kernel driver is not loaded", "sudo modprobe amdgpu")]
