@@ -59,13 +59,27 @@ def test_init_tells_where_the_tree_is_unless_quiet(devel: Installed) -> None:
 def test_version_is_that_of_the_packages(core: Installed) -> None:
     assert core.run("rocm-sdk", "version").stdout == "7.2.0\n"
     assert core.run("python", "-m", "rocm_sdk", "version").stdout == "7.2.0\n"
+    assert core.run("rocm-sdk", "--version").stdout == "7.2.0\n"
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])
+def test_help_names_every_command(core: Installed, words: list[str]) -> None:
+    printed = core.run("rocm-sdk", *words).stdout
+    assert printed.startswith("usage: rocm-sdk ")
+    listed = [line.split()[0] for line in printed.splitlines() if line.startswith("    ") and line[4] != " "]
+    assert listed == ["path", "init", "test", "doctor", "version", "targets"]
+
+
+def test_help_of_a_command_is_that_of_its_option(core: Installed) -> None:
+    assert core.run("rocm-sdk", "help", "doctor").stdout == core.run("rocm-sdk", "doctor", "--help").stdout
 
 
 def test_version_is_printed_without_reading_metadata_or_options(core: Installed) -> None:
     show = "import atexit, sys; atexit.register(lambda: print(*sys.modules))"
-    code = f"{show}; from rocm_sdk._cli import main; main(['version'])"
-    modules = core.run("python", "-c", code).stdout.split()
-    assert not {"argparse", "importlib.metadata", "json", "rocm_sdk._devel"} & set(modules)
+    for word in ("version", "--version"):
+        code = f"{show}; from rocm_sdk._cli import main; main([{word!r}])"
+        modules = core.run("python", "-c", code).stdout.split()
+        assert not {"argparse", "importlib.metadata", "json", "rocm_sdk._devel"} & set(modules)
 
 
 def test_targets_are_those_the_set_was_built_for(core: Installed) -> None:

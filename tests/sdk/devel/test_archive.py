@@ -132,6 +132,17 @@ def test_link_to_a_file_that_its_package_lacks_is_refused(make_set: MakeSet, mak
     environment = make_environment(make_set(extra_devel=(("lib/x", "../../_rocm_sdk_core/lib/gone.so.2"),)))
     environment.install("rocm[devel]", "--link-mode=copy")
     assert fail_to_expand(environment) == (
-        "rocm-sdk: error: The ROCm development files link to 1 file that installed packages lack, such as "
-        "_rocm_sdk_core/lib/gone.so.2. All packages must be of version 7.2.0; reinstall them together.\n"
+        "rocm-sdk: error: The ROCm development files link to _rocm_sdk_core/lib/gone.so.2, which installed packages "
+        "lack. All packages must be of version 7.2.0; reinstall them together.\n"
+    )
+
+
+def test_links_to_several_files_that_packages_lack_are_counted(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    links = tuple((f"lib/{name}", f"../../_rocm_sdk_core/lib/gone.so.{name}") for name in "ab")
+    environment = make_environment(make_set(extra_devel=links))
+    environment.install("rocm[devel]", "--link-mode=copy")
+    assert "link to 2 files, such as _rocm_sdk_core/lib/gone.so.a, which installed packages lack." in (
+        fail_to_expand(environment)
     )

@@ -156,18 +156,19 @@ def test_kill_while_the_last_record_is_written_leaves_what_the_next_process_fini
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("command", "call"),
     [
-        pytest.param("from rocm_sdk._cli import main; main()", id="rocm-sdk init"),
-        pytest.param("from rocm_sdk_core._cli import hipcc; hipcc()", id="hipcc"),
+        pytest.param("rocm-sdk", "from rocm_sdk._cli import main; main()", id="rocm-sdk init"),
+        pytest.param("hipcc", "from rocm_sdk_core._cli import hipcc; hipcc()", id="hipcc"),
     ],
 )
-def test_interrupt_while_expanding_ends_without_a_word_and_leaves_no_half_tree(
-    environment: Installed, call: str
+def test_interrupt_while_expanding_ends_with_one_line_and_leaves_no_half_tree(
+    environment: Installed, command: str, call: str
 ) -> None:
-    command = [str(environment.python), "-c", INTERRUPTER + call]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    done = environment.run("python", "-c", INTERRUPTER + call, check=False)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == f"{command}: interrupted; the next run starts over\n"
+    assert record_faults(environment.site) == []
     assert list(environment.site.glob("_rocm_sdk_devel*")) == []
     assert environment.run("rocm-sdk", "path", "--root").stdout == f"{environment.root}\n"
 

@@ -20,7 +20,8 @@ __all__ = ["run_command"]
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run a command and return the exit status: 0 when it did its work, 1 when it could not, 2 for wrong usage."""
-    options = _parse(arguments)
+    words = list(arguments)
+    options = _parse([*words[1:], "--help"] if words[:1] == ["help"] else words)
     try:
         return int(options.run(options))
     except (ModuleNotFoundError, RuntimeError, ValueError, OSError) as e:
@@ -34,6 +35,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         description="Finds, tests and prepares the ROCm packages that are installed in this Python environment.",
         epilog='Example: cmake -DCMAKE_PREFIX_PATH="$(rocm-sdk path --cmake)" ...',
     )
+    parser.add_argument("--version", action="version", version=_build_info.VERSION, help="print the version and exit")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     _add_path(commands)

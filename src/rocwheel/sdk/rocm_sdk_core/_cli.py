@@ -42,6 +42,7 @@ def _run(script: str) -> NoReturn:
     except (RuntimeError, OSError) as e:
         sys.exit(f"{script}: {e}")
     except KeyboardInterrupt:  # expanding the development tree takes a while
+        sys.stderr.write(f"{script}: interrupted; the next run starts over\n")
         sys.exit(130)
     if program is None:
         sys.exit(f"{script}: {SITE / _build_info.PLATFORM_MODULE / info['path']} is missing. Reinstall the package.")

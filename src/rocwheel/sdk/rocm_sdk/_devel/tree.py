@@ -53,10 +53,11 @@ class DevelTree:
         if absent:
             raise DevelError(missing_packages_text(absent))
         if self._missing:
-            number = "1 file" if len(self._missing) == 1 else f"{len(self._missing)} files"
+            first, count = self._missing[0], len(self._missing)
+            what = f"{first}, which" if count == 1 else f"{count} files, such as {first}, which"
             msg = (
-                f"The ROCm development files link to {number} that installed packages lack, such as "
-                f"{self._missing[0]}. All packages must be of version {_build_info.VERSION}; reinstall them together."
+                f"The ROCm development files link to {what} installed packages lack. "
+                f"All packages must be of version {_build_info.VERSION}; reinstall them together."
             )
             raise DevelError(msg)
 

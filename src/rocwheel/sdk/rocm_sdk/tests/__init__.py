@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 import unittest
 from importlib import import_module
 
 from .. import _build_info
 from .._packages import find_module, find_root
+from ._lines import PlainResult, left_out
 
 __all__ = ["run_tests"]
 
 
 def run_tests() -> int:
     """Run the tests of all packages that are installed and return the exit status."""
-    suite = unittest.TestSuite()
+    result = PlainResult()
     for logical in ("base", "core", "libraries", "devel", "profiler"):
         if _is_installed(logical):
             module = import_module(f"{__name__}.{logical}_test")
-            suite.addTests(unittest.defaultTestLoader.loadTestsFromModule(module))
+            unittest.defaultTestLoader.loadTestsFromModule(module).run(result)
         else:
-            sys.stdout.write(f"left out: tests of {logical} (the package is not installed)\n")
-    sys.stdout.flush()
-    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
-    for test, reason in result.skipped:
-        sys.stdout.write(f"left out: {test.id().rpartition('.')[2]}: {reason}\n")
+            left_out(logical)
+    result.print_sum()
     return 0 if result.wasSuccessful() else 1
 
 

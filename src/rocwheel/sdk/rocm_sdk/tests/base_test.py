@@ -25,29 +25,37 @@ class BaseTest(unittest.TestCase):
 
     def test_all_packages_have_the_version_of_rocm(self) -> None:
         """Packages of different releases link to files that the others lack."""
-        self.assertEqual(deviating_versions(), {}, f"rocm is of version {_build_info.VERSION}")
+        deviating = ", ".join(f"{dist} of {text}" for dist, text in deviating_versions().items())
+        if deviating:
+            self.fail(f"{META} is of version {_build_info.VERSION}, and {deviating}")
 
     def test_packages_are_side_by_side(self) -> None:
         """Run paths lead from one package to another by way of the folder that holds all."""
         roots = {name: find_root(name) for name in ("core", "libraries", "profiler")}
-        parents = {root.parent for root in roots.values() if root}
-        self.assertLessEqual(len(parents), 1, f"packages are installed in different folders: {roots}")
+        places = {name: root.parent for name, root in roots.items() if root}
+        if len(set(places.values())) > 1:
+            listed = ", ".join(f"{name} in {place}" for name, place in places.items())
+            self.fail(f"the packages have to be in one folder: {listed}")
 
     def test_command_is_installed(self) -> None:
         """The command this test was started by may have been ``python -m rocm_sdk``."""
         scripts = [entry.name for entry in distribution(META).entry_points if entry.group == "console_scripts"]
-        self.assertIn("rocm-sdk", scripts)
+        if "rocm-sdk" not in scripts:
+            self.fail(f"the metadata of {META} lacks the console script rocm-sdk")
 
     def test_gpus_are_served_by_the_packages_installed(self) -> None:
         """Pip caches what it chose on another day: a GPU without its packages fails at the first kernel."""
         gpus, problems = survey_gpus(System())
         if not needs_device_code():
             self.skipTest("no package that needs device code is installed")
-        self.assertEqual(problems, [])
+        if problems:
+            self.fail("\n".join(map(str, problems)))
         if not gpus:
             self.skipTest("no AMD GPU was found")
         diagnoses = check_device_code(System(), gpus)
-        self.assertEqual([f"{text}: {remedy}" for level, text, remedy in diagnoses if level == ERROR], [])
+        errors = [f"{text}: {remedy}" for level, text, remedy in diagnoses if level == ERROR]
+        if errors:
+            self.fail("\n".join(errors))
         warnings = [text for level, text, _ in diagnoses if level == WARNING]
         if warnings:
             self.skipTest("; ".join(warnings))
@@ -57,4 +65,5 @@ class BaseTest(unittest.TestCase):
         if not System().variable(CHOICE_VARIABLE):
             self.skipTest(f"{CHOICE_VARIABLE} is not set")
         diagnoses = check_choice(System())
-        self.assertEqual([f"{text}: {remedy}" for _, text, remedy in diagnoses], [])
+        if diagnoses:
+            self.fail("\n".join(f"{text}: {remedy}" for _, text, remedy in diagnoses))

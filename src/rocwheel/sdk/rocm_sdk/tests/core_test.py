@@ -6,9 +6,13 @@ import unittest
 from importlib import import_module
 
 from .. import _build_info, find_libraries
-from .._packages import find_root
+from .._packages import find_root, installation_hint
 from ._scripts import find_script, run_script
 from ._support import check_load, shared_libraries, usable_gpus
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["CoreTest"]
 
@@ -18,7 +22,8 @@ class CoreTest(unittest.TestCase):
 
     def test_core_is_installed(self) -> None:
         """Everything else needs it."""
-        self.assertIsNotNone(find_root("core"), "rocm-sdk-core is not installed")
+        if find_root("core") is None:
+            self.fail(f"the ROCm core is not installed. Install with: {installation_hint()}")
 
     def test_public_libraries_load(self) -> None:
         """Each is found by its short name and loads in a process of its own."""
@@ -40,7 +45,7 @@ def check_public_libraries(test: unittest.TestCase, package: str) -> None:
             continue
         with test.subTest(library=name):
             for path in find_libraries(name):
-                test.assertEqual(check_load(path), "")
+                require_load(test, path)
 
 
 def check_all_libraries(test: unittest.TestCase, package: str) -> None:
@@ -48,7 +53,14 @@ def check_all_libraries(test: unittest.TestCase, package: str) -> None:
     root = find_root(package)
     for path in shared_libraries(root) if root else ():
         with test.subTest(library=str(path)):
-            test.assertEqual(check_load(path), "")
+            require_load(test, path)
+
+
+def require_load(test: unittest.TestCase, path: Path) -> None:
+    """Let a test fail unless a library loads."""
+    problem = check_load(path)
+    if problem:
+        test.fail(problem if str(path) in problem else f"{path}: {problem}")
 
 
 def check_scripts(test: unittest.TestCase, package: str) -> None:
@@ -59,10 +71,11 @@ def check_scripts(test: unittest.TestCase, package: str) -> None:
     for name, info in module.SCRIPTS.items():
         with test.subTest(script=name):
             script = find_script(package, name)
-            test.assertIsNotNone(script, f"the console script {name} is not installed")
+            if script is None:
+                test.fail(f"the console script {name} is not installed")
             if info.get("gpu") and without_gpu:
                 left_out.append(name)
-            elif script and "check" in info:
-                test.assertEqual(run_script(script, info["check"]), "")
+            elif "check" in info and (problem := run_script(script, info["check"])):
+                test.fail(problem)
     if left_out:
         test.skipTest(f"not run, as they need a GPU: {', '.join(left_out)}")

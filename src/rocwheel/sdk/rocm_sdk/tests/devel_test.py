@@ -6,7 +6,8 @@ import os
 import unittest
 
 from .._devel import get_devel_root
-from ._support import check_load, shared_libraries
+from ._support import shared_libraries
+from .core_test import require_load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,20 +22,22 @@ class DevelTest(unittest.TestCase):
     def test_tree_has_cmake_files(self) -> None:
         """CMake's ``find_package`` looks below ``rocm-sdk path --cmake``."""
         folder = get_devel_root() / "lib" / "cmake"
-        self.assertTrue(any(folder.rglob("*onfig.cmake")), f"no CMake package files in {folder}")
+        if not any(folder.rglob("*onfig.cmake")):
+            self.fail(f"no CMake package files in {folder}")
 
     def test_links_lead_somewhere(self) -> None:
         """Links into other packages are as good as those packages."""
         root = get_devel_root()
         links = (path for path in root.rglob("*") if path.is_symlink())
         broken = [str(path) for path in links if not path.exists() and _leads_out(root, path)]
-        self.assertEqual(broken, [], "links that lead nowhere; reinstall all packages of the set together")
+        if broken:
+            self.fail("\n".join(["links that lead nowhere; reinstall all packages of the set together:", *broken]))
 
     def test_shared_libraries_load(self) -> None:
         """Only those of this package alone; the others are links to libraries tested elsewhere."""
         for path in shared_libraries(get_devel_root()):
             with self.subTest(library=str(path)):
-                self.assertEqual(check_load(path), "")
+                require_load(self, path)
 
 
 def _leads_out(root: Path, link: Path) -> bool:
