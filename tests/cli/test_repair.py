@@ -33,6 +33,7 @@ def test_a_dry_run_shows_the_changes_and_writes_nothing(
         "  plugin/_wrong.so: RUNPATH\n"
         "    - $ORIGIN/../rocm/lib:local/lib:/opt/rocm/lib\n"
         "    + $ORIGIN/../_rocm_sdk_core/lib:$ORIGIN/../_rocm_sdk_core/lib/rocm_sysdeps/lib\n"
+        "    = libamdhip64.so.7, librocm_sysdeps_drm.so.2: in rocm-sdk-core\n"
         "  plugin-1.0.dist-info/METADATA: Requires-Dist\n"
         "    + rocm-sdk-core\n"
         "  plugin-1.0.dist-info/WHEEL: Tag\n"
@@ -101,3 +102,47 @@ def test_libraries_that_are_opened_by_name_get_an_entry_and_a_requirement(
     after = members(repaired)
     assert read_elf(after["ext/a.so"], name="a").runpath == "$ORIGIN/../_rocm_sdk_core/lib"
     assert b"Requires-Dist: rocm-sdk-core\n" in after["ext-1.0.dist-info/METADATA"]
+
+
+def test_a_folder_stands_for_its_wheels_and_repaired_ones_go_to_a_folder_of_that_name(
+    run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    assert run("repair", plugin_wheel.parent, "--with", sdk_wheel).status == 0
+    assert [path.name for path in (tmp_path / "work" / "repaired").iterdir()] == [
+        repaired_plugin(tmp_path / "work" / "repaired").name
+    ]
+
+
+def test_what_stays_for_the_system_is_told(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libcudart.so.12", "libamdhip64.so.7"), "/usr/local/cuda/lib64"))
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"}, tag="py3-none-manylinux_2_5_x86_64")
+    done = run("repair", wheel, "--dry-run")
+    assert done.stdout.splitlines()[-2:] == [
+        "  ext/a.so: unchanged",
+        "    = libcudart.so.12, libamdhip64.so.7: if the system or another package has it in /usr/local/cuda/lib64",
+    ]
+    assert "is for CUDA, judging by libcudart.so.12: paths to that stay" in done.stderr
+    told = json.loads(run("repair", wheel, "--dry-run", "--toolkit", "sdk", "--json").stdout)["wheels"][0]
+    assert told["finds"] == {
+        "ext/a.so": [
+            {"library": "libcudart.so.12", "where": "kept", "place": "/usr/local/cuda/lib64"},
+            {"library": "libamdhip64.so.7", "where": "package", "place": "rocm-sdk-core"},
+        ]
+    }
+    assert told["edits"]["ext/a.so"]["value"] == "$ORIGIN/../_rocm_sdk_core/lib:/usr/local/cuda/lib64"
+
+
+def test_a_file_that_stays_as_it_was_is_told_with_the_reason(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(
+        tmp_path / "tree",
+        Lib("a.so", ("libmid.so",), "$ORIGIN:/opt/tool/lib:/build", is_rpath=True),
+        Lib("libmid.so", ("libtool.so.3",)),
+    )
+    files: dict[str, Path | bytes] = {f"ext/{path.name}": path for path in sorted(tree.glob("*.so"))}
+    wheel = make_wheel(tmp_path / "dist", "ext", files, tag="py3-none-manylinux_2_5_x86_64")
+    done = run("repair", wheel, "--dry-run")
+    assert "  ext/a.so: left as it was, since ext/libmid.so would no longer find libtool.so.3 in /opt/tool/lib\n" in (
+        done.stdout
+    )

@@ -158,24 +158,6 @@ def test_a_run_path_of_kept_folders_alone_is_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("run_path", "last", "expected"),
-    [
-        ("$ORIGIN:/opt/lib", ("/opt/lib",), None),
-        ("/opt/lib:$ORIGIN", ("/opt/lib",), "$ORIGIN:/opt/lib"),
-        ("/a:$ORIGIN:/b", ("/a", "/b"), "$ORIGIN:/a:/b"),
-        ("$ORIGIN:/opt/lib:/opt/lib", ("/opt/lib",), "$ORIGIN:/opt/lib"),
-    ],
-    ids=["last", "first", "around", "twice"],
-)
-def test_entries_that_have_to_be_the_last_ones_become_so(
-    run_path: str, last: tuple[str, ...], expected: str | None
-) -> None:
-    elf = library("libhipsparse.so.1", "librocsparse.so.1", runpath=run_path)
-    edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RUNPATH, KeptEntries(last=last))
-    assert edit == (SetRunpath(expected, RunpathTag.RUNPATH) if expected else None)
-
-
-@pytest.mark.parametrize(
     ("run_path", "expected"),
     [
         ("/opt/lib:$ORIGIN", None),

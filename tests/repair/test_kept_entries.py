@@ -8,7 +8,7 @@ import pytest
 
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.installed.environments import split_environments
-from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces
+from rocwheel.linking.run_path_choice import KeptEntries
 from rocwheel.repair.kept_entries import entries_to_keep
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
@@ -56,59 +56,71 @@ def test_there_is_no_note_where_only_right_entries_stay(
     assert notes(*others, requires=requires, run_path=run_path) == ""
 
 
-PLACES = LibraryPlaces({}, frozenset({"_rocm_sdk_core/lib", "_rocm_sdk_libraries/lib"}))
+ENTRIES = (
+    "$ORIGIN/../nvidia/cublas/lib",
+    "$ORIGIN/../demo/gone",
+    "$ORIGIN/../_rocm_sdk_core/lib",
+    "$ORIGIN/../..",
+    "$ORIGIN/../../../../lib",
+    "/opt/rocm/lib",
+    "/opt/conda/lib/python3.12/site-packages/torch/lib",
+)
+INSIDE = frozenset({"nvidia/cublas/lib", "demo/gone", "_rocm_sdk_core/lib"})
+OUTSIDE = frozenset({"$ORIGIN/../..", "$ORIGIN/../../../../lib"})
+HOST = frozenset({"/opt/rocm/lib", "/opt/conda/lib/python3.12/site-packages/torch/lib"})
 
 
-def kept(entry: str, *, is_lacking: bool = False, has_others: bool = True, opens: bool = True) -> KeptEntries:
-    file = library("_rocm_sdk_libraries/lib/liba.so", runpath=f"{entry}:$ORIGIN", imports_dlopen=opens)
-    return entries_to_keep(file, PLACES, is_lacking=is_lacking, has_others=has_others)
+def kept(*entries: str, opens: bool = False, is_complete: bool = False, is_told: bool = False) -> KeptEntries:
+    file = library("demo/liba.so", runpath=":".join(entries), imports_dlopen=opens)
+    return entries_to_keep(file, is_complete=is_complete, is_told=is_told)
 
 
 @pytest.mark.parametrize(
-    ("entry", "folder"),
+    ("opens", "is_complete", "is_told", "expected"),
     [
-        ("$ORIGIN/../../nvidia/cublas/lib", "nvidia/cublas/lib"),
-        ("$ORIGIN/../../external_links/lib", "external_links/lib"),
-        ("$ORIGIN/../nowhere", None),
-        ("$ORIGIN/../../../lib", None),
-        ("$ORIGIN/../..", None),
-        ("/opt/rocm/lib", None),
-        ("$ORIGIN/../../_solib_local/_U_S_Srocm", None),
-        ("$ORIGIN/../../external/lib", None),
-        ("$ORIGIN/../../bazel-out/lib", None),
-        ("$ORIGIN/../../ext.runfiles/lib", None),
+        (False, False, False, KeptEntries(INSIDE, OUTSIDE | HOST)),
+        (False, False, True, KeptEntries(INSIDE, OUTSIDE | HOST)),
+        (True, False, True, KeptEntries(INSIDE, OUTSIDE | HOST)),
+        (True, True, False, KeptEntries(INSIDE, OUTSIDE | HOST)),
+        (True, True, True, KeptEntries(INSIDE, OUTSIDE)),
+        (False, True, False, KeptEntries()),
+        (False, True, True, KeptEntries()),
     ],
     ids=[
-        "other package",
-        "named like a build folder",
-        "absent folder of a package",
-        "outside of site-packages",
-        "site-packages",
-        "absolute",
-        "_solib",
-        "external",
-        "bazel-out",
-        "runfiles",
+        "lacks a library",
+        "lacks a library and is to use the SDK",
+        "opens, lacks, and is to use the SDK",
+        "opens by name",
+        "opens by name and is to use the SDK",
+        "does without",
+        "does without and is to use the SDK",
     ],
 )
-def test_a_file_that_opens_libraries_keeps_entries_into_other_packages(entry: str, folder: str | None) -> None:
-    assert kept(entry) == KeptEntries(frozenset({folder} if folder else ()))
+def test_entries_stay_that_a_file_may_need(
+    opens: bool, is_complete: bool, is_told: bool, expected: KeptEntries
+) -> None:
+    assert kept(*ENTRIES, opens=opens, is_complete=is_complete, is_told=is_told) == expected
 
 
-def test_a_file_that_opens_none_and_lacks_none_keeps_no_entries() -> None:
-    assert kept("$ORIGIN/../../nvidia/lib", opens=False) == KeptEntries()
-    assert kept("/opt/rocm/lib", has_others=False) == KeptEntries()
-
-
-def test_a_file_that_lacks_a_library_keeps_absent_folders_of_packages_at_hand() -> None:
-    found = kept("$ORIGIN/../nowhere", is_lacking=True, opens=False)
-    assert found == KeptEntries(frozenset({"_rocm_sdk_libraries/nowhere", "_rocm_sdk_libraries/lib"}))
-
-
-def test_a_file_that_lacks_a_library_of_nobody_keeps_the_folders_of_the_host_as_the_last_ones() -> None:
-    assert kept("/opt/b:/home/me/lib:/opt/a:/opt/b", is_lacking=True, has_others=False) == KeptEntries(
-        last=("/opt/b", "/opt/a")
-    )
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "$ORIGIN/../../_solib_local/_U_S_Srocm",
+        "$ORIGIN/../../external/lib",
+        "$ORIGIN/../../bazel-out/lib",
+        "$ORIGIN/../../ext.runfiles/lib",
+        "/home/me/rocm/lib",
+        "/root/.cache/bazel/sandbox/7/lib",
+        "/__w/project/build",
+        "local/lib",
+        "",
+        ".",
+        "RIGIN/../lib",
+        "/../rocm/lib",
+    ],
+)
+def test_entries_that_are_proved_to_lead_nowhere_go(entry: str) -> None:
+    assert kept("$ORIGIN", entry, opens=True) == KeptEntries(frozenset({"demo"}))
 
 
 @needs_compiler
@@ -124,7 +136,11 @@ def test_run_paths_that_alone_may_lead_to_what_is_not_at_hand_stay(
     (repaired,) = (tmp_path / "out").glob("*.whl")
     value = read_elf(members(repaired)["ext/a.so"], name="a").runpath
     core = "$ORIGIN/../_rocm_sdk_core/lib"
-    kept = ["$ORIGIN/../other_pkg/lib", "$ORIGIN/gone", core] if requires else [core, "/opt/lib"]
-    assert value == ":".join(kept)
+    assert value == f"$ORIGIN/../other_pkg/lib:$ORIGIN/gone:{core}:/opt/lib:$ORIGIN/../../.."
     again = run("repair", repaired, "--dry-run")
-    assert again.stdout == f"{repaired.name}: no changes\n"
+    assert again.stdout.splitlines() == [
+        f"{repaired.name}: no changes",
+        "  ext/a.so: unchanged",
+        "    = libother.so.1: if the system or another package has it in other_pkg/lib:ext/gone:/opt/lib",
+        "    = libamdhip64.so.7: in rocm-sdk-core",
+    ]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.repair.wheels import with_members
 from tests.support.libraries import needs_compiler
-from tests.support.wheels import members
+from tests.support.wheels import make_wheel, members
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,17 +22,14 @@ pytestmark = [pytest.mark.slow, needs_compiler]
 def test_what_is_not_a_wheel_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no wheel")
     done = run("repair", tmp_path / "notes.txt", "--check")
-    assert done == (
-        2,
-        "",
-        f"error: {tmp_path / 'notes.txt'}: not a wheel; expected a file whose name ends with .whl\n",
-    )
+    expected = "a file whose name ends with .whl, or a folder of wheels"
+    assert done == (2, "", f"error: {tmp_path / 'notes.txt'}: not a wheel; expected {expected}\n")
 
 
-def test_a_folder_that_is_named_like_a_wheel_is_refused(run: Run, tmp_path: Path) -> None:
+def test_a_folder_without_wheels_is_refused_though_it_is_named_like_one(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "demo-1.0-py3-none-any.whl"
     folder.mkdir()
-    expected = f"error: {folder}: a folder; expected a wheel, which is a file\n"
+    expected = f"error: {folder}: a folder without wheels; expected a wheel, or a folder of wheels\n"
     assert run("repair", folder, "--check") == (2, "", expected)
 
 
@@ -106,3 +103,13 @@ def test_a_metadata_folder_of_another_name_is_refused(run: Run, plugin_wheel: Pa
     plugin_wheel.rename(wrong)
     done = run("repair", wrong, "--check")
     assert (done.status, "has the metadata folder plugin-1.0.dist-info" in " ".join(done.stderr.split())) == (2, True)
+
+
+def test_every_wheel_that_is_truncated_is_named(run: Run, tmp_path: Path) -> None:
+    wheels = [make_wheel(tmp_path / "dist", f"demo{number}", {f"demo{number}.py": b"x"}) for number in range(3)]
+    for wheel in wheels[:2]:
+        wheel.write_bytes(wheel.read_bytes()[:-30])
+    done = run("repair", tmp_path / "dist", "--dest-dir", tmp_path / "out")
+    assert done.status == 2
+    assert [wheel.name in done.stderr for wheel in wheels] == [True, True, False]
+    assert not (tmp_path / "out").exists()

@@ -17,6 +17,7 @@ from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from rocwheel.repair.run_paths import run_path_edits
+from rocwheel.repair.toolkit import Toolkit
 from tests.repair.wheels import repaired_plugin
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import data, library, package, tree
@@ -34,7 +35,8 @@ OTHER = (package("other", is_context=True), [library("other/lib/libq.so")])
 
 
 def edits(made: Tree, settings: AuditSettings | None = None) -> dict[str, SetRunpath]:
-    return run_path_edits(made, made.distributions[0], RepairOptions(settings=settings or AuditSettings()))
+    options = RepairOptions(settings=settings or AuditSettings())
+    return run_path_edits(made, made.distributions[0], options, Toolkit(is_sdk=True))
 
 
 def of_wheel(*files: InstalledFile, requires: tuple[str, ...] = ()) -> dict[str, SetRunpath]:
@@ -66,9 +68,9 @@ def test_where_nothing_more_will_come_the_sdk_is_not_taken_for_granted() -> None
 
 
 def test_a_folder_of_plugins_without_known_libraries_stays_in_files_that_open_by_name() -> None:
-    opener = library("demo/_e.so", runpath="$ORIGIN/plugins", imports_dlopen=True)
-    assert of_wheel(opener, data("demo/plugins/first.plugin")) == {}
-    assert of_wheel(opener)["demo/_e.so"].value == ""
+    opener = library("demo/_e.so", runpath="$ORIGIN/plugins:/build", imports_dlopen=True)
+    for more in ([data("demo/plugins/first.plugin")], []):
+        assert of_wheel(opener, *more)["demo/_e.so"].value == "$ORIGIN/plugins"
 
 
 @needs_compiler

@@ -17,6 +17,7 @@ __all__ = [
     "is_host_folder",
     "is_origin_relative",
     "is_relative",
+    "leads_nowhere",
     "lost_origin",
     "resolve_entry",
     "split_run_path",
@@ -32,6 +33,11 @@ _LOST_ORIGIN = re.compile(r"(/\.\.|RIGIN)(/|$)")
 _BUILD_FOLDER = re.compile(
     r"(^|/)(_solib_[^/]*|[^/]*\.runfiles|external|bazel-[^/]+|execroot|sandbox|CMakeFiles|site-packages)(/|$)"
     r"|^/(home|root|tmp|build|builds|workspace|usr/src|var/lib|__w|github)(/|$)"
+)
+_DEAD = re.compile(
+    r"(^|/)(_solib_[^/]*|[^/]*\.runfiles|bazel-[^/]+|execroot|sandbox|CMakeFiles)(/|$)"
+    r"|^/(home|root|tmp|build|builds|workspace|usr/src|var/lib/jenkins|__w|github)(/|$)"
+    r"|^\$(ORIGIN|\{ORIGIN\})(/.*)?/external(/|$)"
 )
 
 
@@ -63,6 +69,16 @@ def is_build_folder(entry: str) -> bool:
 def lost_origin(entry: str) -> bool:
     """Return whether an entry is what a shell or make leaves of an entry that began with ``$ORIGIN``."""
     return _LOST_ORIGIN.match(entry) is not None
+
+
+def leads_nowhere(entry: str) -> bool:
+    """Return whether an entry is proved to lead to no library on a user's machine, by its spelling alone.
+
+    It leads to a build's folder, to the folder in which the process was started, or has lost its ``$ORIGIN``. Weaker
+    than `is_build_folder`, which judges by names that a user's folders may have as well (``/opt/site-packages``).
+    """
+    is_anchored = entry.startswith("/") or is_origin_relative(entry)
+    return not is_anchored or lost_origin(entry) or _DEAD.search(entry) is not None
 
 
 def is_host_folder(entry: str) -> bool:

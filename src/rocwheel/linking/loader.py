@@ -137,9 +137,30 @@ class Loader:
 
     def is_inherited(self, search: Search) -> bool:
         """Return whether an RPATH that the requester inherits leads to the name, whatever was loaded before."""
-        found = self._candidates(search.name, search.requester)
+        found = self.candidates(search.name, search.requester)
         paths = (path for how, _, path in found if how is How.RPATH)
         return any(isinstance(self._disk.find(path, self._machine), Library) for path in paths)
+
+    def candidates(self, name: str, requester: int) -> Iterator[tuple[How, str, str]]:
+        """Yield the paths to try, in order, each with the rule and the run path entry that it comes from."""
+        if "/" in name:
+            yield How.PATH, "", expand_entry(name, self.objects[requester].origin)
+            return
+        elf = self.objects[requester].library.elf
+        if elf is None:
+            return
+        if elf.run_path_tag is not RunpathTag.RUNPATH:
+            for holder in self.ancestors(requester):
+                for entry, folder in self._folders(holder, RunpathTag.RPATH):
+                    yield How.RPATH, entry, f"{folder}/{name}"
+        for entry, folder in self._folders(requester, RunpathTag.RUNPATH):
+            yield How.RUNPATH, entry, f"{folder}/{name}"
+
+    def ancestors(self, index: int) -> Iterator[int]:
+        """Yield an object, the one that had it loaded, and so on up to the first object of the process."""
+        while index >= 0:
+            yield index
+            index = self.objects[index].loader
 
     @property
     def missing(self) -> list[Search]:
@@ -178,7 +199,7 @@ class Loader:
     def _search(self, name: str, requester: int) -> Search:
         if name in self._by_name:
             return Search(requester, name, self._by_name[name], How.LOADED)
-        for how, entry, path in self._candidates(name, requester):
+        for how, entry, path in self.candidates(name, requester):
             library = self._disk.find(path, self._machine)
             if isinstance(library, LoaderStop):
                 return Search(requester, name, None, how, entry, library)
@@ -195,27 +216,6 @@ class Loader:
             index = self._add(library, requester)
         self._by_name.setdefault(name, index)
         return index
-
-    def _candidates(self, name: str, requester: int) -> Iterator[tuple[How, str, str]]:
-        """Yield the paths to try, in order, each with the rule and the run path entry that it comes from."""
-        if "/" in name:
-            yield How.PATH, "", expand_entry(name, self.objects[requester].origin)
-            return
-        elf = self.objects[requester].library.elf
-        if elf is None:
-            return
-        if elf.run_path_tag is not RunpathTag.RUNPATH:
-            for holder in self._ancestors(requester):
-                for entry, folder in self._folders(holder, RunpathTag.RPATH):
-                    yield How.RPATH, entry, f"{folder}/{name}"
-        for entry, folder in self._folders(requester, RunpathTag.RUNPATH):
-            yield How.RUNPATH, entry, f"{folder}/{name}"
-
-    def _ancestors(self, index: int) -> Iterator[int]:
-        """Yield an object, the one that had it loaded, and so on up to the first object of the process."""
-        while index >= 0:
-            yield index
-            index = self.objects[index].loader
 
     def _folders(self, holder: int, tag: RunpathTag) -> Iterator[tuple[str, str]]:
         """Yield the entries of the run path that counts, if it has this tag, with the folders that they lead to."""

@@ -65,8 +65,6 @@ class KeptEntries(msgspec.Struct, frozen=True):
 
     folders: frozenset[str] = frozenset()
     """Folders relative to site-packages: the entries that lead there keep their order among the others."""
-    last: tuple[str, ...] = ()
-    """Entries that stay as they are spelled, behind all others."""
     intended: frozenset[str] = frozenset()
     """Entries that stay as they are spelled. They are right in any place; in a changed run path they come last."""
 
@@ -165,19 +163,19 @@ def _changed_entries(
     """Return the entries that a file gets in place of those that are judged; None if these are right."""
     led_to = [place for entry in file.entries if (place := resolve_entry(entry, file.folder)) is not None]
     stays = [place for place in led_to if place in places.folders or place in kept.folders]
-    if _is_well_formed(file, stays, kept) and _finds_all(file.elf, stays, search, places):
+    if _is_well_formed(file, stays) and _finds_all(file.elf, stays, search, places):
         return None
     named = list(dict.fromkeys([*stays, *search]))
     used = named if file.elf.imports_dlopen else choose_folders(file.elf.wanted, named, places)
     wanted = [origin_relative(place, file.folder) for place in named if place in used or place in kept.folders]
-    return [*wanted, *kept.last] if wanted or file.entries or not file.is_tagged else None
+    return wanted if wanted or file.entries or not file.is_tagged else None
 
 
-def _is_well_formed(file: _File, stays: Sequence[str], kept: KeptEntries) -> bool:
-    """Return whether each entry leads to a folder of its own, followed by those that come last."""
-    split = len(file.entries) - len(kept.last)
-    entries = file.entries[:split] if file.entries[split:] == kept.last else file.entries
-    return file.is_tagged and not any(map(goes_back, entries)) and len(stays) == len(entries) == len(set(stays))
+def _is_well_formed(file: _File, stays: Sequence[str]) -> bool:
+    """Return whether each entry leads to a folder of its own."""
+    return (
+        file.is_tagged and not any(map(goes_back, file.entries)) and len(stays) == len(file.entries) == len(set(stays))
+    )
 
 
 def _finds_all(elf: Elf, folders: Sequence[str], search: Iterable[str], places: LibraryPlaces) -> bool:

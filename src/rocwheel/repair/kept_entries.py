@@ -1,16 +1,11 @@
-"""Which run path entries a repair keeps, though no package at hand has the folders that they lead to.
+"""Which run path entries a repair keeps, though no package at hand has what they lead to.
 
-1. The wheel requires packages that are neither at hand nor the SDK's, so that entries may lead there:
+A user's machine may have it: a toolkit of the system (``/opt/rocm/lib``, ``/usr/local/cuda/lib64``), or a package that
+is not at hand or shares a folder with others. So every entry stays that is not proved to lead nowhere, unless the file
+can do without: it finds all that it needs for sure, and opens nothing by name at run time.
 
-   * A file that lacks a library keeps the entries to any folder in site-packages: packages may share a folder.
-   * A file that opens libraries by name at run time keeps the entries to top-level folders of no package at hand.
-
-   Neither keeps entries to folders that only builds have.
-2. The wheel requires no such packages: a file that lacks a library keeps the absolute folders that a host may have,
-   behind all others.
-
-All other entries to folders that no package at hand has go. Entries to folders that one has are judged by
-`rocwheel.linking.run_path_choice`.
+A file that opens libraries by name, and that is told to use the SDK's toolkit, keeps no absolute entries if it finds
+all that it needs for sure.
 """
 
 from __future__ import annotations
@@ -19,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.foundation.counting import count
 from rocwheel.installed.requirements import packages_elsewhere
-from rocwheel.linking.entries import is_build_folder, is_host_folder, resolve_entry, split_run_path
+from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path
 from rocwheel.linking.run_path_choice import KeptEntries
 from rocwheel.linking.sdk_layout import sdk_folders
 
@@ -27,42 +22,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocwheel.installed.tree import Distribution, InstalledFile, Tree
-    from rocwheel.linking.run_path_choice import LibraryPlaces
 
 __all__ = ["entries_to_keep", "kept_entries_note"]
 
 
-def entries_to_keep(file: InstalledFile, places: LibraryPlaces, *, is_lacking: bool, has_others: bool) -> KeptEntries:
+def entries_to_keep(file: InstalledFile, *, is_complete: bool, is_told: bool) -> KeptEntries:
     """Return what stays of a file's run path; for the rule see the module.
 
-    ``is_lacking``: whether the file needs a library that neither the packages nor the system has. ``has_others``:
-    whether its wheel requires packages that are neither at hand nor the SDK's.
+    ``is_complete``: whether the file finds all that it needs for sure. ``is_told``: whether a user says that the SDK's
+    packages are the toolkit.
     """
-    entries = split_run_path(file.run_path)
-    if has_others:
-        led_to = (resolve_entry(entry, file.folder) for entry in entries)
-        inside = frozenset(place for place in led_to if place and _is_in_packages(place))
-        if is_lacking:
-            return KeptEntries(inside)
-        is_opener = file.elf is not None and file.elf.imports_dlopen
-        return KeptEntries(_beyond(inside, places) if is_opener else frozenset())
-    hosts = dict.fromkeys(entry for entry in entries if is_host_folder(entry))
-    return KeptEntries(last=tuple(hosts) if is_lacking else ())
-
-
-def _is_in_packages(place: str) -> bool:
-    """Return whether a folder, relative to site-packages, may be a package's: inside, and not of a build."""
-    return _top(place) != ".." and not is_build_folder(place)
-
-
-def _beyond(folders: Iterable[str], places: LibraryPlaces) -> frozenset[str]:
-    """Return the folders below top-level folders of no package at hand."""
-    known = set(map(_top, places.folders))
-    return frozenset(folder for folder in folders if _top(folder) not in known)
-
-
-def _top(folder: str) -> str:
-    return folder.partition("/")[0]
+    is_opener = file.elf is not None and file.elf.imports_dlopen
+    if is_complete and not is_opener:
+        return KeptEntries()
+    entries = [entry for entry in split_run_path(file.run_path) if not leads_nowhere(entry)]
+    led_to = {entry: resolve_entry(entry, file.folder) for entry in entries}
+    inside = frozenset(place for place in led_to.values() if place is not None and not place.startswith(".."))
+    others = [entry for entry, place in led_to.items() if place not in inside]
+    stay = [entry for entry in others if not (is_complete and is_told and entry.startswith("/"))]
+    return KeptEntries(inside, frozenset(stay))
 
 
 def kept_entries_note(tree: Tree, owner: Distribution, run_paths: Iterable[tuple[str, str]]) -> str:

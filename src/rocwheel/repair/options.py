@@ -8,6 +8,7 @@ import msgspec
 
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.repair.toolkit import ToolkitOption
 
 __all__ = ["Pin", "RepairOptions"]
 
@@ -24,6 +25,8 @@ class RepairOptions(msgspec.Struct, frozen=True):
     dlopen: tuple[str, ...] = ()
     init: bool = False
     """Whether the wheel gets ``_rocm_init.py``."""
+    toolkit: ToolkitOption = "auto"
+    """Whose ROCm the wheels' libraries are taken from (`rocwheel.repair.toolkit`)."""
     settings: AuditSettings = AuditSettings()
     """The audit's settings: more system libraries, and what files open by name."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -20,27 +20,35 @@ from rocwheel.repair.changes import (
     run_path_changes,
     signature_changes,
 )
+from rocwheel.repair.comparing.finds import Found
 from rocwheel.repair.initializer import initializer_member, preload_names
 from rocwheel.repair.kept_entries import kept_entries_note
+from rocwheel.repair.metadata.modes import mode_changes
 from rocwheel.repair.metadata.pins import locked_requirement, sdk_version_to_match
 from rocwheel.repair.metadata.platform_tags import repaired_platforms
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.outcome import RepairedTree
 from rocwheel.repair.refusals import check_repairable
 from rocwheel.repair.run_paths import run_path_edits
+from rocwheel.repair.safe_edits import SafeEdits, safe_edits
+from rocwheel.repair.toolkit import choose_toolkit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rocwheel.installed.environments import Environments
     from rocwheel.installed.tree import InstalledFile
+    from rocwheel.repair.outcome import RepairedTree
 
 __all__ = ["RepairPlan", "RepairPlanner"]
+
+_T = TypeVar("_T")
 
 _OPEN = (
     "Requires-Dist: {0} allows any version, though its libraries are assumed to be those of ROCm 7: give {0} with "
     "--with, and --pin"
 )
+
+_OTHERS = "is for {}: paths to that stay, and none lead to the SDK's packages unless --toolkit sdk says so"
 
 
 class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +71,10 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
     unmended: tuple[str, ...]
     """What a repair can't fix."""
+    finds: dict[str, tuple[Found, ...]]
+    """What each file finds once the wheel is repaired, by the member's name."""
+    left: dict[str, str]
+    """Members that stay as they are, since their edit would take something away, with what that is."""
     notes: tuple[str, ...] = ()
     """What rests on assumptions: users should check it before they publish the wheel."""
 
@@ -73,8 +85,7 @@ class RepairPlanner:
     def __init__(self, environments: Environments, options: RepairOptions) -> None:
         self._environments = environments.by_leader
         self._options = options
-        self._edits: dict[str, dict[str, SetRunpath]] = {}
-        self._repaired: dict[int, RepairedTree] = {}
+        self._safe: dict[int, SafeEdits] = {}
 
     def plan(self, owner: Distribution) -> RepairPlan:
         """Return the plan for one wheel, which is installed with the other packages of its environment and the SDK.
@@ -83,30 +94,28 @@ class RepairPlanner:
         the wheel's release, as the audit's rule ``rpath-into-others`` asks for. Where all run paths are RPATHs and, as
         repaired, lead only there, those that change stay RPATHs, too: ``rocwheel build`` makes such packages.
 
+        No edit takes anything away that a file may find before (`rocwheel.repair.safe_edits`).
+
         Raises `InputError`, or `ProblemsError` for several, for wheels that no repair makes installable: bad metadata,
         damaged binaries, symlinks, members outside of the wheel, several files at one path. Raises `InputError` as
         well where the options ask for the version of a package that is not at hand.
         """
         environment = self._environments[owner.source]
         check_repairable(owner, environment.files_of[owner.source])
-        edits = self._run_paths(owner)
-        return _planned(_Wheel(environment, owner, self._options, edits, self._repaired_tree(environment)))
+        return _planned(_Wheel(environment, owner, self._options, self._safe_edits(environment)))
 
-    def _run_paths(self, owner: Distribution) -> dict[str, SetRunpath]:
-        if owner.source not in self._edits:
-            self._edits[owner.source] = run_path_edits(self._environments[owner.source], owner, self._options)
-        return self._edits[owner.source]
-
-    def _repaired_tree(self, environment: Tree) -> RepairedTree:
-        """Return an environment with all its wheels repaired."""
-        if id(environment) not in self._repaired:
-            edits = {
-                f"{owner.source}!{member}": edit
-                for owner in environment.audited_distributions
-                for member, edit in self._run_paths(owner).items()
-            }
-            self._repaired[id(environment)] = RepairedTree(environment, edits, self._options.audit_settings)
-        return self._repaired[id(environment)]
+    def _safe_edits(self, environment: Tree) -> SafeEdits:
+        """Return the edits of all wheels of an environment together."""
+        if id(environment) not in self._safe:
+            settings = self._options.audit_settings
+            toolkits, edits = {}, {}
+            for owner in environment.audited_distributions:
+                toolkit = choose_toolkit(environment, owner, self._options.toolkit, settings)
+                toolkits[owner.source] = toolkit
+                for member, edit in run_path_edits(environment, owner, self._options, toolkit).items():
+                    edits[f"{owner.source}!{member}"] = edit
+            self._safe[id(environment)] = safe_edits(environment, edits, toolkits, settings)
+        return self._safe[id(environment)]
 
 
 class _Wheel(msgspec.Struct, frozen=True, dict=True):
@@ -115,8 +124,25 @@ class _Wheel(msgspec.Struct, frozen=True, dict=True):
     tree: Tree
     owner: Distribution
     options: RepairOptions
-    edits: dict[str, SetRunpath]
-    repaired: RepairedTree
+    safe: SafeEdits
+
+    @property
+    def repaired(self) -> RepairedTree:
+        """The environment with all its wheels repaired."""
+        return self.safe.repaired
+
+    @cached_property
+    def edits(self) -> dict[str, SetRunpath]:
+        """The edits of the wheel's files, by the member's name."""
+        return self._own(self.safe.edits)
+
+    @cached_property
+    def left(self) -> dict[str, str]:
+        """Why files stay as they are, by the member's name."""
+        return self._own(self.safe.left)
+
+    def _own(self, by_source: Mapping[str, _T]) -> dict[str, _T]:
+        return {file.member: by_source[file.source] for file in self.files if file.source in by_source}
 
     @cached_property
     def files(self) -> tuple[InstalledFile, ...]:
@@ -139,6 +165,7 @@ def _planned(wheel: _Wheel) -> RepairPlan:
         *run_path_changes(wheel.loadable, wheel.edits),
         *metadata_changes(owner, requires, tags, is_platlib=is_platlib),
         *(Change(name, "added", "", count(len(text), "byte")) for name, text in added.items()),
+        *mode_changes(wheel.files),
         *record_changes(owner, wheel.files),
     ]
     dropped = _signatures(wheel) if changes else ()
@@ -153,6 +180,8 @@ def _planned(wheel: _Wheel) -> RepairPlan:
         dropped=dropped,
         changes=(*changes, *signature_changes(dropped)),
         unmended=wheel.repaired.leftovers(owner),
+        finds=wheel.repaired.finds(owner),
+        left=wheel.left,
         notes=_notes(wheel, requires),
     )
 
@@ -183,4 +212,6 @@ def _notes(wheel: _Wheel, requires: Sequence[str]) -> tuple[str, ...]:
     edited = {name: edit.value for name, edit in wheel.edits.items()}
     run_paths = [(file.folder, edited.get(file.member, file.run_path or "")) for file in wheel.loadable]
     kept = kept_entries_note(wheel.tree, wheel.owner, run_paths)
-    return (*(_OPEN.format(name) for name in requires if name not in given), *filter(None, (kept,)))
+    toolkit = wheel.repaired.toolkits[wheel.owner.source]
+    whose = _OTHERS.format(toolkit.reason) if toolkit.reason else ""
+    return (*(_OPEN.format(name) for name in requires if name not in given), *filter(None, (kept, whose)))

@@ -21,14 +21,20 @@ __all__ = ["plan_repairs"]
 def plan_repairs(wheels: Sequence[Path], with_packages: Sequence[Path], options: RepairOptions) -> list[RepairPlan]:
     """Read wheels and the packages that they are installed with, and return the plan for each wheel.
 
-    Raises `InputError` for a path that is not a wheel, and for wheels that no repair makes installable
-    (`RepairPlanner.plan`).
+    A folder stands for its wheels. Raises `InputError` for a path that is neither, and for wheels that no repair makes
+    installable (`RepairPlanner.plan`).
     """
     for path in wheels:
-        if path.suffix != ".whl":
-            raise InputError(path, "not a wheel", expected="a file whose name ends with .whl")
-        if path.is_dir():
-            raise InputError(path, "a folder", expected="a wheel, which is a file")
+        _check(path)
     environments = read_environments(wheels, with_packages)
     planner = RepairPlanner(environments, options)
     return [planner.plan(owner) for owner in environments.everything.audited_distributions]
+
+
+def _check(path: Path) -> None:
+    """Raise `InputError` for a path that is neither a wheel nor a folder of wheels."""
+    if path.is_dir():
+        if not any(path.glob("*.whl")):
+            raise InputError(path, "a folder without wheels", expected="a wheel, or a folder of wheels")
+    elif path.suffix != ".whl":
+        raise InputError(path, "not a wheel", expected="a file whose name ends with .whl, or a folder of wheels")

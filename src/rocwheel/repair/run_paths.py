@@ -1,7 +1,8 @@
 """The run paths that the files of one wheel get: right where they are wrong, of one kind as far as that is safe.
 
-Which folders they name is decided in `rocwheel.linking.run_path_choice`, which entries to packages that are not at hand
-stay in `rocwheel.repair.kept_entries`, and under which tag they are written here (`_wheel_tag`).
+Which folders they name is decided in `rocwheel.linking.run_path_choice`, which entries to what is not at hand stay in
+`rocwheel.repair.kept_entries`, whether they may lead to the SDK's packages in `rocwheel.repair.toolkit`, and under
+which tag they are written here (`_wheel_tag`).
 """
 
 from __future__ import annotations
@@ -10,27 +11,28 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.library_places import assumed_sdk_folders, missing_libraries, places_for_machine
-from rocwheel.installed.requirements import packages_elsewhere, release_folders
-from rocwheel.linking.entries import folders_beyond
-from rocwheel.linking.run_path_choice import SetRunpath, fewest_folders, run_path_edit
+from rocwheel.installed.requirements import release_folders
+from rocwheel.linking.entries import folders_beyond, resolve_entry, split_run_path
+from rocwheel.linking.run_path_choice import LibraryPlaces, SetRunpath, fewest_folders, run_path_edit
+from rocwheel.linking.sdk_layout import sdk_folders
+from rocwheel.linking.sdk_names import is_sdk_package
 from rocwheel.linking.system_libraries import allowed_libraries
 from rocwheel.repair.kept_entries import entries_to_keep
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from rocwheel.audit.settings import AuditSettings
     from rocwheel.installed.tree import Distribution, InstalledFile, Tree
-    from rocwheel.linking.run_path_choice import LibraryPlaces
     from rocwheel.repair.options import RepairOptions
+    from rocwheel.repair.toolkit import Toolkit
 
 __all__ = ["run_path_edits"]
 
 
-def run_path_edits(tree: Tree, owner: Distribution, options: RepairOptions) -> dict[str, SetRunpath]:
+def run_path_edits(tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit) -> dict[str, SetRunpath]:
     """Return the edits of a wheel's files by the member's name; for the rules see `rocwheel.repair.plan`."""
     files = [file for file in tree.files_of[owner.source] if file.is_loadable]
-    choice = _Choice(tree, owner, options.audit_settings)
+    choice = _Choice(tree, options, toolkit)
     if options.tag is not None:
         return _made(files, {file.member: choice.edit(file, options.tag) for file in files})
     release = release_folders(tree, owner)
@@ -69,25 +71,42 @@ def _is_rpath_within(file: InstalledFile, release: Collection[str]) -> bool:
 class _Choice:
     """Chooses the run path of each file of a wheel by what is installed with it."""
 
-    def __init__(self, tree: Tree, owner: Distribution, settings: AuditSettings) -> None:
+    def __init__(self, tree: Tree, options: RepairOptions, toolkit: Toolkit) -> None:
         self._tree = tree
-        self._settings = settings
-        self._sdk = assumed_sdk_folders(tree, closed=settings.closed)
-        self._system = allowed_libraries(settings.system_libraries)
-        self._has_others = bool(packages_elsewhere(tree, owner))
-        self._by_machine: dict[int, LibraryPlaces] = {}
+        self._settings = options.audit_settings
+        self._sdk = assumed_sdk_folders(tree, closed=self._settings.closed)
+        self._system = allowed_libraries(self._settings.system_libraries)
+        self._toolkit = toolkit
+        self._by_machine: dict[tuple[int, bool], LibraryPlaces] = {}
 
     def edit(self, file: InstalledFile, tag: RunpathTag) -> SetRunpath | None:
         """Return the edit that makes a file's run path right under a tag; None if it is right already."""
         assert file.elf is not None
         opened = self._settings.opened_by(file.path)
-        places = self._places(file.elf.machine)
+        places = self._places(file.elf.machine, with_assumed=True)
+        if not self._toolkit.is_sdk:
+            places = _without_sdk(places, self._tree, file)
         search = fewest_folders([*file.elf.wanted, *opened], places, file.folder)
-        is_lacking = bool(missing_libraries(file.elf, opened, places, self._system))
-        kept = entries_to_keep(file, places, is_lacking=is_lacking, has_others=self._has_others)
+        is_told = self._toolkit.is_sdk and self._toolkit.is_told
+        sure = places if is_told else self._places(file.elf.machine, with_assumed=False)
+        is_complete = not missing_libraries(file.elf, opened, sure, self._system)
+        kept = entries_to_keep(file, is_complete=is_complete, is_told=is_told)
         return run_path_edit(file.elf, file.folder, search, places, tag, kept)
 
-    def _places(self, machine: int) -> LibraryPlaces:
-        if machine not in self._by_machine:
-            self._by_machine[machine] = places_for_machine(self._tree, self._sdk, machine, self._settings.cpu_level)
-        return self._by_machine[machine]
+    def _places(self, machine: int, *, with_assumed: bool) -> LibraryPlaces:
+        key = (machine, with_assumed)
+        if key not in self._by_machine:
+            assumed = self._sdk if with_assumed else ()
+            self._by_machine[key] = places_for_machine(self._tree, assumed, machine, self._settings.cpu_level)
+        return self._by_machine[key]
+
+
+def _without_sdk(places: LibraryPlaces, tree: Tree, file: InstalledFile) -> LibraryPlaces:
+    """Return the places without the folders of the SDK's packages that the file's run path doesn't lead to yet."""
+    given = {owner.source for owner in tree.distributions if is_sdk_package(owner.name)}
+    folders = {other.folder for other in tree.files if other.distribution in given}
+    folders |= {folder.folder for folder in sdk_folders()}
+    led_to = {resolve_entry(entry, file.folder) for entry in split_run_path(file.run_path)}
+    left_out = folders - led_to - {file.folder}
+    found = {name: tuple(f for f in held if f not in left_out) for name, held in places.providers.items()}
+    return LibraryPlaces({name: held for name, held in found.items() if held}, places.folders)

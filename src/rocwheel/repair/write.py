@@ -16,6 +16,7 @@ from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.repair.metadata.edit_metadata import add_requirements, set_wheel_fields
+from rocwheel.repair.metadata.modes import repaired_mode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,9 +87,9 @@ def _rewrite(plan: RepairPlan, target: Path, executor: Executor, source_date: So
                 continue
             edit = plan.edits.get(member.name)
             if edit is None:
-                wheel.add_packed(member, _mode(member))
+                wheel.add_packed(member, repaired_mode(member.mode))
             else:
-                wheel.add(member.name, _mode(member), _patched(unpacked.open(member), member, edit))
+                wheel.add(member.name, repaired_mode(member.mode), _patched(unpacked.open(member), member, edit))
         for name, text in plan.added.items():
             wheel.add(name, 0o644, BytesContent(text.encode()))
         wheel.close(_metadata(plan, members, dist_info))
@@ -130,8 +131,3 @@ def _metadata(plan: RepairPlan, members: Sequence[ZipMember], dist_info: str) ->
         "WHEEL": set_wheel_fields(texts.get("WHEEL", b""), tags=plan.tags, platlib=plan.is_platlib),
     }
     return {name: edited[name] for name in texts}
-
-
-def _mode(member: ZipMember) -> int:
-    """Return the permission bits; those that installers set where the archive has none."""
-    return member.mode & 0o7777 or 0o644

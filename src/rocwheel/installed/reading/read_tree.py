@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.installed.environments import Environments, split_environments
 from rocwheel.installed.reading.read_folders import (
@@ -35,12 +36,13 @@ def read_tree(paths: Sequence[Path], with_packages: Sequence[Path] = ()) -> Tree
 
     A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files.
     What several paths lead to is read once, and audited if any of ``paths`` leads there.
-    Raises `InputError` for a path that is none of these, and for a folder of context without a package or library.
+    Raises `InputError` for a path that is none of these, and for a folder of context without a package or library;
+    `ProblemsError` for several such paths.
     """
     audited = real_paths(paths)
     context = {real: path for real, path in real_paths(with_packages).items() if real not in audited}
-    parts = [_read(path, context=False) for path in audited.values()]
-    parts += [_read(path, context=True) for path in context.values()]
+    places = [*((path, False) for path in audited.values()), *((path, True) for path in context.values())]
+    parts = convert_all("paths that can't be read", lambda place: _read(place[0], context=place[1]), places)
     distributions = tuple(distribution for found, _ in parts for distribution in found)
     files = tuple(file for _, found in parts for file in found)
     is_prefix = bool(distributions) and not any(distribution.dist_info for distribution in distributions)

@@ -1,0 +1,94 @@
+"""What ``rocwheel repair`` prints of its plans for people to read."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+
+from rocwheel.cli.output import messages, results
+from rocwheel.foundation.counting import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rocwheel.repair.changes import Change
+    from rocwheel.repair.comparing.finds import Found
+    from rocwheel.repair.plan import RepairPlan
+
+__all__ = ["show_plans"]
+
+_LONGEST = 160
+_WHERE = {"wheel": "in the wheel", "package": "in {}", "kept": "if the system or another package has it in {}"}
+
+
+def show_plans(plans: Iterable[RepairPlan], *, quiet: bool) -> None:
+    """Print the changes to each wheel, what its files find then, and what no repair corrects."""
+    for plan in plans:
+        if not quiet:
+            _show_changes(plan)
+        _show_messages(plan, quiet=quiet)
+
+
+def _show_changes(plan: RepairPlan) -> None:
+    name = Path(plan.wheel).name
+    renamed = f" -> {plan.file_name}" if plan.file_name != name else ""
+    changes = count(len(plan.changes), "change") if plan.changes else "no changes"
+    results.print(f"[bold]{escape(name + renamed)}[/]: {changes}")
+    for change in plan.changes:
+        _show_change(change)
+        if change.file in plan.edits:
+            _show_finds(plan.finds.get(change.file, ()))
+    for member, reason in plan.left.items():
+        results.print(f"  {escape(member)}: left as it was, since {escape(reason)}")
+    unchanged = [member for member, found in plan.finds.items() if member not in plan.edits and _is_open(found)]
+    for member in unchanged:
+        if member not in plan.left:
+            results.print(f"  {escape(member)}: unchanged")
+        _show_finds(plan.finds[member])
+
+
+def _show_change(change: Change) -> None:
+    results.print(f"  {escape(change.file)}: {change.what}")
+    if change.before:
+        results.print(f"    - {escape(_shortened(change.before))}")
+    if change.after:
+        results.print(f"    + {escape(_shortened(change.after))}")
+
+
+def _is_open(found: Iterable[Found]) -> bool:
+    """Return whether it depends on the machine what a file finds."""
+    return any(one.where in {"kept", "nothing"} for one in found)
+
+
+def _show_finds(found: Sequence[Found]) -> None:
+    """Print what a file finds, but for the system's libraries: one line for each place."""
+    ordered = sorted((one for one in found if one.where != "system"), key=_place)
+    for place, group in groupby(ordered, key=_place):
+        names = ", ".join(one.library for one in group)
+        results.print(f"    = {escape(_shortened_list(names))}: {escape(place)}")
+
+
+def _place(found: Found) -> str:
+    if found.where == "nothing":
+        return "not found"
+    return _WHERE[found.where].format(_shortened(found.place))
+
+
+def _show_messages(plan: RepairPlan, *, quiet: bool) -> None:
+    name = Path(plan.wheel).name
+    for note in () if quiet else plan.notes:
+        messages.print(f"[cyan]note[/] {escape(f'{name}: {note}')}")
+    for problem in plan.unmended:
+        messages.print(f"[yellow]not repaired[/] {escape(f'{name}: {problem}')}")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({count(text.count(':') + 1, 'entry', 'entries')})"
+
+
+def _shortened_list(names: str) -> str:
+    libraries = count(names.count(", ") + 1, "library", "libraries")
+    return names if len(names) <= _LONGEST else f"{names[:_LONGEST]}... ({libraries})"

@@ -1,0 +1,148 @@
+"""What a repair would take away: libraries that files may find before it, and no longer after it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.audit.subject import Process, Subject
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.linking.tree_disk import SITE, place_of
+from rocwheel.repair.comparing.ways import find_ways, opened_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rocwheel.installed.tree import InstalledFile
+    from rocwheel.linking.loader import Library
+
+__all__ = ["Loss", "find_losses"]
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """A library that a file may find by an old run path alone."""
+
+    user: str
+    """The path of the file that looks for it, relative to site-packages."""
+    name: str
+    """The library's; empty for whatever the file opens by name at run time."""
+    folders: tuple[str, ...]
+    """The folders that may have it and that are no longer searched."""
+    edited: tuple[str, ...]
+    """The sources of the edited files whose run paths are to blame."""
+
+    @property
+    def words(self) -> str:
+        """What is lost, and where it is looked for no more."""
+        wanted = self.name or "what it opens by name"
+        places = ", ".join(folder.removeprefix(f"{SITE}/") for folder in self.folders) or "a package"
+        return f"{self.user} would no longer find {wanted} in {places}"
+
+
+class _Comparison(msgspec.Struct, frozen=True):
+    before: Subject
+    after: Subject
+    edited: Collection[str]
+    """The sources of the edited files."""
+
+
+class _Pair(msgspec.Struct, frozen=True):
+    """The same object of a process, before and after."""
+
+    old: Process
+    new: Process
+    index: int
+    """Among the objects of the old process."""
+    counterpart: int
+    """Among those of the new one."""
+
+    @property
+    def library(self) -> Library:
+        """The object's file as it was."""
+        return self.old.loader.objects[self.index].library
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The places of the files whose run paths the object's searches go by, before or after; its own first."""
+        return (*dict.fromkeys((*_scope(self.old, self.index), *_scope(self.new, self.counterpart))),)
+
+
+def find_losses(
+    before: Subject, after: Subject, edited: Collection[str], sure: Mapping[str, Collection[str]], told: Collection[str]
+) -> Iterator[Loss]:
+    """Yield what files of an environment find ``before`` its files were ``edited``, and not ``after`` that.
+
+    Every file that may load an edited one is loaded into a process of its own. ``sure`` are the distributions that each
+    one, by its source, is installed with for sure. ``told`` are the sources of those that are to use the SDK's toolkit
+    and not the system's: absolute folders don't count for what their files open by name.
+    """
+    comparison = _Comparison(before, after, edited)
+    seen: set[tuple[str, tuple[str, ...]]] = set()
+    for file in before.tree.files:
+        for pair in _pairs(comparison, file) if file.is_loadable else ():
+            key = file.distribution, pair.scope
+            if key not in seen:
+                seen.add(key)
+                yield from _needed_losses(comparison, pair, sure.get(file.distribution, ()))
+                yield from _opened_losses(comparison, pair, spares_host=file.distribution in told)
+
+
+def _pairs(comparison: _Comparison, file: InstalledFile) -> Iterator[_Pair]:
+    """Yield the objects of a file's process whose searches go by the run path of an edited file."""
+    old = comparison.before.start(file)
+    if not any(_edited(comparison, place_of(held.library)) for held in old.loader.objects):
+        return
+    new = comparison.after.start(comparison.after.tree.by_source[file.source])
+    places = {held.library.path: index for index, held in enumerate(new.loader.objects)}
+    for index, held in enumerate(old.loader.objects):
+        pair = _Pair(old, new, index, places.get(held.library.path, -1))
+        if pair.counterpart >= 0 and any(_edited(comparison, place) for place in pair.scope):
+            yield pair
+
+
+def _needed_losses(comparison: _Comparison, pair: _Pair, sure: Collection[str]) -> Iterator[Loss]:
+    for name in _names(comparison.before, pair):
+        was = find_ways(comparison.before, pair.old, pair.index, name, sure)
+        now = find_ways(comparison.after, pair.new, pair.counterpart, name, sure)
+        if not now.keep(was):
+            lost = tuple(folder for folder in was.folders if folder not in now.folders)
+            yield Loss(place_of(pair.library), name, lost, _blamed(comparison, pair))
+
+
+def _opened_losses(comparison: _Comparison, pair: _Pair, *, spares_host: bool) -> Iterator[Loss]:
+    if pair.library.elf is None or not pair.library.elf.imports_dlopen:
+        return
+    gone = opened_folders(pair.old, pair.index) - opened_folders(pair.new, pair.counterpart)
+    lost = sorted(folder for folder in gone if not spares_host or folder.startswith(f"{SITE}/"))
+    if lost:
+        yield Loss(place_of(pair.library), "", tuple(lost), _blamed(comparison, pair))
+
+
+def _names(subject: Subject, pair: _Pair) -> list[str]:
+    """Return what an object needs, and what the settings say that the process's file opens by name."""
+    elf = pair.library.elf
+    opened = () if pair.index else subject.settings.opened_by(pair.old.file.path)
+    return list(dict.fromkeys([*(elf.wanted if elf else ()), *opened]))
+
+
+def _scope(process: Process, index: int) -> tuple[str, ...]:
+    objects = process.loader.objects
+    elf = objects[index].library.elf
+    is_alone = elf is not None and elf.run_path_tag is RunpathTag.RUNPATH
+    holders = (index,) if is_alone else process.loader.ancestors(index)
+    return tuple(place_of(objects[holder].library) for holder in holders)
+
+
+def _edited(comparison: _Comparison, place: str) -> str:
+    """Return the source of the file at a place if it is an edited one, else nothing."""
+    file = comparison.before.tree.by_path.get(place)
+    return file.source if file is not None and file.source in comparison.edited else ""
+
+
+def _blamed(comparison: _Comparison, pair: _Pair) -> tuple[str, ...]:
+    """Return the source of the object's file if that is edited, else those of the files whose RPATHs it inherits."""
+    found = [source for place in pair.scope if (source := _edited(comparison, place))]
+    own = _edited(comparison, place_of(pair.library))
+    return (own,) if own else tuple(found)

@@ -1,0 +1,67 @@
+"""Where the loader may find a library: for sure, or in folders that may have it on a user's machine.
+
+A library is found for sure in the wheel itself, in a package that the wheel requires and that is at hand, and among the
+libraries that every system has. Any other folder of a run path may have it: a folder of the host such as
+``/opt/rocm/lib``, and one of packages that are not at hand, not required, or that share the folder with others. Only
+entries that are proved to lead nowhere have nothing (`rocwheel.linking.entries.leads_nowhere`).
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.linking.entries import leads_nowhere
+from rocwheel.linking.loader import How, LoaderStop
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from rocwheel.audit.subject import Process, Subject
+
+__all__ = ["Ways", "find_ways", "opened_folders"]
+
+_HWCAPS = "/glibc-hwcaps/"
+
+
+class Ways(msgspec.Struct, frozen=True):
+    """Where one object of a process may find one library."""
+
+    is_sure: bool
+    folders: tuple[str, ...]
+    """Absolute folders that may have it, in the loader's order. Those behind a sure place don't count."""
+
+    def keep(self, before: Ways) -> bool:
+        """Return whether everything that was found before is found, whichever of the folders have the library."""
+        return self.is_sure or (not before.is_sure and set(before.folders) <= set(self.folders))
+
+
+def find_ways(subject: Subject, process: Process, requester: int, name: str, sure: Collection[str]) -> Ways:
+    """Return where an object of a process may find a library, whatever was loaded before.
+
+    ``sure`` are the names of the distributions that are installed with the wheel for sure.
+    """
+    elf = process.file.elf
+    machine = elf.machine if elf else 0
+    folders: dict[str, None] = {}
+    for how, entry, path in process.loader.candidates(name, requester):
+        found = subject.disk.find(path, machine)
+        if isinstance(found, LoaderStop):
+            return Ways(is_sure=False, folders=(*folders,))
+        if found is not None and (how is How.PATH or subject.provider_of(found) in sure):
+            return Ways(is_sure=True, folders=(*folders,))
+        if found is not None or not leads_nowhere(entry):
+            folders[_folder(path)] = None
+    return Ways("/" not in name and subject.system.find(name, machine) is not None, (*folders,))
+
+
+def opened_folders(process: Process, requester: int) -> frozenset[str]:
+    """Return the folders in which an object of a process looks for whatever it opens by name."""
+    candidates = process.loader.candidates("any", requester)
+    return frozenset(_folder(path) for _, entry, path in candidates if not leads_nowhere(entry))
+
+
+def _folder(path: str) -> str:
+    return posixpath.normpath(posixpath.dirname(path).partition(_HWCAPS)[0])

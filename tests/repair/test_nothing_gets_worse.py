@@ -1,0 +1,186 @@
+"""After a repair every file finds at least what it found before, on a machine that has what its old run path led to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.installed.environments import split_environments
+from rocwheel.repair.comparing.finds import Found
+from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.plan import RepairPlan, RepairPlanner
+from tests.support.trees import library, package, tree
+
+if TYPE_CHECKING:
+    from rocwheel.installed.tree import Distribution, InstalledFile
+    from rocwheel.repair.toolkit import ToolkitOption
+
+Part = tuple["Distribution", "list[InstalledFile]"]
+
+ROCM_6 = "/opt/rocm-6.0.0/lib"
+SDK: list[Part] = [
+    (
+        package("rocm-sdk-core", version="7.1.2", is_context=True),
+        [library("_rocm_sdk_core/lib/libamdhip64.so.7"), library("_rocm_sdk_core/lib/libhsa-runtime64.so.1")],
+    ),
+    (
+        package("rocm-sdk-libraries", version="7.1.2", is_context=True),
+        [library("_rocm_sdk_libraries/lib/librccl.so.1"), library("_rocm_sdk_libraries/lib/libhipblas.so.3")],
+    ),
+]
+
+
+def plan(
+    *files: InstalledFile, beside: list[Part] | None = None, toolkit: ToolkitOption = "auto", requires: str = ""
+) -> RepairPlan:
+    made = tree((package(requires=(requires,) if requires else ()), [*files]), *(beside or []))
+    return RepairPlanner(split_environments(made), RepairOptions(toolkit=toolkit)).plan(made.distributions[0])
+
+
+def run_paths(made: RepairPlan) -> dict[str, str]:
+    return {name.removeprefix("demo/"): edit.value for name, edit in made.edits.items()}
+
+
+def tensorflow() -> list[InstalledFile]:
+    """Return what tensorflow_rocm 2.14.0.600 has: RUNPATHs to Bazel's folders and to the ROCm 6 of a system."""
+    needed = ("libamdhip64.so.6", "libhsa-runtime64.so.1", "librccl.so.1")
+    return [
+        library(
+            "demo/libtensorflow_cc.so.2",
+            "libtensorflow_framework.so.2",
+            *needed,
+            runpath=f"$ORIGIN/../_solib_local/:$ORIGIN/x.runfiles/org/_solib_local/:$ORIGIN/:{ROCM_6}",
+            imports_dlopen=True,
+        ),
+        library("demo/libtensorflow_framework.so.2", *needed[:2], runpath=f"$ORIGIN/:../rocm/rocm/lib:{ROCM_6}"),
+        library("demo/python/_pywrap.so", *needed[1:], runpath=ROCM_6),
+    ]
+
+
+@pytest.mark.parametrize("toolkit", ["auto", "system", "sdk"])
+@pytest.mark.parametrize("beside", [[], SDK], ids=["nothing at hand", "the SDK at hand"])
+def test_the_paths_of_a_wheel_for_another_rocm_stay(beside: list[Part], toolkit: ToolkitOption) -> None:
+    made = plan(*tensorflow(), beside=beside, toolkit=toolkit)
+    found = run_paths(made)
+    assert all(ROCM_6 in found[name].split(":") for name in ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2"))
+    if toolkit == "sdk":
+        core, libraries = "$ORIGIN/../../_rocm_sdk_core/lib", "$ORIGIN/../../_rocm_sdk_libraries/lib"
+        assert sorted(found["python/_pywrap.so"].split(":")) == [core, libraries]
+        assert set(made.requires) == {"rocm-sdk-core", "rocm-sdk-libraries"}
+    else:
+        assert found == {
+            "libtensorflow_cc.so.2": f"$ORIGIN:{ROCM_6}",
+            "libtensorflow_framework.so.2": f"$ORIGIN:{ROCM_6}",
+        }
+        assert made.requires == ()
+
+
+def bitsandbytes() -> list[InstalledFile]:
+    """Return what bitsandbytes 0.50.2 has: a library for each of several versions of CUDA and ROCm."""
+    cuda = ("libcudart.so.12", "libcublas.so.12", "libcublasLt.so.12")
+    return [
+        library("demo/libbitsandbytes_cuda124.so", *cuda, runpath="/usr/local/cuda-12.4/targets/x86_64-linux/lib"),
+        library("demo/libbitsandbytes_rocm64.so", "libhipblas.so.2", runpath="/opt/rocm/lib:/opt/rocm-6.4.4/lib"),
+        library("demo/libbitsandbytes_rocm71.so", "libhipblas.so.3", runpath="/opt/rocm/lib:/opt/rocm-7.1.1/lib"),
+        library("demo/libbitsandbytes_cpu.so", "libgomp.so.1"),
+    ]
+
+
+@pytest.mark.parametrize("toolkit", ["auto", "system"])
+@pytest.mark.parametrize("beside", [[], SDK], ids=["nothing at hand", "the SDK at hand"])
+def test_a_wheel_for_several_toolkits_is_left_alone(beside: list[Part], toolkit: ToolkitOption) -> None:
+    made = plan(*bitsandbytes(), beside=beside, toolkit=toolkit)
+    assert (made.edits, made.requires) == ({}, ())
+    assert made.finds["demo/libbitsandbytes_cuda124.so"][0] == Found(
+        "libcudart.so.12", "kept", "/usr/local/cuda-12.4/targets/x86_64-linux/lib"
+    )
+    assert made.finds["demo/libbitsandbytes_cpu.so"] == (Found("libgomp.so.1", "nothing"),)
+
+
+@pytest.mark.parametrize("beside", [[], SDK], ids=["nothing at hand", "the SDK at hand"])
+def test_the_sdk_replaces_only_what_it_has_when_it_is_asked_for(beside: list[Part]) -> None:
+    made = plan(*bitsandbytes(), beside=beside, toolkit="sdk")
+    assert run_paths(made) == {"libbitsandbytes_rocm71.so": "$ORIGIN/../_rocm_sdk_libraries/lib"}
+    assert made.requires == ("rocm-sdk-libraries",)
+    assert any("libbitsandbytes_rocm64.so needs libhipblas.so.2" in text for text in made.unmended)
+
+
+@pytest.mark.parametrize(
+    ("beside", "toolkit", "expected"),
+    [
+        ([], "auto", "$ORIGIN/../_rocm_sdk_core/lib:/opt/rocm/lib"),
+        ([], "sdk", "$ORIGIN/../_rocm_sdk_core/lib"),
+        (SDK, "auto", "$ORIGIN/../_rocm_sdk_core/lib"),
+        (SDK, "sdk", "$ORIGIN/../_rocm_sdk_core/lib"),
+    ],
+    ids=["assumed", "assumed on demand", "at hand", "at hand and on demand"],
+)
+def test_a_path_is_replaced_by_a_required_package_that_is_known_to_have_the_library(
+    beside: list[Part], toolkit: ToolkitOption, expected: str
+) -> None:
+    made = plan(library("demo/a.so", "libamdhip64.so.7", runpath="/opt/rocm/lib"), beside=beside, toolkit=toolkit)
+    assert (run_paths(made), made.requires) == ({"a.so": expected}, ("rocm-sdk-core",))
+
+
+def test_nothing_is_led_to_the_sdk_where_the_system_is_the_toolkit() -> None:
+    file = library("demo/a.so", "libamdhip64.so.7", runpath="/opt/rocm/lib")
+    made = plan(file, beside=SDK, toolkit="system")
+    assert (made.edits, made.requires) == ({}, ())
+
+
+def test_a_package_of_another_version_than_the_required_one_replaces_nothing() -> None:
+    file = library("demo/a.so", "libamdhip64.so.7", runpath="/opt/rocm/lib")
+    made = plan(file, beside=SDK, requires="rocm-sdk-core==6.4.*")
+    assert made.edits == {}
+    assert made.left == {"demo/a.so": "demo/a.so would no longer find libamdhip64.so.7 in /opt/rocm/lib"}
+
+
+@pytest.mark.parametrize("toolkit", ["auto", "sdk"])
+def test_a_file_that_opens_libraries_by_name_keeps_the_host_unless_the_sdk_is_asked_for(toolkit: ToolkitOption) -> None:
+    run_path = "/opt/rocm/lib:$ORIGIN/../elsewhere/lib"
+    file = library("demo/a.so", "libamdhip64.so.7", runpath=run_path, imports_dlopen=True)
+    host = ":/opt/rocm/lib" if toolkit == "auto" else ""
+    found = run_paths(plan(file, beside=SDK, toolkit=toolkit))
+    assert found == {"a.so": f"$ORIGIN/../elsewhere/lib:$ORIGIN/../_rocm_sdk_core/lib{host}"}
+
+
+def test_a_library_that_inherits_an_rpath_goes_on_finding_what_that_leads_to() -> None:
+    first = library("demo/_e.so", "libmid.so", rpath="$ORIGIN/lib:$ORIGIN/../nvidia/cublas/lib:/home/me")
+    made = plan(first, library("demo/lib/libmid.so", "libcublas.so.12"))
+    assert made.edits == {}
+    assert made.left == {"demo/_e.so": "demo/lib/libmid.so would no longer find libcublas.so.12 in nvidia/cublas/lib"}
+
+
+def test_a_run_path_of_its_own_does_not_cut_a_library_off_from_what_it_inherits() -> None:
+    first = library("demo/_e.so", "libmid.so", rpath="/usr/local/cuda/lib64:$ORIGIN/lib:$ORIGIN/other")
+    mid = library("demo/lib/libmid.so", "libcublas.so.12", "libq.so")
+    made = plan(first, mid, library("demo/other/libq.so"))
+    assert "demo/lib/libmid.so" not in made.edits
+    assert "libcublas.so.12 in /usr/local/cuda/lib64" in made.left["demo/lib/libmid.so"]
+
+
+def test_a_shared_folder_stays_for_the_packages_that_are_not_at_hand() -> None:
+    file = library("nvidia/cu13/lib/libcusolver.so.12", "libcublas.so.13", runpath="/home/me:$ORIGIN")
+    made = plan(file)
+    assert {name: edit.value for name, edit in made.edits.items()} == {file.path: "$ORIGIN"}
+
+
+def test_entries_that_nothing_needs_any_more_go() -> None:
+    files = [library("demo/a.so", "libq.so", runpath="/opt/lib:$ORIGIN/../nvidia/lib"), library("demo/lib/libq.so")]
+    assert run_paths(plan(*files)) == {"a.so": "$ORIGIN/lib"}
+
+
+def test_what_each_file_finds_is_told() -> None:
+    needed = ("libq.so", "libamdhip64.so.7", "libc.so.6", "libx.so.1", "liby.so.1")
+    file = library("demo/a.so", *needed, runpath="/opt/x:$ORIGIN/../x/lib")
+    made = plan(file, library("demo/b.so", "liby.so.1"), library("demo/lib/libq.so"), beside=SDK)
+    folders = "x/lib:/opt/x"
+    assert made.finds["demo/a.so"] == (
+        Found("libq.so", "wheel", "demo/lib"),
+        Found("libamdhip64.so.7", "package", "rocm-sdk-core"),
+        Found("libc.so.6", "system"),
+        Found("libx.so.1", "kept", folders),
+        Found("liby.so.1", "kept", folders),
+    )
+    assert made.finds["demo/b.so"] == (Found("liby.so.1", "nothing"),)

@@ -1,0 +1,81 @@
+"""Whose ROCm a wheel takes its libraries from."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.audit.settings import AuditSettings
+from rocwheel.repair.toolkit import Toolkit, ToolkitOption, choose_toolkit
+from tests.support.trees import library, package, tree
+
+CORE_6 = (package("rocm-sdk-core", is_context=True), [library("_rocm_sdk_core/lib/libamdhip64.so.6")])
+CORE_7 = (package("rocm-sdk-core", is_context=True), [library("_rocm_sdk_core/lib/libamdhip64.so.7")])
+
+
+def toolkit(*needed: str, option: ToolkitOption = "auto", requires: tuple[str, ...] = ()) -> Toolkit:
+    made = tree((package(requires=requires), [library("demo/a.so", *needed)]))
+    return choose_toolkit(made, made.distributions[0], option, AuditSettings())
+
+
+@pytest.mark.parametrize(
+    "needed",
+    [
+        ("libamdhip64.so.7", "libc.so.6"),
+        ("libamdhip64.so.7", "libOpenCL.so.1"),
+        ("libMIOpen.so.1", "librccl.so.1", "libmigraphx_c.so.3"),
+    ],
+    ids=["as the SDK has it", "with a shared one", "with one that no SDK has"],
+)
+def test_a_wheel_that_needs_the_libraries_of_the_sdk_uses_the_sdk(needed: tuple[str, ...]) -> None:
+    assert toolkit(*needed) == Toolkit(is_sdk=True)
+
+
+@pytest.mark.parametrize(
+    ("needed", "reason"),
+    [
+        (("libfoo.so.1",), ""),
+        (("libOpenCL.so.1",), ""),
+        (
+            ("libamdhip64.so.6", "librccl.so.1"),
+            "another version of ROCm, judging by libamdhip64.so.6 (the SDK has libamdhip64.so.7)",
+        ),
+        (("libcudart.so.12", "libamdhip64.so.7"), "CUDA, judging by libcudart.so.12"),
+        (("libcudnn_ops.so.9", "libnvrtc.so.13"), "CUDA, judging by libcudnn_ops.so.9, libnvrtc.so.13"),
+    ],
+    ids=["no toolkit", "shared by toolkits", "another ROCm", "CUDA and ROCm", "CUDA"],
+)
+def test_a_wheel_for_another_toolkit_is_left_to_the_system(needed: tuple[str, ...], reason: str) -> None:
+    assert toolkit(*needed) == Toolkit(is_sdk=False, reason=reason)
+
+
+def test_a_wheel_that_requires_the_sdk_uses_it_in_spite_of_cuda() -> None:
+    assert toolkit("libcudart.so.12", requires=("rocm-sdk-core==7.1",)) == Toolkit(is_sdk=True)
+    assert toolkit("libcudart.so.12", requires=("rocm[libraries]",)) == Toolkit(is_sdk=True)
+
+
+def test_libraries_that_the_wheel_has_itself_say_nothing() -> None:
+    files = [library("demo/a.so", "libamdhip64.so.6"), library("demo/lib/libamdhip64.so.6")]
+    made = tree((package(), files))
+    assert choose_toolkit(made, made.distributions[0], "auto", AuditSettings()) == Toolkit(is_sdk=False)
+
+
+@pytest.mark.parametrize(
+    ("sdk", "needed", "expected"),
+    [
+        (CORE_6, "libamdhip64.so.6", True),
+        (CORE_6, "libamdhip64.so.7", False),
+        (CORE_7, "libamdhip64.so.6", False),
+        (CORE_7, "libamdhip64.so.7", True),
+    ],
+    ids=["6 for 6", "6 for 7", "7 for 6", "7 for 7"],
+)
+def test_the_packages_at_hand_decide_which_versions_the_sdk_has(
+    sdk: tuple[object, list[object]], needed: str, expected: bool
+) -> None:
+    made = tree((package(), [library("demo/a.so", needed)]), sdk)  # type: ignore[arg-type]
+    assert choose_toolkit(made, made.distributions[0], "auto", AuditSettings()).is_sdk is expected
+
+
+def test_users_have_the_last_word() -> None:
+    assert toolkit("libcudart.so.12", option="sdk") == Toolkit(is_sdk=True, is_told=True)
+    assert toolkit("libamdhip64.so.7", option="system") == Toolkit(is_sdk=False, is_told=True)
