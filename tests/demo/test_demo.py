@@ -95,6 +95,15 @@ def test_an_environment_that_a_failed_demo_began_is_replaced(tmp_path: Path) -> 
     run_demo(tmp_path, runner=Recorder())
 
 
+def test_an_interrupted_demo_leaves_no_half_environment(tmp_path: Path) -> None:
+    def interrupt(command: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_demo(tmp_path, runner=interrupt)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dist", "simple"]
+
+
 def make_environment(place: Path) -> None:
     place.mkdir()
     (place / "pyvenv.cfg").touch()

@@ -13,6 +13,7 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.summary import CatalogSummary, EntrySummary, explain_absence, summarise
 from rocwheel.cli.artifacts import artifacts_app
 from rocwheel.cli.artifacts_options import DirectoryArgument
+from rocwheel.cli.completion import complete_targets
 from rocwheel.cli.output import (
     JsonOption,
     QuietOption,
@@ -35,7 +36,10 @@ def list_(
     component: Annotated[
         str | None, typer.Option("--component", metavar="NAME", help="List only this component, such as lib or dev.")
     ] = None,
-    target: Annotated[str | None, shared("--target", "List only this target; gfx90a includes gfx90a:xnack+.")] = None,
+    target: Annotated[
+        str | None,
+        shared("--target", "List only this target; gfx90a includes gfx90a:xnack+.", autocompletion=complete_targets),
+    ] = None,
     files: Annotated[bool, typer.Option("--files", help="List the contents of the artifacts.")] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from rocwheel.cli.completion import complete_rules
 from rocwheel.cli.shared_options import shared
 from rocwheel.linking.hwcaps import CpuLevel
 
@@ -37,10 +38,16 @@ WithOption = Annotated[
     shared("--with", "Treat these packages as installed, too, but don't audit them."),
 ]
 SelectOption = Annotated[
-    list[str] | None, typer.Option("--select", metavar="PATTERN", help="Check only these rules (patterns).")
+    list[str] | None,
+    typer.Option(
+        "--select", metavar="PATTERN", autocompletion=complete_rules, help="Check only these rules (patterns)."
+    ),
 ]
 IgnoreOption = Annotated[
-    list[str] | None, typer.Option("--ignore", metavar="PATTERN", help="Leave out these rules (patterns).")
+    list[str] | None,
+    typer.Option(
+        "--ignore", metavar="PATTERN", autocompletion=complete_rules, help="Leave out these rules (patterns)."
+    ),
 ]
 ConfigOption = Annotated[
     Path | None,

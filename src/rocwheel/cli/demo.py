@@ -11,6 +11,7 @@ from rocwheel.cli.output import (
     QuietOption,
     VerboseOption,
     make_progress,
+    messages,
     print_json,
     print_line,
     setup_logging,
@@ -36,11 +37,16 @@ def demo(
     Example: rocwheel demo --dest-dir /tmp/rocwheel-demo
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    report = run_demo(dest_dir, progress=make_progress(quiet=quiet))
+    try:
+        report = run_demo(dest_dir, progress=make_progress(quiet=quiet))
+    except KeyboardInterrupt:
+        messages.print(f"interrupted; what is finished stays in {dest_dir}", markup=False)
+        raise
     if json:
         print_json("demo", 1, report)
         return
-    print_line(report.test_output)
+    if not quiet:
+        print_line(report.test_output)
     print_distributions(report.build)
     print_line(f"index:       {report.index}")
     print_line(f"environment: {report.environment}")

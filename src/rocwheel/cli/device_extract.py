@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from rocwheel.cli.completion import complete_targets
 from rocwheel.cli.device import device_app
 from rocwheel.cli.device_options import GIB, FileArgument, ForceOption, LimitOption
 from rocwheel.cli.output import (
@@ -32,6 +33,7 @@ def extract(
         shared(
             "--target",
             "Extract the code for these targets, in any spelling; by default for all.",
+            autocompletion=complete_targets,
         ),
     ] = None,
     *,

@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from rocwheel.binary.bundles.storage import Storage
+from rocwheel.cli.completion import complete_targets
 from rocwheel.cli.device import device_app
 from rocwheel.cli.device_options import (
     ForceOption,
@@ -46,7 +47,13 @@ def prune(
     output: Annotated[Path, shared("--output", metavar="PATH", help="Write the result to this file or folder.")],
     keep: Annotated[
         list[str],
-        typer.Option("--keep", "-k", metavar="TARGETS", help="Keep the code for these targets, in any spelling."),
+        typer.Option(
+            "--keep",
+            "-k",
+            metavar="TARGETS",
+            autocompletion=complete_targets,
+            help="Keep the code for these targets, in any spelling.",
+        ),
     ],
     *,
     compressed: Annotated[bool, typer.Option("--compress", help="Compress plain bundles, too.")] = False,

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from rocwheel.cli.completion import complete_targets
 from rocwheel.cli.shared_options import shared
 from rocwheel.packages.job import PlanJob
 from rocwheel.packages.planning.options import PlanOptions
@@ -28,12 +29,18 @@ TargetsOption = Annotated[
     typer.Option(
         "--targets",
         metavar="TARGETS",
+        autocompletion=complete_targets,
         help="Fail unless these GPU targets or families are there, e.g. 'gfx906;gfx94X-dcgpu'.",
     ),
 ]
 DefaultFamilyOption = Annotated[
     str,
-    typer.Option("--default-family", metavar="TARGET", help="Select this target or family on machines without a GPU."),
+    typer.Option(
+        "--default-family",
+        metavar="TARGET",
+        autocompletion=complete_targets,
+        help="Select this target or family on machines without a GPU.",
+    ),
 ]
 SelectorOption = Annotated[
     Literal["sdist", "wheel"],

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.cli.completion import complete_tools
 from rocwheel.cli.output import (
     JsonOption,
     QuietOption,
@@ -48,7 +49,12 @@ def for_(
     ] = None,
     dlopen: Annotated[list[str] | None, shared("--dlopen")] = None,
     spell: Annotated[
-        list[str] | None, shared("--spell", f"Print what to write for this tool: {', '.join(TOOLS)}, or all.")
+        list[str] | None,
+        shared(
+            "--spell",
+            autocompletion=complete_tools,
+            text=f"Print what to write for this tool: {', '.join(TOOLS)}, or all.",
+        ),
     ] = None,
     rpath: Annotated[bool, shared("--rpath")] = (False),
     cpu_level: Annotated[

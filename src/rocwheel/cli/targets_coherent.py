@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rocwheel.cli.completion import complete_targets
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, print_line, setup_logging
 from rocwheel.cli.targets import targets_app
 from rocwheel.cli.targets_options import expand_folders
@@ -33,7 +34,12 @@ def coherent(
     ],
     require: Annotated[
         list[str] | None,
-        typer.Option("--require", metavar="TARGETS", help="Require that every package carries these targets."),
+        typer.Option(
+            "--require",
+            metavar="TARGETS",
+            autocompletion=complete_targets,
+            help="Require that every package carries these targets.",
+        ),
     ] = None,
     *,
     reduce: Annotated[bool, typer.Option("--reduce", help="Print the largest set that all packages serve.")] = False,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rocwheel.cli.completion import complete_targets
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, setup_logging
 from rocwheel.cli.targets import targets_app
 from rocwheel.cli.targets_options import TargetCommand, Words, read_targets
@@ -29,7 +30,10 @@ def flags(
     optional: Annotated[
         list[str] | None,
         typer.Option(
-            "--optional", metavar="TARGETS", help="With --for gentoo: give these targets a flag that is off by default."
+            "--optional",
+            metavar="TARGETS",
+            autocompletion=complete_targets,
+            help="With --for gentoo: give these targets a flag that is off by default.",
         ),
     ] = None,
     as_json: JsonOption = False,

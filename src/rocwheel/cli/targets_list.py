@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from rocwheel.cli.completion import complete_targets
 from rocwheel.cli.output import (
     JsonOption,
     QuietOption,
@@ -41,10 +42,15 @@ class Feature(str, Enum):
 
 @targets_app.command("list", cls=TargetCommand)
 def list_command(
-    words: Annotated[list[str] | None, typer.Argument(metavar="TARGETS", help="List only these.")] = None,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="TARGETS", autocompletion=complete_targets, help="List only these.")
+    ] = None,
     *,
     family: Annotated[
-        str, typer.Option("--family", metavar="FAMILY", help="List only the targets of this family.")
+        str,
+        typer.Option(
+            "--family", metavar="FAMILY", autocompletion=complete_targets, help="List only the targets of this family."
+        ),
     ] = "",
     kind: Annotated[Kind | None, typer.Option(help="List only those of this kind.")] = None,
     official: Annotated[

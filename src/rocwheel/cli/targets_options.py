@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rocwheel.cli._command import Command
+from rocwheel.cli.completion import complete_targets
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set, strip_setting
 
@@ -17,6 +18,7 @@ Words = Annotated[
     list[str],
     typer.Argument(
         metavar="TARGETS",
+        autocompletion=complete_targets,
         help="Target ids, generic processors, families, official@VERSION (by Gentoo's lists), amd@VERSION (by AMD's), "
         "supported@VERSION, extended@VERSION, "
         "list@PACKAGER, all, native; in any spelling, also as --offload-arch=... or -DGPU_TARGETS=...",

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.cli.completion import complete_targets
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, print_line, setup_logging
 from rocwheel.cli.targets import targets_app
 from rocwheel.cli.targets_options import TargetCommand, expand_folders, read_targets
@@ -25,7 +26,12 @@ __all__ = ["runs_on"]
 
 @targets_app.command("runs-on", cls=TargetCommand)
 def runs_on(
-    gpu: Annotated[str, typer.Argument(metavar="GPU", help="A target, such as gfx90a:xnack-; or native.")],
+    gpu: Annotated[
+        str,
+        typer.Argument(
+            metavar="GPU", autocompletion=complete_targets, help="A target, such as gfx90a:xnack-; or native."
+        ),
+    ],
     paths: Annotated[list[Path], typer.Argument(exists=True, metavar="PATH", help="Binaries, or folders of them.")],
     *,
     as_json: JsonOption = False,

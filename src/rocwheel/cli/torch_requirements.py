@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rocwheel.cli.completion import complete_targets
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_text, setup_logging
 from rocwheel.cli.torch import torch_app
 from rocwheel.cli.torch_options import Lock, LockOption, SdkVersionOption
@@ -22,7 +23,11 @@ def requirements(
     sdk_version: SdkVersionOption,
     targets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TARGETS", help="Require code for these GPU targets; by default those of the machine."),
+        typer.Argument(
+            metavar="TARGETS",
+            autocompletion=complete_targets,
+            help="Require code for these GPU targets; by default those of the machine.",
+        ),
     ] = None,
     lock: LockOption = Lock.EXACT,
     json: JsonOption = False,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rocwheel.cli.completion import complete_tools
 from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_text, setup_logging
 from rocwheel.cli.shared_options import shared
 from rocwheel.cli.torch import torch_app
@@ -33,7 +34,10 @@ def runpath(
     family: Annotated[
         str, typer.Option("--family", metavar="FAMILY", help="Search the libraries package of this target family.")
     ] = "",
-    spell: Annotated[str, shared("--spell", f"Print it for another tool: one of {', '.join(TOOLS)}.")] = "",
+    spell: Annotated[
+        str,
+        shared("--spell", autocompletion=complete_tools, text=f"Print it for another tool: one of {', '.join(TOOLS)}."),
+    ] = "",
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

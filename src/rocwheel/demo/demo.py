@@ -119,6 +119,13 @@ class _Steps:
 
     def install(self, requirement: str, index_url: str) -> None:
         _make_empty(self.environment)
+        try:
+            self._fill(requirement, index_url)
+        except (KeyboardInterrupt, SystemExit):  # ended by a signal: half an environment is of no use
+            shutil.rmtree(self.environment, ignore_errors=True)
+            raise
+
+    def _fill(self, requirement: str, index_url: str) -> None:
         self._run("making an environment", sys.executable, "-m", "venv", str(self.environment))
         pip = [str(self.environment / "bin" / "python"), "-m", "pip", "install", "--no-cache-dir"]
         self._run(f"installing {requirement}", *pip, requirement, "--index-url", index_url)

@@ -36,7 +36,7 @@ from rocwheel.targets.errors import ConflictError, EmptySetError, IllegalFeature
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["TargetSet", "id_sort_key", "parse_known_target", "parse_target_set", "strip_setting"]
+__all__ = ["TargetSet", "id_sort_key", "known_words", "parse_known_target", "parse_target_set", "strip_setting"]
 
 _NATIVE = "native"
 """The word that stands for the GPUs of this machine."""
@@ -155,7 +155,7 @@ def _expand_word(word: str, *, source: str, native: Callable[[], Sequence[str]] 
     if targets is not None:
         return [target + colon + features for target in targets]
     if not (is_target(name) or name == SPIRV) and re.fullmatch(r"[\w-]+", name):
-        raise UnknownTargetError(name, _known_words(), source=source, what="GPU target, family or policy")
+        raise UnknownTargetError(name, known_words(), source=source, what="GPU target, family or policy")
     return [word]
 
 
@@ -182,7 +182,7 @@ def _policy_targets(policy: str, argument: str, word: str, source: str) -> Seque
             raise UnknownTargetError(argument, lists, source=source, what="packager's list", remedy=remedy)
         return lists[argument]
     if policy not in _POLICIES:
-        raise UnknownTargetError(word, _known_words(), source=source, what="policy")
+        raise UnknownTargetError(word, known_words(), source=source, what="policy")
     return _POLICIES[policy](argument, source)
 
 
@@ -216,7 +216,8 @@ _POLICIES: dict[str, Callable[[str, str], tuple[str, ...]]] = {
 }
 
 
-def _known_words() -> list[str]:
+def known_words() -> list[str]:
+    """Return every word that stands for targets, apart from ids with features and this machine's ``native``."""
     catalog = load_catalog()
     lists = [f"list@{packager.name}" for packager in catalog.packagers]
     rows = {policy: catalog.matrices if policy == "amd" else catalog.releases for policy in _POLICIES}

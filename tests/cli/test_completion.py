@@ -1,0 +1,61 @@
+"""What shells are offered after <TAB>, asked for as the completion scripts of bash, zsh and fish ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.support.command_line import Run
+
+
+@pytest.fixture
+def offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Return a function that completes the last of some words as bash does."""
+
+    def complete(*words: str) -> list[str]:
+        monkeypatch.setenv("_ROCWHEEL_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", "\n".join(("rocwheel", *words)))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        return run().stdout.split()
+
+    return complete
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["targets", "expand", "gfx94"], ["gfx940", "gfx941", "gfx942", "gfx94X-all", "gfx94X-dcgpu"]),
+        (["targets", "expand", "nat"], ["native"]),
+        (["targets", "runs-on", "gfx90a"], ["gfx90a", "gfx90a-dcgpu"]),
+        (["targets", "list", "--family", "gfx110X-d"], ["gfx110X-dgpu"]),
+        (["build", "--targets", "gfx906,gfx95"], ["gfx906,gfx950", "gfx906,gfx950-all", "gfx906,gfx950-dcgpu"]),
+        (["device", "prune", "a", "--keep", "gfx12-"], ["gfx12-generic", "gfx12-5-generic"]),
+        (["audit", "--select", "missing-b"], ["missing-build-id"]),
+        (["audit", "--ignore", "missing-b"], ["missing-build-id"]),
+        (["runpath", "for", "--spell", "cm"], ["cmake"]),
+        (["targets", "flags", "--for", "gen"], ["gentoo"]),
+        (["targets", "det"], ["detect"]),
+        (["device", "compress", "--jo"], ["--jobs"]),
+    ],
+    ids=lambda value: " ".join(value) if value else "",
+)
+def test_known_words_are_offered(offered: Callable[..., list[str]], words: list[str], expected: list[str]) -> None:
+    assert offered(*words) == expected
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_are_offered_the_same(run: Run, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+    monkeypatch.setenv("_ROCWHEEL_COMPLETE", f"complete_{shell}")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "rocwheel audit --select missing-b")
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    assert "missing-build-id" in run().stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_for_each_shell_is_printed(run: Run, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+    monkeypatch.setenv("_ROCWHEEL_COMPLETE", f"source_{shell}")
+    assert "_ROCWHEEL_COMPLETE=complete_" in run().stdout

@@ -1,0 +1,32 @@
+"""``rocwheel demo`` as a user sees it; its steps are in the tests of the floor below."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rocwheel.demo.demo import DemoReport
+from rocwheel.packages.building.build import BuildResult
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.support.command_line import Run
+
+REPORT = DemoReport(BuildResult("7.0.0", (), ()), "file:///simple", "/env", "rocm==7.0.0", "OK: 7 checks\n")
+
+
+def test_the_self_test_is_printed_unless_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocwheel.cli.demo.run_demo", lambda *_, **__: REPORT)
+    assert "OK: 7 checks" in run("demo").stdout
+    quiet = run("demo", "--quiet")
+    assert ("OK" in quiet.stdout, "environment: /env\n" in quiet.stdout) == (False, True)
+
+
+def test_an_interrupt_says_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rocwheel.cli.demo.run_demo", interrupt)
+    finished = run("demo", "-d", Path("here"))
+    assert finished == (130, "", "interrupted; what is finished stays in here\n")
