@@ -24,7 +24,7 @@ def test_a_baseline_nested_without_end_is_an_error(run: Run, bad_wheel: Path, tm
     done = run("audit", bad_wheel, "--baseline", tmp_path / "known.json")
     assert (
         done.status,
-        done.stderr.startswith(f"error: {tmp_path}/known.json: is not a baseline (maximum recursion"),
+        done.stderr.startswith(f"error: {tmp_path}/known.json: is not a baseline (it is nested too deeply"),
     ) == (
         2,
         True,

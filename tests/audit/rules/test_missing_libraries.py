@@ -87,8 +87,8 @@ def test_another_version_that_the_sdk_has_is_named() -> None:
         ((), SHIP),
         (("rocm-sdk-core", 'other; sys_platform == "win32"'), SHIP),
         (
-            ("zlib-x", "shiboken6==6.10.1"),
-            f"If a package that demo requires provides it, give that with --with: shiboken6, zlib-x. Otherwise: {SHIP}",
+            ("zlib-x", "numpy==2.0"),
+            f"If a package that demo requires provides it, give that with --with: numpy, zlib-x. Otherwise: {SHIP}",
         ),
     ],
     ids=["nothing", "the SDK", "what is not at hand"],

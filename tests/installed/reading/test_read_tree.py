@@ -15,7 +15,7 @@ from rocwheel.audit.audit import audit
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.reading.read_tree import read_environments, read_tree
 from rocwheel.linking.system_libraries import allowed_libraries
@@ -319,3 +319,26 @@ def test_links_and_parents_are_followed_as_a_kernel_does() -> None:
 )  # fmt: skip
 def test_the_policy_allows_what_every_system_has(name: str, allowed: bool) -> None:
     assert (allowed_libraries().find(name, 62) is not None) is allowed
+
+
+def test_every_wheel_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}-1.0-py3-none-any.whl").write_bytes(b"cut off")
+    make_wheel(tmp_path, "whole", {"whole/__init__.py": b""})
+    with pytest.raises(ProblemsError) as caught:
+        read_tree([tmp_path])
+    names = [str(problem).partition(":")[0].rpartition("/")[2] for problem in caught.value.problems]
+    assert names == ["a-1.0-py3-none-any.whl", "b-1.0-py3-none-any.whl"]
+
+
+def test_a_damaged_member_is_a_problem_of_its_file_alone(tmp_path: Path) -> None:
+    path = make_wheel(tmp_path, "demo", {"demo/a.txt": b"x" * 1000, "demo/b.txt": b"y"})
+    data = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        info = archive.getinfo("demo/a.txt")
+    start = info.header_offset + 30 + len(info.filename)
+    data[start : start + info.compress_size] = bytes(info.compress_size)
+    path.write_bytes(data)
+    tree = read_tree([path])
+    assert tree.by_path["demo/a.txt"].problem
+    assert tree.by_path["demo/b.txt"].problem == ""

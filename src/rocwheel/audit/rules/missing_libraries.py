@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocwheel.audit.absent_requirements import absent_requirements
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint
+from rocwheel.foundation.counting import count, first_of
 from rocwheel.installed.requirements import packages_elsewhere
 from rocwheel.linking.sdk_layout import find_sdk_library, other_versions
 from rocwheel.linking.sdk_names import is_family_variant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from rocwheel.audit.absent_requirements import AbsentRequirement
     from rocwheel.audit.subject import Subject
     from rocwheel.audit.unresolved import UnresolvedLibrary
 
 __all__ = ["NOT_PROVIDED", "RULES", "SHIP"]
+
+_NAME = "unresolved-library"
 
 NOT_PROVIDED = "no package, SDK library or allowed system library provides it"
 """The text of findings on a library that is nowhere."""
@@ -26,9 +31,32 @@ SHIP = "Ship the library, require the package that provides it, or build against
 
 
 def _missing(subject: Subject) -> Iterator[Evidence]:
-    for library in find_unresolved(subject):
-        if library.stop or folders_with(subject, library.name):
-            continue
+    missing = [one for one in find_unresolved(subject) if not one.stop and not folders_with(subject, one.name)]
+    judged = [one for one in missing if not subject.settings.is_ignored_at(_NAME, one.user.path)]
+    absent = absent_requirements(subject, (one for one in judged if not _is_judged_alone(subject, one)))
+    yield from map(_absent_requirement, absent)
+    grouped = {(one.file.path, one.name) for group in absent for one in group.libraries}
+    yield from _single(subject, (one for one in missing if (one.file.path, one.name) not in grouped))
+
+
+def _is_judged_alone(subject: Subject, library: UnresolvedLibrary) -> bool:
+    """Return whether it is known why a library is missing: no other package would have it."""
+    is_there = library.name in subject.tree.libraries or other_versions(library.name, subject.tree.libraries)
+    return bool(is_there) or find_sdk_library(library.name) is not None
+
+
+def _absent_requirement(absent: AbsentRequirement) -> Evidence:
+    names = sorted({library.name for library in absent.libraries})
+    files = {library.file.path for library in absent.libraries}
+    packages, them = " or ".join(absent.packages), "it" if len(absent.packages) == 1 else "them"
+    which = f"{count(len(files), 'file needs', 'files need')} {count(len(names), 'library', 'libraries')}"
+    found = f"requires {packages}, not given, for which {which}: {first_of(names)}"
+    remedy = f"Give {them} with --with."
+    return Evidence(absent.owner.label, found, remedy, (*absent.packages, *names))
+
+
+def _single(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> Iterator[Evidence]:
+    for library in libraries:
         if package := _absent_package(subject, library.name):
             found = f"{library.words}, but its package {package} is absent"
             remedy = f"Install {package}, or give it with --with."
@@ -66,7 +94,7 @@ def _remedy(subject: Subject, library: UnresolvedLibrary) -> str:
 
 RULES = (
     Rule(
-        "unresolved-library",
+        _NAME,
         Severity.ERROR,
         "Every NEEDED library is in the packages, in the SDK, or one that every system has.",
         SHIP,

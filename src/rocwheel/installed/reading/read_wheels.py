@@ -20,7 +20,7 @@ from rocwheel.distributions.zip.reader import (
     read_directory,
     read_member,
 )
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.installed.reading.member_paths import installed_path
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
@@ -40,7 +40,8 @@ _MOST_SOURCE = 4 << 20
 def read_wheels(paths: Sequence[Path], *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
     """Read several wheels; members are unpacked and hashed by threads.
 
-    Raises `InputError` for a file that is not a wheel or not named like one, and for damaged members.
+    A damaged member is a problem of its file. Raises `InputError` for a file that is not a wheel or not named like one,
+    and for damaged metadata.
     """
     distributions: list[Distribution] = []
     files: list[InstalledFile] = []
@@ -62,14 +63,8 @@ def _read_wheel(path: Path, executor: Executor, *, context: bool = False) -> tup
     return distribution, list(executor.map(partial(_read_file, str(path)), members))
 
 
-def _check_wheel_name(path: Path) -> None:
-    """Raise `InputError` for a file name without the five parts, or six with a build number, of a wheel's."""
-    if not is_wheel_file_name(path.name):
-        expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
-        raise InputError(path, "is not named like a wheel", expected=expected, remedy="Rename it back.")
-
-
 def _read_file(wheel: str, member: ZipMember) -> InstalledFile:
+    """Return what a member is; damage is a problem of the file, so that the others are read."""
     file = InstalledFile(
         path=installed_path(member.name),
         distribution=wheel,
@@ -77,6 +72,23 @@ def _read_file(wheel: str, member: ZipMember) -> InstalledFile:
         size=member.size,
         mode=member.mode,
     )
+    try:
+        return _with_content(file, member)
+    except WorkError:
+        raise
+    except InputError as e:
+        found = f"{e.found}; expected {e.expected}" if e.expected else e.found
+        return msgspec.structs.replace(file, problem=found)
+
+
+def _check_wheel_name(path: Path) -> None:
+    """Raise `InputError` for a file name without the five parts, or six with a build number, of a wheel's."""
+    if not is_wheel_file_name(path.name):
+        expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
+        raise InputError(path, "is not named like a wheel", expected=expected, remedy="Rename it back.")
+
+
+def _with_content(file: InstalledFile, member: ZipMember) -> InstalledFile:
     head = member_head(member)
     # Links become text files.
     file = with_obstacle(file, head)

@@ -1,0 +1,82 @@
+"""Missing libraries that belong to packages which are required, but were not given."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.audit.unresolved import UnresolvedLibrary
+from rocwheel.installed.requirements import packages_elsewhere
+from rocwheel.installed.tree import Distribution, InstalledFile
+from rocwheel.linking.entries import resolve_entry, split_run_path
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from rocwheel.audit.subject import Subject
+
+__all__ = ["AbsentRequirement", "absent_requirements"]
+
+_LIBRARY = re.compile(r"(?:lib)?([a-z0-9]+)")
+
+
+class AbsentRequirement(msgspec.Struct, frozen=True):
+    """A package that isn't given, or several of which it may be any, and the libraries that a wheel misses for it."""
+
+    owner: Distribution
+    packages: tuple[str, ...]
+    libraries: tuple[UnresolvedLibrary, ...]
+
+
+def absent_requirements(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> list[AbsentRequirement]:
+    """Return the required packages that the missing libraries seem to belong to, as far as that shows.
+
+    A library belongs to a package into whose folder the run path of its user leads: ``nvidia/cublas/lib`` is of
+    ``nvidia-cublas-cu12``. Of several the one counts whose name the library begins with, else they all may have it. It
+    also belongs to a package that the beginning of its name is a word of: ``libtorch_cpu.so`` to ``torch``.
+    """
+    elsewhere: dict[str, frozenset[str]] = {}
+    found: dict[tuple[str, tuple[str, ...]], list[UnresolvedLibrary]] = defaultdict(list)
+    for library in libraries:
+        owner = subject.tree.owners.get(library.file.distribution)
+        if owner is not None and owner.dist_info:
+            if owner.source not in elsewhere:
+                elsewhere[owner.source] = packages_elsewhere(subject.tree, owner)
+            if packages := _packages_of(library, elsewhere[owner.source]):
+                found[owner.source, packages].append(library)
+    owners = subject.tree.owners
+    return [AbsentRequirement(owners[source], packages, tuple(group)) for (source, packages), group in found.items()]
+
+
+def _packages_of(library: UnresolvedLibrary, required: Collection[str]) -> tuple[str, ...]:
+    led_to = {name for folder in _folders(library.file) if (name := _package_in(folder, required))}
+    alike = [name for name in sorted(led_to or required) if _is_alike(library.name, name)]
+    return (max(alike, key=len),) if alike else tuple(sorted(led_to))
+
+
+def _folders(file: InstalledFile) -> list[str]:
+    """Return the folders that a file's run path leads to, relative to site-packages, those outside left out."""
+    found = (resolve_entry(entry, file.folder) for entry in split_run_path(file.run_path))
+    return [folder for folder in found if folder and not folder.startswith("..")]
+
+
+def _package_in(folder: str, required: Collection[str]) -> str:
+    """Return the required package whose name has the most of a folder's path; empty if none has its first part."""
+    parts = folder.split("/")
+    for count in range(len(parts), 0, -1):
+        begin = canonicalize_name("-".join(parts[:count]))
+        fitting = [name for name in sorted(required) if name == begin or name.startswith(f"{begin}-")]
+        if fitting:
+            return fitting[0] if len(fitting) == 1 or fitting[0] == begin else ""
+    return ""
+
+
+def _is_alike(library: str, package: str) -> bool:
+    """Return whether a library's name begins with a word of a package's, of more than three letters."""
+    match = _LIBRARY.match(library.lower())
+    words = [word for word in package.split("-") if len(word) > 3]
+    return match is not None and any(match[1].startswith(word) for word in words)

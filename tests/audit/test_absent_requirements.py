@@ -1,0 +1,63 @@
+"""Missing libraries of packages that are required, but not given."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.breaches import one
+from tests.support.trees import find, library, package, tree
+
+RULE = "unresolved-library"
+NVIDIA = ("nvidia-cublas-cu12", "nvidia-cuda-runtime-cu12", "nvidia-nccl-cu12; extra == 'x'", "numpy")
+RUN_PATH = "$ORIGIN/../nvidia/cublas/lib:$ORIGIN/../nvidia/cuda_runtime/lib:$ORIGIN"
+
+
+def test_what_required_packages_would_have_is_one_line_for_each() -> None:
+    files = [
+        library(f"demo/{name}.so", "libcublas.so.12", "libcublasLt.so.12", runpath=RUN_PATH) for name in ("a", "b")
+    ]
+    (finding,) = find(one(*files, owner=package(requires=NVIDIA)), select=(RULE,))
+    need = "2 files need 2 libraries: libcublas.so.12, libcublasLt.so.12"
+    assert finding.file == "demo-1.0-py3-none-manylinux_2_17_x86_64.whl"
+    assert finding.found == f"requires nvidia-cublas-cu12, not given, for which {need}"
+    assert (finding.remedy, finding.severity.value) == ("Give it with --with.", "error")
+
+
+@pytest.mark.parametrize(
+    ("name", "run_path", "required", "packages"),
+    [
+        ("libnvToolsExt.so.1", RUN_PATH, NVIDIA, "nvidia-cublas-cu12 or nvidia-cuda-runtime-cu12"),
+        ("libcudart.so.12", RUN_PATH, NVIDIA, "nvidia-cuda-runtime-cu12"),
+        ("libcudart.so.12", "$ORIGIN/../nvidia/cuda_runtime/lib", NVIDIA, "nvidia-cuda-runtime-cu12"),
+        ("libshiboken6.abi3.so.6.12", "$ORIGIN/../shiboken6", ("shiboken6==6.12",), "shiboken6"),
+        ("libtorch_cpu.so", None, ("torch", "numpy"), "torch"),
+        ("libtorch_cpu.so", "/opt/torch/lib", ("torch", "numpy"), "torch"),
+        ("libx.so.1", "$ORIGIN/../nvidia", ("nvidia-cublas", "nvidia-cufft"), ""),
+        ("libx.so.1", "$ORIGIN", NVIDIA, ""),
+        ("libx.so.1", "$ORIGIN/../../numpy", NVIDIA, ""),
+        ("libnccl.so.2", "$ORIGIN/../nvidia/nccl/lib", NVIDIA, ""),
+        ("libcublas.so.12", RUN_PATH, ("numpy",), ""),
+    ],
+)
+def test_a_library_belongs_to_the_package_that_run_path_or_name_lead_to(
+    name: str, run_path: str | None, required: tuple[str, ...], packages: str
+) -> None:
+    audited = one(library("demo/a.so", name, runpath=run_path), owner=package(requires=required))
+    (finding,) = find(audited, select=(RULE,))
+    assert finding.found.startswith(f"requires {packages}, not given" if packages else f"needs {name}, but no package")
+
+
+def test_what_a_given_package_lacks_is_the_fault_of_the_file_that_needs_it() -> None:
+    user = library("demo/a.so", "libcublas.so.12", runpath=RUN_PATH)
+    cublas = package("nvidia-cublas-cu12", is_context=True)
+    audited = tree((package(requires=("nvidia-cublas-cu12",)), [user]), (cublas, []))
+    (finding,) = find(audited, select=(RULE,))
+    assert finding.path == "demo/a.so"
+    assert finding.found.startswith("needs libcublas.so.12, but no package")
+
+
+def test_files_for_which_the_rule_is_left_out_are_not_counted() -> None:
+    files = [library(f"demo/{name}.so", "libcublas.so.12", runpath=RUN_PATH) for name in ("a", "b")]
+    audited = one(*files, owner=package(requires=NVIDIA))
+    (finding,) = find(audited, select=(RULE,), per_file_ignore={"demo/b.so": (RULE,)})
+    assert "1 file needs 1 library" in finding.found
