@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tests.support.places import CACHE
 from tests.support.repair_proof.chroot import obstacle
 from tests.support.repair_proof.corpus import CorpusWheel, download, read_corpus
-from tests.support.repair_proof.report import losses_of, table
+from tests.support.repair_proof.report import HEAD, line, losses_of
 from tests.support.repair_proof.run import Trial
 from tests.support.repair_proof.stubs import Stubs
 
@@ -36,8 +36,11 @@ def main() -> int:
     if reason := obstacle():
         print(f"skipped: {reason}", file=sys.stderr)
         return 0
-    rows = list(_rows(arguments.projects, tuple(arguments.option)))
-    print(table(rows))
+    print(HEAD)
+    rows = []
+    for row in _rows(arguments.projects, tuple(arguments.option)):
+        print(line(row), flush=True)
+        rows.append(row)
     if arguments.losses:
         arguments.losses.write_text("\n".join(losses_of(row) for row in rows if row.has_fault or row.refusal))
     return int(any(row.has_fault for row in rows))
@@ -50,7 +53,6 @@ def _rows(projects: Sequence[str], options: tuple[str, ...]) -> Iterator[Row]:
     for wheel in corpus:
         if not projects or wheel.project in projects:
             for trial in _trials(wheel, corpus, options):
-                print(f"{wheel.project} {len(trial.beside)}", file=sys.stderr, flush=True)
                 yield trial.run(_FOLDER, stubs)
 
 

@@ -10,14 +10,16 @@ import msgspec
 from tests.support.repair_proof.proof import Proof
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tests.support.repair_proof.proof import Loss
 
-__all__ = ["Row", "losses_of", "table"]
+__all__ = ["HEAD", "Row", "line", "losses_of"]
 
-_HEAD = "| wheel | options | files | places | found before | after | gained | lost | new errors of the audit |"
-_RULE = "|---|---|---:|---:|---:|---:|---:|---:|---:|"
+HEAD = """\
+| wheel | options | files | places | found before | after | gained | lost | new errors of the audit |
+|---|---|---:|---:|---:|---:|---:|---:|---:|"""
+"""The first two lines of the table."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -37,12 +39,8 @@ class Row(msgspec.Struct, frozen=True):
         return bool(self.errors or (self.proof and self.proof.losses))
 
 
-def table(rows: Iterable[Row]) -> str:
-    """Return the table."""
-    return "\n".join([_HEAD, _RULE, *map(_line, rows)])
-
-
-def _line(row: Row) -> str:
+def line(row: Row) -> str:
+    """Return the table's line for a wheel."""
     options = f"`{' '.join(row.options)}`" if row.options else ""
     if row.proof is None:
         return f"| {row.wheel} | {options} | refused | | | | | | |"
