@@ -151,6 +151,16 @@ WHEELS = {
     ],
     "an older ROCm of the machine": [Lib("plugin/_x.so", ("libamdhip64.so.6",), "/opt/rocm-6.0.0/lib:/opt/rocm/lib")],
     "ROCm 7 of the machine": [Lib("plugin/_x.so", ("libamdhip64.so.7", "librocblas.so.5"), "/opt/rocm/lib")],
+    "two versions in one wheel": [
+        Lib("plugin/_6.so", ("libamdhip64.so.6",), "/opt/rocm-6.0.0/lib"),
+        Lib("plugin/_7.so", ("libamdhip64.so.7",), "/opt/rocm-7.0.0/lib"),
+    ],
+    "a toolkit's wheels": [Lib("plugin/_x.so", ("libcudart.so.12",), "$ORIGIN/../nvidia/cuda_runtime/lib")],
+    "what is opened by name": [Lib("plugin/_x.so", (), "/opt/tool/lib", source=OPENS)],
+    "an inherited RPATH": [
+        Lib("plugin/_x.so", ("libhelp.so",), "$ORIGIN:/opt/tool/lib", is_rpath=True),
+        Lib("plugin/libhelp.so", ("libtool.so.3",)),
+    ],
     "one library of each": [
         Lib("plugin/_x.so", ("libamdhip64.so.7", "libcudart.so.12"), "/opt/rocm/lib:/opt/cuda/lib")
     ],
