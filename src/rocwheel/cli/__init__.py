@@ -36,6 +36,7 @@ from rocwheel.cli import targets_check as targets_check
 from rocwheel.cli import device as device
 from rocwheel.cli import device_list as device_list
 from rocwheel.cli import device_extract as device_extract
+from rocwheel.cli import device_bundle as device_bundle
 from rocwheel.cli import device_compress as device_compress
 from rocwheel.cli import device_prune as device_prune
 from rocwheel.cli import device_retarget as device_retarget

@@ -7,7 +7,7 @@ from rocwheel.cli._command import CommandApp
 
 __all__ = ["device", "device_app"]
 
-device_app = CommandApp("device", help="Device code: list, extract, compress, prune, offer to more GPUs.")
+device_app = CommandApp("device", help="Device code: list, extract, bundle, compress, prune, offer to more GPUs.")
 app.add_typer(device_app)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.device.editing.file_rewrite import RewriteReport
+    from rocwheel.device.editing.make_bundle import MadeBundle
     from rocwheel.device.editing.prune_tree import TreePruning
     from rocwheel.device.editing.rewrite_wheel import WheelRewriteReport
     from rocwheel.device.reading.facts import BundleFacts, DeviceFacts
@@ -25,6 +26,7 @@ __all__ = [
     "container_line",
     "entry_lines",
     "kernel_rows",
+    "made_line",
     "many_files_line",
     "rewrite_line",
     "target_rows",
@@ -110,6 +112,13 @@ def rewrite_line(report: RewriteReport, output: Path) -> str:
         return f"{output}: a code object, {'now for another target' if report.changed else 'as it was'}"
     sizes = f"{decimal(report.size_before)} -> {decimal(report.size_after)} of device code"
     return f"{output}: {report.changed} of {count(report.bundles, 'bundle')} changed, {sizes}"
+
+
+def made_line(made: MadeBundle) -> str:
+    """Return what a new bundle is."""
+    kind = f"compressed, version {made.version}" if made.version else "plain"
+    raw = f" ({decimal(made.raw_size)} decompressed)" if made.version else ""
+    return f"{made.path}: {kind}, {decimal(made.size)}{raw}, for {', '.join(made.targets)}"
 
 
 def many_files_line(report: TreePruning | WheelRewriteReport, output: Path) -> str:

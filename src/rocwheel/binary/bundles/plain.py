@@ -34,6 +34,7 @@ __all__ = [
     "RUNTIME_HEADER_LIMIT",
     "BundleEntry",
     "OffloadBundle",
+    "ambiguous_targets",
     "is_short_host",
     "read_offload_bundle",
 ]
@@ -113,7 +114,7 @@ class OffloadBundle(msgspec.Struct, frozen=True):
         problems += [f"the entry {e.spelling!r} is empty" for e in self.device_entries if e.size == 0]
         problems += [
             f"the targets {one} and {other} are ambiguous: one names features that the other leaves open"
-            for one, other in _ambiguous(self.targets)
+            for one, other in ambiguous_targets(self.targets)
         ]
         problems += [
             f"the entry {entry.spelling!r} is not for a valid target: {reason}"
@@ -127,7 +128,7 @@ class OffloadBundle(msgspec.Struct, frozen=True):
         return tuple(problems)
 
 
-def _ambiguous(targets: Sequence[TargetId]) -> Iterator[tuple[TargetId, TargetId]]:
+def ambiguous_targets(targets: Sequence[TargetId]) -> Iterator[tuple[TargetId, TargetId]]:
     """Yield the pairs of targets that LLVM's bundler refuses; each is compared with its processor's first target."""
     first: dict[str, TargetId] = {}
     for target in targets:

@@ -1,0 +1,165 @@
+"""Making a bundle of code objects, as HIP's runtime loads one from a file."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.compressed.content import compress_bundle
+from rocwheel.binary.bundles.compressed.versions import choose_version
+from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
+from rocwheel.binary.bundles.plain import RUNTIME_HEADER_LIMIT, ambiguous_targets
+from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
+from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.elf.bytes import ElfBytes
+from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, read_header, read_segments
+from rocwheel.binary.kind import is_bundle, is_elf64
+from rocwheel.foundation.atomic_file import atomic_file
+from rocwheel.foundation.collecting import convert_all, raise_all
+from rocwheel.foundation.errors import InputError, write_error
+from rocwheel.foundation.file_view import Data, iter_pieces
+from rocwheel.foundation.files import FileRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.binary.bundles.storage import Storage
+
+__all__ = ["HOST_ENTRY", "MadeBundle", "make_bundle"]
+
+HOST_ENTRY = "host-x86_64-unknown-linux--"
+"""The empty entry for the host, spelled as clang 17 to 19 do, which all bundlers from LLVM 15 on read."""
+
+_ENTRY = "hipv4-amdgcn-amd-amdhsa--"
+_OLDEST_VERSION = 4
+"""Older code objects don't say whether a feature is off or left open, and so not for which target they are."""
+_EXPECTED = "a linked code object: a 64-bit, little-endian ELF file for AMDGPU and HSA"
+
+
+class MadeBundle(msgspec.Struct, frozen=True, kw_only=True):
+    """A bundle that was written: its targets in order, the code object version, sizes in bytes.
+
+    ``version`` is that of the compressed bundle's header, 0 for a plain one.
+    """
+
+    path: str
+    targets: tuple[str, ...]
+    code_object_version: int
+    version: int
+    size: int
+    raw_size: int
+
+
+class _Code(msgspec.Struct, frozen=True):
+    path: Path
+    data: Data
+    target: TargetId
+    version: int
+
+    @property
+    def part(self) -> BundlePart:
+        """What goes into the bundle."""
+        return BundlePart(f"{_ENTRY}{self.target}", (self.data,))
+
+
+def make_bundle(paths: Sequence[Path], output: Path, storage: Storage) -> MadeBundle:
+    """Write the code objects of ``paths`` as one bundle, sorted by target behind an empty entry for the host.
+
+    The output appears when it is whole. Raises `InputError`, or `ProblemsError` with all that is wrong: files that are
+    not linked code objects, two for one target, targets of which runtimes can't choose (one names a feature that the
+    other leaves open), different code object versions, and what `choose_version` refuses; `WorkError` when writing
+    fails.
+    """
+    with ExitStack() as stack:
+        codes = convert_all("code objects", lambda path: _read(path, stack), paths)
+        raise_all("code objects", list(_conflicts(codes)))
+        parts = [BundlePart(HOST_ENTRY), *sorted((code.part for code in codes), key=lambda part: part.spelling)]
+        raw = list(write_offload_bundle(parts))
+        raw_size = sum(map(len, raw))
+        version = _version(raw, raw_size, output, storage)
+        content: Sequence[Data] = raw
+        if version:
+            content = [memoryview(compress_bundle(raw, version=version, level=storage.level))]
+        _write(content, output)
+    return MadeBundle(
+        path=str(output),
+        targets=tuple(str(part.target) for part in parts[1:]),
+        code_object_version=codes[0].version,
+        version=version,
+        size=sum(map(len, content)),
+        raw_size=raw_size,
+    )
+
+
+def _read(path: Path, stack: ExitStack) -> _Code:
+    data = stack.enter_context(FileRange.whole(path).view())
+    if not is_code_object(data):
+        raise _no_code_object(path, data)
+    place = Place(str(path))
+    code = read_code_object(data, place=place)
+    if code.version < _OLDEST_VERSION:
+        found = f"a code object of version {code.version}, which doesn't say what it leaves open"
+        raise InputError(path, found, expected=f"{_OLDEST_VERSION} or later", remedy="Compile it again.")
+    source = ElfBytes(data, str(path))
+    header = read_header(source)
+    if header.type != ET_DYN:
+        raise InputError(path, "device code that isn't linked", expected=_EXPECTED, remedy="Link it with lld.")
+    for segment in read_segments(source, header):
+        source.require(segment.offset, segment.file_size, "a segment")
+    if code.target is None:
+        found = f"a code object whose flags {code.flags:#x} name no processor"
+        raise InputError(path, found, expected="one for a processor that compilers know")
+    return _Code(path, data, code.target, code.version)
+
+
+def _no_code_object(path: Path, data: Data) -> InputError:
+    if is_bundle(data):
+        remedy = "Take its code objects out with 'rocwheel device extract'."
+        return InputError(path, "a bundle itself", expected=_EXPECTED, remedy=remedy)
+    if is_elf64(data):
+        header = read_header(ElfBytes(data, str(path)))
+        system = f" and OS ABI {header.osabi}" if header.machine == EM_AMDGPU else ""
+        return InputError(path, f"an ELF file for machine {header.machine}{system}", expected=_EXPECTED)
+    return InputError(path, f"starts with {bytes(data[:8])!r}", expected=_EXPECTED)
+
+
+def _conflicts(codes: Sequence[_Code]) -> Iterator[InputError]:
+    first = codes[0]
+    by_target: dict[TargetId, _Code] = {}
+    for code in codes:
+        other = by_target.setdefault(code.target, code)
+        if other is not code:
+            found = f"a code object for {code.target}, as {other.path} is"
+            yield InputError(code.path, found, expected="one for each target")
+        if code.version != first.version:
+            found = f"a code object of version {code.version}, while {first.path} is of version {first.version}"
+            remedy = "Compile all with one -mcode-object-version."
+            yield InputError(code.path, found, expected="one version in a bundle", remedy=remedy)
+    for one, target in ambiguous_targets(tuple(by_target)):
+        found = f"for {target}, while {by_target[one].path} is for {one}: one names features that the other leaves open"
+        yield InputError(by_target[target].path, found, expected="a feature named for a processor always, or never")
+
+
+def _version(raw: Sequence[Data], raw_size: int, output: Path, storage: Storage) -> int:
+    """Return the header version of the compressed bundle, 0 for a plain one."""
+    if storage.compress:
+        return choose_version(raw_size, rocm=storage.rocm, wanted=storage.version, source=str(output))
+    if len(raw[0]) > RUNTIME_HEADER_LIMIT:
+        found = f"needs a header of {len(raw[0])} bytes"
+        expected = f"at most {RUNTIME_HEADER_LIMIT}, which the runtime reads of a plain bundle"
+        raise InputError(output, found, expected=expected, remedy="Compress it (--compress).")
+    return 0
+
+
+def _write(content: Sequence[Data], output: Path) -> None:
+    with atomic_file(output) as target:
+        try:
+            for buffer in content:
+                for piece in iter_pieces(buffer):
+                    target.write(piece)
+        except OSError as e:
+            raise write_error(output, e) from e
