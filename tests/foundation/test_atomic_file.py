@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from rocwheel.foundation.atomic_file import AtomicFile, atomic_file, remove_abandoned
+from rocwheel.foundation.atomic_file import AtomicFile, atomic_file
 from rocwheel.foundation.errors import WorkError
 from tests.support.processes import NOBODY, needs_root, run_python
 
@@ -188,72 +187,16 @@ print(list(Path().iterdir()))
     )
 
 
-def test_what_a_process_killed_while_it_synced_left_is_removed(tmp_path: Path) -> None:
-    program = """
-import os, sys
-from pathlib import Path
-from rocwheel.foundation.atomic_file import AtomicFile
-os.fsync = lambda _: os._exit(0)
-AtomicFile(Path(sys.argv[1])).commit()
-"""
-    run_python(program, tmp_path / "a.whl")
-    (left,) = tmp_path.iterdir()
-    assert remove_abandoned(tmp_path, ".whl") == (left,)
-
-
-def test_what_vanishes_while_it_is_looked_at_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ".a.whl.abcdefgh").touch(0o600)
-    look = Path.lstat
-
-    def vanish_and_look(path: Path) -> os.stat_result:
-        path.unlink()
-        return look(path)
-
-    monkeypatch.setattr(Path, "lstat", vanish_and_look)
-    assert remove_abandoned(tmp_path, ".whl") == ()
-
-
-def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
-    program = "import os, sys; from pathlib import Path; from rocwheel.foundation.atomic_file import AtomicFile\n"
-    run_python(program + "AtomicFile(Path(sys.argv[1])); os._exit(0)", tmp_path / "a.whl")
-    (left,) = tmp_path.iterdir()
-    others = [".a.whl.metadata", ".a.whl.abc", ".b.txt.abcdefgh", "a.whl.abcdefgh", ".whl"]
-    for name in others:
-        (tmp_path / name).touch()
-    (tmp_path / ".folder.whl.abcdefgh").mkdir()
-    with atomic_file(tmp_path / "c.whl"):
-        assert remove_abandoned(tmp_path, ".whl") == (left,)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, ".folder.whl.abcdefgh", "c.whl"])
-
-
-def test_what_another_process_writes_is_left_alone(tmp_path: Path) -> None:
-    program = (
-        "import sys; from pathlib import Path; from rocwheel.foundation.atomic_file import atomic_file\n"
-        "with atomic_file(Path(sys.argv[1])) as file:\n"
-        "    print('writing', flush=True); sys.stdin.readline(); file.write(b'whole')"
-    )
-    command = [sys.executable, "-c", program, str(tmp_path / "a.whl")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        assert process.stdout.readline() == "writing\n"
-        assert remove_abandoned(tmp_path, ".whl") == ()
-        process.communicate("\n")
-    assert (tmp_path / "a.whl").read_bytes() == b"whole"
-
-
-def test_a_file_that_is_removed_before_it_is_locked_is_made_again(
+def test_what_cannot_be_removed_does_not_hide_why_the_work_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make = tempfile.mkstemp
-    made: list[tuple[int, str]] = []
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
 
-    def make_and_lose_the_first(**options: Any) -> tuple[int, str]:
-        made.append(make(**options))
-        if len(made) == 1:
-            assert remove_abandoned(tmp_path, ".whl") != ()
-        return made[-1]
-
-    monkeypatch.setattr(tempfile, "mkstemp", make_and_lose_the_first)
-    with atomic_file(tmp_path / "a.whl") as file:
-        file.write(b"whole")
-    assert ((tmp_path / "a.whl").read_bytes(), len(made)) == (b"whole", 2)
+    path = tmp_path / "file.whl"
+    text = f"{path}: cannot be written (Read-only file system). Check the free space and the permissions of its folder."
+    file = AtomicFile(path)
+    for name in ("replace", "unlink"):
+        monkeypatch.setattr(Path, name, refuse)
+    with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
+        file.commit()

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
-import re
-import stat
-import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from rocwheel.foundation.errors import WorkError, write_error
+from rocwheel.foundation.scratch import make_scratch_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["AtomicFile", "atomic_file", "remove_abandoned"]
+__all__ = ["AtomicFile", "atomic_file"]
 
-_TEMPORARY = re.compile(r"^\.[a-z0-9_]{8}$")
-"""How `tempfile.mkstemp` ends a name."""
-_TEMPORARY_MODE = stat.S_IFREG | 0o600
 _WRITEBACK_STEP = 16 << 20
 
 
@@ -42,7 +36,7 @@ class AtomicFile:
             if path.is_dir() and not path.is_symlink():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, self._temporary = _create_locked(path)
+            descriptor, self._temporary = make_scratch_file(path)
         self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
         self._writeback_begun = 0
 
@@ -92,7 +86,9 @@ class AtomicFile:
         """Remove the temporary file; harmless after `commit`."""
         with suppress(OSError):
             self.file.close()
-        Path(self._temporary).unlink(missing_ok=True)
+        # What can't be removed, as where the file system has turned read-only, must not hide why the work failed.
+        with suppress(OSError):
+            Path(self._temporary).unlink(missing_ok=True)
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
@@ -100,39 +96,6 @@ class AtomicFile:
             yield
         except OSError as e:
             raise write_error(self.path, e) from e
-
-
-def _create_locked(path: Path) -> tuple[int, str]:
-    """Make a temporary file, locked so that `remove_abandoned` knows that it is being written."""
-    while True:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with suppress(OSError):  # some network file systems have no locks; nothing is removed there
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if Path(name).exists():
-            return descriptor, name
-        os.close(descriptor)  # removed in the moment before it was locked
-
-
-def remove_abandoned(folder: Path, suffix: str) -> tuple[Path, ...]:
-    """Remove the temporary files of an `AtomicFile` with a suffix that killed processes left in a folder.
-
-    Return their paths. Files that a process is writing, even on another machine, are locked and stay.
-    """
-    removed = []
-    for path in sorted(folder.glob(f".*{suffix}.*")):
-        with suppress(OSError):  # gone meanwhile, locked, or not ours
-            if _TEMPORARY.search(path.name.rpartition(suffix)[2]) and _remove_unlocked(path):
-                removed.append(path)
-    return tuple(removed)
-
-
-def _remove_unlocked(path: Path) -> bool:
-    if path.lstat().st_mode != _TEMPORARY_MODE:
-        return False
-    with path.open("r+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        path.unlink()
-    return True
 
 
 @contextmanager

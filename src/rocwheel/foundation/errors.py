@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rocwheel.foundation.counting import count
 
@@ -19,7 +19,7 @@ class RocwheelError(Exception):
     ``exit_status`` is that of a command that fails with it: 2 for unusable input or usage, 1 for failed work.
     """
 
-    exit_status: ClassVar[int] = 2
+    exit_status: int = 2
 
     def __reduce__(self) -> tuple[Callable[..., RocwheelError], tuple[object, ...], dict[str, object]]:
         """Let pickle restore the facts, for process pools: by default it calls ``__init__`` with ``args``."""
@@ -55,15 +55,16 @@ AnyInputError = TypeVar("AnyInputError", bound=InputError)
 class WorkError(InputError):
     """Work on good input that failed, such as a full disk or a missing permission."""
 
-    exit_status: ClassVar[int] = 1
+    exit_status = 1
 
 
 class ProblemsError(RocwheelError):
-    """Several problems found by one check, reported together."""
+    """Several problems found by one check, reported together; the worst of them decides the exit status."""
 
     def __init__(self, subject: str, problems: Sequence[RocwheelError]) -> None:
         self.subject = subject
         self.problems = tuple(problems)
+        self.exit_status = max((problem.exit_status for problem in problems), default=2)
         super().__init__(subject, self.problems)
 
     def __str__(self) -> str:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.errors import WorkError, read_error
 
 if TYPE_CHECKING:
     import os
+    from pathlib import Path
 
 __all__ = ["ChangedFileError", "FileStamp"]
 
@@ -27,6 +28,14 @@ class FileStamp(msgspec.Struct, frozen=True, order=True):
     def of(cls, status: os.stat_result) -> FileStamp:
         """Return the stamp of a file with this status."""
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+    @classmethod
+    def at(cls, path: Path) -> FileStamp:
+        """Return the stamp of the file at a path; raise `InputError` when it can't be read."""
+        try:
+            return cls.of(path.stat())
+        except OSError as e:
+            raise read_error(str(path), e) from e
 
     def require(self, status: os.stat_result, path: str) -> None:
         """Raise `ChangedFileError` unless the file at ``path``, which has this status, is the stamped one."""

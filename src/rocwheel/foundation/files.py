@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rocwheel.foundation.file_view import Data
 
-__all__ = ["FileRange", "open_regular", "release_pages"]
+__all__ = ["FileRange", "open_regular", "open_unchanged", "release_pages"]
 
 _READ_WHOLE = 1 << 20
 """Ranges up to this size are read at once by `FileRange.view`."""
@@ -48,11 +48,8 @@ class FileRange(msgspec.Struct, frozen=True, order=True):
     @classmethod
     def whole(cls, path: Path) -> FileRange:
         """Return the range that covers all of ``path``; raise `InputError` when the file does not exist."""
-        try:
-            status = path.stat()
-        except OSError as e:
-            raise read_error(str(path), e) from e
-        return cls(str(path), 0, status.st_size, FileStamp.of(status))
+        stamp = FileStamp.at(path)
+        return cls(str(path), 0, stamp.size, stamp)
 
     def part(self, start: int, stop: int) -> FileRange:
         """Return the range from ``start`` to ``stop``, both counted from the beginning of this one."""
@@ -161,3 +158,20 @@ def open_regular(path: Path) -> IO[bytes]:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return path.open("rb")
+
+
+@contextmanager
+def open_unchanged(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to be read in one go, as `open_regular` does.
+
+    Raises `ChangedFileError` at the end of the block, whatever it ends with, when the file has changed meanwhile.
+    """
+    with open_regular(path) as file:
+        stamp = FileStamp.of(os.fstat(file.fileno()))
+        try:
+            yield file
+        except Exception:
+            # What looks like damage is the change.
+            stamp.require(os.fstat(file.fileno()), str(path))
+            raise
+        stamp.require(os.fstat(file.fileno()), str(path))

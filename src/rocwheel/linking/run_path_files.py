@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.distributions.content.content import PatchedContent
 from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
@@ -17,9 +19,7 @@ from rocwheel.foundation.files import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
-    from rocwheel.foundation.patch import FilePatch
     from rocwheel.linking.run_path_choice import SetRunpath
 
 __all__ = ["ChangedFile", "FileRunPath", "read_run_paths", "write_run_paths"]
@@ -66,7 +66,7 @@ def write_run_paths(
     _check_names(paths)
     _check_targets(paths, dest_dir, remedy)
     patches = convert_all(_UNUSABLE, lambda path: _plan(path, edit), paths)
-    return tuple(_write(path, patch, dest_dir / path.name) for path, patch in zip(paths, patches, strict=True))
+    return tuple(_write(patch, dest_dir / Path(patch.source.path).name) for patch in patches)
 
 
 def _check_names(paths: Sequence[Path]) -> None:
@@ -92,16 +92,18 @@ def _read(path: Path) -> FileRunPath:
     return FileRunPath(str(path), elf.kind, elf.soname, elf.run_path_tag, elf.run_path, elf.needed)
 
 
-def _plan(path: Path, edit: SetRunpath) -> FilePatch:
-    with FileRange.whole(path).view() as data:
-        return plan_runpath(data, edit.value, edit.tag, name=str(path))
+def _plan(path: Path, edit: SetRunpath) -> PatchedContent:
+    source = FileRange.whole(path)
+    with source.view() as data:
+        return PatchedContent(source, plan_runpath(data, edit.value, edit.tag, name=str(path)))
 
 
-def _write(path: Path, patch: FilePatch, target: Path) -> ChangedFile:
+def _write(content: PatchedContent, target: Path) -> ChangedFile:
+    source, patch = content.source, content.patch
     # The copy's owner is whoever makes it, whose rights it mustn't give away: no setuid or setgid.
-    mode = path.stat().st_mode & 0o777
-    with FileRange.whole(path).view() as data, atomic_file(target, mode=mode) as file:
+    mode = Path(source.path).stat().st_mode & 0o777
+    with source.view() as data, atomic_file(target, mode=mode) as file:
         for buffer in patch.apply(data):
             for piece in iter_pieces(buffer):
                 file.write(piece)
-    return ChangedFile(str(path), str(target), patch.size, not patch.is_identity)
+    return ChangedFile(source.path, str(target), patch.size, not patch.is_identity)

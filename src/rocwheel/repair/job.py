@@ -10,6 +10,7 @@ import msgspec
 
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.destination import check_destination
+from rocwheel.foundation.file_stamp import FileStamp
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan
@@ -45,10 +46,11 @@ class RepairJob(msgspec.Struct, frozen=True):
         """
         if self.dest_dir is not None:
             check_destination(self.dest_dir)
+        stamps = {str(path): FileStamp.at(path) for path in self.wheels}
         plans = plan_repairs(self.wheels, self.with_packages, self.options)
         if self.dest_dir is None:
             return RepairResult(tuple(plans), ())
         date = SourceDate.from_environment(os.environ)
         with ThreadPoolExecutor(thread_name_prefix="rocwheel") as executor:
-            written = write_repairs(plans, self.dest_dir, executor, date, progress=progress)
+            written = write_repairs(plans, self.dest_dir, executor, date, stamps=stamps, progress=progress)
         return RepairResult(tuple(plans), tuple(map(str, written)))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.distributions.content.content import BytesContent, PatchedContent
@@ -14,19 +15,25 @@ from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, open_unpacked, read_directory, read_member
 from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files import open_unchanged
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.repair.metadata.edit_metadata import add_requirements, set_wheel_fields
 from rocwheel.repair.metadata.modes import repaired_mode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import Executor
+    from contextlib import AbstractContextManager
 
     from rocwheel.distributions.formats.source_date import SourceDate
     from rocwheel.distributions.formats.write_wheel import WheelPacker
+    from rocwheel.foundation.file_stamp import FileStamp
     from rocwheel.foundation.files import FileRange
     from rocwheel.linking.run_path_choice import SetRunpath
     from rocwheel.repair.plan import RepairPlan
+
+    Stamps: TypeAlias = Mapping[str, FileStamp]
+    Packing: TypeAlias = Callable[[], AbstractContextManager[WheelPacker]]
 
 __all__ = ["write_repairs"]
 
@@ -40,23 +47,41 @@ def write_repairs(
     executor: Executor,
     source_date: SourceDate,
     *,
+    stamps: Stamps = MappingProxyType({}),
     progress: Progress = SILENT,
 ) -> list[Path]:
     """Write the repaired wheels to ``dest_dir`` and return their paths; a wheel that is right is copied as it is.
 
-    The bytes depend only on the wheels, the plans and the date. Before anything is written, raises `InputError` for a
-    folder that one of the wheels is in and for two wheels that get one name. While a wheel is written, raises
-    `InputError` for damaged members and `WorkError` for a folder that can't be written: then nothing of that wheel is
-    left.
+    The bytes depend only on the wheels, the plans and the date. ``stamps``, by path, are from before the wheels were
+    read for the plans. Before anything is written, raises `InputError` for a folder that one of the wheels is in
+    and for two wheels that get one name. While a wheel is written, raises `InputError` for damaged members,
+    `ChangedFileError` for a wheel that has changed since, and `WorkError` for a folder that can't be written: then
+    nothing of that wheel is left.
     """
     targets = _targets(plans, dest_dir)
     for plan, target in zip(plans, targets, strict=True):
         if plan.changes:
-            _rewrite(plan, target, executor, source_date, progress)
+            members = read_directory(Path(plan.wheel))
+            _require_planned(plan, stamps)
+            progress.begin(f"repairing {Path(plan.wheel).name}", sum(member.size for member in members))
+            _rewrite(plan, members, target, partial(write_wheels, executor, source_date.zip_time, progress=progress))
+            progress.end()
         else:
-            with Path(plan.wheel).open("rb") as file, atomic_file(target) as copy:
-                shutil.copyfileobj(file, copy.file, _COPY_STEP)
+            _copy(plan, target, stamps)
     return targets
+
+
+def _require_planned(plan: RepairPlan, stamps: Stamps) -> None:
+    """Raise `ChangedFileError` when the wheel, which has just been opened, is not as it was for the plan."""
+    if plan.wheel in stamps:
+        stamps[plan.wheel].require(Path(plan.wheel).stat(), plan.wheel)
+
+
+def _copy(plan: RepairPlan, target: Path, stamps: Stamps) -> None:
+    with atomic_file(target) as copy, open_unchanged(Path(plan.wheel)) as file:
+        _require_planned(plan, stamps)
+        while piece := file.read(_COPY_STEP):
+            copy.write(piece)
 
 
 def _targets(plans: Sequence[RepairPlan], dest_dir: Path) -> list[Path]:
@@ -73,13 +98,11 @@ def _targets(plans: Sequence[RepairPlan], dest_dir: Path) -> list[Path]:
     return list(sources)
 
 
-def _rewrite(plan: RepairPlan, target: Path, executor: Executor, source_date: SourceDate, progress: Progress) -> None:
-    members = read_directory(Path(plan.wheel))
+def _rewrite(plan: RepairPlan, members: Sequence[ZipMember], target: Path, packing: Packing) -> None:
     dist_info = find_dist_info(Path(plan.wheel), (member.name for member in members))
     left_out = {f"{dist_info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")} | {*plan.dropped}
-    progress.begin(f"repairing {Path(plan.wheel).name}", sum(m.size for m in members))
     # Unpacked libraries stay open until the packer has taken their last byte.
-    with ExitStack() as stack, write_wheels(executor, source_date.zip_time, progress=progress) as packer:
+    with ExitStack() as stack, packing() as packer:
         unpacked = _Unpacked(stack, packer)
         wheel = packer.open(target, dist_info=dist_info)
         for member in members:
@@ -93,7 +116,6 @@ def _rewrite(plan: RepairPlan, target: Path, executor: Executor, source_date: So
         for name, text in plan.added.items():
             wheel.add(name, 0o644, BytesContent(text.encode()))
         wheel.close(_metadata(plan, members, dist_info))
-    progress.end()
 
 
 class _Unpacked:

@@ -45,7 +45,10 @@ def test_a_folder_that_is_not_there_has_none(tmp_path: Path) -> None:
 
 
 def test_what_killed_builds_left_is_removed_from_all_folders(tmp_path: Path) -> None:
-    names = (".a-1-py3-none-any.whl.abcdefgh", ".rocm-1.tar.gz.01234567", "gfx94X-dcgpu/.b-1-py3-none-any.whl._bcdefgh")
+    names = tuple(
+        f"{name}.rocwheel"
+        for name in (".a-1.whl.abcdefgh", ".rocm-1.tar.gz.01234567", "gfx94X-dcgpu/.b-1.whl._bcdefgh")
+    )
     fill(tmp_path, "a-1-py3-none-any.whl", *names)
     for name in names:
         (tmp_path / name).chmod(0o600)

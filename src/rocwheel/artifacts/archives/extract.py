@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.model.artifact import Artifact, FileKind, Member
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME, format_manifest
 from rocwheel.foundation.errors import InputError, write_error
+from rocwheel.foundation.scratch import scratch_folder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rocwheel.artifacts.model.names import ArtifactName
     from rocwheel.foundation.files import FileRange
 
@@ -37,8 +38,8 @@ def extract_artifact(artifact: Artifact, folder: Path) -> Path:
     place = folder / str(artifact.name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{artifact.name}.", dir=folder) as temporary:
-            root = Path(temporary, "artifact")
+        with scratch_folder(place) as temporary:
+            root = temporary / "artifact"
             root.mkdir()
             _write_tree(artifact, root)
             root.rename(place)

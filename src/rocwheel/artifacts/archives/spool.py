@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, cast
 
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files import open_regular
+from rocwheel.foundation.files import open_regular, open_unchanged
 from rocwheel.foundation.progress import SILENT
 from rocwheel.foundation.temporary_file import no_room, open_temporary, write_all
 from rocwheel.foundation.xz import open_xz
@@ -52,7 +52,7 @@ def peek(archive: Path, size: int) -> bytes:
 
 def _decompressed_chunks(archive: Path, advance: Callable[[int], None]) -> Iterator[bytes]:
     try:
-        with open_regular(archive) as raw, _decoder(archive, raw) as stream:
+        with open_unchanged(archive) as raw, _decoder(archive, raw) as stream:
             reported = 0
             while data := stream.read(_CHUNK):
                 yield data

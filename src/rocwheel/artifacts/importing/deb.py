@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import tarfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from email.parser import HeaderParser
 from typing import IO, TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
 from rocwheel.artifacts.model.paths import path_fault
 from rocwheel.distributions.tar.stream import tar_members
 from rocwheel.foundation.errors import read_error
-from rocwheel.foundation.files import open_regular
+from rocwheel.foundation.files import open_unchanged
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -130,11 +130,11 @@ def open_deb(path: Path, *, progress: Progress = SILENT) -> Iterator[Deb]:
 
     Raises `DebError` when the file can't be read, is not an ar archive, is cut off, or lacks a member.
     """
-    try:
-        file = open_regular(path)
-    except OSError as e:
-        raise read_error(path, e, kind=DebError) from e
-    with file:
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(open_unchanged(path))
+        except OSError as e:
+            raise read_error(path, e, kind=DebError) from e
         yield Deb(path, file, progress)
 
 

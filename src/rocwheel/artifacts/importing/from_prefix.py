@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.importing.choose_artifact import Origin
 from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
 from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.files import open_unchanged
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -69,7 +71,11 @@ def _add(importer: Importer, root: Path, entry: os.DirEntry[str]) -> None:
     mode = entry.stat(follow_symlinks=False).st_mode
     if not stat.S_ISREG(mode):
         raise InputError(entry.path, "is a device node, socket or pipe", expected="files, links and folders")
-    with _opened(entry.path) as file:
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(open_unchanged(Path(entry.path)))
+        except OSError as e:
+            raise read_error(entry.path, e) from e
         importer.add(SourceMember(origin, FileKind.FILE, mode=mode & PERMISSIONS, content=file))
 
 
@@ -85,13 +91,6 @@ def _read_link(root: Path, path: str) -> tuple[str, bool]:
         if folder.resolve() == root:
             return f"/{raw.relative_to(folder)}", False
     return str(raw), True
-
-
-def _opened(path: str) -> IO[bytes]:
-    try:
-        return Path(path).open("rb")
-    except OSError as e:
-        raise read_error(path, e) from e
 
 
 def _sdk_version(root: Path, table: ImportTable) -> str:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections import Counter
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,9 +15,11 @@ from rocwheel.artifacts.importing.tree import ImportConflictError, ImportTree, R
 from rocwheel.artifacts.model.artifact import FileKind
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, read_error, write_error
+from rocwheel.foundation.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from rocwheel.artifacts.importing.table import ImportTable
 
@@ -145,13 +144,12 @@ def importing(table: ImportTable, dest: Path, *, strict: bool = False) -> Iterat
     place = dest.resolve()
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        root = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
-        try:
+        with scratch_folder(place) as folder:
+            root = folder / "artifacts"
+            root.mkdir()
             yield Importer(table, root, strict=strict)
             root.chmod(0o755)
             root.replace(place)
-        finally:
-            shutil.rmtree(root, ignore_errors=True)
     except OSError as e:
         raise write_error(dest, e) from e
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +16,9 @@ from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import RewriteReport, rewrite_device_code
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, read_error, write_error
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files import FileRange, open_unchanged
 from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,8 +74,8 @@ def prune_tree(
         raise InputError(output, "exists already", expected="a folder to make", remedy="Remove it or name another.")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
-            made = Path(folder) / output.name
+        with scratch_folder(output) as folder:
+            made = folder / output.name
             job = PruneJob(source=source, made=made, edit=edit, storage=storage, jobs=jobs, progress=progress)
             report = _prune(job)
             made.rename(output)
@@ -128,8 +128,14 @@ def _prune_path(job: PruneJob, place: Path) -> Fate | RewriteReport | None:
     if fate is Fate.EDITED:
         return rewrite_device_code(path, made, job.edit, job.storage, jobs=job.jobs, progress=job.progress)
     if fate is Fate.COPIED:
-        shutil.copy2(path, made)
+        _copy(path, made)
     return fate
+
+
+def _copy(path: Path, made: Path) -> None:
+    with open_unchanged(path) as file, made.open("xb") as copy:
+        shutil.copyfileobj(file, copy)
+    shutil.copystat(path, made)
 
 
 def _read_code(path: Path) -> FileCode:

@@ -19,7 +19,6 @@ from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory, read_member
-from rocwheel.foundation.atomic_file import remove_abandoned
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files import FileRange
@@ -60,7 +59,6 @@ def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: 
     `WorkError` when writing fails; then there is no wheel.
     """
     members = read_directory(source)
-    remove_abandoned(output.parent, ".whl")
     order.progress.begin(f"rewriting {source.name}", sum(member.size for member in members))
     try:
         with (

@@ -7,7 +7,6 @@ from collections import Counter
 from contextlib import ExitStack, contextmanager
 from enum import Enum
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,6 +23,7 @@ from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, WorkError, write_error
 from rocwheel.foundation.file_view import iter_pieces
 from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.scratch import scratch_folder
 from rocwheel.targets.compatibility import Runtime, choose
 from rocwheel.targets.spelling.spellings import file_name_spelling
 
@@ -129,13 +129,14 @@ def _no_code(source: Path, data: Data) -> InputError:
 @contextmanager
 def _staging(dest_dir: Path, name: str) -> Iterator[Path]:
     """Make a folder in ``dest_dir`` for files that are not whole yet; it goes with the block."""
+    stack = ExitStack()
     try:
         dest_dir.mkdir(parents=True, exist_ok=True)
-        folder = TemporaryDirectory(prefix=f".{name}.", dir=dest_dir)
+        folder = stack.enter_context(scratch_folder(dest_dir / name))
     except OSError as e:
         raise write_error(dest_dir, e) from e
-    with folder:
-        yield Path(folder.name)
+    with stack:
+        yield folder
 
 
 def _placed(codes: Sequence[ExtractedCode], dest_dir: Path) -> tuple[ExtractedCode, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import os
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -16,6 +15,7 @@ from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import InputError, WorkError, read_error
 from rocwheel.foundation.file_stamp import FileStamp
 from rocwheel.foundation.files import open_regular
+from rocwheel.foundation.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from rocwheel.distributions.index.known_files import KnownFile
@@ -110,7 +110,6 @@ def _copy(source: Path, target: Path, stamp: FileStamp) -> None:
 
 
 def _hardlink(source: Path, target: Path) -> None:
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists():
@@ -119,12 +118,10 @@ def _hardlink(source: Path, target: Path) -> None:
             return
         if target.samefile(source):
             return
-        temporary.hardlink_to(source)
-        try:
+        with scratch_folder(target) as folder:
+            temporary = folder / target.name
+            temporary.hardlink_to(source)
             temporary.replace(target)
-        finally:
-            # Renaming one name of a file onto another of the same file does nothing.
-            temporary.unlink(missing_ok=True)
     except OSError as e:
         remedy = "Use --files copy when the folders are on different file systems."
         raise WorkError(target, f"cannot be a hard link to {source} ({e.strerror})", remedy=remedy) from e

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.resources
 import re
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -39,7 +39,7 @@ _MARKERS = ("MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel")
 class HandEditedFilesError(ProblemsError):
     """Files were edited by hand, or made by something else, and so none is written."""
 
-    exit_status: ClassVar[int] = 1
+    exit_status = 1
 
 
 class StarlarkPackage(msgspec.Struct, frozen=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.destination import check_destination
 from rocwheel.foundation.errors import InputError, write_error
+from rocwheel.foundation.scratch import scratch_folder
 from rocwheel.frameworks.wheel.draft import draft_wheel, write_draft
 from rocwheel.frameworks.wheel.inputs import InputFiles, read_runfiles_manifest
 from rocwheel.frameworks.wheel.run_paths import IntendedEntries, repair_run_paths
@@ -138,7 +138,7 @@ class WheelJob(msgspec.Struct, frozen=True):
 def _folder_beside(path: Path) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-            yield Path(folder)
+        with scratch_folder(path) as folder:
+            yield folder
     except OSError as e:
         raise write_error(path, e, remedy="Check its folder's permissions.") from e

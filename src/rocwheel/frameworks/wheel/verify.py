@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.utils import canonicalize_name
@@ -35,13 +35,13 @@ _NOTHING_INTENDED = IntendedEntries(())
 class WheelFaultError(InputError):
     """One finding of the audit that keeps a wheel from being written."""
 
-    exit_status: ClassVar[int] = 1
+    exit_status = 1
 
 
 class FaultyWheelError(ProblemsError):
     """Every finding that keeps a wheel from being written."""
 
-    exit_status: ClassVar[int] = 1
+    exit_status = 1
 
     def __init__(self, wheel: str, findings: Sequence[Finding]) -> None:
         faults = [

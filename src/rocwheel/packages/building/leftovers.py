@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.atomic_file import remove_abandoned
+from rocwheel.foundation.scratch import remove_abandoned
 from rocwheel.packages.plan import PlanWarning
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def remove_unfinished(dist_dir: Path) -> tuple[Path, ...]:
     Files that another build is writing meanwhile stay.
     """
     folders = [dist_dir, *(path for path in dist_dir.glob("*") if path.is_dir())]
-    return tuple(path for folder in folders for suffix in _SUFFIXES for path in remove_abandoned(folder, suffix))
+    return tuple(path for folder in folders for path in remove_abandoned(folder))
 
 
 def find_leftovers(dist_dir: Path, built: Iterable[str]) -> tuple[PlanWarning, ...]:
