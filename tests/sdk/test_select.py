@@ -133,8 +133,7 @@ def test_selected_extra_requires_the_package_of_each_family(load_sdk: Load) -> N
 
 def test_selected_extra_says_what_to_do_when_nothing_is_selected(load_sdk: Load) -> None:
     requirement = (
-        "rocm-sdk-core==7.2.0.dev0+no.AMD.GPU.was.found.so.set.ROCM_SDK_TARGET_FAMILY"
-        ".to.one.of.gfx906.gfx1030.and.install.without.cache"
+        "rocm-sdk-core==7.2.0.dev0+no.amd.gpu.was.found.so.ask.for.one.of.the.extras.device.gfx906.device.gfx1030"
     )
     assert extras(load_sdk, {}, version="7.2.0.dev0+abc")["device"] == [[requirement, ""]]
 

@@ -21,7 +21,7 @@ LINK = "_rocm_sdk_devel/link"
 
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["as packed", "reversed"])
-@pytest.mark.parametrize("suffix", ["", ".xz"])
+@pytest.mark.parametrize("suffix", ["", ".xz", ".zst"])
 def test_tree_does_not_depend_on_order_or_compression(
     make_set: MakeSet, make_environment: MakeEnvironment, suffix: str, reverse: bool
 ) -> None:
@@ -31,21 +31,39 @@ def test_tree_does_not_depend_on_order_or_compression(
     assert describe(environment.root) == TREE
 
 
-def test_zstd_archive_is_expanded_where_python_can(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+def test_zstd_archive_is_read_by_the_library_of_the_system(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    # Given a Python before 3.14 without a package for it: the requirements of the set are all in its index
     environment = make_environment(make_set(devel=".zst"))
     environment.install("rocm[devel]", "--link-mode=copy")
-    if sys.version_info < (3, 14):
-        archive = environment.site / "rocm_sdk_devel/_devel.tar.zst"
-        message = f"rocm-sdk: error: {archive}: reading it needs Python 3.14, or: pip install backports.zstd\n"
-        assert fail_to_expand(environment) == message
-        environment.run("python", "-c", "pass")
-    path = (
-        ""
-        if sys.version_info >= (3, 14)
-        else str(Path(sys.executable).parents[1] / environment.site.relative_to(environment.path))
-    )
-    environment.run("rocm-sdk", "init", PYTHONPATH=path)
+    environment.run("rocm-sdk", "init", "--quiet")
     assert describe(environment.root) == TREE
+
+
+def test_zstd_archive_is_read_by_a_package_that_is_there(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
+    environment = make_environment(make_set(devel=".zst"))
+    environment.install("rocm[devel]", "--link-mode=copy")
+    code = "import sys; sys.modules['compression'] = None; from rocm_sdk._devel import zstd, get_devel_root; "
+    code += "zstd._load_library = None; get_devel_root()"
+    path = Path(sys.executable).parents[1] / environment.site.relative_to(environment.path)
+    environment.run("python", "-c", code, PYTHONPATH=str(path))
+    assert describe(environment.root) == TREE
+
+
+def test_zstd_archive_that_nothing_can_read_is_named_with_what_is_needed(
+    make_set: MakeSet, make_environment: MakeEnvironment
+) -> None:
+    environment = make_environment(make_set(devel=".zst"))
+    environment.install("rocm[devel]", "--link-mode=copy")
+    code = "import sys; from rocm_sdk._devel import zstd; zstd.MODULES = (); zstd.LIBRARY = 'libgone.so.1'; "
+    code += "from rocm_sdk._cli import main; main(['init'])"
+    done = environment.run("python", "-c", code, check=False)
+    archive = environment.site / "rocm_sdk_devel/_devel.tar.zst"
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"rocm-sdk: error: {archive}: reading it needs libzstd.so.1 or Python 3.14, or: pip install backports.zstd\n",
+    )
 
 
 def fail_to_expand(environment: Installed) -> str:
@@ -92,7 +110,7 @@ def test_member_that_is_there_twice_is_refused(environment: Installed) -> None:
     assert "'_rocm_sdk_devel/x' is there twice." in fail_to_expand(environment)
 
 
-@pytest.mark.parametrize("suffix", ["", ".xz"])
+@pytest.mark.parametrize("suffix", ["", ".xz", ".zst"])
 def test_damaged_archive_is_refused(make_set: MakeSet, make_environment: MakeEnvironment, suffix: str) -> None:
     environment = make_environment(make_set(devel=suffix))
     environment.install("rocm[devel]", "--link-mode=copy")

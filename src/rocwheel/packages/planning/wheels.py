@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 __all__ = ["members_floor", "plan_devel_wheel", "plan_device_wheel", "plan_runtime_wheel"]
 
 _TAR_SUFFIX = {"none": "", "xz": ".xz", "zst": ".zst"}
-_ZSTD_REQUIREMENT = "backports.zstd; python_version < '3.14'"
 
 
 def plan_runtime_wheel(
@@ -92,10 +91,6 @@ def plan_devel_wheel(
     linked = tree.linked | set(spec.requires)
     requires = [placed.distribution for key, placed in group.by_key.items() if key in linked]
     wheel = _wheel(group, package, members, licenses, requires)
-    if compression == "zst":
-        metadata = wheel.metadata
-        metadata = msgspec.structs.replace(metadata, requires=(*metadata.requires, _ZSTD_REQUIREMENT))
-        wheel = msgspec.structs.replace(wheel, metadata=metadata)
     return wheel, tree.dropped
 
 

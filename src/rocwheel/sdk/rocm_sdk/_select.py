@@ -98,7 +98,8 @@ def choose_extras(selection: Selection, platform: str) -> dict[str, list[list[st
     """Return all extras with their requirements and markers, those that depend on the selection included.
 
     When nothing is selected, such an extra requires a version of the core package that can't exist, and whose local
-    label says what to do: of all that a package could say, an installer shows only the requirements it can't meet.
+    label says why, and what to ask for: of all that a package could say, an installer shows only the requirements that
+    it can't meet.
     """
     extras = {extra: [list(pair) for pair in pairs] for extra, pairs in _build_info.EXTRAS.items()}
     for extra, requirement in _build_info.SELECTED.items():
@@ -113,9 +114,10 @@ def _refusal(extra: str, selection: Selection, platform: str) -> str:
     families = available_families(platform)
     text = f"this release has no {extra} packages for {platform}"
     if families:
-        remedy = f"set {CHOICE_VARIABLE} to one of {' '.join(families)} and install without cache"
-        text = f"{selection.explanation} so {remedy}"
-    label = ".".join(re.findall("[a-zA-Z0-9]+(?:_[a-zA-Z0-9]+)*", text))
+        extras = " ".join(f"{extra}-{family}" for family in families)
+        text = f"{selection.explanation} so ask for one of the extras {extras}"
+    # pip shows a label as it is written, uv as versions are normalised: in lower case, with dots between the words.
+    label = ".".join(re.findall("[a-z0-9]+", text.lower()))
     public_version = _build_info.VERSION.partition("+")[0]
     return f"{_build_info.PACKAGES['core']['dist']}=={public_version}+{label}"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tarfile
 from contextlib import contextmanager
-from importlib import import_module
 
 from .place import DevelError
+from .zstd import open_zstd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,12 +15,6 @@ if TYPE_CHECKING:
     from typing import IO
 
 __all__ = ["archive_members", "open_archive"]
-
-DECOMPRESSORS = {
-    ".xz": (("lzma",), "a Python with the module lzma"),
-    ".zst": (("compression.zstd", "backports.zstd"), "Python 3.14, or: pip install backports.zstd"),
-}
-"""Suffix -> modules that can open it, of which the first that exists is used; what is needed when none exists."""
 
 
 class _Header(tarfile.TarInfo):
@@ -63,15 +57,22 @@ def archive_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 
 
 def _open_stream(archive: Path) -> IO[bytes]:
-    if archive.suffix not in DECOMPRESSORS:
+    stream: IO[bytes] | None
+    if archive.suffix == ".xz":
+        stream, needed = _open_xz(archive), "a Python with the module lzma"
+    elif archive.suffix == ".zst":
+        stream, needed = open_zstd(archive), "libzstd.so.1 or Python 3.14, or: pip install backports.zstd"
+    else:
         return archive.open("rb")
-    names, needed = DECOMPRESSORS[archive.suffix]
-    for name in names:
-        try:
-            module = import_module(name)
-        except ImportError:
-            continue
-        stream: IO[bytes] = module.open(archive, "rb")
-        return stream
-    msg = f"{archive}: reading it needs {needed}"
-    raise DevelError(msg)
+    if stream is None:
+        msg = f"{archive}: reading it needs {needed}"
+        raise DevelError(msg)
+    return stream
+
+
+def _open_xz(archive: Path) -> IO[bytes] | None:
+    try:
+        from lzma import LZMAFile  # noqa: PLC0415 (a Python may have been built without it)
+    except ImportError:
+        return None
+    return LZMAFile(archive)
