@@ -203,3 +203,11 @@ def test_the_rules_can_be_listed_as_json(run: Run) -> None:
     assert document["schema"] == "rocwheel.audit-rules/1"
     assert [rule["name"] for rule in document["rules"]] == [rule.name for rule in ALL_RULES]
     assert document["rules"][0]["severity"] == "error"
+
+
+def test_verbose_says_nothing_of_folders_that_are_no_artifacts(run: Run, tmp_path: Path) -> None:
+    for number in range(30):
+        folder = tmp_path / f"it/{number}-{'long' * 30}"
+        folder.mkdir(parents=True)
+        (folder / "a.txt").touch()
+    assert run("audit", "-v", tmp_path / "it").stderr == ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import typer
@@ -31,11 +31,19 @@ from rocwheel.cli.audit_options import (
     WithOption,
 )
 from rocwheel.cli.audit_text import print_report, print_rules
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, report_warning, setup_logging
+from rocwheel.cli.output import (
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    make_progress,
+    print_json,
+    report_warning,
+    setup_logging,
+)
 from rocwheel.installed.reading.read_tree import read_environments, real_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from rocwheel.foundation.progress import Progress
 
 __all__ = ["audit_"]
 
@@ -78,10 +86,17 @@ def audit_(
     settings, known_file = _configure(config, baseline, given)
     check_patterns(settings)
     files = ReportFiles(_baseline_to_update(known_file) if update_baseline else None, sarif)
-    report = _audit(paths, with_packages or (), settings, known_file, files)
+    given_packages = _Packages(tuple(paths), tuple(with_packages or ()), make_progress(quiet=quiet))
+    report = _audit(given_packages, settings, known_file, files)
     _print(report, json=json, quiet=quiet)
     if report.errors and not update_baseline:
         sys.exit(1)
+
+
+class _Packages(NamedTuple):
+    audited: tuple[Path, ...]
+    context: tuple[Path, ...]
+    progress: Progress
 
 
 def _configure(
@@ -100,17 +115,12 @@ def _baseline_to_update(known_file: Path | None) -> Path:
     return known_file
 
 
-def _audit(
-    paths: Sequence[Path],
-    with_packages: Sequence[Path],
-    settings: AuditSettings,
-    known_file: Path | None,
-    files: ReportFiles,
-) -> AuditReport:
+def _audit(packages: _Packages, settings: AuditSettings, known_file: Path | None, files: ReportFiles) -> AuditReport:
     """Audit, and write the files of the report. A baseline that is to be updated is not read first."""
-    files.check(real_paths((*paths, *with_packages)))
+    files.check(real_paths((*packages.audited, *packages.context)))
     known = read_baseline(known_file) if known_file and not files.baseline else frozenset()
-    report = audit(read_environments(paths, with_packages), settings, known)
+    environments = read_environments(packages.audited, packages.context, progress=packages.progress)
+    report = audit(environments, settings, known)
     for pattern in report.idle_patterns:
         report_warning(f"the setting {pattern} matches no file")
     files.write(report)

@@ -177,7 +177,7 @@ def setup_logging(*, quiet: bool, verbose: bool) -> None:
 
 
 class _MessageHandler(RichHandler):
-    """Print warnings as `report_warning` does, each in its own line that is never folded."""
+    """Print records, each in its own line that is never folded, and warnings as `report_warning` does."""
 
     def __init__(self) -> None:
         super().__init__(console=messages, show_time=False, show_path=False)
@@ -186,6 +186,8 @@ class _MessageHandler(RichHandler):
         """Print the record."""
         if record.levelno == logging.WARNING and not record.exc_info:
             report_warning(record.getMessage())
+        elif not record.exc_info:
+            messages.print(record.getMessage(), markup=False)
         else:
             super().emit(record)
 

@@ -342,3 +342,34 @@ def test_a_damaged_member_is_a_problem_of_its_file_alone(tmp_path: Path) -> None
     tree = read_tree([path])
     assert tree.by_path["demo/a.txt"].problem
     assert tree.by_path["demo/b.txt"].problem == ""
+
+
+class Steps:
+    """Progress that is remembered."""
+
+    def __init__(self) -> None:
+        self.labels: list[str] = []
+        self.done = 0
+
+    def begin(self, label: str, total: int) -> None:
+        """Remember a step."""
+        self.labels.append(f"{label}: {total}")
+
+    def advance(self, amount: int) -> None:
+        """Count what is done."""
+        self.done += amount
+
+    def end(self) -> None:
+        """End nothing."""
+
+
+def test_only_what_takes_more_than_a_moment_has_progress(tmp_path: Path) -> None:
+    large, small = tmp_path / "large", tmp_path / "small"
+    for folder, size in ((large, 300 << 20), (small, 1000)):
+        folder.mkdir()
+        with (folder / "data").open("wb") as file:
+            file.truncate(size)
+    steps = Steps()
+    read_tree([large, small], progress=steps)
+    assert steps.labels == [f"reading {large}: {300 << 20}"]
+    assert steps.done == 300 << 20

@@ -89,11 +89,11 @@ def _candidates(directory: Path) -> Iterator[Path]:
         paths = sorted(directory.iterdir())
     except OSError as e:
         raise read_error(directory, e, expected="a folder of artifacts") from e
-    for path in paths:
-        if not path.name.startswith(".") and _is_candidate(path):
-            yield path
-        else:
-            logger.debug("%s does not look like an artifact: ignored", path)
+    found = [path for path in paths if not path.name.startswith(".") and _is_candidate(path)]
+    # Nothing is said of a folder without artifacts: the audit asks whether any folder has some.
+    for path in sorted({*paths} - {*found}) if found else ():
+        logger.debug("%s does not look like an artifact: ignored", path)
+    yield from found
 
 
 def _is_candidate(path: Path) -> bool:

@@ -10,6 +10,7 @@ from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.elf.traits import ElfTraits, read_elf_traits
 from rocwheel.binary.kind import is_elf
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.reading.mentions import mentioned_in_binary
 from rocwheel.linking.obstacles import find_obstacle
@@ -18,7 +19,24 @@ if TYPE_CHECKING:
     from rocwheel.foundation.file_view import Data
     from rocwheel.installed.tree import InstalledFile
 
-__all__ = ["with_binary_facts", "with_obstacle"]
+__all__ = ["advanced", "begin_large", "with_binary_facts", "with_obstacle"]
+
+_LARGE = 256 << 20
+
+
+def begin_large(progress: Progress, label: str, total: int) -> Progress:
+    """Begin a step of ``total`` bytes to read, if that takes more than a moment, and return where to report it."""
+    progress.end()
+    if total < _LARGE:
+        return SILENT
+    progress.begin(label, total)
+    return progress
+
+
+def advanced(progress: Progress, file: InstalledFile) -> InstalledFile:
+    """Return a file, which has been read."""
+    progress.advance(file.size)
+    return file
 
 
 def with_obstacle(file: InstalledFile, head: bytes) -> InstalledFile:

@@ -15,9 +15,10 @@ from rocwheel.binary.kind import HEAD_SIZE, has_facts
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.file_view import iter_pieces
 from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
-from rocwheel.installed.reading.read_file import with_binary_facts, with_obstacle
+from rocwheel.installed.reading.read_file import advanced, begin_large, with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
 
 if TYPE_CHECKING:
@@ -46,25 +47,29 @@ def is_artifact_folder(folder: Path) -> bool:
         return False
 
 
-def read_folder(folder: Path, *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
+def read_folder(
+    folder: Path, *, context: bool = False, progress: Progress = SILENT
+) -> tuple[list[Distribution], list[InstalledFile]]:
     """Read an installed environment, or any folder: its files belong to the distributions whose RECORD names them.
 
     In context, the other files belong to a distribution without a name. Raises `InputError` for what can't be read.
     """
     try:
-        return _read_folder(folder, context=context)
+        return _read_folder(folder, progress, context=context)
     except OSError as e:
         raise read_error(e.filename or folder, e) from e
 
 
-def _read_folder(folder: Path, *, context: bool) -> tuple[list[Distribution], list[InstalledFile]]:
+def _read_folder(folder: Path, progress: Progress, *, context: bool) -> tuple[list[Distribution], list[InstalledFile]]:
     site = find_site_packages(folder) or folder
     distributions = [_installed(path, context=context) for path in sorted(site.glob("*.dist-info"))]
     owners = {entry.path: owner.source for owner in distributions for entry in owner.record}
     if not distributions or context:
         distributions.append(Distribution(name="", version="", source=str(site), dist_info="", is_context=context))
     default = str(site) if context or not owners else ""
-    return distributions, [_read_path(path, site, owners, default) for path in _walk(site)]
+    paths = list(_walk(site))
+    step = begin_large(progress, f"reading {folder}", sum(path.lstat().st_size for path in paths))
+    return distributions, [advanced(step, _read_path(path, site, owners, default)) for path in paths]
 
 
 def _installed(path: Path, *, context: bool) -> Distribution:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.environments import Environments, split_environments
 from rocwheel.installed.reading.read_folders import (
     find_site_packages,
@@ -26,12 +27,14 @@ __all__ = ["read_environments", "read_tree", "real_paths"]
 _Part = tuple[list[Distribution], list[InstalledFile]]
 
 
-def read_environments(paths: Sequence[Path], with_packages: Sequence[Path] = ()) -> Environments:
+def read_environments(
+    paths: Sequence[Path], with_packages: Sequence[Path] = (), *, progress: Progress = SILENT
+) -> Environments:
     """Read everything at ``paths`` and ``with_packages`` as `read_tree` does, split into environments."""
-    return split_environments(read_tree(paths, with_packages))
+    return split_environments(read_tree(paths, with_packages, progress=progress))
 
 
-def read_tree(paths: Sequence[Path], with_packages: Sequence[Path] = ()) -> Tree:
+def read_tree(paths: Sequence[Path], with_packages: Sequence[Path] = (), *, progress: Progress = SILENT) -> Tree:
     """Read everything at ``paths`` into one tree, and ``with_packages`` as its context.
 
     A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files.
@@ -42,7 +45,8 @@ def read_tree(paths: Sequence[Path], with_packages: Sequence[Path] = ()) -> Tree
     audited = real_paths(paths)
     context = {real: path for real, path in real_paths(with_packages).items() if real not in audited}
     places = [*((path, False) for path in audited.values()), *((path, True) for path in context.values())]
-    parts = convert_all("paths that can't be read", lambda place: _read(place[0], context=place[1]), places)
+    parts = convert_all("paths that can't be read", lambda place: _read(place[0], progress, context=place[1]), places)
+    progress.end()
     distributions = tuple(distribution for found, _ in parts for distribution in found)
     files = tuple(file for _, found in parts for file in found)
     is_prefix = bool(distributions) and not any(distribution.dist_info for distribution in distributions)
@@ -68,19 +72,19 @@ def _wheels(path: Path) -> list[Path]:
         raise read_error(path, e) from e
 
 
-def _read(path: Path, *, context: bool) -> _Part:
+def _read(path: Path, progress: Progress, *, context: bool) -> _Part:
     if path.is_file():
         if path.suffix != ".whl":
             raise InputError(
                 path, "is not a wheel", expected="a wheel or a folder", remedy="Use rocwheel inspect for other files."
             )
-        return read_wheels([path], context=context)
+        return read_wheels([path], context=context, progress=progress)
     if not path.is_dir():
         found = "is neither a file nor a folder" if path.exists() else "does not exist"
         raise InputError(path, found, expected="a wheel or a folder")
     if find_site_packages(path) is None and is_artifact_folder(path):
         return read_artifact_folder(path, context=context)
-    distributions, files = read_folder(path, context=context)
+    distributions, files = read_folder(path, context=context, progress=progress)
     if not files:
         raise InputError(path, "is an empty folder", expected="wheels, an environment, artifacts or files")
     if context and not any(owner.dist_info for owner in distributions) and not any(file.elf for file in files):

@@ -21,10 +21,11 @@ from rocwheel.distributions.zip.reader import (
     read_member,
 )
 from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.reading.member_paths import installed_path
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
-from rocwheel.installed.reading.read_file import with_binary_facts, with_obstacle
+from rocwheel.installed.reading.read_file import advanced, begin_large, with_binary_facts, with_obstacle
 from rocwheel.installed.tree import Distribution, InstalledFile
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ _MOST_SOURCE = 4 << 20
 """Larger sources, in bytes, are data: they open no libraries."""
 
 
-def read_wheels(paths: Sequence[Path], *, context: bool = False) -> tuple[list[Distribution], list[InstalledFile]]:
+def read_wheels(
+    paths: Sequence[Path], *, context: bool = False, progress: Progress = SILENT
+) -> tuple[list[Distribution], list[InstalledFile]]:
     """Read several wheels; members are unpacked and hashed by threads.
 
     A damaged member is a problem of its file. Raises `InputError` for a file that is not a wheel or not named like one,
@@ -47,20 +50,24 @@ def read_wheels(paths: Sequence[Path], *, context: bool = False) -> tuple[list[D
     files: list[InstalledFile] = []
     with ThreadPoolExecutor(thread_name_prefix="rocwheel-audit") as executor:
         for path in paths:
-            distribution, members = _read_wheel(path, executor, context=context)
+            distribution, members = _read_wheel(path, executor, context=context, progress=progress)
             distributions.append(distribution)
             files += members
     return distributions, files
 
 
-def _read_wheel(path: Path, executor: Executor, *, context: bool = False) -> tuple[Distribution, list[InstalledFile]]:
+def _read_wheel(
+    path: Path, executor: Executor, *, context: bool, progress: Progress
+) -> tuple[Distribution, list[InstalledFile]]:
     _check_wheel_name(path)
     members = read_directory(path)
     dist_info = find_dist_info(path, (member.name for member in members))
     by_name = {member.name: member for member in members}
     texts = {name: read_member(by_name[found]) for name in INFO_FILES if (found := f"{dist_info}/{name}") in by_name}
     distribution = read_distribution(texts, source=str(path), dist_info=dist_info, is_wheel=True, is_context=context)
-    return distribution, list(executor.map(partial(_read_file, str(path)), members))
+    step = begin_large(progress, f"reading {path.name}", sum(member.size for member in members))
+    files = executor.map(partial(_read_file, str(path)), members)
+    return distribution, [advanced(step, file) for file in files]
 
 
 def _read_file(wheel: str, member: ZipMember) -> InstalledFile:
