@@ -66,9 +66,7 @@ RocmOption = Annotated[
         show_default="the SDK manifest's",
     ),
 ]
-PlatformTagOption = Annotated[
-    str | None, typer.Option(help="Give all wheels this platform tag.", show_default="computed from their files")
-]
+PlatformTagOption = Annotated[str | None, shared("--platform-tag", show_default="computed from their files")]
 
 
 def read_plan_job(
