@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
+from rocwheel.frameworks.jax.settings import BazelSettings
+from rocwheel.frameworks.wheel.spec import WheelSpec
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:
@@ -66,3 +69,16 @@ def test_commands_that_select_marked_tests_name_a_file_with_such_tests() -> None
     ]
     assert len(found) > 0
     assert [(mark, file) for mark, file in found if f"pytest.mark.{mark}" not in (ROOT / file).read_text()] == []
+
+
+@pytest.mark.parametrize(
+    ("heading", "fields"),
+    [("Settings", BazelSettings), ("Descriptions", WheelSpec)],
+    ids=["settings", "descriptions"],
+)
+def test_the_page_on_jax_has_a_row_for_every_field(heading: str, fields: type[msgspec.Struct]) -> None:
+    text = re.split(r"^#+ ", (ROOT / "docs/jax.md").read_text(), flags=re.MULTILINE)
+    [section] = [part for part in text if part.startswith(f"{heading}\n")]
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| ")]
+    named = set(re.findall(r"[a-z][a-z-]+", " ".join(cells)))
+    assert [field for field in msgspec.structs.fields(fields) if field.encode_name not in named] == []
