@@ -18,6 +18,9 @@ from rocwheel.foundation.progress import SILENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.support.command_line import Run
 
 
 class _Facts(msgspec.Struct, frozen=True):
@@ -131,3 +134,9 @@ def test_a_terminal_shows_a_bar_and_clears_it(monkeypatch: pytest.MonkeyPatch) -
     progress.end()
     assert "building" in stream.getvalue()
     assert stream.getvalue().endswith("\x1b[2K")
+
+
+def test_a_file_name_with_what_looks_like_an_emoji_is_printed_as_it_is(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a:x:b"
+    path.write_bytes(b"text")
+    assert run("device", "list", path).stderr.startswith(f"error: {path}: no device code; ")

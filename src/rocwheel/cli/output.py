@@ -84,7 +84,7 @@ class _Terminal(Console):
 
 def _console(**settings: Any) -> Console:
     """Return a console that prints no control characters but its own."""
-    console = _Terminal(highlight=False, **settings)
+    console = _Terminal(highlight=False, emoji=False, **settings)
     console.push_render_hook(_PrintableHook())
     return console
 
