@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.libraries import Lib, build_tree
 from tests.support.repair_proof.chroot import SITE, obstacle
-from tests.support.repair_proof.corpus import read_corpus
+from tests.support.repair_proof.corpus import PLATFORMS, read_corpus
 from tests.support.repair_proof.proof import Loss, Proof, prove
 from tests.support.repair_proof.stubs import Stubs
 from tests.support.repair_proof.trace import unmet
@@ -132,6 +132,8 @@ def test_every_wheel_of_the_corpus_is_named_in_full() -> None:
     assert len(set(projects)) == len(corpus) >= 20
     assert all(re.fullmatch("[0-9a-f]{64}", wheel.sha256) for wheel in corpus)
     assert all(wheel.file.startswith(f"{wheel.project.replace('-', '_')}-{wheel.version}-") for wheel in corpus)
+    tags = [set(wheel.file.removesuffix(".whl").split("-")[-1].split(".")) for wheel in corpus]
+    assert all(tag & set(PLATFORMS) for tag in tags)
     assert {name for wheel in corpus for name in wheel.beside} <= set(projects)
 
 

@@ -57,12 +57,14 @@ def _rows(projects: Sequence[str], options: tuple[str, ...]) -> Iterator[Row]:
 
 
 def _trials(wheel: CorpusWheel, corpus: Sequence[CorpusWheel], options: tuple[str, ...]) -> Iterator[Trial]:
-    """Yield the wheel by itself, and with the packages that it is installed with."""
+    """Yield the wheel by itself, with the packages that it is installed with, and for the toolkit that it is told."""
     path = download(wheel, _DOWNLOADS)
     yield Trial(path, options=options)
     if wheel.beside:
         others = (download(other, _DOWNLOADS) for other in corpus if other.project in wheel.beside)
         yield Trial(path, tuple(others), options)
+    if wheel.toolkit:
+        yield Trial(path, options=(*options, "--toolkit", wheel.toolkit))
 
 
 if __name__ == "__main__":

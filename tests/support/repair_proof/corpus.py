@@ -9,10 +9,14 @@ from pathlib import Path
 
 import msgspec
 
-__all__ = ["CorpusWheel", "download", "read_corpus"]
+__all__ = ["PLATFORMS", "CorpusWheel", "download", "read_corpus"]
 
 _TABLE = Path(__file__).with_name("corpus.toml")
-_PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in (35, 34, 28, 27, 24, 17, 12, 5)]
+PLATFORMS = (
+    *(f"manylinux_2_{minor}_x86_64" for minor in (35, 34, 28, 27, 24)),
+    *(f"{name}_x86_64" for name in ("manylinux2014", "manylinux2010", "manylinux1", "manylinux_2_17", "linux")),
+)
+"""What pip is asked for. It knows no other spelling of a tag, so each file of the table has one of these."""
 
 
 class CorpusWheel(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
@@ -24,7 +28,9 @@ class CorpusWheel(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fi
     sha256: str
     python: str = "3.11"
     beside: tuple[str, ...] = ()
-    """Files of other wheels of the table that are installed with it and given by ``--with``."""
+    """Projects of the table that one more trial installs with it, and gives by ``--with``."""
+    toolkit: str = ""
+    """The ``--toolkit`` of one more trial."""
 
 
 class _Corpus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +66,7 @@ def _fetch(wheel: CorpusWheel, folder: Path) -> None:
         "--only-binary",
         ":all:",
     ]
-    platforms = [part for platform in _PLATFORMS for part in ("--platform", platform)]
+    platforms = [part for platform in PLATFORMS for part in ("--platform", platform)]
     where = ["--dest", str(folder), "--python-version", wheel.python, *platforms]
     subprocess.run([*command, *where, f"{wheel.project}=={wheel.version}"], check=True)
 
