@@ -20,7 +20,7 @@ def test_what_required_packages_would_have_is_one_line_for_each() -> None:
     need = "2 files need 2 libraries: libcublas.so.12, libcublasLt.so.12"
     assert finding.file == "demo-1.0-py3-none-manylinux_2_17_x86_64.whl"
     assert finding.found == f"requires nvidia-cublas-cu12, not given, for which {need}"
-    assert (finding.remedy, finding.severity.value) == ("Give it with --with.", "error")
+    assert (finding.remedy, finding.severity.value) == ("Give it with --with, or use --with-requirements.", "error")
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from rocwheel.cli.audit_options import (
     SelectOption,
     UpdateBaselineOption,
     WithOption,
+    read_index_options,
 )
 from rocwheel.cli.audit_text import print_report, print_rules
 from rocwheel.cli.output import (
@@ -40,18 +41,24 @@ from rocwheel.cli.output import (
     report_warning,
     setup_logging,
 )
+from rocwheel.cli.shared_options import takes
+from rocwheel.installed.fetch_requirements import IndexOptions, fetched_requirements
 from rocwheel.installed.reading.read_tree import read_environments, real_paths
 
 if TYPE_CHECKING:
     from rocwheel.foundation.progress import Progress
+    from rocwheel.installed.environments import Environments
 
 __all__ = ["audit_"]
 
 
 @app.command("audit")
+@takes(index=read_index_options)
 def audit_(
     paths: PathsArgument = None,
     with_packages: WithOption = None,
+    *,
+    index: IndexOptions | None,
     select: SelectOption = None,
     ignore: IgnoreOption = None,
     config: ConfigOption = None,
@@ -86,7 +93,7 @@ def audit_(
     settings, known_file = _configure(config, baseline, given)
     check_patterns(settings)
     files = ReportFiles(_baseline_to_update(known_file) if update_baseline else None, sarif)
-    given_packages = _Packages(tuple(paths), tuple(with_packages or ()), make_progress(quiet=quiet))
+    given_packages = _Packages(tuple(paths), tuple(with_packages or ()), index, make_progress(quiet=quiet))
     report = _audit(given_packages, settings, known_file, files)
     _print(report, json=json, quiet=quiet)
     if report.errors and not update_baseline:
@@ -96,6 +103,7 @@ def audit_(
 class _Packages(NamedTuple):
     audited: tuple[Path, ...]
     context: tuple[Path, ...]
+    source: IndexOptions | None
     progress: Progress
 
 
@@ -119,12 +127,19 @@ def _audit(packages: _Packages, settings: AuditSettings, known_file: Path | None
     """Audit, and write the files of the report. A baseline that is to be updated is not read first."""
     files.check(real_paths((*packages.audited, *packages.context)))
     known = read_baseline(known_file) if known_file and not files.baseline else frozenset()
-    environments = read_environments(packages.audited, packages.context, progress=packages.progress)
-    report = audit(environments, settings, known)
+    report = audit(_read(packages), settings, known)
     for pattern in report.idle_patterns:
         report_warning(f"the setting {pattern} matches no file")
     files.write(report)
     return report
+
+
+def _read(packages: _Packages) -> Environments:
+    audited, context, progress = packages.audited, packages.context, packages.progress
+    if packages.source is None:
+        return read_environments(audited, context, progress=progress)
+    with fetched_requirements(audited, context, packages.source) as fetched:
+        return read_environments(audited, (*context, *fetched), progress=progress)
 
 
 def _print_rules(*, json: bool) -> None:

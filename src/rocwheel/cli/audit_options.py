@@ -9,6 +9,7 @@ import typer
 
 from rocwheel.cli.completion import complete_rules
 from rocwheel.cli.shared_options import shared
+from rocwheel.installed.fetch_requirements import IndexOptions
 from rocwheel.linking.hwcaps import CpuLevel
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "SelectOption",
     "UpdateBaselineOption",
     "WithOption",
+    "read_index_options",
 ]
 
 PathsArgument = Annotated[
@@ -36,6 +38,15 @@ PathsArgument = Annotated[
 WithOption = Annotated[
     list[Path] | None,
     shared("--with", "Treat these packages as installed, too, but don't audit them."),
+]
+WithRequirementsOption = Annotated[
+    bool, typer.Option("--with-requirements", help="Fetch what the wheels require, by pip or uv, as if given --with.")
+]
+IndexUrlOption = Annotated[
+    str, typer.Option(metavar="URL", help="Fetch from this index.", show_default="that of pip's settings")
+]
+FindLinksOption = Annotated[
+    list[str] | None, typer.Option(metavar="PLACE", help="Fetch from this folder or page, too.")
 ]
 SelectOption = Annotated[
     list[str] | None,
@@ -78,3 +89,15 @@ SarifOption = Annotated[
     Path | None, typer.Option("--sarif", metavar="FILE", help="Also write the findings to this file, as SARIF 2.1.0.")
 ]
 RulesOption = Annotated[bool, typer.Option("--rules", help="List the rules and exit.")]
+
+
+def read_index_options(
+    with_requirements: WithRequirementsOption = False,
+    index_url: IndexUrlOption = "",
+    find_links: FindLinksOption = None,
+) -> IndexOptions | None:
+    """Return where to fetch what wheels require; None where that is not asked for."""
+    if not with_requirements and (index_url or find_links):
+        message = "--index-url and --find-links need --with-requirements."
+        raise typer.BadParameter(message)
+    return IndexOptions(index_url, tuple(find_links or ())) if with_requirements else None

@@ -51,7 +51,7 @@ def _absent_requirement(absent: AbsentRequirement) -> Evidence:
     packages, them = " or ".join(absent.packages), "it" if len(absent.packages) == 1 else "them"
     which = f"{count(len(files), 'file needs', 'files need')} {count(len(names), 'library', 'libraries')}"
     found = f"requires {packages}, not given, for which {which}: {first_of(names)}"
-    remedy = f"Give {them} with --with."
+    remedy = f"Give {them} with --with, or use --with-requirements."
     return Evidence(absent.owner.label, found, remedy, (*absent.packages, *names))
 
 

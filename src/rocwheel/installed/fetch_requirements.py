@@ -1,0 +1,125 @@
+"""Packages that wheels require, resolved and fetched by pip or uv into a scratch folder: wheels alone."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.requirements import applies, is_refusing, readable_requirements
+from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, name_and_version, split_wheel_file_name
+from rocwheel.distributions.zip.dist_info import find_metadata
+from rocwheel.distributions.zip.reader import read_directory, read_member
+from rocwheel.foundation.errors import InputError
+from rocwheel.installed.reading.read_tree import real_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = ["IndexOptions", "fetched_requirements", "requirements_to_fetch"]
+
+_OPTION = "--with-requirements"
+_PYTHON = re.compile(r"cp3(\d+)")
+_MOST_LINES = 5
+
+
+class IndexOptions(msgspec.Struct, frozen=True):
+    """Where packages are looked for, as pip's options of these names; its variables and settings count as well."""
+
+    index_url: str = ""
+    find_links: tuple[str, ...] = ()
+
+    @property
+    def arguments(self) -> list[str]:
+        """The options as pip and uv take them."""
+        index = [f"--index-url={self.index_url}"] if self.index_url else []
+        return [*index, *(f"--find-links={place}" for place in self.find_links)]
+
+
+@contextmanager
+def fetched_requirements(
+    audited: Sequence[Path], context: Sequence[Path], options: IndexOptions
+) -> Iterator[tuple[Path, ...]]:
+    """Yield the folder where what the audited wheels require is installed, gone with the block; none for nothing.
+
+    Raises `InputError` where neither pip nor uv is there, and for what they can't find or reconcile.
+    """
+    wheels = [path for path in real_paths(audited).values() if _is_wheel(path)]
+    wanted = requirements_to_fetch(wheels, [*wheels, *filter(_is_wheel, real_paths(context).values())])
+    if not wanted:
+        yield ()
+        return
+    with tempfile.TemporaryDirectory(prefix="rocwheel-requirements-") as folder:
+        site = Path(folder, "site-packages")
+        _install([*_tool(site, _python_of(wheels)), *options.arguments, *wanted])
+        yield (site,) if site.is_dir() else ()
+
+
+def requirements_to_fetch(wheels: Iterable[Path], given: Iterable[Path]) -> list[str]:
+    """Return what wheels require of other packages than the ``given`` wheels, without markers, each once.
+
+    Requirements of extras and those that name a URL are left out: extras are not asked for, and what a URL leads to may
+    have to be built. Raises `InputError` for a wheel that can't be read.
+    """
+    known = {canonicalize_name(name_and_version(path.name)[0]) for path in given}
+    found: dict[str, None] = {}
+    for wheel in wheels:
+        for requirement in readable_requirements(_requires(wheel)):
+            is_left_out = requirement.url or is_refusing(requirement) or canonicalize_name(requirement.name) in known
+            if not is_left_out and applies(requirement, ("",), wheel.name):
+                requirement.marker = None
+                found[str(requirement)] = None
+    return list(found)
+
+
+def _is_wheel(path: Path) -> bool:
+    return path.suffix == ".whl" and is_wheel_file_name(path.name) and path.is_file()
+
+
+def _requires(wheel: Path) -> list[str]:
+    members = {member.name: member for member in read_directory(wheel)}
+    try:
+        fields, _ = parse_core_metadata(read_member(members[find_metadata(wheel, members)]))
+    except CoreMetadataError as e:
+        raise InputError(wheel, f"METADATA can't be read: {e}") from e
+    return fields.get("requires_dist", [])
+
+
+def _python_of(wheels: Iterable[Path]) -> str:
+    """Return the one Python that wheels are for, such as ``3.12``; that which runs this where any will do."""
+    tags = {tag for wheel in wheels for tag in split_wheel_file_name(wheel.name).python.split(".")}
+    minors = {match[1] for tag in tags if (match := _PYTHON.fullmatch(tag))}
+    abi3 = any(split_wheel_file_name(wheel.name).abi == "abi3" for wheel in wheels)
+    running = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return f"3.{minors.pop()}" if len(minors) == 1 and not abi3 else running
+
+
+def _tool(site: Path, python: str) -> list[str]:
+    """Return the command that installs wheels into a folder, without the requirements: pip's, else uv's."""
+    shared = ["--quiet", "--target", str(site), "--only-binary=:all:", "--python-version", python]
+    if importlib.util.find_spec("pip") is not None:
+        pip = [sys.executable, "-m", "pip", "install", "--no-input", "--no-compile", "--disable-pip-version-check"]
+        return [*pip, *shared]
+    if (uv := shutil.which("uv")) is not None:
+        return [uv, "pip", "install", *shared]
+    found = "needs pip or uv, and neither is installed"
+    raise InputError(_OPTION, found, remedy="Install one of them, or give the packages with --with.")
+
+
+def _install(command: Sequence[str]) -> None:
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines
+        found = f"the required packages can't be fetched ({' '.join(errors[-_MOST_LINES:])})"
+        raise InputError(_OPTION, found, remedy="Check the index and --index-url, or give the packages with --with.")
