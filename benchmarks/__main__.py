@@ -7,7 +7,7 @@ import sys
 
 __all__ = ["NAMES", "main"]
 
-NAMES = ("build", "sdk", "device_code", "audit")
+NAMES = ("build", "index", "sdk", "device_code", "audit")
 
 
 def main(names: list[str]) -> int:

@@ -63,17 +63,22 @@ def check_targets(output: Path, projects: Iterable[str], files: Iterable[Path]) 
 
 def _folder_problems(folders: Iterable[Path]) -> Iterator[RocwheelError]:
     for folder in folders:
-        if folder.is_symlink():
+        try:
+            mode = folder.lstat().st_mode
+        except OSError:  # nothing
+            continue
+        if stat.S_ISLNK(mode):
             found = f"is a link to {folder.readlink()}"
             yield InputError(folder, found, expected="a folder of the index's own", remedy="Remove the link.")
-        elif folder.exists() and not folder.is_dir():
+        elif not stat.S_ISDIR(mode):
             yield InputError(folder, "is not a folder", remedy="Give another --output, or remove it.")
 
 
 def _page_problems(folder: Path, is_own: Callable[[bytes], bool]) -> Iterator[RocwheelError]:
     page = folder / PAGES[0]
-    if any(_file_problems(page)):
-        yield from _file_problems(page)
+    problem = next(_file_problems(page), None)
+    if problem:
+        yield problem
         return
     try:
         with open_regular(page) as file:

@@ -43,15 +43,19 @@ class _Project(msgspec.Struct, frozen=True):
     files: tuple[_File, ...]
 
 
-def read_previous(output: Path, noted: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
-    """Return the names of the files in each project folder that runs over ``output`` have written.
+def read_previous(
+    output: Path, noted: Mapping[str, Iterable[str]], wanted: Mapping[str, set[str]]
+) -> dict[str, set[str]]:
+    """Return the names of the files that runs over ``output`` have written, by project.
 
     The pages tell it, and what the last run has ``noted``: it may have been killed before it wrote the root's page, or
-    before it removed what the root no longer lists.
+    before it removed what the root no longer lists. Projects of which nothing but what is ``wanted`` was noted are left
+    out.
     """
     root = _decode(output / "index.json", _Root) if is_root_page(_read(output / "index.html")) else None
     projects = {*(project.name for project in root.projects), *noted} if root else {*noted}
-    return {name: _written(output / name, noted.get(name, ())) for name in projects if _is_own(output, name)}
+    kept = {name for name, names in noted.items() if set(names) <= wanted.get(name, set())}
+    return {name: _written(output / name, noted.get(name, ())) for name in projects - kept if _is_own(output, name)}
 
 
 def _is_own(output: Path, project: str) -> bool:
@@ -97,6 +101,8 @@ def remove_stale(
     try:
         for project, names in sorted(previous.items()):
             folder = output / project
+            if names <= wanted.get(project, set()):
+                continue
             if folder.is_dir() and not folder.samefile(dist_dir):
                 _remove(folder, names - wanted.get(project, set()))
     except OSError as e:

@@ -68,12 +68,14 @@ def write_index(
     projects = group_by_project(one.known.entry for one in found.values())
     targets = [target for one in found.values() for target in places.targets(one.known)]
     check_targets(output, projects, [*targets, output / KNOWN_NAME])
-    previous, wanted = read_previous(output, known.written), _name_wanted(projects, places)
+    wanted = _name_wanted(projects, places)
+    previous = read_previous(output, known.written, wanted)
     # First: if this run is killed, the next one knows what it may have written.
     write_known(output, known.files, _join(previous, wanted))
     placed = {name: places.place(one) for name, one in found.items()}
+    base = places.base
     for project, entries in projects.items():
-        _write_page(output / project, make_project_page(project, entries, places.base))
+        _write_page(output / project, make_project_page(project, entries, base))
     _write_page(output, make_root_page(projects))
     remove_stale(dist_dir, output, previous, wanted)
     write_known(output, placed, wanted)

@@ -1,0 +1,67 @@
+"""``rocwheel index`` over 10,000 small wheels: the first time, with one more, and with nothing new."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+import zipfile
+from typing import TYPE_CHECKING
+
+from benchmarks.measure import CACHE, Run, machine, markdown_table, median_run, run_measured
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["main"]
+
+_WORK = CACHE / "bench-index"
+_COUNT = 10_000
+_ROUNDS = 3
+_HEADER = ("", "wall s", "CPU s", "resident MB")
+
+
+def main() -> None:
+    """Print the table."""
+    print(f"{machine()}; {_COUNT} wheels of one project each; medians of {_ROUNDS} rounds\n", flush=True)
+    try:
+        rounds = [_round() for _ in range(_ROUNDS)]
+    finally:
+        shutil.rmtree(_WORK, ignore_errors=True)
+    names = ("all new", "one more", "nothing new")
+    print(markdown_table(_HEADER, [_row(name, [runs[at] for runs in rounds]) for at, name in enumerate(names)]))
+
+
+def _round() -> tuple[Run, Run, Run]:
+    shutil.rmtree(_WORK, ignore_errors=True)
+    for number in range(_COUNT):
+        _make_wheel(number)
+    time.sleep(3)  # What was written just before it was read is read again.
+    first = _index()
+    _make_wheel(_COUNT)
+    time.sleep(3)
+    return first, _index(), _index()
+
+
+def _make_wheel(number: int) -> Path:
+    name = f"p{number:05d}"
+    info = f"{name}-1.0.dist-info"
+    path = _WORK / "dist" / f"{name}-1.0-py3-none-any.whl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"{name}.py", "x = 1\n" * 500)
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return path
+
+
+def _index() -> Run:
+    command = [sys.executable, "-m", "rocwheel", "index", str(_WORK / "dist"), "--quiet"]
+    return run_measured(command, watched=[], environment=dict(os.environ))
+
+
+def _row(name: str, runs: list[Run]) -> tuple[str, ...]:
+    run = median_run(runs)
+    return name, f"{run.wall:.1f}", f"{run.cpu:.1f}", f"{run.resident / 1e6:.0f}"
