@@ -48,9 +48,7 @@ SelectorOption = Annotated[
 ]
 DevelOption = Annotated[
     Literal["none", "xz", "zst"],
-    typer.Option(
-        help="Compress the devel tar. Reading zst takes Python 3.14, or backports.zstd, which is then required."
-    ),
+    typer.Option(help="Compress the devel tar. Reading zst takes Python 3.14, backports.zstd or the system's libzstd."),
 ]
 DeviceCodeOption = Annotated[
     Literal["keep", "compress", "trim"],
