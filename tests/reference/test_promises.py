@@ -9,15 +9,19 @@ import csv
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.reference.conftest import new_environment
+from rocwheel.packages.planning.options import PlanOptions
+from tests.reference.conftest import build, new_environment, shared, write_artifact
+from tests.sdk.installed import run
 from tests.support.record_check import record_faults
 
 if TYPE_CHECKING:
+    from tests.reference.conftest import Compile, MakeEnvironment
     from tests.sdk.installed import Installed
 
 pytestmark = pytest.mark.slow
@@ -233,3 +237,38 @@ def test_libraries_of_the_profilers_have_their_names_without_version(installed: 
     versioned = [*folder.glob("librocprof-sys*.so.*"), *folder.glob("libprofiler-hub*.so.*")]
     assert versioned
     assert [path.name for path in versioned if not path.with_suffix("").exists()] == []
+
+
+# Of libraries that are opened by their plain names
+
+
+@pytest.mark.parametrize("alias", [False, True], ids=["without the name", "with the name"])
+def test_a_plain_name_in_the_folder_of_the_libraries_is_the_same_file_in_the_tree(
+    small_sdk: Path, tmp_path: Path, compile_c: Compile, make_environment: MakeEnvironment, *, alias: bool
+) -> None:
+    # Given a library that MIOpen opens without its version, with or without a link of that name among the artifacts
+    soname = "libMIOpenCKGroupedConv_gfx9.so.1"
+    tree: dict[str, Path | str] = {f"lib/{soname}": compile_c(soname, "int ck(void) { return 9; }", *shared(soname))}
+    plain = "lib/libMIOpenCKGroupedConv_gfx9.so"
+    write_artifact(small_sdk, "miopen_lib_generic", tree | ({plain: f"-> {soname}"} if alias else {}))
+    environment = make_environment(build(small_sdk, tmp_path))
+    environment.install("rocm[libraries,devel]")
+    environment.run("rocm-sdk", "init")
+    assert (environment.root / plain).samefile(environment.site / "_rocm_sdk_libraries" / plain)
+    assert environment.evaluate(f"import ctypes; print(ctypes.CDLL({str(environment.root / plain)!r}).ck())") == "9"
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+def test_the_printed_install_line_does_for_development_files_compressed_by_zstd(
+    small_sdk: Path, tmp_path: Path, make_environment: MakeEnvironment, tool: str
+) -> None:
+    header = {"include/hip.h": b"#pragma once\n"}
+    write_artifact(small_sdk, "core-hip_dev_generic", header)
+    dist = build(small_sdk, tmp_path, options=PlanOptions(devel_compression="zst"))
+    printed = run([sys.executable, "-m", "rocwheel", "index", str(dist)]).stdout
+    line = next(line for line in printed.splitlines() if line.startswith("install with: pip install "))
+    words = line.removeprefix("install with: pip ").replace("PROJECT", "rocm[devel]").split()
+    environment = make_environment(dist, tool)
+    environment.installer(*words)
+    environment.run("rocm-sdk", "init")
+    assert (environment.root / "include/hip.h").read_bytes() == b"#pragma once\n"

@@ -10,7 +10,7 @@ from rocwheel.artifacts.links import PrefixIndex, describe_end, resolve_link
 from rocwheel.packages.plan import Dropped, TarEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rocwheel.packages.layout.selection import PrefixEntries
     from rocwheel.packages.planning.members import MemberMaker
@@ -34,11 +34,21 @@ class DevelTar:
         self.dropped: list[Dropped] = []
         self.linked: set[str] = set()
         self._selected = selected
+        self._mirrored: dict[str, PlacedPackage] = {}
         self._prefix = prefix
         self._shipped = {path: package for package in runtime for path in package.placement.files}
         self._other_names = {
             path: place for package in runtime for path, place in package.placement.other_names.items()
         }
+
+    def mirror(self, package: PlacedPackage, paths: Iterable[str]) -> None:
+        """Have the tree link to further files of a runtime package, at these paths relative to its prefix.
+
+        They take the place of other names of libraries.
+        """
+        for path in paths:
+            self._shipped[path] = self._mirrored[path] = package
+            self._other_names.pop(path, None)
 
     def entries(self, maker: MemberMaker) -> list[TarEntry]:
         """Return the members of the tar, sorted by path; fill `dropped`, and `linked` with keys of packages."""
@@ -59,6 +69,7 @@ class DevelTar:
             elif entry.kind is FileKind.FILE:
                 member = maker.file(posixpath.join(self.root, path), entry)
                 yield TarEntry(member.path, member.mode, file=member)
+        yield from map(self._shipped_link, self._mirrored)
 
     def _shipped_link(self, path: str) -> TarEntry:
         package = self._shipped[path]

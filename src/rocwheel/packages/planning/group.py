@@ -33,6 +33,15 @@ class PackageGroup(msgspec.Struct, frozen=True, dict=True):
         return {package.key: package for package in self.packages if self.recipe_of(package).kind != "device"}
 
     @cached_property
+    def overlaid(self) -> tuple[PlacedPackage, ...]:
+        """The packages into whose folders device packages go: whatever is there has its counterpart in the devel tree.
+
+        Frameworks that know TheRock's packages rely on that.
+        """
+        keys = {package.overlay for package in self.basis.recipe.packages.values() if package.overlay}
+        return tuple(package for key, package in self.by_key.items() if key in keys)
+
+    @cached_property
     def places(self) -> LibraryPlaces:
         """Where the shared libraries of all packages are."""
         return installed_places(self.packages)

@@ -83,6 +83,9 @@ def plan_devel_wheel(
     """Plan the wheel that carries the devel tar; also return the entries that have no place in it."""
     compression, spec = group.basis.options.devel_compression, group.recipe_of(package)
     tree = DevelTar(package.platform_module, selected, prefix, tuple(group.by_key.values()))
+    for overlaid in group.overlaid:
+        forwarding = _forwarding_members(group, overlaid)
+        tree.mirror(overlaid, [member.path.removeprefix(f"{overlaid.platform_module}/") for member in forwarding])
     entries = tree.entries(group.member_maker(package))
     members: list[Member] = [
         TarMember(f"{package.module}/_devel.tar{_TAR_SUFFIX[compression]}", compression, tuple(entries)),
