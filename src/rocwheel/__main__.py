@@ -5,6 +5,10 @@ from __future__ import annotations
 import signal
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 __all__ = ["main"]
 
@@ -15,7 +19,7 @@ def main() -> None:
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    command_line = import_module("rocwheel.cli")
+    command_line = _load()
     try:
         if interruptible:
             signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -25,6 +29,17 @@ def main() -> None:
     finally:
         if interruptible:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _load() -> ModuleType:
+    """Import the command line; where memory is too small for that, say so rather than where it ran out."""
+    try:
+        return import_module("rocwheel.cli")
+    except (MemoryError, ImportError) as e:
+        if isinstance(e, ImportError) and "failed to map" not in str(e):
+            raise
+        print("error: rocwheel got too little memory to start. Allow more (see 'ulimit -v').", file=sys.stderr)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ import typer
 from rocwheel.cli._app import app
 from rocwheel.cli.output import prepare_streams, report_failure
 from rocwheel.cli.usage_errors import usage_error
-from rocwheel.foundation.errors import RocwheelError, WorkError
+from rocwheel.foundation.errors import RocwheelError, WorkError, limit_remedy, memory_error
 
 __all__ = ["app", "main"]
 
@@ -103,12 +103,17 @@ def _attempt() -> int:
         error = e
     except typer.TyperException as e:
         error = usage_error(e)
+    except (MemoryError, RuntimeError) as e:
+        if not limit_remedy(e):
+            raise
+        error = memory_error()
     except OSError as e:
-        if e.filename is None:
+        if e.filename is None and not limit_remedy(e):
             raise
         logging.getLogger(__name__).debug("where it happened", exc_info=e)
         found = f"cannot be used ({e.strerror})"
-        error = WorkError(e.filename, found, remedy="Check that it is there, its permissions and the free space.")
+        remedy = limit_remedy(e) or "Check that it is there, its permissions and the free space."
+        error = WorkError(e.filename or "a file", found, remedy=remedy)
     report_failure(error, json=_is_json_wanted(sys.argv[1:]))
     return error.exit_status
 

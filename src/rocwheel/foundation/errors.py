@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, TypeVar
 
 from rocwheel.foundation.counting import count
@@ -10,7 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-__all__ = ["InputError", "ProblemsError", "RocwheelError", "WorkError", "read_error", "write_error"]
+__all__ = [
+    "InputError",
+    "ProblemsError",
+    "RocwheelError",
+    "WorkError",
+    "limit_remedy",
+    "memory_error",
+    "read_error",
+    "write_error",
+]
 
 
 class RocwheelError(Exception):
@@ -81,12 +91,34 @@ def read_error(
     remedy: str = "Check that it exists and may be read.",
     kind: type[AnyInputError] = InputError,  # type: ignore[assignment]  # python/mypy#3737
 ) -> AnyInputError:
-    """Return the error to raise for a file or folder that can't be read, of the given ``kind``."""
-    return kind(source, f"cannot be read ({error.strerror or error})", expected=expected, remedy=remedy)
+    """Return the error to raise for a file or folder that can't be read, of the given ``kind``.
+
+    Where the process has met a limit of its own, ``remedy`` gives way to what helps against that.
+    """
+    found = f"cannot be read ({error.strerror or error})"
+    return kind(source, found, expected=expected, remedy=limit_remedy(error) or remedy)
 
 
 def write_error(
     place: Path | str, error: OSError, *, remedy: str = "Check the free space and the permissions of its folder."
 ) -> WorkError:
-    """Return the error to raise for an output that can't be written."""
-    return WorkError(place, f"cannot be written ({error.strerror or error})", remedy=remedy)
+    """Return the error to raise for an output that can't be written; ``remedy`` is as for `read_error`."""
+    found = f"cannot be written ({error.strerror or error})"
+    return WorkError(place, found, remedy=limit_remedy(error) or remedy)
+
+
+def limit_remedy(error: BaseException) -> str:
+    """Return what helps where the process, not a file, is at fault: open files or memory; empty for other errors."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number in {errno.EMFILE, errno.ENFILE}:
+        return "Allow more open files, such as by 'ulimit -n 1024'."
+    is_thread = isinstance(error, RuntimeError) and "new thread" in str(error)
+    if number == errno.ENOMEM or isinstance(error, MemoryError) or is_thread:
+        return "Allow more memory (see 'ulimit -v'), end other programs, or use fewer workers (--jobs)."
+    return ""
+
+
+def memory_error() -> WorkError:
+    """Return the error to raise when memory, or the threads that it has room for, ran out."""
+    source, found = "this process", "got no more memory"
+    return WorkError(source, found, remedy=limit_remedy(MemoryError()))

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.errors import WorkError, limit_remedy
 
 __all__ = ["no_room", "open_temporary", "path_of", "write_all"]
 
@@ -48,4 +48,4 @@ def no_room(source: Path | str, what: str, error: OSError) -> WorkError:
     """Return the error to raise when ``what``, which comes from ``source``, can't be written to a temporary file."""
     folder = os.environ.get("TMPDIR") or tempfile.tempdir or "the temporary folder"
     found = f"{what} can't be written to {folder} ({error.strerror})"
-    return WorkError(source, found, remedy="Make room there, or set TMPDIR to another folder.")
+    return WorkError(source, found, remedy=limit_remedy(error) or "Make room there, or set TMPDIR to another folder.")

@@ -1,0 +1,110 @@
+"""Commands that end from outside, killed or interrupted: nothing half-made, and nothing that stays behind."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.demo.demo import SAMPLE_SDK
+from tests.support.command_line import rocwheel
+from tests.support.places import FIXTURES
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+# What comes last before an output gets its name: it says so, and then takes its time.
+_STOPPED = """
+import os, pathlib, sys, time
+seconds = int(sys.argv[1])
+def stop(*_, **__):
+    print("stopped", flush=True)
+    time.sleep(seconds)
+os.fsync = pathlib.Path.rename = stop
+sys.argv = ["rocwheel", *sys.argv[2:]]
+from rocwheel.cli import main
+main()
+"""
+
+COMMANDS = ["archive", "build", "compress", "extract", "extract code", "index", "prune", "repair"]
+
+
+def arguments(command: str, folder: Path) -> list[str | Path]:
+    """Return a command line that writes to ``folder``/out; what it reads is made next to that."""
+    out, library = folder / "out", FIXTURES / "v22/libtwo.plain.so"
+    if command in {"index", "repair"}:
+        make_wheel(folder / "in", "demo", {"demo/__init__.py": b""})
+    if command == "prune":
+        (folder / "in").mkdir(exist_ok=True)
+        shutil.copy(library, folder / "in")
+    lines: dict[str, list[str | Path]] = {
+        "archive": ["artifacts", "archive", SAMPLE_SDK, "base_run_generic", "--dest-dir", out],
+        "build": ["build", "--artifact-dir", SAMPLE_SDK, "--dest-dir", out],
+        "compress": ["device", "compress", library, "-o", out / "lib.so"],
+        "extract": ["artifacts", "extract", SAMPLE_SDK / "base_run_generic.tar.xz", "--dest-dir", out],
+        "extract code": ["device", "extract", library, "--dest-dir", out],
+        "index": ["index", folder / "in", "--output", out],
+        "prune": ["device", "prune", folder / "in", "--keep", "gfx906", "-o", out / "tree"],
+        "repair": ["repair", *(folder / "in").glob("*.whl"), "--dest-dir", out],
+    }
+    return lines[command]
+
+
+def hidden(folder: Path) -> list[str]:
+    return [path.name for path in folder.rglob(".*") if path.name.endswith(".rocwheel")]
+
+
+def end(number: signal.Signals, seconds: int, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a command until it is about to name its first output, and send it a signal then."""
+    command = [sys.executable, "-c", _STOPPED, str(seconds), *map(str, words), "--quiet"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "stopped\n"
+        process.send_signal(number)
+        _, messages = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(command, process.returncode, "", messages)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path, command: str) -> None:
+    words = arguments(command, tmp_path)
+    assert end(signal.SIGKILL, 60, *words).returncode == -signal.SIGKILL
+    assert hidden(tmp_path) != []
+    again = rocwheel(*words, "--quiet")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert hidden(tmp_path) == []
+    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_interrupted_command_leaves_nothing(tmp_path: Path, command: str) -> None:
+    done = end(signal.SIGINT, 2, *arguments(command, tmp_path))
+    assert (done.returncode, done.stderr) == (130, "")
+    assert hidden(tmp_path) == []
+
+
+def limited(limit: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    return rocwheel(*words, "--quiet", before=["sh", "-c", f'ulimit {limit} && exec "$@"', "sh"])
+
+
+@pytest.mark.parametrize("kilobytes", [30_000, 60_000, 100_000, 150_000])
+def test_too_little_memory_is_said_in_one_line(tmp_path: Path, kilobytes: int) -> None:
+    done = limited(f"-v {kilobytes}", *arguments("build", tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert (done.stderr.count("\n"), "ulimit -v" in done.stderr) == (1, True)
+    assert hidden(tmp_path) == []
+
+
+def test_too_few_open_files_are_named_as_such(tmp_path: Path) -> None:
+    done = limited("-n 12", *arguments("build", tmp_path))
+    assert done.returncode in {1, 2}
+    assert "(Too many open files). Allow more open files, such as by 'ulimit -n 1024'." in done.stderr
+    assert hidden(tmp_path) == []
