@@ -73,7 +73,7 @@ def test_the_paths_of_a_wheel_for_another_rocm_stay(beside: list[Part], toolkit:
             "libtensorflow_cc.so.2": f"$ORIGIN:{ROCM_6}",
             "libtensorflow_framework.so.2": f"$ORIGIN:{ROCM_6}",
         }
-        assert made.requires == ()
+        assert (made.requires, made.left) == ((), {})
 
 
 def bitsandbytes() -> list[InstalledFile]:
@@ -91,7 +91,7 @@ def bitsandbytes() -> list[InstalledFile]:
 @pytest.mark.parametrize("beside", [[], SDK], ids=["nothing at hand", "the SDK at hand"])
 def test_a_wheel_for_several_toolkits_is_left_alone(beside: list[Part], toolkit: ToolkitOption) -> None:
     made = plan(*bitsandbytes(), beside=beside, toolkit=toolkit)
-    assert (made.edits, made.requires) == ({}, ())
+    assert (made.edits, made.requires, made.left) == ({}, (), {})
     assert made.finds["demo/libbitsandbytes_cuda124.so"][0] == Found(
         "libcudart.so.12", "kept", "/usr/local/cuda-12.4/targets/x86_64-linux/lib"
     )
@@ -184,3 +184,10 @@ def test_what_each_file_finds_is_told() -> None:
         Found("liby.so.1", "kept", folders),
     )
     assert made.finds["demo/b.so"] == (Found("liby.so.1", "nothing"),)
+
+
+def test_a_library_that_is_found_by_another_spelling_goes_on_finding_what_it_inherits() -> None:
+    first = library("demo/lib/_e.so", "libmid.so", rpath="$ORIGIN/..:$ORIGIN/../lib:$ORIGIN")
+    made = plan(first, library("demo/lib/libmid.so", "libx.so.1"))
+    assert made.edits == {}
+    assert made.left == {"demo/lib/_e.so": "demo/lib/libmid.so would no longer find libx.so.1 in demo"}

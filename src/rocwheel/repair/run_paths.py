@@ -83,22 +83,23 @@ class _Choice:
         """Return the edit that makes a file's run path right under a tag; None if it is right already."""
         assert file.elf is not None
         opened = self._settings.opened_by(file.path)
-        places = self._places(file.elf.machine, with_assumed=True)
-        if not self._toolkit.is_sdk:
-            places = _without_sdk(places, self._tree, file)
+        places = self._places(file, with_assumed=True)
         search = fewest_folders([*file.elf.wanted, *opened], places, file.folder)
         is_told = self._toolkit.is_sdk and self._toolkit.is_told
-        sure = places if is_told else self._places(file.elf.machine, with_assumed=False)
+        sure = places if is_told else self._places(file, with_assumed=False)
         is_complete = not missing_libraries(file.elf, opened, sure, self._system)
         kept = entries_to_keep(file, is_complete=is_complete, is_told=is_told)
         return run_path_edit(file.elf, file.folder, search, places, tag, kept)
 
-    def _places(self, machine: int, *, with_assumed: bool) -> LibraryPlaces:
-        key = (machine, with_assumed)
+    def _places(self, file: InstalledFile, *, with_assumed: bool) -> LibraryPlaces:
+        assert file.elf is not None
+        key = (file.elf.machine, with_assumed)
         if key not in self._by_machine:
             assumed = self._sdk if with_assumed else ()
-            self._by_machine[key] = places_for_machine(self._tree, assumed, machine, self._settings.cpu_level)
-        return self._by_machine[key]
+            level = self._settings.cpu_level
+            self._by_machine[key] = places_for_machine(self._tree, assumed, file.elf.machine, level)
+        found = self._by_machine[key]
+        return found if self._toolkit.is_sdk else _without_sdk(found, self._tree, file)
 
 
 def _without_sdk(places: LibraryPlaces, tree: Tree, file: InstalledFile) -> LibraryPlaces:

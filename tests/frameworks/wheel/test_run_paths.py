@@ -20,7 +20,10 @@ from rocwheel.frameworks.jax.wheel_descriptions import jax_wheel_description
 from rocwheel.frameworks.wheel.draft import DraftMember, WheelDraft
 from rocwheel.frameworks.wheel.run_paths import IntendedEntries, repair_run_paths
 from rocwheel.frameworks.wheel.verify import FaultyWheelError
+from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.linking.sdk_layout import sdk_search_folders
+from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.plan import RepairPlanner
 from tests.frameworks.wheels import changed, make_outputs, run_job
 from tests.support.trees import library, package, tree
 
@@ -75,16 +78,25 @@ def test_a_repair_leads_nowhere_that_only_an_older_wheel_of_the_same_name_had(
         run_job("pjrt", outputs, tmp_path / "new", sample_dist, Path(old), repair=True)
 
 
-def test_a_repair_keeps_the_kind_of_run_path(
-    tmp_path: Path, compile_library: Compile, hip: Path, sample_dist: Path
+@pytest.mark.parametrize(
+    ("requires", "shown"),
+    [(["rocm-sdk-core==7.1.2"], "Library rpath: "), (["rocm-sdk-core"], "Library runpath: ")],
+    ids=["of one release", "of others"],
+)
+@pytest.mark.parametrize("entry", ["/../rocm/lib", CORE], ids=["wrong", "right"])
+def test_an_rpath_stays_as_long_as_it_leads_into_packages_of_one_release(
+    tmp_path: Path, compile_library: Compile, hip: Path, entry: str, requires: list[str], shown: str
 ) -> None:
-    options = ("-Wl,--disable-new-dtags", "-Wl,-rpath,/../rocm/lib")
-    outputs = make_outputs(tmp_path / "out", compile_library, hip, *options)
-    report = run_job("pjrt", outputs, tmp_path, sample_dist, repair=True, verify=False)
+    outputs = make_outputs(tmp_path / "out", compile_library, hip, "-Wl,--disable-new-dtags", f"-Wl,-rpath,{entry}")
+    described = changed("pjrt", requires=requires)
+    report = run_job("pjrt", outputs, tmp_path, repair=True, verify=False, description=described)
     with zipfile.ZipFile(report.path) as archive:
         library = archive.extract("jax_plugins/xla_rocm7/xla_rocm_plugin.so", tmp_path)
-    shown = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
-    assert "Library rpath: [$ORIGIN/../../_rocm_sdk_core/lib]" in shown
+    text = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
+    assert f"{shown}[{CORE}]" in text
+    wheels = read_environments([Path(report.path)])
+    (owner,) = wheels.everything.distributions
+    assert RepairPlanner(wheels, RepairOptions()).plan(owner).edits == {}
 
 
 @pytest.mark.parametrize("beside", ["", "rocm_sdk_libraries-*.whl", "*.whl"], ids=["nothing", "one package", "all"])

@@ -107,7 +107,7 @@ class WheelJob(msgspec.Struct, frozen=True):
 
     def _repaired(self, draft: WheelDraft, spec: WheelSpec) -> WheelDraft:
         companions = without_distribution(read_tree((), self.build.companions), canonicalize_name(spec.name))
-        return repair_run_paths(draft, companions, self._intended(spec))
+        return repair_run_paths(draft, companions, self._intended(spec), spec.requires)
 
     def _write(self, draft: WheelDraft, spec: WheelSpec, path: Path) -> None:
         """Write the wheel into a folder of its own, from which it moves to its place when it is right."""

@@ -12,15 +12,14 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.distributions.content.content import FileContent, PatchedContent
 from rocwheel.installed.library_places import assumed_sdk_folders, places_for_machine
-from rocwheel.installed.tree import InstalledFile
-from rocwheel.linking.entries import resolve_entry, split_run_path
-from rocwheel.linking.run_path_choice import KeptEntries, run_path_edit
+from rocwheel.installed.requirements import release_folders
+from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+from rocwheel.linking.entries import folders_beyond, resolve_entry, split_run_path
+from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces, SetRunpath, run_path_edit
 
 if TYPE_CHECKING:
     from rocwheel.binary.elf.facts import Elf
     from rocwheel.frameworks.wheel.draft import DraftMember, WheelDraft
-    from rocwheel.installed.tree import Tree
-    from rocwheel.linking.run_path_choice import LibraryPlaces, SetRunpath
 
 __all__ = ["IntendedEntries", "repair_run_paths"]
 
@@ -43,19 +42,25 @@ class IntendedEntries(msgspec.Struct, frozen=True):
         return frozenset(e for e in entries if e in self.system or resolve_entry(e, folder) in searched)
 
 
-def repair_run_paths(draft: WheelDraft, companions: Tree, intended: IntendedEntries) -> WheelDraft:
+def repair_run_paths(
+    draft: WheelDraft, companions: Tree, intended: IntendedEntries, requires: Sequence[str] = ()
+) -> WheelDraft:
     """Return the wheel with the run path of every file minimal and right; files that are right stay as they are.
 
     ``companions`` are the packages that the wheel is installed with, in addition to those of the SDK. Intended
-    entries stay, at the end, though no package at hand has the folders that they lead to.
+    entries stay, at the end, though no package at hand has the folders that they lead to. An RPATH becomes a RUNPATH
+    that leads beyond the wheel's release: the wheel, and what it ``requires`` in one exact version.
     """
+    owner = Distribution(name=draft.name.distribution, version="", source="", dist_info="", requires=(*requires,))
     files = (*companions.files, *map(_installed, draft.members))
-    together = msgspec.structs.replace(companions, files=files)
+    together = Tree((*companions.distributions, owner), files)
+    release = release_folders(together, owner)
     sdk = assumed_sdk_folders(together)
     machines = {member.elf.machine for member in draft.members if member.elf is not None}
     places = {machine: places_for_machine(together, sdk, machine) for machine in machines}
+    surroundings = {machine: _Surroundings(found, intended, release) for machine, found in places.items()}
     members = tuple(
-        member if member.elf is None else _repaired(member, member.elf, places[member.elf.machine], intended)
+        member if member.elf is None else _repaired(member, member.elf, surroundings[member.elf.machine])
         for member in draft.members
     )
     return msgspec.structs.replace(draft, members=members)
@@ -67,13 +72,31 @@ def _installed(member: DraftMember) -> InstalledFile:
     )
 
 
-def _repaired(member: DraftMember, elf: Elf, places: LibraryPlaces, intended: IntendedEntries) -> DraftMember:
+class _Surroundings(msgspec.Struct, frozen=True):
+    """What the run path of a file depends on."""
+
+    places: LibraryPlaces
+    intended: IntendedEntries
+    release: frozenset[str]
+    """The top-level folders of the wheel's release."""
+
+    def edit(self, elf: Elf, folder: str) -> SetRunpath | None:
+        """Return the edit that makes the run path of a file in ``folder`` right; None if it is right already."""
+        tag = elf.run_path_tag or RunpathTag.RUNPATH
+        edit = self._edit_of(elf, folder, tag)
+        value = elf.run_path if edit is None else edit.value
+        is_within = not folders_beyond(self.release, value, folder)
+        return edit if is_within or tag is RunpathTag.RUNPATH else self._edit_of(elf, folder, RunpathTag.RUNPATH)
+
+    def _edit_of(self, elf: Elf, folder: str, tag: RunpathTag) -> SetRunpath | None:
+        kept = KeptEntries(intended=self.intended.of(elf.run_path, folder, self.places.folders))
+        return run_path_edit(elf, folder, self.intended.search, self.places, tag, kept)
+
+
+def _repaired(member: DraftMember, elf: Elf, surroundings: _Surroundings) -> DraftMember:
     if not (elf.is_loadable and elf.is_shared_library):
         return member
-    tag = elf.run_path_tag or RunpathTag.RUNPATH
-    folder = posixpath.dirname(member.place)
-    kept = KeptEntries(intended=intended.of(elf.run_path, folder, places.folders))
-    edit = run_path_edit(elf, folder, intended.search, places, tag, kept)
+    edit = surroundings.edit(elf, posixpath.dirname(member.place))
     if edit is None or not isinstance(member.content, FileContent):
         return member
     return _edited(member, elf, member.content, edit)

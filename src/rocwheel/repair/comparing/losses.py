@@ -64,9 +64,14 @@ class _Pair(msgspec.Struct, frozen=True):
         return self.old.loader.objects[self.index].library
 
     @property
+    def scopes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The places of the files whose run paths the object's searches go by, before and after; its own first."""
+        return _scope(self.old, self.index), _scope(self.new, self.counterpart)
+
+    @property
     def scope(self) -> tuple[str, ...]:
-        """The places of the files whose run paths the object's searches go by, before or after; its own first."""
-        return (*dict.fromkeys((*_scope(self.old, self.index), *_scope(self.new, self.counterpart))),)
+        """The places of both, each once."""
+        return (*dict.fromkeys(place for scope in self.scopes for place in scope),)
 
 
 def find_losses(
@@ -79,10 +84,10 @@ def find_losses(
     and not the system's: absolute folders don't count for what their files open by name.
     """
     comparison = _Comparison(before, after, edited)
-    seen: set[tuple[str, tuple[str, ...]]] = set()
+    seen: set[object] = set()
     for file in before.tree.files:
         for pair in _pairs(comparison, file) if file.is_loadable else ():
-            key = file.distribution, pair.scope
+            key = file.distribution, pair.scopes
             if key not in seen:
                 seen.add(key)
                 yield from _needed_losses(comparison, pair, sure.get(file.distribution, ()))
@@ -95,9 +100,9 @@ def _pairs(comparison: _Comparison, file: InstalledFile) -> Iterator[_Pair]:
     if not any(_edited(comparison, place_of(held.library)) for held in old.loader.objects):
         return
     new = comparison.after.start(comparison.after.tree.by_source[file.source])
-    places = {held.library.path: index for index, held in enumerate(new.loader.objects)}
+    places = {held.library.identity: index for index, held in enumerate(new.loader.objects)}
     for index, held in enumerate(old.loader.objects):
-        pair = _Pair(old, new, index, places.get(held.library.path, -1))
+        pair = _Pair(old, new, index, places.get(held.library.identity, -1))
         if pair.counterpart >= 0 and any(_edited(comparison, place) for place in pair.scope):
             yield pair
 

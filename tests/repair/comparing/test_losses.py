@@ -1,0 +1,182 @@
+"""What a repair would take away, held against the loader model in random environments."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rocwheel.audit.settings import AuditSettings
+from rocwheel.audit.subject import Subject
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.installed.environments import split_environments
+from rocwheel.linking.entries import expand_entry, leads_nowhere, split_run_path
+from rocwheel.linking.loader import Library, Loader
+from rocwheel.linking.run_path_choice import SetRunpath
+from rocwheel.linking.system_libraries import allowed_libraries
+from rocwheel.linking.tree_disk import SITE, TreeDisk
+from rocwheel.repair.comparing.losses import Loss, find_losses
+from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.plan import RepairPlanner
+from tests.support.trees import library, package, tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from rocwheel.installed.tree import InstalledFile, Tree
+    from rocwheel.repair.plan import RepairPlan
+
+ENTRIES = (
+    "$ORIGIN",
+    "$ORIGIN/..",
+    "$ORIGIN/lib",
+    "$ORIGIN/../lib",
+    "$ORIGIN/gone",
+    "$ORIGIN/nope/../lib",
+    "$ORIGIN/../nvidia/lib",
+    "$ORIGIN/../_rocm_sdk_core/lib",
+    "$ORIGIN/../../../../lib",
+    "/opt/rocm/lib",
+    "/opt/rocm-6.0.0/lib/",
+    "/usr/local/cuda/lib64",
+    "/home/me/lib",
+    "local/lib",
+)
+OWN = ("demo/a.so", "demo/lib/libb.so", "demo/lib/libc.so", "other/libd.so")
+NAMES = (
+    *(path.rpartition("/")[2] for path in OWN[1:]),
+    "libamdhip64.so.7",
+    "libamdhip64.so.6",
+    "libhsa-runtime64.so.1",
+    "libcudart.so.12",
+    "libx.so.1",
+)
+OPENED = "libopened.so"
+SDK = (
+    package("rocm-sdk-core", version="7.1.2", is_context=True),
+    [library("_rocm_sdk_core/lib/libamdhip64.so.7"), library("_rocm_sdk_core/lib/libhsa-runtime64.so.1")],
+)
+
+
+@st.composite
+def wheels(draw: st.DrawFn) -> Tree:
+    """Draw a wheel with a few libraries that need each other and those of toolkits, alone or beside the SDK."""
+    files = []
+    for path in OWN:
+        run_path = ":".join(draw(st.lists(st.sampled_from(ENTRIES), max_size=4))) or None
+        tag = draw(st.sampled_from(["rpath", "runpath"]))
+        needed = draw(st.lists(st.sampled_from(NAMES), max_size=4, unique=True))
+        files.append(library(path, *needed, **{tag: run_path}, imports_dlopen=draw(st.booleans())))  # type: ignore[arg-type]
+    requires = draw(st.sampled_from([(), ("rocm-sdk-core",), ("rocm-sdk-core==6.4.*",), ("rocm-sdk-core==7.1.2",)]))
+    return tree((package(requires=requires), files), *draw(st.sampled_from([[SDK], []])))
+
+
+@st.composite
+def machines(draw: st.DrawFn, made: Tree) -> dict[str, InstalledFile]:
+    """Draw what a machine has at the places that the run paths of a wheel lead to, by absolute path."""
+    led_to = {
+        posixpath.normpath(expand_entry(entry, f"{SITE}/{file.folder}"))
+        for file in made.files
+        for entry in split_run_path(file.run_path)
+        if not leads_nowhere(entry)
+    }
+    everything = [f"{folder}/{name}" for folder in sorted(led_to) for name in (*NAMES, OPENED)]
+    chosen = draw(st.lists(st.sampled_from(everything), unique=True)) if everything else []
+    return {path: library(path) for path in chosen}
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data(), st.sampled_from(["auto", "system", "sdk"]), st.sampled_from([None, *RunpathTag]))
+def test_on_no_machine_a_repaired_file_finds_less(data: st.DataObject, toolkit: str, tag: RunpathTag | None) -> None:
+    made = data.draw(wheels())
+    machine = data.draw(machines(made))
+    owner = made.distributions[0]
+    options = RepairOptions(toolkit=toolkit, tag=tag)  # type: ignore[arg-type]
+    plan = RepairPlanner(split_environments(made), options).plan(owner)
+    wheel = made.files_of[owner.source]
+    repaired = [_edited(file, plan) for file in wheel]
+    beside = [*_installed_with(made, plan, is_told=toolkit == "sdk"), *machine.values()]
+    for file in wheel:
+        if file.elf is not None:
+            before = _found([*wheel, *beside], file.path, spares_host=toolkit == "sdk")
+            after = _found([*repaired, *beside], file.path, spares_host=False)
+            assert {found for found in before if found[0] in {user for user, _ in after}} <= after | {("", "")}
+
+
+def _edited(file: InstalledFile, plan: RepairPlan) -> InstalledFile:
+    edit = plan.edits.get(file.member)
+    return msgspec.structs.replace(file, elf=edit.applied_to(file.elf)) if edit and file.elf else file
+
+
+def _installed_with(made: Tree, plan: RepairPlan, *, is_told: bool) -> list[InstalledFile]:
+    """Return the files of the SDK's package if the repaired wheel requires it in the version at hand."""
+    required = {*made.distributions[0].requires, *plan.requires}
+    at_hand = len(made.distributions) > 1 and "rocm-sdk-core==6.4.*" not in required
+    is_required = any(text.startswith("rocm-sdk-core") for text in required)
+    return SDK[1] if is_required and (at_hand or (is_told and len(made.distributions) == 1)) else []
+
+
+def _found(files: Iterable[InstalledFile], root: str, *, spares_host: bool) -> set[tuple[str, str]]:
+    """Return which objects of the process of a file look for which names, with ``""`` for each object itself."""
+    elves = {file.path: file.elf for file in reversed([*files]) if file.elf is not None}
+    loader = Loader(TreeDisk(elves, {}), allowed_libraries())
+    loader.load(Library(f"{SITE}/{root}", f"{SITE}/{root}", elves[root]))
+    objects = [*loader.objects]
+    found = {(held.library.identity, "") for held in objects}
+    found |= {(objects[s.requester].library.identity, s.name) for s in loader.searches if s.found is not None}
+    for index, held in enumerate(objects):
+        if held.library.elf is not None and held.library.elf.imports_dlopen:
+            opened = Loader(TreeDisk(elves, {}), allowed_libraries())
+            opened.load(Library(f"{SITE}/{root}", f"{SITE}/{root}", elves[root]))
+            search = opened.open_name(OPENED, index)
+            place = opened.objects[search.found].library.identity if search.found is not None else ""
+            if place and not (spares_host and not place.startswith(SITE)):
+                found.add((held.library.identity, OPENED))
+    return found
+
+
+def losses(before: Tree, *, sure: Callable[[str], set[str]] = lambda name: {name}, **edits: SetRunpath) -> list[Loss]:
+    owner = before.distributions[0]
+    changed = {f"{owner.source}!demo/{name}.so": edit for name, edit in edits.items()}
+    files = tuple(
+        msgspec.structs.replace(file, elf=changed[file.source].applied_to(file.elf))
+        if file.source in changed and file.elf
+        else file
+        for file in before.files
+    )
+    after = msgspec.structs.replace(before, files=files)
+    settings_ = AuditSettings()
+    found = find_losses(
+        Subject(before, settings_), Subject(after, settings_), changed, {owner.source: sure(owner.name)}, ()
+    )
+    return list(found)
+
+
+RUNPATH = RunpathTag.RUNPATH
+
+
+def test_a_folder_that_may_have_a_library_is_lost() -> None:
+    made = tree((package(), [library("demo/a.so", "libx.so.1", runpath="/opt/x/:$ORIGIN")]))
+    blamed = (f"{package().source}!demo/a.so",)
+    assert losses(made, a=SetRunpath("$ORIGIN", RUNPATH)) == [Loss("demo/a.so", "libx.so.1", ("/opt/x",), blamed)]
+    assert losses(made, a=SetRunpath("/opt/x", RUNPATH)) == [
+        Loss("demo/a.so", "libx.so.1", (f"{SITE}/demo",), blamed),
+    ]
+    assert losses(made, a=SetRunpath("$ORIGIN/../demo:/opt/x", RUNPATH)) == []
+
+
+def test_a_library_of_a_package_that_is_not_required_replaces_nothing() -> None:
+    other = (package("other", is_context=True), [library("other/libx.so.1")])
+    made = tree((package(), [library("demo/a.so", "libx.so.1", runpath="/opt/x")]), other)
+    edit = SetRunpath("$ORIGIN/../other", RUNPATH)
+    assert [loss.folders for loss in losses(made, a=edit)] == [("/opt/x",)]
+    assert losses(made, a=edit, sure=lambda name: {name, "other"}) == []
+
+
+def test_what_a_file_opens_by_name_may_be_in_any_folder() -> None:
+    made = tree((package(), [library("demo/a.so", runpath="/opt/x:/home/me", imports_dlopen=True)]))
+    (loss,) = losses(made, a=SetRunpath("", RUNPATH))
+    assert loss.words == "demo/a.so would no longer find what it opens by name in /opt/x"
