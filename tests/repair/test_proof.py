@@ -15,6 +15,7 @@ from tests.support.libraries import Lib, build_tree
 from tests.support.repair_proof.chroot import SITE, obstacle
 from tests.support.repair_proof.corpus import PLATFORMS, read_corpus
 from tests.support.repair_proof.proof import Loss, Proof, prove
+from tests.support.repair_proof.run import errors_of
 from tests.support.repair_proof.stubs import Stubs
 from tests.support.repair_proof.trace import unmet
 from tests.support.wheels import make_wheel
@@ -124,6 +125,11 @@ def test_folders_of_builds_are_on_no_machine(wheel_of: WheelOf, hold: Hold) -> N
     assert places.folders == ()
     assert places.builds == ("/home/builder/out", f"{SITE}/plugin/../../_solib_k8/x")
     assert places.unfixed == ("lib",)
+
+
+def test_errors_of_the_audit_are_told_apart_by_the_library_that_is_missing(wheel_of: WheelOf) -> None:
+    wheel = wheel_of("dist", Lib("plugin/_x.so", ("libtool.so.3",), "lib"), Lib("plugin/_y.so", ("libtool.so.3",)))
+    assert errors_of(wheel) == {"unresolved-library: libtool.so.3", "run-path-relative: plugin/_x.so"}
 
 
 def test_every_wheel_of_the_corpus_is_named_in_full() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from tests.support.repair_proof.stubs import Stubs
 
 __all__ = ["Trial", "errors_of"]
+
+
+_MISSING = {"unresolved-library", "unreachable-library"}
+_LIBRARY = re.compile(r"[\w.+-]+\.so(?:\.\w+)*")
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -50,7 +55,15 @@ class Trial(msgspec.Struct, frozen=True):
 
 
 def errors_of(wheel: Path, options: Sequence[str] = ()) -> frozenset[str]:
-    """Return the audit's errors of a wheel: each rule with the file that breaks it."""
+    """Return the audit's errors of a wheel: each rule with the file that breaks it, or the libraries that are missing.
+
+    Which files miss a library is for the loader to say. The audit tells it for each file, or once for a package.
+    """
     document = json.loads(rocwheel("audit", wheel, "--json", *options).stdout)
     found = (finding for finding in document["findings"] if finding["severity"] == "error")
-    return frozenset(f"{finding['rule']}: {finding['file'].partition('!')[2]}" for finding in found)
+    return frozenset(f"{finding['rule']}: {subject}" for finding in found for subject in _subjects(finding))
+
+
+def _subjects(finding: dict[str, str]) -> list[str]:
+    libraries = _LIBRARY.findall(finding["found"]) if finding["rule"] in _MISSING else []
+    return libraries or [finding["path"]]
