@@ -23,12 +23,15 @@ pytestmark = pytest.mark.slow
 # What comes last before an output gets its name: it says so, and then takes its time.
 _STOPPED = """
 import os, pathlib, sys, time
-seconds = int(sys.argv[1])
+seconds, passes = map(int, sys.argv[1:3])
 def stop(*_, **__):
-    print("stopped", flush=True)
-    time.sleep(seconds)
+    global passes
+    passes -= 1
+    if passes < 0:
+        print("stopped", flush=True)
+        time.sleep(seconds)
 os.fsync = pathlib.Path.rename = stop
-sys.argv = ["rocwheel", *sys.argv[2:]]
+sys.argv = ["rocwheel", *sys.argv[3:]]
 from rocwheel.cli import main
 main()
 """
@@ -61,9 +64,9 @@ def hidden(folder: Path) -> list[str]:
     return [path.name for path in folder.rglob(".*") if path.name.endswith(".rocwheel")]
 
 
-def end(number: signal.Signals, seconds: int, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a command until it is about to name its first output, and send it a signal then."""
-    command = [sys.executable, "-c", _STOPPED, str(seconds), *map(str, words), "--quiet"]
+def end(number: signal.Signals, seconds: int, *words: str | Path, passes: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a command until it is about to name its first output after ``passes`` others, and send it a signal then."""
+    command = [sys.executable, "-c", _STOPPED, str(seconds), str(passes), *map(str, words), "--quiet"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout
         assert process.stdout.readline() == "stopped\n"
@@ -81,6 +84,21 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path, command: st
     assert (again.returncode, again.stderr) == (0, "")
     assert hidden(tmp_path) == []
     assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+
+
+def test_an_index_is_cleaned_where_the_next_run_writes_nothing(tmp_path: Path) -> None:
+    """When the wheel is gone whose page a killed run was about to write."""
+    words = arguments("index", tmp_path)
+    assert rocwheel(*words, "--quiet").returncode == 0
+    other = make_wheel(tmp_path / "in", "other", {"other/__init__.py": b""})
+    killed = end(signal.SIGKILL, 60, *words, passes=2)
+    assert killed.returncode == -signal.SIGKILL
+    assert [path.parent.name for path in (tmp_path / "out").rglob(".*.rocwheel")] == ["other"]
+    for path in (other, other.with_name(f"{other.name}.metadata")):
+        path.unlink(missing_ok=True)
+    assert rocwheel(*words, "--quiet").returncode == 0
+    assert hidden(tmp_path) == []
+    assert not (tmp_path / "out/other").exists()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

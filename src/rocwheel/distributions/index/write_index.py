@@ -15,8 +15,10 @@ from rocwheel.distributions.index.read_folder import read_folder
 from rocwheel.distributions.index.simple_pages import Page, group_by_project, make_project_page, make_root_page
 from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.scratch import remove_abandoned
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from rocwheel.distributions.index.entry import IndexEntry
@@ -70,6 +72,7 @@ def write_index(
     check_targets(output, projects, [*targets, output / KNOWN_NAME])
     wanted = _name_wanted(projects, places)
     previous = read_previous(output, known.written, wanted)
+    _remove_abandoned(dist_dir, output, {*previous, *wanted})
     # First: if this run is killed, the next one knows what it may have written.
     write_known(output, known.files, _join(previous, wanted))
     placed = {name: places.place(one) for name, one in found.items()}
@@ -81,6 +84,12 @@ def write_index(
     write_known(output, placed, wanted)
     names = {project: [entry.filename for entry in entries] for project, entries in projects.items()}
     return IndexReport(str(output), names, listing.ignored, listing.subfolders)
+
+
+def _remove_abandoned(dist_dir: Path, output: Path, projects: Iterable[str]) -> None:
+    """Remove what killed runs left, also where this run has nothing to write."""
+    for folder in (dist_dir, output, *(output / project for project in projects)):
+        remove_abandoned(folder)
 
 
 def _name_wanted(projects: dict[str, list[IndexEntry]], places: Places) -> dict[str, set[str]]:
