@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.distributions.tar.header import BoundedTar, SparseMemberError
+from tests.support.bombs import tar_block as block
 from tests.support.processes import run_python
 
 if TYPE_CHECKING:
@@ -31,12 +32,6 @@ except Exception as e:
 """
 ENOUGH = 300 << 20
 """Bytes of addresses: rocwheel's imports take half of them."""
-
-
-def block(kind: bytes, data: bytes = b"", *, name: str = "n", size: int | None = None) -> bytes:
-    info = tarfile.TarInfo(name)
-    info.type, info.size = kind, len(data) if size is None else size
-    return info.tobuf(tarfile.GNU_FORMAT) + data + bytes(-len(data) % 512)
 
 
 def record(keyword: bytes, value: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tarfile
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.sdk.devel.trees import REINSTALL, TREE, describe, member, replace_archive
+from tests.support.bombs import tar_block
 from tests.support.record_check import record_faults
 
 if TYPE_CHECKING:
@@ -144,6 +146,41 @@ def test_an_archive_that_is_cut_between_two_members_is_refused(environment: Inst
     archive.write_bytes(archive.read_bytes()[:1024])
     complete = f"rocm-sdk: error: {archive}: damaged (it has no end). Reinstall: {REINSTALL}\n"
     assert fail_to_expand(environment) == complete
+
+
+@pytest.mark.parametrize(
+    ("headers", "why"),
+    [
+        (tar_block(tarfile.GNUTYPE_LONGNAME, b"n" * 5000), "'n' is a header of a kind or size that no archive of "),
+        (tar_block(tarfile.GNUTYPE_LONGNAME, size=1 << 40), "'n' is a header of a kind or size that no archive of "),
+        (tar_block(tarfile.XHDTYPE, size=1 << 40), "'n' is a header of a kind or size that no archive of "),
+        (tar_block(tarfile.XGLTYPE, b"8 a=bc\n\n"), "'n' is a header of a kind or size that no archive of "),
+        (tar_block(tarfile.GNUTYPE_SPARSE), "'n' is a header of a kind or size that no archive of "),
+        (tar_block(tarfile.REGTYPE, size=-512), "'n' has a negative size"),
+        (
+            tar_block(tarfile.XHDTYPE, b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n")
+            + tar_block(tarfile.REGTYPE, b"9" * 512),
+            "'n' is stored without its holes",
+        ),
+    ],
+    ids=["long name", "endless name", "endless records", "global", "sparse", "negative", "sparse by pax"],
+)
+def test_a_header_that_no_build_writes_is_refused(environment: Installed, headers: bytes, why: str) -> None:
+    archive = environment.site / "rocm_sdk_devel/_devel.tar"
+    archive.write_bytes(headers + bytes(10240))
+    message = fail_to_expand(environment)
+    assert message.startswith(f"rocm-sdk: error: {archive}: damaged ({why}")
+    assert message.endswith(f"Reinstall: {REINSTALL}\n")
+
+
+def test_a_file_larger_than_the_disk_is_refused_before_it_is_written(environment: Installed) -> None:
+    archive = environment.site / "rocm_sdk_devel/_devel.tar"
+    archive.write_bytes(tar_block(tarfile.REGTYPE, b"x" * 600, name="_rocm_sdk_devel/x", size=1 << 60))
+    assert re.fullmatch(
+        r"rocm-sdk: error: The ROCm development files cannot be expanded in .+ "
+        r"\(1152921504606846976 bytes to write, \d+ free: .+/x\)\. Run `rocm-sdk init` once .*\n",
+        fail_to_expand(environment),
+    )
 
 
 def test_link_to_a_file_that_its_package_lacks_is_refused(make_set: MakeSet, make_environment: MakeEnvironment) -> None:

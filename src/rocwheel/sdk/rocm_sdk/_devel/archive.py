@@ -6,6 +6,7 @@ import tarfile
 from contextlib import contextmanager
 
 from .place import DevelError
+from .xz import open_xz
 from .zstd import open_zstd
 
 TYPE_CHECKING = False
@@ -16,11 +17,21 @@ if TYPE_CHECKING:
 
 __all__ = ["archive_members", "open_archive"]
 
+MOST_RECORDS = 64 << 10
+"""Bytes of the header that holds a long name or a large size; a path has at most 4096."""
+
+NEVER_WRITTEN = (
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE),
+    *(tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+)
+"""Kinds of headers that `rocwheel build` has no need for, and that `tarfile` reads into memory whatever their size."""
+
 
 class _Header(tarfile.TarInfo):
     """A well-formed header, or the first of the zero blocks that end a tar.
 
-    `tarfile` takes a damaged header for the end, and would silently leave out what comes after it.
+    `tarfile` takes a damaged header for the end, and would silently leave out what comes after it. It reads what
+    extends a header into memory, however large that is.
     """
 
     @classmethod
@@ -36,6 +47,24 @@ class _Header(tarfile.TarInfo):
             msg = f"a header is damaged: {e}"
             raise tarfile.ReadError(msg) from e
 
+    # The methods that follow are hooks of `tarfile` for subclasses.
+
+    def _proc_member(self, archive: tarfile.TarFile) -> _Header:
+        if self.size < 0:
+            msg = f"{self.name!r} has a negative size"
+            raise tarfile.ReadError(msg)
+        if self.type in NEVER_WRITTEN or (self.type == tarfile.XHDTYPE and self.size > MOST_RECORDS):
+            msg = f"{self.name!r} is a header of a kind or size that no archive of development files has"
+            raise tarfile.ReadError(msg)
+        info: _Header = super()._proc_member(archive)  # type: ignore[misc]
+        return info
+
+    def _refuse_sparse(self, *_: object) -> None:
+        msg = f"{self.name!r} is stored without its holes"
+        raise tarfile.ReadError(msg)
+
+    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_sparse
+
 
 @contextmanager
 def open_archive(archive: Path) -> Iterator[tarfile.TarFile]:
@@ -49,7 +78,9 @@ def archive_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 
     Raises `tarfile.ReadError`, or whatever the decompressor raises, when it is damaged or cut off.
     """
-    yield from tar
+    while (member := tar.next()) is not None:
+        tar.members.clear()  # type: ignore[attr-defined]
+        yield member
     while tar.fileobj and (rest := tar.fileobj.read(1 << 16)):
         if any(rest):
             msg = "a block of zeros stands between its members"
@@ -59,7 +90,7 @@ def archive_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 def _open_stream(archive: Path) -> IO[bytes]:
     stream: IO[bytes] | None
     if archive.suffix == ".xz":
-        stream, needed = _open_xz(archive), "a Python with the module lzma"
+        stream, needed = open_xz(archive), "a Python with the module lzma"
     elif archive.suffix == ".zst":
         stream, needed = open_zstd(archive), "libzstd.so.1 or Python 3.14, or: pip install backports.zstd"
     else:
@@ -68,11 +99,3 @@ def _open_stream(archive: Path) -> IO[bytes]:
         msg = f"{archive}: reading it needs {needed}"
         raise DevelError(msg)
     return stream
-
-
-def _open_xz(archive: Path) -> IO[bytes] | None:
-    try:
-        from lzma import LZMAFile  # noqa: PLC0415 (a Python may have been built without it)
-    except ImportError:
-        return None
-    return LZMAFile(archive)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import posixpath
 import shutil
@@ -78,6 +79,9 @@ class DevelTree:
         self._folders.add(path)
 
     def _add_file(self, path: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+        free = shutil.disk_usage(path.parent).free
+        if member.size > free:  # rather than to fill the disk first
+            raise OSError(errno.ENOSPC, f"{member.size} bytes to write, {free} free", str(path))
         source = tar.extractfile(member)
         with path.open("xb") as file:
             os.fchmod(file.fileno(), self._modes.program if member.mode & 0o111 else self._modes.file)
