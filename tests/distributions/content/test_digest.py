@@ -42,8 +42,7 @@ def test_a_digest_of_many_steps_is_that_of_the_whole() -> None:
     assert digest_content(ZeroContent(size)) == digest_of(bytes(size))
 
 
-def test_a_mapped_file_may_be_hashed_in_one_go(tmp_path: Path) -> None:
-    """Its pages are let go of between the steps, and read again by whoever looks next."""
+def test_a_file_may_be_hashed_in_one_go(tmp_path: Path) -> None:
     path = tmp_path / "large"
     data = b"0123456789abcdef" * (2 * MIB + 1)
     path.write_bytes(data)
@@ -55,7 +54,7 @@ def test_a_mapped_file_may_be_hashed_in_one_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_hashing_a_mapped_file_keeps_little_of_it_resident(tmp_path: Path) -> None:
+def test_hashing_a_file_keeps_little_of_it_resident(tmp_path: Path) -> None:
     path = tmp_path / "large"
     with path.open("wb") as file:
         file.truncate(512 << 20)
@@ -63,11 +62,10 @@ def test_hashing_a_mapped_file_keeps_little_of_it_resident(tmp_path: Path) -> No
     program = """
 import sys
 from pathlib import Path
-from rocwheel.distributions.content.digest import Hasher
+from rocwheel.distributions.content.content import FileContent
+from rocwheel.distributions.content.digest import digest_content
 from rocwheel.foundation.files import FileRange
-hasher = Hasher()
-with FileRange.whole(Path(sys.argv[1])).view() as view:
-    hasher.update(view)
+digest_content(FileContent(FileRange.whole(Path(sys.argv[1]))))
 status = Path("/proc/self/status").read_text().splitlines()
 print(next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM:")))
 """

@@ -19,6 +19,7 @@ from rocwheel.distributions.content.content import BytesContent, FileContent, Se
 from rocwheel.distributions.packing.compression import BLOCK, DEFLATED, STORED
 from rocwheel.distributions.packing.parallel import Packer
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.file_stamp import ChangedFileError
 from rocwheel.foundation.files import FileRange
 from tests.distributions.doubles import LazyExecutor, ListSink, ZeroContent
 
@@ -97,7 +98,7 @@ def test_methods_follow_from_what_deflating_gains() -> None:
 def test_level_zero_stores_everything_without_deflating_first() -> None:
     executor = LazyExecutor()
     assert {method for _, _, method, *_ in pack(executor, level=0).members} == {STORED}
-    assert set(executor.run) == {"digest_content", "compress_piece"}
+    assert set(executor.run) == {"store_whole", "compress_piece"}
 
 
 def test_encoded_members_hold_one_stream_of_the_content() -> None:
@@ -231,3 +232,23 @@ def test_a_source_that_shrank_is_an_error_of_its_name(tmp_path: Path, whole_limi
 def _add_and_drain(packer: Packer, content: Content) -> None:
     packer.add(ListSink(), "lib", 0o644, content)
     packer.drain()
+
+
+def test_a_block_whose_history_is_not_the_end_of_the_one_before_is_refused() -> None:
+    """Its bytes were written to between the two readings, too quickly for the times of the file to tell."""
+    packer = Packer(LazyExecutor(), 6, whole_limit=0)
+    with pytest.raises(ChangedFileError, match="lib: was written to while it was being packed"):
+        _add_and_drain(packer, _Restless(2 * BLOCK))
+
+
+class _Restless(ZeroContent):
+    """Bytes that are others each time they are read."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self._reads = 0
+
+    @contextmanager
+    def open(self, start: int, stop: int) -> Iterator[list[memoryview]]:
+        self._reads += 1
+        yield [memoryview(bytes([self._reads]) * (stop - start))]

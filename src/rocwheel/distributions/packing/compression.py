@@ -66,13 +66,21 @@ class Packed(msgspec.Struct, frozen=True):
     method: int
     digest: Digest
 
+    def __reduce__(self) -> tuple[type[Packed], tuple[object, ...]]:
+        """Let pickle copy the bytes, for worker processes; threads share them."""
+        return Packed, (bytes(self.data), self.method, self.digest)
+
 
 class PackedBlock(msgspec.Struct, frozen=True):
     """The packed bytes of one block, the bytes that were packed, and those before them that primed the compressor."""
 
     data: bytes | memoryview
-    original: memoryview
-    history: memoryview = memoryview(b"")
+    original: bytes | memoryview
+    history: bytes | memoryview = b""
+
+    def __reduce__(self) -> tuple[type[PackedBlock], tuple[object, ...]]:
+        """Let pickle copy the bytes, for worker processes; threads share them."""
+        return PackedBlock, (bytes(self.data), bytes(self.original), bytes(self.history))
 
 
 def expected_size(content: Content) -> int:
