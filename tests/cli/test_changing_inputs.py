@@ -15,6 +15,7 @@ from tests.support.changing_files import CHANGES, changed_at_read, kept_changing
 from tests.support.command_line import rocwheel
 from tests.support.libraries import needs_compiler
 from tests.support.places import FIXTURES
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,6 +78,22 @@ def test_an_archive_is_not_made_of_a_file_that_changes(
     arguments = ("artifacts", "archive", artifacts, "core-hip_lib_generic", "--dest-dir", tmp_path / "out", "-q")
     done = run(*arguments)
     check(done.status, done.stderr, data)
+    assert files_in(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("after", [1, 3, 5])
+@pytest.mark.parametrize("way", CHANGES)
+def test_a_candidate_that_changes_is_not_promoted(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, after: int
+) -> None:
+    make_wheel(tmp_path / "in", "other", {"other/data.bin": b"x"}, version="1.0rc1")
+    wheel = make_wheel(tmp_path / "in", "demo", {"demo/data.bin": os.urandom(20 * MIB)}, version="1.0rc1")
+    reads = changed_at_read(monkeypatch, wheel, CHANGES[way], after=after)
+    done = run("promote", tmp_path / "in", "--to", "1.0", "--dest-dir", tmp_path / "out", "--quiet")
+    assert len(reads) >= after
+    assert done.status in {1, 2}
+    assert f"{wheel}" in done.stderr
+    assert "Traceback" not in done.stderr
     assert files_in(tmp_path / "out") == []
 
 

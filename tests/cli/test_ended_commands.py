@@ -36,7 +36,7 @@ from rocwheel.cli import main
 main()
 """
 
-COMMANDS = ["archive", "build", "compress", "extract", "extract code", "index", "prune", "repair"]
+COMMANDS = ["archive", "build", "compress", "extract", "extract code", "index", "promote", "prune", "repair"]
 
 
 def arguments(command: str, folder: Path) -> list[str | Path]:
@@ -44,6 +44,8 @@ def arguments(command: str, folder: Path) -> list[str | Path]:
     out, library = folder / "out", FIXTURES / "v22/libtwo.plain.so"
     if command in {"index", "repair"}:
         make_wheel(folder / "in", "demo", {"demo/__init__.py": b""})
+    if command == "promote":
+        make_wheel(folder / "in", "demo", {"demo/__init__.py": b""}, version="1.0rc1")
     if command == "prune":
         (folder / "in").mkdir(exist_ok=True)
         shutil.copy(library, folder / "in")
@@ -54,6 +56,7 @@ def arguments(command: str, folder: Path) -> list[str | Path]:
         "extract": ["artifacts", "extract", SAMPLE_SDK / "base_run_generic.tar.xz", "--dest-dir", out],
         "extract code": ["device", "extract", library, "--dest-dir", out],
         "index": ["index", folder / "in", "--output", out],
+        "promote": ["promote", folder / "in", "--to", "1.0", "--dest-dir", out],
         "prune": ["device", "prune", folder / "in", "--keep", "gfx906", "-o", out / "tree"],
         "repair": ["repair", *(folder / "in").glob("*.whl"), "--dest-dir", out],
     }

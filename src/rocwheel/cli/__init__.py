@@ -14,6 +14,7 @@ from rocwheel.cli import about as about
 from rocwheel.cli import audit as audit
 from rocwheel.cli import build as build
 from rocwheel.cli import plan as plan
+from rocwheel.cli import promote as promote
 from rocwheel.cli import demo as demo
 from rocwheel.cli import index as index
 from rocwheel.cli import inspect as inspect

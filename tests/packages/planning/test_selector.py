@@ -90,6 +90,14 @@ def test_asking_for_a_known_target_without_package_is_refused_with_those_that_ha
     assert extras["device-gfx906"] == [["rocm-sdk-device-gfx906==7.2.0", ""]]
 
 
+def test_only_gpus_that_people_own_are_refused_by_name() -> None:
+    extras = set(build_info("gfx906", "gfx1030")["EXTRAS"])
+    assert {"device-gfx803", "device-gfx90c", "device-gfx942", "device-gfx1036", "device-gfx1250"} <= extras
+    others = ("gfx600", "gfx703", "gfx801", "gfx940", "gfx1154", "gfx1310")
+    assert extras.isdisjoint(f"device-{name}" for name in others)
+    assert len(extras) == 32
+
+
 def test_frameworks_may_ask_for_device_where_no_device_package_exists() -> None:
     info = build_info()
     assert info["EXTRAS"] == {

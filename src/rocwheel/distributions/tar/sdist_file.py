@@ -1,10 +1,11 @@
-"""One small file of a source distribution: a gzipped tar, which may come from anybody."""
+"""The small files of a source distribution: a gzipped tar, which may come from anybody."""
 
 from __future__ import annotations
 
 import gzip
 import tarfile
 import zlib
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_members
@@ -12,14 +13,16 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files import open_regular
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from rocwheel.distributions.tar.header import BoundedTar
 
-__all__ = ["read_sdist_file"]
+__all__ = ["read_sdist", "read_sdist_file"]
 
 _LIMIT = 16 << 20
 _MOST_UNPACKED = 8 << 30
+_MOST_TOGETHER = 64 << 20
 _ERRORS = (*TAR_ERRORS, gzip.BadGzipFile, zlib.error)
 
 
@@ -29,9 +32,39 @@ def read_sdist_file(path: Path, name: str, *, to_end: bool = False) -> bytes | N
     With ``to_end``, everything is read, and its checksum compared. Raises `InputError` for what is damaged or beyond
     bounds, and `OSError` when the file can't be read.
     """
+    with _opened(path) as tar:
+        return _find(path, tar, name, to_end=to_end)
+
+
+def read_sdist(path: Path) -> dict[str, bytes]:
+    """Return all files of an sdist by their paths below its one top folder.
+
+    Raises `InputError` for one that is damaged, has anything but files and folders in one folder, or more than 64 MiB
+    of them; `OSError` when the file can't be read.
+    """
+    files: dict[str, bytes] = {}
+    size, tops = 0, set()
+    with _opened(path) as tar:
+        for info in tar_members(tar):
+            top, _, name = info.name.partition("/")
+            tops.add(top)
+            if info.isdir():
+                continue
+            size += info.size
+            if not (info.isfile() and name) or name in files or len(tops) > 1:
+                raise InputError(path, f"{info.name} has no place in it", expected="files in one folder, each once")
+            if size > _MOST_TOGETHER:
+                raise InputError(path, "its files are of more than 64 MiB", expected="the sdist of rocm")
+            content = tar.extractfile(info)
+            files[name] = content.read() if content else b""
+    return files
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BoundedTar]:
     try:
         with open_regular(path) as file, open_tar_stream(_unpacked(file)) as tar:
-            return _find(path, tar, name, to_end=to_end)
+            yield tar
     except _ERRORS as e:
         raise InputError(path, f"not a readable .tar.gz archive ({e})", remedy="Build or fetch it again.") from e
 

@@ -18,14 +18,24 @@ from rocwheel.packages.planning.basis import PlanBasis
 from rocwheel.packages.planning.place_packages import PlacedPackage
 from rocwheel.packages.planning.sdk_source import render_literals, sdk_license, sdk_module
 from rocwheel.packages.recipe.names import is_per_variant
-from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.catalog.families import is_family, targets_of
+from rocwheel.targets.catalog.owned_targets import owned_targets
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from rocwheel.packages.planning.group import PackageGroup
     from rocwheel.packages.recipe.recipe import PublicLibrary, Recipe
 
-__all__ = ["SelectorFacts", "build_info", "make_selector_facts", "plan_selector_sdist", "plan_selector_wheel"]
+__all__ = [
+    "SelectorFacts",
+    "build_info",
+    "make_selector_facts",
+    "plan_selector_sdist",
+    "plan_selector_wheel",
+    "refusing_extras",
+    "selector_requirements",
+]
 
 _PYPROJECT = """\
 # The backend is part of this sdist, so that it builds in isolation and without an index.
@@ -50,8 +60,6 @@ class SelectorFacts(msgspec.Struct, frozen=True):
     families: dict[str, tuple[str, ...]]
     """What can be selected, with the GPU targets that each serves; one entry per device package or library family."""
     default_family: str = ""
-    unavailable: tuple[str, ...] = ()
-    """GPU targets that exist but have no package in this set."""
 
     @property
     def recipe(self) -> Recipe:
@@ -85,9 +93,7 @@ def make_selector_facts(group: PackageGroup) -> SelectorFacts:
     if default and default not in families:
         option, found = "--default-family", f"{default!r} has no packages"
         raise InputError(option, found, expected=f"one of {', '.join(families) or 'none: nothing is selected'}")
-    served = {target for targets in families.values() for target in targets}
-    unavailable = tuple(row.name for row in load_catalog().targets if row.name not in served) if families else ()
-    return SelectorFacts(basis, group.packages, families, default, unavailable)
+    return SelectorFacts(basis, group.packages, families, default)
 
 
 def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
@@ -155,14 +161,25 @@ def _family_extra(facts: SelectorFacts, extra: str, key: str) -> dict[str, list[
     rows = {f"{extra}-{canonicalize_name(family)}": [[facts.requirement(key, family), ""]] for family in facts.families}
     if facts.basis.layout == "neutral":
         rows[f"{extra}-all"] = [pair for pairs in list(rows.values()) for pair in pairs]
-        rows |= {f"{extra}-{target}": [[_refusal(facts, target), ""]] for target in facts.unavailable}
+        rows |= refusing_extras(extra, facts.requirement(facts.recipe.selector.requires[0]), facts.families)
     return rows
 
 
-def _refusal(facts: SelectorFacts, target: str) -> str:
-    required = facts.recipe.packages[facts.recipe.selector.requires[0]]
-    name, public_version = required.distribution_in(facts.basis.layout) or "", facts.version.partition("+")[0]
-    return refusing_requirement(name, public_version, target, facts.families)
+def refusing_extras(extra: str, required: str, families: Mapping[str, Sequence[str]]) -> dict[str, list[list[str]]]:
+    """Return the extras of targets that no family serves; each has a requirement that can't be met and says why.
+
+    ``required`` is what `rocm` requires in any case, ``NAME==VERSION``.
+    """
+    if not families:
+        return {}
+    served = {target for targets in families.values() for target in targets}
+    name, _, version = required.partition("==")
+    public = version.partition("+")[0]
+    return {
+        f"{extra}-{target}": [[refusing_requirement(name, public, target, families), ""]]
+        for target in owned_targets()
+        if target not in served
+    }
 
 
 def _selected(facts: SelectorFacts, present: set[str]) -> dict[str, str]:
@@ -204,9 +221,9 @@ def plan_selector_wheel(facts: SelectorFacts, *, folder: str = "") -> PlannedWhe
     module = facts.recipe.selector.module
     info: dict[str, Any] = build_info(facts, decides=False)
     texts = sdk_module("rocm_sdk") | {"_build_info.py": render_literals(info)}
-    extras: dict[str, list[list[str]]] = info["EXTRAS"]
-    marked = tuple(f"{row[0]}; extra == '{extra}'" for extra, rows in extras.items() for row in rows)
-    metadata = msgspec.structs.replace(_metadata(facts), requires=(*info["REQUIRES"], *marked), extras=tuple(extras))
+    metadata = msgspec.structs.replace(
+        _metadata(facts), requires=selector_requirements(info), extras=tuple(info["EXTRAS"])
+    )
     return PlannedWheel(
         "selector",
         WheelName(metadata.name, facts.version, "py3-none-any"),
@@ -217,3 +234,11 @@ def plan_selector_wheel(facts: SelectorFacts, *, folder: str = "") -> PlannedWhe
         is_purelib=True,
         folder=folder,
     )
+
+
+def selector_requirements(info: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what the wheel requires, with the extras as markers, by the literals of its ``_build_info.py``."""
+    extras: dict[str, list[list[str]]] = info["EXTRAS"]
+    rows = ((extra, *row) for extra, rows in extras.items() for row in rows)
+    marked = (f"{text}; {f'({marker}) and ' if marker else ''}extra == '{extra}'" for extra, text, marker in rows)
+    return (*info["REQUIRES"], *marked)

@@ -6,11 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["add_requirements", "set_wheel_fields"]
+__all__ = ["add_requirements", "edit_requirements", "set_values", "set_version", "set_wheel_fields"]
 
 _REQUIRES = re.compile(rb"^Requires-Dist:[^\n]*\n(?:[ \t][^\n]*\n)*", re.MULTILINE | re.IGNORECASE)
+_VALUE = re.compile(rb"(?<=^Requires-Dist:)([ \t]*)([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+_VERSION = re.compile(rb"^(Version:[ \t]*)[^\r\n]*", re.MULTILINE | re.IGNORECASE)
 _TAG = re.compile(rb"^Tag:[^\n]*(?:\n|\Z)", re.MULTILINE | re.IGNORECASE)
 _PURELIB = re.compile(rb"^Root-Is-Purelib:[^\r\n]*", re.MULTILINE | re.IGNORECASE)
 
@@ -25,6 +27,32 @@ def add_requirements(metadata: bytes, requirements: Sequence[str]) -> bytes:
     head = metadata[:last] if metadata[:last].endswith(b"\n") else metadata[:last] + newline
     lines = b"".join(b"Requires-Dist: " + requirement.encode() + newline for requirement in requirements)
     return head + lines + metadata[last:]
+
+
+def edit_requirements(metadata: bytes, edit: Callable[[str], str]) -> bytes:
+    """Return METADATA with what ``edit`` makes of each ``Requires-Dist``; of a folded one, of its first line."""
+
+    def edited(match: re.Match[bytes]) -> bytes:
+        return match[1] + edit(match[2].decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    end = _headers_end(metadata)
+    return _VALUE.sub(edited, metadata[:end]) + metadata[end:]
+
+
+def set_version(metadata: bytes, version: str) -> bytes:
+    """Return METADATA with another ``Version``."""
+    end = _headers_end(metadata)
+    return _VERSION.sub(lambda match: match[1] + version.encode(), metadata[:end], count=1) + metadata[end:]
+
+
+def set_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
+    """Return METADATA with exactly these values of a field, in the place of its first line or at the headers' end."""
+    end = _headers_end(metadata)
+    line = re.compile(rb"^%s:[^\n]*\n(?:[ \t][^\n]*\n)*" % re.escape(field.encode()), re.MULTILINE | re.IGNORECASE)
+    first = line.search(metadata, 0, end)
+    start = first.start() if first else end
+    lines = b"".join(f"{field}: {value}\n".encode() for value in values)
+    return metadata[:start] + lines + line.sub(b"", metadata[start:end]) + metadata[end:]
 
 
 def _headers_end(text: bytes) -> int:

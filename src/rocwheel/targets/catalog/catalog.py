@@ -111,6 +111,8 @@ class Packager(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     name: str
     targets: tuple[str, ...]
+    builds: bool = True
+    """Whether it builds for these, rather than letting its users choose among them."""
 
 
 class TargetCatalog(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["find_selectors", "read_selector_facts"]
+__all__ = ["find_selectors", "parse_literals", "read_selector_facts"]
 
 
 class _BuildInfo(msgspec.Struct, frozen=True, rename="upper"):
@@ -47,7 +47,7 @@ def read_selector_facts(path: Path) -> WheelFacts:
     if not text:
         raise InputError(path, "has no rocm_sdk/_build_info.py", expected="a wheel, or the sdist of rocm")
     try:
-        info = msgspec.convert(_literals(text), _BuildInfo)
+        info = msgspec.convert(parse_literals(text), _BuildInfo)
         return _facts(path, info)
     except (SyntaxError, ValueError, KeyError, RecursionError, MemoryError, InvalidRequirement) as e:
         raise InputError(path, f"its _build_info.py cannot be read ({e})", remedy="Build or fetch it again.") from e
@@ -75,7 +75,11 @@ def _conditional(extra: str, requirement: str, marker: str) -> str:
     return f"{requirement}; {condition}extra == '{extra}'"
 
 
-def _literals(text: bytes) -> dict[str, object]:
+def parse_literals(text: bytes) -> dict[str, Any]:
+    """Return what a module of literals assigns, without running it.
+
+    Raises `SyntaxError`, `ValueError`, `RecursionError` or `MemoryError` for any other text.
+    """
     statements = [node for node in ast.parse(text).body if isinstance(node, ast.Assign)]
     named = {target.id: node.value for node in statements for target in node.targets if isinstance(target, ast.Name)}
     return {name: ast.literal_eval(value) for name, value in named.items()}

@@ -1,0 +1,77 @@
+"""``rocwheel promote``: a release from its candidates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.filesize import decimal
+from rich.table import Table
+
+from rocwheel.cli._app import app
+from rocwheel.cli.completion import complete_targets
+from rocwheel.cli.output import (
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    make_progress,
+    messages,
+    print_json,
+    print_table,
+    setup_logging,
+)
+from rocwheel.cli.shared_options import shared
+from rocwheel.cli.targets_options import read_targets
+from rocwheel.packages.promoting.promote import PromoteJob, PromotionResult
+
+__all__ = ["promote"]
+
+
+@app.command()
+def promote(
+    dist: Annotated[Path, typer.Argument(metavar="DIST", help="The folder of the candidates, which stay unchanged.")],
+    to: Annotated[str, typer.Option("--to", metavar="VERSION", help="Give all packages this version.")],
+    dest_dir: Annotated[Path, shared("--dest-dir", "Write the release to this folder; it is created if needed.")],
+    targets: Annotated[
+        str | None,
+        typer.Option(
+            "--targets",
+            metavar="TARGETS",
+            autocompletion=complete_targets,
+            help="Keep the packages for these GPU targets alone, in any spelling.",
+        ),
+    ] = None,
+    jobs: Annotated[int, shared("--jobs", min=0)] = 0,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Turn release candidates into a release: the same packages with another version, without packing them again.
+
+    The version is changed in file names, metadata, requirements of each other, the rocm selector and manifests. All
+    packages of a folder have one version. Either all are written, or none.
+
+    Example: rocwheel promote packages/dist --to 7.0.0 --dest-dir release/dist
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    kept = read_targets([targets], source="--targets").processors if targets is not None else ()
+    result = PromoteJob(dist, to, dest_dir, kept, jobs).run(progress=make_progress(quiet=quiet))
+    if json:
+        print_json("promote", 1, result)
+    else:
+        _show(result, quiet=quiet)
+
+
+def _show(result: PromotionResult, *, quiet: bool) -> None:
+    table = Table("distribution", "size", box=box.SIMPLE_HEAD)
+    for made in result.distributions:
+        table.add_row(made.path, decimal(made.size))
+    print_table(table)
+    if quiet:
+        return
+    for path in result.left_out:
+        messages.print(f"left out: {path}", markup=False)
+    kept = f", GPU targets: {', '.join(result.targets)}" if result.targets else ""
+    messages.print(f"version {result.old_version} is now {result.version}{kept}", markup=False)

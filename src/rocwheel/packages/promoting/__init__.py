@@ -1,0 +1,1 @@
+"""Turning release candidates into a release, without packing what they hold again."""

@@ -1,0 +1,159 @@
+"""The release candidates in a folder: their names and versions, and what says more about them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from packaging.version import InvalidVersion, Version
+
+from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.tar.sdist_file import read_sdist
+from rocwheel.distributions.zip.dist_info import find_metadata
+from rocwheel.distributions.zip.reader import ZipMember, read_directory, read_member
+from rocwheel.foundation.collecting import map_collecting
+from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.packages.promoting.version_change import BUILD_INFO, read_build_info
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Candidate", "SetInFolder", "read_candidates"]
+
+_SUFFIXES = (".whl", ".tar.gz")
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A wheel or sdist, which says in its metadata what its file name says."""
+
+    path: Path
+    folder: str
+    """Where it is below the folder of all; empty for that folder itself."""
+    name: str
+    """The distribution's name, normalised."""
+    version: str
+    members: dict[str, ZipMember] = {}
+    """The members of a wheel by name."""
+    dist_info: str = ""
+    """The metadata folder of a wheel."""
+    files: dict[str, bytes] = {}
+    """The files of an sdist by their paths below its top folder."""
+    info: dict[str, Any] = {}
+    """The literals of a selector, of which each set of packages has one; empty for other distributions."""
+
+    @property
+    def is_wheel(self) -> bool:
+        """Whether it is a wheel, else an sdist."""
+        return bool(self.members)
+
+
+class SetInFolder(msgspec.Struct, frozen=True):
+    """The candidates in one folder: a set, or what several sets share, which have folders of their own below it."""
+
+    folder: str
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def selector(self) -> Candidate | None:
+        """The distribution that chooses among the others, none in a folder without one."""
+        return next((candidate for candidate in self.candidates if candidate.info), None)
+
+
+def read_candidates(dist: Path) -> tuple[SetInFolder, ...]:
+    """Read the distributions in ``dist`` and, for sets of one family each, in the folders there.
+
+    Raises `InputError`, or `ProblemsError` with all, for files that can't be read, are not what their names say, or are
+    neither a wheel nor an sdist; and when there are none.
+    """
+    paths = _list(dist)
+    candidates = map_collecting(lambda path: _read(path, dist), paths, str(dist))
+    by_folder: defaultdict[str, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        by_folder[candidate.folder].append(candidate)
+    return tuple(SetInFolder(folder, tuple(group)) for folder, group in sorted(by_folder.items()))
+
+
+def _list(dist: Path) -> list[Path]:
+    try:
+        folders = [dist, *(path for path in sorted(dist.iterdir()) if path.is_dir() and not path.name.startswith("."))]
+        found = [path for folder in folders for path in sorted(folder.iterdir())]
+    except OSError as e:
+        raise read_error(dist, e, expected="a folder of wheels and sdists") from e
+    paths = [path for path in found if path.name.endswith(_SUFFIXES) and not path.name.startswith(".")]
+    if not paths:
+        raise InputError(dist, "has no wheels or sdists", expected="the packages of a release candidate")
+    return paths
+
+
+def _read(path: Path, dist: Path) -> Candidate:
+    folder = path.parent.relative_to(dist).as_posix().removeprefix(".")
+    return _read_wheel(path, folder) if path.suffix == ".whl" else _read_sdist(path, folder)
+
+
+def _read_wheel(path: Path, folder: str) -> Candidate:
+    try:
+        stated = parse_wheel_filename(path.name)[:2]
+    except InvalidWheelFilename as e:
+        raise InputError(path, str(e), expected="a wheel's name") from e
+    members = {member.name: member for member in read_directory(path)}
+    place = find_metadata(path, members)
+    name, version = _check_names(path, read_member(members[place]), stated)
+    info = next((name for name in members if name.endswith(f"/{BUILD_INFO}")), "")
+    return Candidate(
+        path=path,
+        folder=folder,
+        name=name,
+        version=version,
+        members=members,
+        dist_info=place.partition("/")[0],
+        info=_selector_info({info: read_member(members[info])} if info else {}, str(path)),
+    )
+
+
+def _read_sdist(path: Path, folder: str) -> Candidate:
+    try:
+        stated = parse_sdist_filename(path.name)
+    except InvalidSdistFilename as e:
+        raise InputError(path, str(e), expected="an sdist's name") from e
+    try:
+        files = read_sdist(path)
+    except OSError as e:
+        raise read_error(path, e) from e
+    if "PKG-INFO" not in files:
+        raise InputError(path, "has no PKG-INFO", expected="an sdist, which has one")
+    name, version = _check_names(path, files["PKG-INFO"], stated)
+    return Candidate(
+        path=path, folder=folder, name=name, version=version, files=files, info=_selector_info(files, str(path))
+    )
+
+
+def _check_names(path: Path, metadata: bytes, stated: tuple[str, Version]) -> tuple[str, str]:
+    """Return name and version; raise `InputError` when metadata and file name say different ones."""
+    try:
+        fields = parse_core_metadata(metadata)[0]
+        found = canonicalize_name(fields.get("name", "")), Version(fields.get("version", ""))
+    except (CoreMetadataError, InvalidVersion) as e:
+        raise InputError(path, f"its metadata can't be read ({e})", remedy="Build or download it again.") from e
+    if found != stated:
+        problem = f"is {found[0]} {found[1]} by its metadata"
+        raise InputError(path, problem, expected=f"{stated[0]} {stated[1]}, as its name says")
+    return str(found[0]), str(found[1])
+
+
+def _selector_info(files: Mapping[str, bytes], source: str) -> dict[str, Any]:
+    """Return the literals of a selector's ``_build_info.py``, which alone lists families; empty for another one's."""
+    for name, data in files.items():
+        if name.rpartition("/")[2] == BUILD_INFO:
+            info = read_build_info(data, f"{source}!{name}")
+            if "FAMILIES" in info:
+                return info
+    return {}

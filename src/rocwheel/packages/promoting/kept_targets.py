@@ -1,0 +1,101 @@
+"""A package set with the packages for some GPU targets alone: what its files say of the others."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from rocwheel.distributions.formats.requirements import is_refusing, readable_requirements
+from rocwheel.foundation.decoding import decode_json
+from rocwheel.foundation.errors import InputError
+from rocwheel.packages.planning.selector import refusing_extras, selector_requirements
+from rocwheel.repair.metadata.edit_metadata import set_values
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+__all__ = ["DIST_INFO_PATH", "KeptTargets"]
+
+DIST_INFO_PATH = "share/therock/dist_info.json"
+"""Where rocm-sdk-core lists the targets that the whole set has code for."""
+
+
+class KeptTargets(msgspec.Struct, frozen=True):
+    """Which families of a set stay. Use `among`; the constructor checks nothing."""
+
+    families: tuple[str, ...]
+    """Targets or families, as the selector names them."""
+    dropped: frozenset[str]
+    """The names of the distributions for others, normalised."""
+    served: frozenset[str]
+    """The targets that families of those that stay serve."""
+    dropped_targets: frozenset[str]
+    """The targets that only others serve."""
+
+    @classmethod
+    def among(cls, info: Mapping[str, Any], processors: Collection[str]) -> KeptTargets:
+        """Return what stays for these processors, maybe nothing, of the set whose selector has these literals."""
+        served = {name: frozenset(row["targets"]) for name, row in info["FAMILIES"].items()}
+        kept = tuple(name for name, targets in served.items() if targets & set(processors))
+        names = [row["dist"] for row in info["PACKAGES"].values() if "{family}" in row["dist"]]
+        gone = [name.replace("{family}", family) for name in names for family in served.keys() - set(kept)]
+        left = _united(served[name] for name in kept)
+        return cls(kept, frozenset(map(canonicalize_name, gone)), left, _united(served.values()) - left)
+
+    @classmethod
+    def together(cls, parts: Collection[KeptTargets]) -> KeptTargets:
+        """Return what stays of what several sets share."""
+        families = tuple(dict.fromkeys(family for part in parts for family in part.families))
+        served = _united(part.served for part in parts)
+        gone = _united(part.dropped_targets for part in parts)
+        return cls(families, _united(part.dropped for part in parts), served, gone - served)
+
+    def build_info(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the selector's literals without what is for other targets, which are refused by name from now on."""
+        default = values["DEFAULT_FAMILY"]
+        if default not in self.families:
+            default = self.families[0] if len(self.families) == 1 else ""
+        families = {name: values["FAMILIES"][name] for name in self.families}
+        changed = {**values, "FAMILIES": families, "DEFAULT_FAMILY": default}
+        return {**changed, "EXTRAS": self._extras(changed)}
+
+    def _extras(self, values: Mapping[str, Any]) -> dict[str, list[list[str]]]:
+        extras: dict[str, list[list[str]]] = {}
+        served = {name: row["targets"] for name, row in values["FAMILIES"].items()}
+        for extra, rows in values["EXTRAS"].items():
+            left = [row for row in rows if not self._is_dropped(row[0])]
+            if left or not rows:
+                extras[extra] = left
+            prefix = extra.removesuffix("-all")
+            if prefix != extra and values["LAYOUT"] == "neutral" and rows:
+                extras |= refusing_extras(prefix, values["REQUIRES"][0], served)
+        return extras
+
+    def _is_dropped(self, text: str) -> bool:
+        """Return whether a requirement is of a dropped package, or refuses a target: those are made again."""
+        found = readable_requirements([text])
+        return any(is_refusing(item) or canonicalize_name(item.name) in self.dropped for item in found)
+
+    def metadata(self, data: bytes, info: Mapping[str, Any]) -> bytes:
+        """Return METADATA of the selector as a wheel, with what its literals ``info`` require."""
+        requires = [str(Requirement(text)) for text in selector_requirements(info)]
+        return set_values(set_values(data, "Requires-Dist", requires), "Provides-Extra", list(info["EXTRAS"]))
+
+    def dist_info(self, data: bytes, source: str, declared: Iterable[str]) -> bytes:
+        """Return the core's list of targets without those that neither a package nor ``declared`` has any more."""
+        try:
+            facts = decode_json(data, dict[str, Any])
+            targets = str(facts.get("dist_amdgpu_targets", "")).split(";")
+        except msgspec.DecodeError as e:
+            raise InputError(source, f"malformed ({e})", expected="a list of GPU targets") from e
+        gone = self.dropped_targets - set(declared)
+        left = [target for target in targets if target not in gone]
+        return json.dumps({**facts, "dist_amdgpu_targets": ";".join(left)}).encode() + b"\n"
+
+
+def _united(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset[str]().union(*sets)

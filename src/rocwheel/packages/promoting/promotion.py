@@ -1,0 +1,132 @@
+"""What a distribution becomes: its new name, and the files that change, the same for wheels and sdists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.distributions.formats.core_metadata import parse_core_metadata
+from rocwheel.distributions.zip.reader import read_member
+from rocwheel.packages.planning.sdk_source import render_literals
+from rocwheel.packages.promoting.candidates import Candidate, SetInFolder
+from rocwheel.packages.promoting.kept_targets import DIST_INFO_PATH, KeptTargets
+from rocwheel.packages.promoting.version_change import BUILD_INFO, VersionChange, read_build_info, says_version
+from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
+from rocwheel.targets.coherence.check import check_coherence
+from rocwheel.targets.coherence.declaration import DECLARATION_NAME, Declaration, decode_declaration, encode_declaration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = ["Promotion", "promote_set"]
+
+
+class Promotion(msgspec.Struct, frozen=True):
+    """One distribution on its way: what it was, its new place, and the files that change."""
+
+    candidate: Candidate
+    place: str
+    """The path of its file below the destination."""
+    dist_info: str
+    """A wheel's new metadata folder; empty for an sdist."""
+    changed: dict[str, bytes]
+    """The new content of files by their old paths in the distribution."""
+
+    def renamed(self, member: str) -> str:
+        """Return the new path of a wheel's member: the names of ``.dist-info`` and ``.data`` have the version."""
+        old, new = self.candidate.dist_info.removesuffix(".dist-info"), self.dist_info.removesuffix(".dist-info")
+        top, slash, rest = member.partition("/")
+        return f"{new}{top.removeprefix(old)}{slash}{rest}" if top in {f"{old}.dist-info", f"{old}.data"} else member
+
+
+def promote_set(packages: SetInFolder, change: VersionChange, kept: KeptTargets | None) -> list[Promotion]:
+    """Return what becomes of each distribution of a set that stays.
+
+    Raises `InputError` for files that can't be read, and for wheels of one package that carry different code.
+    """
+    stay = [one for one in packages.candidates if kept is None or canonicalize_name(one.name) not in kept.dropped]
+    declarations = {one.path: found for one in stay if (found := _declaration(one))} if kept else {}
+    declared = {target.processor for found in declarations.values() for target in found.targets}
+    made = [_promote(one, change, kept, declared) for one in stay]
+    wheels = [promotion for promotion in made if promotion.dist_info and not promotion.candidate.info]
+    # Packages that several sets share were compared with each set by itself.
+    if kept and packages.selector and all(promotion.candidate.path in declarations for promotion in wheels):
+        _declare_again(wheels, declarations)
+    return made
+
+
+def _promote(candidate: Candidate, change: VersionChange, kept: KeptTargets | None, declared: set[str]) -> Promotion:
+    texts = _texts(candidate)
+    changed = {name: change.text(name, data) if says_version(name) else data for name, data in texts.items()}
+    metadata = f"{candidate.dist_info}/METADATA" if candidate.is_wheel else "PKG-INFO"
+    changed[metadata] = change.metadata(texts[metadata])
+    if kept:
+        _narrow(candidate, changed, metadata, kept, declared)
+    changed = {name: data for name, data in changed.items() if data != texts[name]}
+    dist_info = _versioned(candidate.dist_info.removesuffix(".dist-info"), change) + ".dist-info"
+    return Promotion(candidate, _place(candidate, change), dist_info if candidate.is_wheel else "", changed)
+
+
+def _narrow(
+    candidate: Candidate, changed: dict[str, bytes], metadata: str, kept: KeptTargets, declared: set[str]
+) -> None:
+    """Take the targets that don't stay out of the files in ``changed``."""
+    for name, data in changed.items():
+        if name.endswith(f"/{DIST_INFO_PATH}"):
+            changed[name] = kept.dist_info(data, name, declared)
+        elif candidate.info and name.rpartition("/")[2] == BUILD_INFO:
+            info = kept.build_info(read_build_info(data, name))
+            changed[name] = render_literals(info).encode()
+            if candidate.is_wheel:
+                changed[metadata] = kept.metadata(changed[metadata], info)
+
+
+def _texts(candidate: Candidate) -> Mapping[str, bytes]:
+    """Return the files that may say the version or list targets."""
+    if not candidate.is_wheel:
+        return {name: data for name, data in candidate.files.items() if name == "PKG-INFO" or says_version(name)}
+    own = f"{candidate.dist_info}/METADATA"
+    members = candidate.members.items()
+    found = {name: member for name, member in members if says_version(name) or name.endswith(f"/{DIST_INFO_PATH}")}
+    return {name: read_member(member) for name, member in {**found, own: candidate.members[own]}.items()}
+
+
+def _place(candidate: Candidate, change: VersionChange) -> str:
+    prefix = f"{candidate.folder}/" if candidate.folder else ""
+    if not candidate.is_wheel:
+        return f"{prefix}{_versioned(candidate.path.name.removesuffix('.tar.gz'), change)}.tar.gz"
+    distribution, _, *rest = candidate.path.name.split("-")
+    return f"{prefix}{'-'.join([distribution, change.new, *rest])}"
+
+
+def _versioned(stem: str, change: VersionChange) -> str:
+    """Return ``NAME-VERSION`` with the new version."""
+    return f"{stem.rpartition('-')[0]}-{change.new}"
+
+
+def _declaration(candidate: Candidate) -> Declaration | None:
+    member = candidate.members.get(f"{candidate.dist_info}/{DECLARATION_NAME}")
+    return decode_declaration(read_member(member), source=member.source) if member else None
+
+
+def _declare_again(wheels: list[Promotion], declarations: Mapping[Path, Declaration]) -> None:
+    """Have the wheels record how those that stay fit together, in the order in which they did before."""
+    compared = next((found.coherence.packages for found in declarations.values() if found.coherence), ())
+    order = {name: number for number, name in enumerate(compared)}
+    ordered = sorted(wheels, key=lambda wheel: order.get(wheel.candidate.name, len(order)))
+    facts = [_facts(wheel, declarations[wheel.candidate.path]) for wheel in ordered]
+    report = check_coherence(carriers_of(facts))
+    for wheel, known in zip(ordered, facts, strict=True):
+        name = f"{wheel.candidate.dist_info}/{DECLARATION_NAME}"
+        wheel.changed[name] = encode_declaration(known.targets, report if known.targets else None)
+
+
+def _facts(wheel: Promotion, declaration: Declaration) -> WheelFacts:
+    metadata = parse_core_metadata(wheel.changed[f"{wheel.candidate.dist_info}/METADATA"])[0]
+    tops = {name.partition("/")[0] for name in wheel.candidate.members}
+    roots = frozenset(top for top in tops if not top.endswith((".dist-info", ".data")))
+    requires = tuple(metadata.get("requires_dist", ()))
+    return WheelFacts(wheel.place, canonicalize_name(wheel.candidate.name), requires, declaration.targets, roots)
