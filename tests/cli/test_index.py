@@ -111,3 +111,8 @@ def test_folders_with_distributions_are_named(dist_dir: Path) -> None:
 
 def test_help_has_an_example() -> None:
     assert "Example: rocwheel index packages/dist" in run("--help").stdout
+
+
+def test_quiet_prints_nothing(dist_dir: Path) -> None:
+    finished = run(dist_dir, "--quiet")
+    assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")

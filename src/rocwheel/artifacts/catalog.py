@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from rocwheel.foundation.errors import RocwheelError
+
 __all__ = ["ArtifactName", "Catalog", "Entry", "FileKind", "SdkManifest", "make_catalog", "open_catalog"]
 
 
@@ -49,12 +51,14 @@ class Catalog(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def open_catalog(directory: Path, *, progress: Progress = SILENT) -> Iterator[Catalog]:
-    """Read the artifacts of ``directory`` as one catalogue. It raises what `open_artifacts` raises.
+def open_catalog(
+    directory: Path, *, progress: Progress = SILENT, unread: list[RocwheelError] | None = None
+) -> Iterator[Catalog]:
+    """Read the artifacts of ``directory`` as one catalogue; ``unread`` and errors are as for `open_artifacts`.
 
     Its file ranges are valid inside the block, in every thread and in every process of the same user on the machine.
     """
-    with open_artifacts(directory, progress=progress) as artifacts:
+    with open_artifacts(directory, progress=progress, unread=unread) as artifacts:
         yield make_catalog(directory, artifacts)
 
 

@@ -25,7 +25,9 @@ from rocwheel.cli.output import (
     setup_logging,
 )
 from rocwheel.cli.shared_options import shared
+from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.counting import count
+from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["list_"]
 
@@ -47,10 +49,13 @@ def list_(
 ) -> None:
     """List artifacts, with the number and size of their files.
 
+    The exit status is 2 when an artifact can't be read, after all others.
+
     Example: rocwheel artifacts list artifacts/ --component lib --target gfx942
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    with open_catalog(directory, progress=make_progress(quiet=quiet)) as catalog:
+    unread: list[RocwheelError] = []
+    with open_catalog(directory, progress=make_progress(quiet=quiet), unread=unread) as catalog:
         summary = summarise(catalog, component=component, target=target, with_entries=files)
         absence = "" if summary.artifacts else explain_absence(catalog, component=component, target=target)
     if absence and not quiet:
@@ -59,6 +64,7 @@ def list_(
         print_json("artifacts", 1, summary)
     else:
         print_table(_entry_table(summary) if files else _artifact_table(summary))
+    raise_all(str(directory), unread)
 
 
 def _artifact_table(summary: CatalogSummary) -> Table:

@@ -42,10 +42,12 @@ from rocwheel.cli.output import (
     setup_logging,
 )
 from rocwheel.cli.shared_options import takes
+from rocwheel.foundation.collecting import raise_all
 from rocwheel.installed.fetch_requirements import IndexOptions, fetched_requirements
-from rocwheel.installed.reading.read_tree import read_environments, real_paths
+from rocwheel.installed.reading.read_tree import UNREADABLE, read_environments, real_paths
 
 if TYPE_CHECKING:
+    from rocwheel.foundation.errors import RocwheelError
     from rocwheel.foundation.progress import Progress
     from rocwheel.installed.environments import Environments
 
@@ -77,7 +79,8 @@ def audit_(
     """Check finished packages: libraries that don't load, run paths, tags, symbols, device code, metadata.
 
     All packages are taken to be installed together. Nothing of this machine helps them: neither LD_LIBRARY_PATH nor
-    /opt/rocm nor its own libraries. Exit status 1 when there are errors.
+    /opt/rocm nor its own libraries. Exit status 1 when there are errors; 2 when a package can't be read, after all
+    others.
 
     Example: rocwheel audit dist/
     """
@@ -93,9 +96,10 @@ def audit_(
     settings, known_file = _configure(config, baseline, given)
     check_patterns(settings)
     files = ReportFiles(_baseline_to_update(known_file) if update_baseline else None, sarif)
-    given_packages = _Packages(tuple(paths), tuple(with_packages or ()), index, make_progress(quiet=quiet))
+    given_packages = _Packages(tuple(paths), tuple(with_packages or ()), index, make_progress(quiet=quiet), [])
     report = _audit(given_packages, settings, known_file, files)
     _print(report, json=json, quiet=quiet)
+    raise_all(UNREADABLE, given_packages.unread)
     if report.errors and not update_baseline:
         sys.exit(1)
 
@@ -105,6 +109,7 @@ class _Packages(NamedTuple):
     context: tuple[Path, ...]
     source: IndexOptions | None
     progress: Progress
+    unread: list[RocwheelError]
 
 
 def _configure(
@@ -127,7 +132,10 @@ def _audit(packages: _Packages, settings: AuditSettings, known_file: Path | None
     """Audit, and write the files of the report. A baseline that is to be updated is not read first."""
     files.check(real_paths((*packages.audited, *packages.context)))
     known = read_baseline(known_file) if known_file and not files.baseline else frozenset()
-    report = audit(_read(packages), settings, known)
+    environments = _read(packages)
+    if files.baseline:  # what is not read would no longer be known
+        raise_all(UNREADABLE, packages.unread)
+    report = audit(environments, settings, known)
     for pattern in report.idle_patterns:
         report_warning(f"the setting {pattern} matches no file")
     files.write(report)
@@ -135,11 +143,11 @@ def _audit(packages: _Packages, settings: AuditSettings, known_file: Path | None
 
 
 def _read(packages: _Packages) -> Environments:
-    audited, context, progress = packages.audited, packages.context, packages.progress
+    audited, context, progress, unread = packages.audited, packages.context, packages.progress, packages.unread
     if packages.source is None:
-        return read_environments(audited, context, progress=progress)
+        return read_environments(audited, context, progress=progress, unread=unread)
     with fetched_requirements(audited, context, packages.source) as fetched:
-        return read_environments(audited, (*context, *fetched), progress=progress)
+        return read_environments(audited, (*context, *fetched), progress=progress, unread=unread)
 
 
 def _print_rules(*, json: bool) -> None:

@@ -20,7 +20,9 @@ from rocwheel.cli.output import (
 )
 from rocwheel.cli.shared_options import shared
 from rocwheel.distributions.index.write_index import FilePlacement, IndexReport, default_output, write_index
+from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.counting import count
+from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["index"]
 
@@ -47,13 +49,15 @@ def index(
     """Write a static package index (PEP 503 and 691) over the wheels and sdists of a folder.
 
     The index works with file:// URLs and on any static web server. It has pages, sha256 hashes and core metadata. The
-    distributions stay as they are. Core metadata goes next to each file as FILE.metadata.
+    distributions stay as they are. Core metadata goes next to each file as FILE.metadata. The exit
+    status is 2 when a file can't be read; the index lists all others.
 
     Example: rocwheel index packages/dist && pip install rocm-sdk-core --index-url file://$PWD/packages/simple
     """
     setup_logging(quiet=quiet, verbose=verbose)
     target = output or default_output(dist_dir)
-    report = write_index(dist_dir, target, placement=files, progress=make_progress(quiet=quiet))
+    unread: list[RocwheelError] = []
+    report = write_index(dist_dir, target, placement=files, progress=make_progress(quiet=quiet), unread=unread)
     if not quiet:
         for name in report.ignored:
             messages.print(f"not in the index, as it is not a wheel or .tar.gz sdist: {dist_dir / name}", markup=False)
@@ -64,8 +68,9 @@ def index(
             messages.print(f"{text} different files of one name.", markup=False)
     if json:
         print_json("index", 1, report)
-    else:
+    elif not quiet:
         _print_report(report, target.resolve(), verbose=verbose)
+    raise_all(str(dist_dir), unread)
 
 
 def _print_report(report: IndexReport, target: Path, *, verbose: bool) -> None:

@@ -22,6 +22,8 @@ from rocwheel.cli.output import (
 )
 from rocwheel.cli.repair_text import show_plans
 from rocwheel.cli.shared_options import shared
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import RocwheelError
 from rocwheel.repair.job import RepairJob
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.toolkit import ToolkitOption
@@ -71,7 +73,7 @@ def repair(
     Every file finds at least what it found before: a folder of the system stays in its run path unless a required
     package has the very library. Correct files are not changed, not even by one byte. Without --with, ROCm's packages
     are assumed to have the layout of ROCm 7. The exit status is 1 when a repair can't fix everything, and with --check
-    when anything would change.
+    when anything would change; it is 2 when a wheel can't be read, after all others.
 
     Example: rocwheel repair dist/*.whl --dest-dir repaired/
     """
@@ -80,8 +82,9 @@ def repair(
     settings, _ = find_settings(config)
     options = RepairOptions(tag=tag, pin=pin, dlopen=tuple(dlopen or ()), init=init, toolkit=toolkit, settings=settings)
     target = None if check or dry_run else dest_dir
+    problems: list[RocwheelError] = []
     result = RepairJob(tuple(wheels), tuple(with_packages or ()), target, options).run(
-        progress=make_progress(quiet=quiet)
+        progress=make_progress(quiet=quiet), problems=problems
     )
     plans = result.wheels
     if pin != "none" and not with_packages and len(wheels) == 1:
@@ -90,5 +93,6 @@ def repair(
         print_json("repair", 1, result)
     else:
         show_plans(plans, quiet=quiet)
+    raise_all("wheels", problems)
     if any(plan.unmended for plan in plans) or (check and any(plan.changes for plan in plans)):
         sys.exit(1)

@@ -12,8 +12,8 @@ from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_js
 from rocwheel.cli.targets import targets_app
 from rocwheel.cli.targets_options import expand_folders
 from rocwheel.cli.targets_text import print_target_set
-from rocwheel.foundation.collecting import convert_all, raise_all
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.collecting import convert_good, raise_all
+from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
 from rocwheel.targets.coherence.check import Carrier, CoherenceReport, check_coherence
 from rocwheel.targets.coherence.selector_facts import find_selectors, read_selector_facts
@@ -49,21 +49,25 @@ def coherent(
 ) -> None:
     """Check that packages which use one another carry code for the same GPUs; exit with 1 when they don't.
 
-    With --reduce, exit with 1 when there is no such set, or when it doesn't serve what --require asks for.
+    With --reduce, exit with 1 when there is no such set, or when it doesn't serve what --require asks for. The exit
+    status is 2 when a package can't be read, after the comparison of all others.
 
     Example: rocwheel targets coherent dist/ --require gfx90a,gfx1100
     """
     setup_logging(quiet=quiet, verbose=verbose)
     required = parse_target_set(require or [], source="--require", native=native_targets, required=require is not None)
-    carriers = carriers_of(convert_all("wheels", _read_facts, _find_wheels(wheels)))
+    unread: list[RocwheelError] = []
+    carriers = carriers_of(convert_good("wheels", _read_facts, _find_wheels(wheels), unread))
     report = check_coherence(carriers, required)
     if reduce:
         print_target_set("targets", _words(report.common), as_json=as_json)
+        raise_all("wheels", unread)
         raise typer.Exit(_report_shortage(report, required))
     if as_json:
         print_json("coherence", 1, _coherence_json(report))
     for line in [] if as_json else _coherence_lines(report, carriers, quiet=quiet):
         print_line(line)
+    raise_all("wheels", unread)
     raise typer.Exit(0 if report.coherent else 1)
 
 

@@ -12,7 +12,7 @@ from rocwheel.foundation.errors import ProblemsError, RocwheelError, WorkError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["convert_all", "map_collecting", "raise_all", "serialised"]
+__all__ = ["convert_all", "convert_good", "map_collecting", "raise_all", "serialised"]
 
 _WORKERS = min(3, os.cpu_count() or 1)
 """Items in work at a time: the codecs release the interpreter's lock, and each may hold a window of 128 MiB."""
@@ -32,7 +32,30 @@ def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
 def convert_all(subject: str, convert: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Call ``convert`` with each item and return the results; raise the errors of all, as `raise_all` does."""
     problems: list[RocwheelError] = []
+    results = _attempt_all(convert, items, problems)
+    raise_all(subject, problems)
+    return results
 
+
+def convert_good(
+    subject: str, convert: Callable[[Item], Result], items: Iterable[Item], problems: list[RocwheelError]
+) -> list[Result]:
+    """Call ``convert`` with each item, return the results, and append the errors to ``problems``.
+
+    The caller goes on with the results, and raises the problems in the end. They are raised here, as `raise_all` does,
+    when there is no result to go on with, or when one of them is a `WorkError`.
+    """
+    found: list[RocwheelError] = []
+    results = _attempt_all(convert, items, found)
+    if not results or any(isinstance(problem, WorkError) for problem in found):
+        raise_all(subject, found)
+    problems += found
+    return results
+
+
+def _attempt_all(
+    convert: Callable[[Item], Result], items: Iterable[Item], problems: list[RocwheelError]
+) -> list[Result]:
     def attempt(item: Item) -> list[Result]:
         try:
             return [convert(item)]
@@ -40,26 +63,32 @@ def convert_all(subject: str, convert: Callable[[Item], Result], items: Iterable
             problems.append(e)
             return []
 
-    results = [result for item in items for result in attempt(item)]
-    raise_all(subject, problems)
-    return results
+    return [result for item in items for result in attempt(item)]
 
 
 def map_collecting(
-    function: Callable[[Item], Result], items: Iterable[Item], subject: str, known: Sequence[RocwheelError] = ()
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    subject: str,
+    known: Sequence[RocwheelError] = (),
+    unread: list[RocwheelError] | None = None,
 ) -> tuple[Result, ...]:
     """Call ``function`` with each item, in a few threads, and return the results in the order of the items.
 
     Raises `ProblemsError` about ``subject`` with the ``known`` problems and those that the calls raised, even for one
-    problem. A `WorkError` is raised as it is.
+    problem. A `WorkError` is raised as it is. With a list ``unread``, the problems are appended to it, and the results
+    are those of all other items, if there are any.
     """
     with ThreadPoolExecutor(_WORKERS) as executor:
         futures = [executor.submit(function, item) for item in items]
         _wait_for(futures)
     problems = [*known, *_problems(futures)]
-    if problems:
+    results = tuple(future.result() for future in futures if future.exception() is None)
+    if problems and (unread is None or not results):
         raise ProblemsError(subject, problems)
-    return tuple(future.result() for future in futures)
+    if unread is not None:
+        unread += problems
+    return results
 
 
 def serialised(advance: Callable[[int], None]) -> Callable[[int], None]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.destination import check_destination
 from rocwheel.foundation.file_stamp import FileStamp
 from rocwheel.foundation.progress import SILENT, Progress
@@ -16,6 +18,9 @@ from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan
 from rocwheel.repair.plan_wheels import plan_repairs
 from rocwheel.repair.write import write_repairs
+
+if TYPE_CHECKING:
+    from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["RepairJob", "RepairResult"]
 
@@ -39,15 +44,19 @@ class RepairJob(msgspec.Struct, frozen=True):
     """The folder for the repaired wheels; none to write nothing."""
     options: RepairOptions
 
-    def run(self, *, progress: Progress = SILENT) -> RepairResult:
+    def run(self, *, progress: Progress = SILENT, problems: list[RocwheelError] | None = None) -> RepairResult:
         """Plan the repair of each wheel, and write the repaired ones with the date of ``SOURCE_DATE_EPOCH``.
 
-        Raises what `check_destination`, `plan_repairs` and `write_repairs` raise.
+        Raises what `check_destination`, `plan_repairs` and `write_repairs` raise. With a list ``problems``, the errors
+        about single wheels are appended to it, and all others are repaired, if there are any.
         """
         if self.dest_dir is not None:
             check_destination(self.dest_dir)
         stamps = {str(path): FileStamp.at(path) for path in self.wheels}
-        plans = plan_repairs(self.wheels, self.with_packages, self.options)
+        found: list[RocwheelError] = [] if problems is None else problems
+        plans = plan_repairs(self.wheels, self.with_packages, self.options, found)
+        if problems is None:
+            raise_all("wheels", found)
         if self.dest_dir is None:
             return RepairResult(tuple(plans), ())
         date = SourceDate.from_environment(os.environ)

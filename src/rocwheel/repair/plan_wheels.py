@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocwheel.foundation.collecting import convert_good
 from rocwheel.foundation.errors import InputError
 from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.repair.plan import RepairPlanner
@@ -12,23 +13,27 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from rocwheel.foundation.errors import RocwheelError
     from rocwheel.repair.options import RepairOptions
     from rocwheel.repair.plan import RepairPlan
 
 __all__ = ["plan_repairs"]
 
 
-def plan_repairs(wheels: Sequence[Path], with_packages: Sequence[Path], options: RepairOptions) -> list[RepairPlan]:
+def plan_repairs(
+    wheels: Sequence[Path], with_packages: Sequence[Path], options: RepairOptions, problems: list[RocwheelError]
+) -> list[RepairPlan]:
     """Read wheels and the packages that they are installed with, and return the plan for each wheel.
 
-    A folder stands for its wheels. Raises `InputError` for a path that is neither, and for wheels that no repair makes
-    installable (`RepairPlanner.plan`).
+    A folder stands for its wheels. The errors about wheels that can't be read, and about those that no repair makes
+    installable (`RepairPlanner.plan`), are appended to ``problems`` if there are other wheels, else raised. Raises
+    `InputError` for a path that is neither a wheel nor a folder of wheels.
     """
     for path in wheels:
         _check(path)
-    environments = read_environments(wheels, with_packages)
+    environments = read_environments(wheels, with_packages, unread=problems)
     planner = RepairPlanner(environments, options)
-    return [planner.plan(owner) for owner in environments.everything.audited_distributions]
+    return convert_good("wheels", planner.plan, environments.everything.audited_distributions, problems)
 
 
 def _check(path: Path) -> None:

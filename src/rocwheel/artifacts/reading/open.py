@@ -18,25 +18,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rocwheel.artifacts.model.artifact import Artifact
+    from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["open_archive", "open_artifacts"]
 
 
 @contextmanager
 def open_artifacts(
-    directory: Path, names: Sequence[str] = (), *, progress: Progress = SILENT
+    directory: Path,
+    names: Sequence[str] = (),
+    *,
+    progress: Progress = SILENT,
+    unread: list[RocwheelError] | None = None,
 ) -> Iterator[tuple[Artifact, ...]]:
     """Read the artifacts of ``directory``, or those named, in the order of their names.
 
     Folders are listed; archives are decompressed, once each, into nameless temporary files that last for the block.
     Raises `ProblemsError` with everything that looks like an artifact but can't be used, and with every name that does
-    not exist; `InputError` when the folder can't be read; `WorkError` when the temporary folder is full.
+    not exist; `InputError` when the folder can't be read; `WorkError` when the temporary folder is full. With a list
+    ``unread``, these problems are appended to it, and the artifacts are all others, if there are any.
     """
     found = find_artifacts(directory)
     if names:
         found = _select(directory, found, names)
     with ExitStack() as stack:
-        yield _read_all(str(directory), found, stack, progress)
+        yield _read_all(str(directory), found, stack, progress, unread)
 
 
 @contextmanager
@@ -53,7 +59,9 @@ def _select(directory: Path, found: Discovery, names: Sequence[str]) -> Discover
     return Discovery(artifacts, (*found.problems, *absent))
 
 
-def _read_all(subject: str, found: Discovery, stack: ExitStack, progress: Progress) -> tuple[Artifact, ...]:
+def _read_all(
+    subject: str, found: Discovery, stack: ExitStack, progress: Progress, unread: list[RocwheelError] | None
+) -> tuple[Artifact, ...]:
     advance = serialised(progress.advance)
 
     def read(stored: StoredArtifact) -> Artifact:
@@ -62,7 +70,7 @@ def _read_all(subject: str, found: Discovery, stack: ExitStack, progress: Progre
     packed_size = sum(artifact.packed_size for artifact in found.artifacts)
     progress.begin("reading artifacts", packed_size)
     try:
-        return map_collecting(read, found.artifacts, subject, found.problems)
+        return map_collecting(read, found.artifacts, subject, found.problems, unread)
     finally:
         progress.end()
 

@@ -100,7 +100,7 @@ def _inspect_named(path: Path, mode: int, look: Look) -> Iterator[FileFacts]:
         yield _refused(path, "is not a regular file", expected="a binary, a folder or a wheel")
     elif not is_binary(head) and zipfile.is_zipfile(path):
         yield from _inspect_wheel(path, look)
-    elif head[: len(_ZIP_MAGIC)] == _ZIP_MAGIC:
+    elif head[: len(_ZIP_MAGIC)] == _ZIP_MAGIC or (path.suffix == ".whl" and not is_binary(head)):
         yield _refused(path, "a truncated or damaged archive", expected="a whole wheel, with its directory at the end")
     else:
         kinds = "an ELF file, an archive, a bundle, a folder or a wheel"

@@ -31,15 +31,23 @@ class Found(NamedTuple):
 
 
 def read_folder(
-    dist_dir: Path, names: Iterable[str], known: Mapping[str, KnownFile], progress: Progress
+    dist_dir: Path,
+    names: Iterable[str],
+    known: Mapping[str, KnownFile],
+    progress: Progress,
+    unread: list[RocwheelError] | None,
 ) -> dict[str, Found]:
-    """Return the distributions by file name; raise `ProblemsError` with everything that is wrong with any."""
+    """Return the distributions by file name; raise `ProblemsError` with everything that is wrong with any.
+
+    With a list ``unread``, what is wrong with single files is appended to it, and all others are returned, if there are
+    any. What is wrong between two files is always raised.
+    """
     found = {name: _still_known(dist_dir / name, known.get(name)) for name in names}
-    unread = [dist_dir / name for name, one in found.items() if one is None]
+    new = [dist_dir / name for name, one in found.items() if one is None]
     problems: list[RocwheelError] = []
-    progress.begin("hashing", sum(map(_find_size, unread)))
+    progress.begin("hashing", sum(map(_find_size, new)))
     with ThreadPoolExecutor() as executor:
-        for path, result in zip(unread, executor.map(_try_reading, unread), strict=True):
+        for path, result in zip(new, executor.map(_try_reading, new), strict=True):
             if isinstance(result, RocwheelError):
                 problems.append(result)
             else:
@@ -47,9 +55,11 @@ def read_folder(
                 progress.advance(result.known.entry.size)
     progress.end()
     read = {name: one for name, one in found.items() if one is not None}
-    problems += _find_doubles(dist_dir, (one.known.entry for one in read.values()))
-    if problems:
-        raise ProblemsError(str(dist_dir), problems)
+    doubles = _find_doubles(dist_dir, (one.known.entry for one in read.values()))
+    if doubles or (problems and (unread is None or not read)):
+        raise ProblemsError(str(dist_dir), [*problems, *doubles])
+    if unread is not None:
+        unread += problems
     return read
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.distributions.index.entry import IndexEntry
+    from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["FilePlacement", "IndexReport", "default_output", "write_index"]
 
@@ -50,6 +51,7 @@ def write_index(
     *,
     placement: FilePlacement = FilePlacement.RELATIVE,
     progress: Progress = SILENT,
+    unread: list[RocwheelError] | None = None,
 ) -> IndexReport:
     """Write a simple index over the wheels and sdists that stand in ``dist_dir`` into the folder ``output``.
 
@@ -58,7 +60,8 @@ def write_index(
     stands next to each file as ``FILE.metadata``. Only what an earlier run has written is replaced or removed. Files
     that an earlier run has read are not read again unless they have changed since.
 
-    Raises `ProblemsError` with everything that is wrong in ``dist_dir``, before anything is written; `InputError` for
+    Raises `ProblemsError` with everything that is wrong in ``dist_dir``, before anything is written; with a list
+    ``unread``, the problems of single files are appended to it, and the index lists all others. Raises `InputError` for
     folders that can't be used, and for what stands where the index has to go; `WorkError` when the index can't be
     written.
     """
@@ -66,7 +69,7 @@ def write_index(
     check_output(output, dist_dir, holds_files=places.holds_files)
     listing = list_folder(dist_dir, output)
     known = read_known(output)
-    found = read_folder(dist_dir, listing.distributions, known.files, progress)
+    found = read_folder(dist_dir, listing.distributions, known.files, progress, unread)
     projects = group_by_project(one.known.entry for one in found.values())
     targets = [target for one in found.values() for target in places.targets(one.known)]
     check_targets(output, projects, [*targets, output / KNOWN_NAME])

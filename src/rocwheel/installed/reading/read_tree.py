@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.collecting import convert_good, raise_all
+from rocwheel.foundation.errors import InputError, RocwheelError, read_error
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.environments import Environments, split_environments
 from rocwheel.installed.reading.read_folders import (
@@ -22,31 +22,47 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-__all__ = ["read_environments", "read_tree", "real_paths"]
+__all__ = ["UNREADABLE", "read_environments", "read_tree", "real_paths"]
+
+UNREADABLE = "paths that can't be read"
 
 _Part = tuple[list[Distribution], list[InstalledFile]]
 
 
 def read_environments(
-    paths: Sequence[Path], with_packages: Sequence[Path] = (), *, progress: Progress = SILENT
+    paths: Sequence[Path],
+    with_packages: Sequence[Path] = (),
+    *,
+    progress: Progress = SILENT,
+    unread: list[RocwheelError] | None = None,
 ) -> Environments:
     """Read everything at ``paths`` and ``with_packages`` as `read_tree` does, split into environments."""
-    return split_environments(read_tree(paths, with_packages, progress=progress))
+    return split_environments(read_tree(paths, with_packages, progress=progress, unread=unread))
 
 
-def read_tree(paths: Sequence[Path], with_packages: Sequence[Path] = (), *, progress: Progress = SILENT) -> Tree:
+def read_tree(
+    paths: Sequence[Path],
+    with_packages: Sequence[Path] = (),
+    *,
+    progress: Progress = SILENT,
+    unread: list[RocwheelError] | None = None,
+) -> Tree:
     """Read everything at ``paths`` into one tree, and ``with_packages`` as its context.
 
     A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files.
     What several paths lead to is read once, and audited if any of ``paths`` leads there.
     Raises `InputError` for a path that is none of these, and for a folder of context without a package or library;
-    `ProblemsError` for several such paths.
+    `ProblemsError` for several such paths. With a list ``unread``, these errors are appended to it, and the tree is
+    that of all other paths, if there are any.
     """
     audited = real_paths(paths)
     context = {real: path for real, path in real_paths(with_packages).items() if real not in audited}
     places = [*((path, False) for path in audited.values()), *((path, True) for path in context.values())]
-    parts = convert_all("paths that can't be read", lambda place: _read(place[0], progress, context=place[1]), places)
+    problems: list[RocwheelError] = [] if unread is None else unread
+    parts = convert_good(UNREADABLE, lambda place: _read(place[0], progress, context=place[1]), places, problems)
     progress.end()
+    if unread is None:
+        raise_all(UNREADABLE, problems)
     distributions = tuple(distribution for found, _ in parts for distribution in found)
     files = tuple(file for _, found in parts for file in found)
     is_prefix = bool(distributions) and not any(distribution.dist_info for distribution in distributions)

@@ -1,0 +1,105 @@
+"""One damaged file among good ones: the good ones are handled, the damaged one is named, and the exit status is 2."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.demo.demo import SAMPLE_SDK
+from tests.support.places import FIXTURES
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+DAMAGED = "b-1.0-py3-none-any.whl: a damaged archive (File is not a zip file)"
+COMPONENTS = ["dev", "lib", "run"]
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> list[Path]:
+    """Return a good wheel, a damaged one, and a good one."""
+    folder = tmp_path / "wheels"
+    library = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
+    first = make_wheel(folder, "a", {"a/__init__.py": b"", "a/liba.so": library})
+    damaged = folder / "b-1.0-py3-none-any.whl"
+    damaged.write_bytes(b"no wheel")
+    last = make_wheel(folder, "c", {"c/__init__.py": b"", "c/libc.so": library})
+    return [first, damaged, last]
+
+
+@pytest.mark.parametrize("form", ["files", "folder"])
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["audit"], ["a/liba.so", "c/libc.so"]),
+        (["inspect"], ["a/liba.so", "c/libc.so"]),
+        (["targets", "coherent"], ["gfx1030"]),
+    ],
+    ids=["audit", "inspect", "coherent"],
+)
+def test_reports_have_all_good_wheels(
+    wheels: list[Path], run: Run, command: list[str], shown: list[str], form: str
+) -> None:
+    finished = run(*command, *(wheels if form == "files" else [wheels[0].parent]))
+    assert f"error: {wheels[1]}: a " in finished.stderr
+    assert [text for text in shown if text not in finished.stdout] == []
+    assert finished.status == 2
+
+
+@pytest.mark.parametrize("form", ["files", "folder"])
+def test_all_good_wheels_are_repaired(wheels: list[Path], run: Run, tmp_path: Path, form: str) -> None:
+    finished = run("repair", *(wheels if form == "files" else [wheels[0].parent]), "--dest-dir", tmp_path / "out")
+    assert DAMAGED in finished.stderr
+    assert [path.name[:1] for path in sorted((tmp_path / "out").iterdir())] == ["a", "c"]
+    assert finished.status == 2
+
+
+def test_a_wheel_with_a_damaged_member_does_not_keep_others_from_repair(
+    wheels: list[Path], run: Run, tmp_path: Path
+) -> None:
+    data = bytearray(wheels[0].read_bytes())
+    data[data.index(b"liba.so") + 5000] ^= 0xFF
+    wheels[0].write_bytes(data)
+    finished = run("repair", wheels[0], wheels[2], "--dest-dir", tmp_path / "out")
+    assert f"{wheels[0]}!a/liba.so" in finished.stderr
+    assert [path.name[:1] for path in (tmp_path / "out").iterdir()] == ["c"]
+    assert finished.status == 2
+
+
+def test_all_good_wheels_are_listed_in_an_index(wheels: list[Path], run: Run, tmp_path: Path) -> None:
+    finished = run("index", wheels[0].parent, "--output", tmp_path / "simple")
+    assert DAMAGED in finished.stderr
+    assert sorted(path.parent.name for path in (tmp_path / "simple").glob("*/index.html")) == ["a", "c"]
+    assert finished.status == 2
+
+
+def test_all_good_artifacts_are_listed(run: Run, tmp_path: Path) -> None:
+    for component in COMPONENTS:
+        shutil.copy(SAMPLE_SDK / f"base_{component}_generic.tar.xz", tmp_path)
+    damaged = tmp_path / "base_lib_generic.tar.xz"
+    damaged.write_bytes(damaged.read_bytes()[:200])
+    finished = run("artifacts", "list", tmp_path)
+    assert f"{damaged}: is truncated" in finished.stderr
+    assert [name for name in COMPONENTS if f" {name} " in finished.stdout] == ["dev", "run"]
+    assert finished.status == 2
+
+
+def test_a_baseline_is_not_written_without_what_cannot_be_read(wheels: list[Path], run: Run, tmp_path: Path) -> None:
+    finished = run("audit", *wheels, "--baseline", tmp_path / "known.json", "--update-baseline")
+    assert (finished.status, DAMAGED in finished.stderr) == (2, True)
+    assert not (tmp_path / "known.json").exists()
+
+
+def test_the_device_code_of_good_members_is_listed(run: Run, tmp_path: Path) -> None:
+    library = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
+    damaged = b"__CLANG_OFFLOAD_BUNDLE__" + b"\xff" * 60
+    finished = run(
+        "device", "list", make_wheel(tmp_path, "a", {"a/a.so": library, "a/b.co": damaged, "a/c.so": library})
+    )
+    assert [name for name in ("a.so", "c.so") if name not in finished.stdout] == []
+    assert (finished.status, "b.co" in finished.stderr) == (1, True)
