@@ -82,10 +82,10 @@ def test_bad_files_are_reported_with_status_2(dist_dir: Path, tmp_path: Path) ->
     finished = run(dist_dir, "--quiet")
     assert finished.returncode == 2
     assert finished.stderr == (
-        f"error: {dist_dir}: 1 problem\n  {dist_dir}/b-1.0-py3-none-any.whl: "
+        f"error: {dist_dir}/b-1.0-py3-none-any.whl: "
         "a damaged archive (File is not a zip file). Build or download it again.\n"
     )
-    assert not (tmp_path / "simple").exists()
+    assert [path.name for path in (tmp_path / "simple").iterdir() if path.is_dir()] == ["a"]
 
 
 def test_an_output_that_is_no_folder_is_reported_with_status_2(dist_dir: Path) -> None:

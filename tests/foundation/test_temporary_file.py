@@ -5,13 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import re
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from rocwheel.foundation.errors import WorkError
 from rocwheel.foundation.patch import FilePatch, patched_file
-from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of, write_all
+from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of, require_room, write_all
 
 
 def test_file_is_in_the_folder_of_tmpdir_and_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,3 +52,13 @@ def test_full_folder_is_named_with_what_did_not_fit(tmp_path: Path, monkeypatch:
         f"x.whl!a: its 5 bytes can't be written to {tmp_path} (No space left on device). "
         "Make room there, or set TMPDIR to another folder."
     )
+
+
+@pytest.mark.parametrize(("size", "is_enough"), [(63 << 20, True), (80 << 20, True), (90 << 20, False)])
+def test_much_is_not_written_where_it_would_fill_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, is_enough: bool
+) -> None:
+    free = SimpleNamespace(f_bavail=150 << 10, f_frsize=1 << 10)
+    monkeypatch.setattr(os, "fstatvfs", lambda _: free)
+    with open_temporary(tmp_path) as file, nullcontext() if is_enough else pytest.raises(OSError, match="No space"):
+        require_room(file, size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -9,7 +10,10 @@ from typing import IO
 
 from rocwheel.foundation.errors import WorkError, limit_remedy
 
-__all__ = ["no_room", "open_temporary", "path_of", "write_all"]
+__all__ = ["no_room", "open_temporary", "path_of", "require_room", "write_all"]
+
+_RESERVE = 64 << 20
+"""Bytes that are left to others on a disk."""
 
 
 def open_temporary(folder: Path | None = None, *, buffering: int = 0) -> IO[bytes]:
@@ -37,6 +41,13 @@ def write_all(file: IO[bytes], data: bytes | memoryview) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(file.fileno(), rest) :]
+
+
+def require_room(file: IO[bytes], size: int) -> None:
+    """Raise `OSError` when ``size`` more bytes of ``file``, if that is much, would fill its disk for others."""
+    disk = os.fstatvfs(file.fileno())
+    if size >= _RESERVE and disk.f_bavail * disk.f_frsize < size + _RESERVE:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def path_of(file: IO[bytes]) -> str:

@@ -9,11 +9,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from rocwheel.artifacts.archives.spool import decompress, peek
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.temporary_file import path_of
 from rocwheel.foundation.zstd import zstd
 from tests.support.command_line import rocwheel, with_files_up_to
@@ -138,3 +139,26 @@ def test_peeking_gives_the_first_bytes_or_none(tmp_path: Path) -> None:
     (tmp_path / "x.zst").write_bytes(b"no zstd")
     assert peek(tmp_path / "x.zst", 3) == b""
     assert peek(tmp_path / "absent.xz", 3) == b""
+
+
+@pytest.mark.parametrize("suffix", ["xz", "zst"])
+def test_an_archive_that_holds_gigabytes_of_zeros_is_refused(tmp_path: Path, suffix: str) -> None:
+    path = _compressed(tmp_path, suffix, bytes(64 << 20))
+    path.write_bytes(path.read_bytes() * 17)
+    with pytest.raises(InputError) as caught:
+        decompress(path)
+    assert str(caught.value) == (
+        f"{path}: holds more than 1074790400 bytes in {path.stat().st_size}; expected at most 500 times its size. "
+        "If you trust it, unpack it by hand and give the folder."
+    )
+
+
+def test_a_disk_is_not_filled_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a disk that has a little more than 64 MiB left."""
+    free = SimpleNamespace(f_bavail=100 << 10, f_frsize=1 << 10)
+    monkeypatch.setattr(os, "fstatvfs", lambda _: free)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with decompress(_compressed(tmp_path, "zst", bytes(60 << 20))) as spool:
+        assert os.fstat(spool.fileno()).st_size == 60 << 20
+    with pytest.raises(WorkError, match=f"content can't be written to {tmp_path} .No space left on device"):
+        decompress(_compressed(tmp_path, "zst", bytes(70 << 20)))

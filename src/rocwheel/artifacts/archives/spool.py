@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import lzma
+import os
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, cast
 
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files import open_regular, open_unchanged
 from rocwheel.foundation.progress import SILENT
-from rocwheel.foundation.temporary_file import no_room, open_temporary, write_all
+from rocwheel.foundation.temporary_file import no_room, open_temporary, require_room, write_all
 from rocwheel.foundation.xz import open_xz
 from rocwheel.foundation.zstd import zstd
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["decompress", "peek"]
 
 _CHUNK = 1 << 20
+_STEP = 64 << 20
+_TRUSTED = 1 << 30
+_MOST_EXPANDED = 500
+"""Bytes that one packed byte may stand for in an archive of more than `_TRUSTED` bytes; libraries come to about ten."""
 _DECODER_ERRORS = (EOFError, OSError, lzma.LZMAError, zstd.ZstdError)
 
 
@@ -28,17 +33,26 @@ def decompress(archive: Path, *, advance: Callable[[int], None] = SILENT.advance
 
     The file lies in the folder that ``TMPDIR`` names and vanishes when closed, even by the death of the process.
     ``advance`` is called with the number of compressed bytes as they are read. Raises `InputError` when the archive
-    can't be read or is corrupt or truncated, `WorkError` when the temporary folder is full or can't be written.
+    can't be read, is corrupt or truncated, or holds far more than libraries do, `WorkError` when the temporary folder
+    is about to be full or can't be written.
     """
     with ExitStack() as stack:
         try:
             spool = stack.enter_context(open_temporary())
-            for data in _decompressed_chunks(archive, advance):
-                write_all(spool, data)
+            _fill(spool, archive, advance)
         except OSError as e:
             raise no_room(archive, "its decompressed content", e) from e
         stack.pop_all()
         return spool
+
+
+def _fill(spool: IO[bytes], archive: Path, advance: Callable[[int], None]) -> None:
+    size = 0
+    for data in _decompressed_chunks(archive, advance):
+        if size // _STEP != (size + len(data)) // _STEP:
+            require_room(spool, _STEP)
+        write_all(spool, data)
+        size += len(data)
 
 
 def peek(archive: Path, size: int) -> bytes:
@@ -53,8 +67,10 @@ def peek(archive: Path, size: int) -> bytes:
 def _decompressed_chunks(archive: Path, advance: Callable[[int], None]) -> Iterator[bytes]:
     try:
         with open_unchanged(archive) as raw, _decoder(archive, raw) as stream:
-            reported = 0
+            reported = size = 0
             while data := stream.read(_CHUNK):
+                size += len(data)
+                _check_expansion(archive, os.fstat(raw.fileno()).st_size, size)
                 yield data
                 advance(raw.tell() - reported)
                 reported = raw.tell()
@@ -67,6 +83,13 @@ def _decompressed_chunks(archive: Path, advance: Callable[[int], None]) -> Itera
         raise InputError(archive, f"cannot be decompressed ({e})", remedy="Fetch it or make it again.") from e
     except OSError as e:
         raise read_error(archive, e) from e
+
+
+def _check_expansion(archive: Path, packed_size: int, size: int) -> None:
+    if size > max(_TRUSTED, packed_size * _MOST_EXPANDED):
+        found, expected = f"holds more than {size} bytes in {packed_size}", f"at most {_MOST_EXPANDED} times its size"
+        remedy = "If you trust it, unpack it by hand and give the folder."
+        raise InputError(archive, found, expected=expected, remedy=remedy)
 
 
 def _decoder(archive: Path, raw: IO[bytes]) -> IO[bytes]:

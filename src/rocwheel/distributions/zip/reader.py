@@ -20,7 +20,7 @@ from rocwheel.distributions.packing.compression import DEFLATED, STORED
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.file_stamp import FileStamp
 from rocwheel.foundation.files import FileRange, open_regular
-from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of, write_all
+from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of, require_room, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -221,6 +221,7 @@ def open_unpacked(member: ZipMember, *, limit: int = _MOST_UNPACKED) -> Iterator
     with ExitStack() as stack:
         try:
             spool = stack.enter_context(open_temporary())
+            require_room(spool, member.size)
             digest = _unpack(member, spool)
         except OSError as e:
             raise no_room(member.source, f"its {member.size} unpacked bytes", e) from e
