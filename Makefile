@@ -65,7 +65,7 @@ corpus: setup    ## the long run: every ELF file of this machine and of LLVM 15,
 	bash scripts/install-debian-packages.sh
 	$(BIN)/python -m pytest -n 2 -m corpus
 
-repair-proof: setup  ## repaired wheels of the index before the real loader: it has to find what it found before; 6 GB in .cache
+repair-proof: setup  ## repaired wheels of the index before the real loader: it has to find what it found before; 5 GB in .cache
 	$(BIN)/python -m tests.support.repair_proof
 
 debian: setup    ## Debian's real ROCm packages become wheels, installed and used

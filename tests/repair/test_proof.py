@@ -15,6 +15,7 @@ from tests.support.libraries import Lib, build_tree
 from tests.support.repair_proof.chroot import SITE, obstacle
 from tests.support.repair_proof.corpus import PLATFORMS, read_corpus
 from tests.support.repair_proof.proof import Loss, Proof, prove
+from tests.support.repair_proof.report import Row
 from tests.support.repair_proof.run import errors_of
 from tests.support.repair_proof.stubs import Stubs
 from tests.support.repair_proof.trace import unmet
@@ -56,7 +57,7 @@ def hold(tmp_path: Path, stubs: Stubs) -> Hold:
     """Return a function that compares two wheels."""
 
     def hold(original: Path, repaired: Path) -> Proof:
-        return prove(original, repaired, tmp_path / "roots", stubs)
+        return prove(original, repaired, tmp_path / f"roots-of-{repaired.parent.name}", stubs)
 
     return hold
 
@@ -125,6 +126,16 @@ def test_folders_of_builds_are_on_no_machine(wheel_of: WheelOf, hold: Hold) -> N
     assert places.folders == ()
     assert places.builds == ("/home/builder/out", f"{SITE}/plugin/../../_solib_k8/x")
     assert places.unfixed == ("lib",)
+
+
+def test_only_folders_that_a_user_gives_up_may_be_lost(wheel_of: WheelOf, hold: Hold) -> None:
+    opens = Lib("plugin/_x.so", (), "/opt/tool/lib", source=OPENS)
+    needs = Lib("plugin/_x.so", ("libtool.so.3",), "/opt/tool/lib")
+    opened = hold(wheel_of("a", opens), wheel_of("b", opens._replace(run_path="")))
+    needed = hold(wheel_of("c", needs), wheel_of("d", needs._replace(run_path="")))
+    assert Row("plugin 1.0", (), proof=opened).has_fault
+    assert not Row("plugin 1.0", ("--toolkit", "sdk"), proof=opened).has_fault
+    assert Row("plugin 1.0", ("--toolkit", "sdk"), proof=needed).has_fault
 
 
 def test_errors_of_the_audit_are_told_apart_by_the_library_that_is_missing(wheel_of: WheelOf) -> None:

@@ -63,7 +63,7 @@ def _trials(wheel: CorpusWheel, corpus: Sequence[CorpusWheel], options: tuple[st
     if wheel.beside:
         others = (download(other, _DOWNLOADS) for other in corpus if other.project in wheel.beside)
         yield Trial(path, tuple(others), options)
-    if wheel.toolkit:
+    if wheel.toolkit and not options:
         yield Trial(path, options=(*options, "--toolkit", wheel.toolkit))
 
 

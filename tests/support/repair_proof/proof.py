@@ -50,6 +50,11 @@ class Loss(msgspec.Struct, frozen=True, order=True):
     repaired: str
     """The run path after it."""
 
+    @property
+    def is_opened(self) -> bool:
+        """Whether the file opens the library by name, and doesn't need it to be loaded itself."""
+        return posixpath.basename(self.file).startswith(_PROBE)
+
 
 class Proof(msgspec.Struct):
     """What the loader told for all files of a wheel in all scenarios."""

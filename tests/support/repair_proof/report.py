@@ -36,7 +36,11 @@ class Row(msgspec.Struct, frozen=True):
     @property
     def has_fault(self) -> bool:
         """Whether the repair made anything worse."""
-        return bool(self.errors or (self.proof and self.proof.losses))
+        return bool(self.errors or (self.proof and any(map(self._is_fault, self.proof.losses))))
+
+    def _is_fault(self, loss: Loss) -> bool:
+        """Return whether a loss is none that was asked for: ``--toolkit sdk`` takes folders from what opens by name."""
+        return not (loss.is_opened and "--toolkit" in self.options)
 
 
 def line(row: Row) -> str:
