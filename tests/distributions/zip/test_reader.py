@@ -183,8 +183,8 @@ def test_members_that_share_bytes_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_member_that_reaches_into_the_directory_is_refused(tmp_path: Path) -> None:
-    def lengthen(content: bytearray, _local: int, central: int) -> None:
-        content[central + 20 : central + 28] = (20).to_bytes(4, "little") * 2
+    def lengthen(content: bytearray, local: int, central: int) -> None:
+        content[local + 18 : local + 26] = content[central + 20 : central + 28] = (20).to_bytes(4, "little") * 2
 
     path = write(tmp_path / "a.zip", method=zipfile.ZIP_STORED, a=b"content")
     assert damage(path, lengthen) == (

@@ -17,6 +17,7 @@ from zlib_ng import zlib_ng
 from rocwheel.binary.kind import HEAD_SIZE
 from rocwheel.distributions.content.digest import Digest
 from rocwheel.distributions.packing.compression import DEFLATED, STORED
+from rocwheel.distributions.zip.local_header import read_local_header
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.file_stamp import FileStamp
 from rocwheel.foundation.files import FileRange, open_regular
@@ -39,9 +40,6 @@ __all__ = [
     "read_member",
 ]
 
-_LOCAL_SIZE = 30
-_LOCAL_FIELDS = (6, 26, 28)
-"""Where a local header has its flags, and the sizes of the name and of the extra field that follow it."""
 _UTF8_FLAG = 0x800
 _DAMAGED_ARCHIVE = (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, OverflowError, ValueError, struct.error)
 _DAMAGE = cast("type[Exception]", zlib_ng.error)
@@ -72,7 +70,7 @@ def read_directory(path: Path) -> tuple[ZipMember, ...]:
 
     Raises `InputError` for a file that is not a ZIP archive or is damaged, for members that are encrypted or packed by
     a method other than stored and deflate, and for what programs read differently: two members of one name, members
-    that share bytes, and a member that calls itself otherwise than the directory does.
+    that share bytes, and a member whose own header disagrees with the directory.
     """
     try:
         opened = open_regular(path)
@@ -116,17 +114,20 @@ def _member(path: Path, info: zipfile.ZipInfo, descriptor: int, stamp: FileStamp
         how = "encrypted" if info.flag_bits & 1 else f"packed by method {info.compress_type}"
         msg = f"{path}!{info.filename}"
         raise InputError(msg, how, expected="a stored or deflated member, as installers read")
-    header = os.pread(descriptor, _LOCAL_SIZE, info.header_offset)
-    if len(header) < _LOCAL_SIZE or not header.startswith(b"PK\3\4"):
+    header = read_local_header(descriptor, info.header_offset)
+    if header is None:
         msg = f"{path}!{info.filename}"
         raise InputError(msg, "no member at the place that the directory names", expected="a whole archive")
-    flags, name_size, extra_size = (int.from_bytes(header[at : at + 2], "little") for at in _LOCAL_FIELDS)
-    name = os.pread(descriptor, name_size, info.header_offset + _LOCAL_SIZE)
-    if name.decode("utf-8" if flags & _UTF8_FLAG else "cp437") != info.orig_filename:
+    if header.name.decode("utf-8" if header.flags & _UTF8_FLAG else "cp437") != info.orig_filename:
         msg = f"{path}!{info.filename}"
-        raise InputError(msg, f"calls itself {name!r}", expected="the name in the directory", remedy=_AGAIN)
-    start = info.header_offset + _LOCAL_SIZE + name_size + extra_size
-    packed = FileRange(str(path), start, info.compress_size, stamp)
+        raise InputError(msg, f"calls itself {header.name!r}", expected="the name in the directory", remedy=_AGAIN)
+    promised = (info.compress_type, info.CRC, info.compress_size, info.file_size)
+    if not header.agrees_with(*promised):
+        msg = f"{path}!{info.filename}"
+        found = f"has method {header.method}, checksum {header.crc32:08x} and sizes {header.packed_size}, {header.size}"
+        expected = "{}, {:08x} and {}, {} as in the directory".format(*promised)
+        raise InputError(msg, found, expected=expected, remedy=_AGAIN)
+    packed = FileRange(str(path), header.content, info.compress_size, stamp)
     return ZipMember(info.filename, info.external_attr >> 16, info.compress_type, info.file_size, info.CRC, packed)
 
 

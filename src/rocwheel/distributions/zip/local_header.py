@@ -1,0 +1,65 @@
+"""Local headers of ZIP archives (APPNOTE.TXT 6.3, section 4.3.7), which some programs believe, not the directory."""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["LocalHeader", "read_local_header"]
+
+_HEADER = struct.Struct("<4s5H3L2H")
+_DESCRIPTOR_FLAG = 0x8
+_IN_EXTRA = 0xFFFFFFFF
+_ZIP64 = 1
+
+
+class LocalHeader(msgspec.Struct, frozen=True):
+    """What stands before the content of a member."""
+
+    name: bytes
+    flags: int
+    method: int
+    crc32: int
+    packed_size: int
+    size: int
+    content: int
+    """The offset of the packed bytes."""
+
+    def agrees_with(self, method: int, crc32: int, packed_size: int, size: int) -> bool:
+        """Return whether the directory may say this of the same member.
+
+        A member that was written as a stream has checksum and sizes behind it, and zeros here.
+        """
+        pairs = ((self.crc32, crc32), (self.packed_size, packed_size), (self.size, size))
+        is_stream = self.flags & _DESCRIPTOR_FLAG
+        return self.method == method and all(here == there or (is_stream and not here) for here, there in pairs)
+
+
+def read_local_header(descriptor: int, offset: int) -> LocalHeader | None:
+    """Read the header at ``offset`` of an open archive; return none when there is none."""
+    data = os.pread(descriptor, _HEADER.size, offset)
+    if len(data) < _HEADER.size or not data.startswith(b"PK\3\4"):
+        return None
+    _, _, flags, method, _, _, crc32, packed_size, size, name_size, extra_size = _HEADER.unpack(data)
+    rest = os.pread(descriptor, name_size + extra_size, offset + _HEADER.size)
+    if _IN_EXTRA in (packed_size, size):
+        large = _find_zip64(rest[name_size:])
+        size, packed_size = (next(large, 0) if value == _IN_EXTRA else value for value in (size, packed_size))
+    content = offset + _HEADER.size + name_size + extra_size
+    return LocalHeader(rest[:name_size], flags, method, crc32, packed_size, size, content)
+
+
+def _find_zip64(extra: bytes) -> Iterator[int]:
+    """Yield the large sizes of a member: the unpacked one first, each only where the header has no room for it."""
+    while len(extra) >= 4:
+        kind, length = struct.unpack_from("<2H", extra)
+        if kind == _ZIP64:
+            yield from (value for (value,) in struct.iter_unpack("<Q", extra[4 : 4 + length // 8 * 8]))
+            return
+        extra = extra[4 + length :]
