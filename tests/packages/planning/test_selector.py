@@ -44,7 +44,7 @@ def literals(text: str) -> dict[str, Any]:
 
 
 def build_info(*targets: str, kpack: bool = True) -> dict[str, Any]:
-    return literals(plan(*targets, kpack=kpack).sdists[0].files["rocm_sdk/_build_info.py"])
+    return literals(plan(*targets, kpack=kpack).sdists[0].files["src/rocm_sdk/_build_info.py"])
 
 
 def test_each_device_package_can_be_selected_and_asked_for() -> None:
@@ -64,7 +64,7 @@ def test_each_device_package_can_be_selected_and_asked_for() -> None:
 def test_a_public_library_is_optional_only_where_the_sdk_lacks_it() -> None:
     hip = file_entry("lib/libamdhip64.so.7", "core-hip_lib_generic")
     made = make_plan(make_catalog(CORE, BLAS, hip), load_recipe(), make_facts(), PlanOptions())
-    libraries = literals(made.sdists[0].files["rocm_sdk/_build_info.py"])["LIBRARIES"]
+    libraries = literals(made.sdists[0].files["src/rocm_sdk/_build_info.py"])["LIBRARIES"]
     assert libraries["amdhip64"] == {
         "package": "core",
         "directory": "lib",
@@ -123,14 +123,24 @@ def test_in_a_layout_per_family_the_libraries_are_selected() -> None:
 
 def test_a_default_that_a_person_chose_is_written() -> None:
     made = plan("gfx906", "gfx1030", options=PlanOptions(default_family="gfx1030"))
-    assert literals(made.sdists[0].files["rocm_sdk/_build_info.py"])["DEFAULT_FAMILY"] == "gfx1030"
+    assert literals(made.sdists[0].files["src/rocm_sdk/_build_info.py"])["DEFAULT_FAMILY"] == "gfx1030"
 
 
 def test_the_sdist_needs_nothing_to_build() -> None:
     files = plan("gfx906").sdists[0].files
-    assert 'requires = []\nbuild-backend = "selector"\nbackend-path = ["."]\n' in files["pyproject.toml"]
+    assert 'requires = []\nbuild-backend = "selector"\nbackend-path = ["src"]\n' in files["pyproject.toml"]
     assert "Dynamic: Requires-Dist\nDynamic: Provides-Extra\n" in files["PKG-INFO"]
-    assert "selector/__init__.py" in files
+    assert "src/selector/__init__.py" in files
+
+
+def test_the_sdist_lists_its_requirements_as_setuptools_does_for_scripts_that_read_them() -> None:
+    files = plan("gfx906").sdists[0].files
+    assert files["src/rocm.egg-info/PKG-INFO"] == files["PKG-INFO"]
+    assert files["src/rocm.egg-info/requires.txt"].startswith(
+        "rocm-sdk-core==7.2.0\n\n[libraries]\nrocm-sdk-libraries==7.2.0\n\n"
+        "[device-gfx906]\nrocm-sdk-device-gfx906==7.2.0\n\n[device-all]\nrocm-sdk-device-gfx906==7.2.0\n\n"
+        "[device-gfx803]\nrocm-sdk-core==7.2.0+gfx803.is.not.in.this.release.which.has.gfx906\n"
+    )
 
 
 @pytest.fixture
@@ -152,7 +162,7 @@ def call_hook(source: Path, call: str) -> str:
     code = f"import selector; print(selector.{call})"
     environ = {"ROCM_SDK_TARGET_FAMILY": "gfx906"}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=source, env=environ, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], cwd=source / "src", env=environ, capture_output=True, text=True, check=True
     )
     return done.stdout.strip()
 

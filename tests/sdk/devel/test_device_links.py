@@ -125,9 +125,18 @@ def test_device_packages_that_may_not_be_read_are_named(environment: Installed) 
     )
 
 
+def test_the_metadata_of_a_device_package_counts_where_its_manifest_says_otherwise(environment: Installed) -> None:
+    """The reference's promotion script changes the metadata alone."""
+    environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
+    change_manifest(environment, version="7.2.0rc1")
+    assert environment.run("rocm-sdk", "init").stderr == ""
+    assert KERNELS_906 in device_files(environment)
+
+
 def test_device_package_of_another_release_is_left_out_with_a_warning(environment: Installed) -> None:
     environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
-    change_manifest(environment, version="7.1.0")
+    [metadata] = environment.site.glob("rocm_sdk_device_gfx906-*.dist-info/METADATA")
+    metadata.write_text(metadata.read_text().replace("Version: 7.2.0", "Version: 7.1.0"))
     assert environment.run("rocm-sdk", "init").stderr == (
         "rocm-sdk: warning: the device package for gfx906 has version 7.1.0, not 7.2.0: its files are left out\n"
     )

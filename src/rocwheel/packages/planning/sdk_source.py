@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["render_literals", "script_function", "sdk_license", "sdk_module"]
+__all__ = ["dist_info_module", "render_literals", "script_function", "sdk_license", "sdk_module"]
 
 _SDK = Path(__file__).parents[2] / "sdk"
 
@@ -32,6 +32,11 @@ def render_literals(values: Mapping[str, object]) -> str:
     """
     header = '"""Facts about this build of the SDK, written by the packager."""\n\n'
     return header + "".join(f"{name} = {value!r}\n" for name, value in values.items())
+
+
+def dist_info_module(version: str) -> dict[str, str]:
+    """Return the module ``_dist_info.py`` of a package, where scripts of the reference look for its version."""
+    return {"_dist_info.py": f'"""What this package is."""\n\n__version__ = "{version}"\n'}
 
 
 def script_function(script: str) -> str:

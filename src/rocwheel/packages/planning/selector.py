@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.metadata import CoreMetadata, render_metadata
 from rocwheel.distributions.formats.requirements import refusing_requirement
-from rocwheel.distributions.formats.wheel import WheelName
+from rocwheel.distributions.formats.wheel import WheelName, normalized_file_part
 from rocwheel.foundation.errors import InputError
 from rocwheel.packages.plan import PlannedSdist, PlannedWheel, TextMember
 from rocwheel.packages.planning.basis import PlanBasis
@@ -34,6 +34,7 @@ __all__ = [
     "plan_selector_sdist",
     "plan_selector_wheel",
     "refusing_extras",
+    "requires_txt",
     "selector_requirements",
 ]
 
@@ -42,7 +43,7 @@ _PYPROJECT = """\
 [build-system]
 requires = []
 build-backend = "selector"
-backend-path = ["."]
+backend-path = ["src"]
 """
 
 # The selector holds the SDK source alone, no file of ROCm.
@@ -207,13 +208,29 @@ def plan_selector_sdist(facts: SelectorFacts, *, folder: str = "") -> PlannedSdi
     """Return the sdist that chooses packages at install time, with its build backend inside."""
     module = facts.recipe.selector.module
     metadata = msgspec.structs.replace(_metadata(facts), dynamic=("requires-dist", "provides-extra"))
+    info = build_info(facts, decides=True)
     files = {f"{module}/{path}": text for path, text in sdk_module("rocm_sdk").items()}
     files |= {f"selector/{path}": text for path, text in sdk_module("selector").items()}
-    files[f"{module}/_build_info.py"] = render_literals(build_info(facts, decides=True))
+    files[f"{module}/_build_info.py"] = render_literals(info)
+    # Scripts that promote the reference's sdist change these two, as setuptools makes them.
+    egg_info = f"{normalized_file_part(metadata.name)}.egg-info"
+    files[f"{egg_info}/PKG-INFO"] = render_metadata(metadata).decode()
+    files[f"{egg_info}/requires.txt"] = requires_txt(info)
+    files = {f"src/{path}": text for path, text in files.items()}
     files["pyproject.toml"] = _PYPROJECT
     files["LICENSE"] = sdk_license()
     files["PKG-INFO"] = render_metadata(metadata).decode()
     return PlannedSdist(metadata.name, facts.version, metadata, files, folder)
+
+
+def requires_txt(info: Mapping[str, Any]) -> str:
+    """Return what is required as setuptools lists it: without an extra, then a section for each extra and marker."""
+    sections = [*info["REQUIRES"]]
+    for extra, rows in info["EXTRAS"].items():
+        sections += ["", f"[{extra}]", *(text for text, marker in rows if not marker)]
+        for text, marker in rows:
+            sections += ["", f"[{extra}:{marker}]", text] if marker else []
+    return "\n".join([*sections, ""])
 
 
 def plan_selector_wheel(facts: SelectorFacts, *, folder: str = "") -> PlannedWheel:

@@ -26,7 +26,7 @@ from rocwheel.packages.plan import (
     TextMember,
 )
 from rocwheel.packages.planning.devel_tar import DevelTar
-from rocwheel.packages.planning.sdk_source import render_literals, script_function, sdk_module
+from rocwheel.packages.planning.sdk_source import dist_info_module, render_literals, script_function, sdk_module
 from rocwheel.packages.recipe.names import for_variant
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def plan_runtime_wheel(
     """Plan the wheel of a runtime package; ``targets`` are those that the whole SDK has code for."""
     spec = group.recipe_of(package)
     scripts = {name: script for name, script in spec.console_scripts.items() if package.placement.has(script.path)}
-    texts = {f"{package.module}/{path}": text for path, text in sdk_module(spec.module).items()}
+    modules = sdk_module(spec.module) | dist_info_module(group.basis.version)
+    texts = {f"{package.module}/{path}": text for path, text in modules.items()}
     texts[f"{package.platform_module}/__init__.py"] = ""
     if spec.console_scripts:
         texts[f"{package.module}/_build_info.py"] = _script_info(group, package, scripts)
@@ -82,6 +83,7 @@ def plan_devel_wheel(
 ) -> tuple[PlannedWheel, list[Dropped]]:
     """Plan the wheel that carries the devel tar; also return the entries that have no place in it."""
     compression, spec = group.basis.options.devel_compression, group.recipe_of(package)
+    modules = sdk_module(spec.module) | dist_info_module(group.basis.version)
     tree = DevelTar(package.platform_module, selected, prefix, tuple(group.by_key.values()))
     for overlaid in group.overlaid:
         forwarding = _forwarding_members(group, overlaid)
@@ -89,7 +91,7 @@ def plan_devel_wheel(
     entries = tree.entries(group.member_maker(package))
     members: list[Member] = [
         TarMember(f"{package.module}/_devel.tar{_TAR_SUFFIX[compression]}", compression, tuple(entries)),
-        *(TextMember(f"{package.module}/{path}", text) for path, text in sdk_module(spec.module).items()),
+        *(TextMember(f"{package.module}/{path}", text) for path, text in modules.items()),
     ]
     linked = tree.linked | set(spec.requires)
     requires = [placed.distribution for key, placed in group.by_key.items() if key in linked]
@@ -122,7 +124,6 @@ def _script_info(group: PackageGroup, package: PlacedPackage, scripts: dict[str,
     devel = devel if any(script.expands for script in scripts.values()) else None
     return render_literals(
         {
-            "VERSION": group.basis.version,
             "PLATFORM_MODULE": package.platform_module,
             "DEVEL_MODULE": devel.platform_module if devel else "",
             "DEVEL_PACKAGE": devel.module if devel else "",

@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name
 from rocwheel.distributions.formats.core_metadata import parse_core_metadata
 from rocwheel.distributions.zip.reader import read_member
 from rocwheel.packages.planning.sdk_source import render_literals
+from rocwheel.packages.planning.selector import requires_txt
 from rocwheel.packages.promoting.candidates import Candidate, SetInFolder
 from rocwheel.packages.promoting.kept_targets import DIST_INFO_PATH, KeptTargets
 from rocwheel.packages.promoting.version_change import BUILD_INFO, VersionChange, read_build_info, says_version
@@ -74,7 +75,7 @@ def _narrow(
     candidate: Candidate, changed: dict[str, bytes], metadata: str, kept: KeptTargets, declared: set[str]
 ) -> None:
     """Take the targets that don't stay out of the files in ``changed``."""
-    for name, data in changed.items():
+    for name, data in list(changed.items()):
         if name.endswith(f"/{DIST_INFO_PATH}"):
             changed[name] = kept.dist_info(data, name, declared)
         elif candidate.info and name.rpartition("/")[2] == BUILD_INFO:
@@ -82,6 +83,9 @@ def _narrow(
             changed[name] = render_literals(info).encode()
             if candidate.is_wheel:
                 changed[metadata] = kept.metadata(changed[metadata], info)
+            else:
+                listed = [path for path in changed if path.endswith(".egg-info/requires.txt")]
+                changed.update(dict.fromkeys(listed, requires_txt(info).encode()))
 
 
 def _texts(candidate: Candidate) -> Mapping[str, bytes]:

@@ -66,6 +66,8 @@ class VersionChange(msgspec.Struct, frozen=True):
     def text(self, name: str, data: bytes) -> bytes:
         """Return the file ``name``, a path in a wheel or sdist, with the new version where it says the old one."""
         place, _, base = name.rpartition("/")
+        if place.endswith(".egg-info"):
+            return self.metadata(data) if base == "PKG-INFO" else self._lines(data)
         if base == BUILD_INFO:
             return self._build_info(name, data)
         if base == _DIST_INFO:
@@ -80,6 +82,11 @@ class VersionChange(msgspec.Struct, frozen=True):
         changed |= {"VERSION": self.new} if values.get("VERSION") == self.old else {}
         return render_literals({**values, **changed}).encode()
 
+    def _lines(self, data: bytes) -> bytes:
+        return "\n".join(map(self.requirement, data.decode("utf-8", "surrogateescape").split("\n"))).encode(
+            "utf-8", "surrogateescape"
+        )
+
     def _assigned(self, data: bytes, before: bytes) -> bytes:
         """Replace the version where it is the whole string that follows ``before``."""
         pattern = rb"(" + before + rb")([\"'])" + re.escape(self.old.encode()) + rb"\2"
@@ -91,6 +98,7 @@ def says_version(name: str) -> bool:
     place, _, base = name.rpartition("/")
     return (
         (base in {BUILD_INFO, _DIST_INFO} and not place.endswith(".dist-info"))
+        or (place.endswith(".egg-info") and base in {"PKG-INFO", "requires.txt"})
         or (place.endswith("/.devel_links") and base.endswith(".json"))
         or name.endswith(f"/{SDK_MANIFEST_PATH}")
     )

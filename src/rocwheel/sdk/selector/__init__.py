@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from ._metadata import metadata_text
+from ._promoted import align_version
 from ._sdist import write_sdist
 from ._wheel import dist_info_files, write_wheel
 
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 SOURCE = Path(__file__).parent.parent
-"""Root of the unpacked sdist."""
+"""The folder of the modules in the unpacked sdist."""
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:  # noqa: ARG001 (names are the standard's)
@@ -40,7 +41,7 @@ get_requires_for_build_sdist = get_requires_for_build_wheel
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Any = None) -> str:  # noqa: ARG001
     """Write the ``.dist-info`` folder of the wheel that `build_wheel` would make here and return its name."""
-    name, files = dist_info_files(SOURCE, _module_name(), _decide()[0])
+    name, files = dist_info_files(_root(), _module_name(), _decide()[0])
     for path, data in files.items():
         target = Path(metadata_directory, path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -55,12 +56,17 @@ def build_wheel(
 ) -> str:
     """Write the wheel that suits this machine and return its name."""
     metadata, selection = _decide()
-    return write_wheel(SOURCE, Path(wheel_directory), _module_name(), metadata, selection)
+    return write_wheel(_root(), SOURCE / _module_name(), Path(wheel_directory), metadata, selection)
 
 
 def build_sdist(sdist_directory: str, config_settings: Any = None) -> str:  # noqa: ARG001
     """Write the sdist again, from its own content, and return its name."""
-    return write_sdist(SOURCE, Path(sdist_directory), _module_name())
+    return write_sdist(_root(), SOURCE, Path(sdist_directory), _module_name())
+
+
+def _root() -> Path:
+    """Return the folder of PKG-INFO: that of the modules, or the one above."""
+    return SOURCE if (SOURCE / "PKG-INFO").exists() else SOURCE.parent
 
 
 def _module_name() -> str:
@@ -74,6 +80,8 @@ def _decide() -> tuple[str, str]:
     pip and uv show standard error: exiting writes only the text to it, an exception would add a traceback.
     """
     module = _module_name()
+    pkg_info = (_root() / "PKG-INFO").read_text(encoding="utf-8")
+    align_version(SOURCE / module / "_build_info.py", pkg_info)
     build_info = importlib.import_module(f"{module}._build_info")
     chooser = importlib.import_module(f"{module}._select")
     system = importlib.import_module(f"{module}._gpus.system").System()
@@ -85,7 +93,6 @@ def _decide() -> tuple[str, str]:
     if system.variable("ROCM_SDK_VERBOSE") == "1":
         sys.stderr.write(f"{name}: {selection.explanation}\n")
     extras = chooser.choose_extras(selection, system.platform)
-    pkg_info = (SOURCE / "PKG-INFO").read_text(encoding="utf-8")
     record = f'"""What was chosen when this package was installed, and why."""\n\n{_literals(selection)}'
     return metadata_text(pkg_info, build_info.REQUIRES, extras), record
 

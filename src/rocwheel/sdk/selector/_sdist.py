@@ -14,21 +14,22 @@ if TYPE_CHECKING:
 __all__ = ["write_sdist"]
 
 
-def write_sdist(source: Path, destination: Path, module: str) -> str:
+def write_sdist(source: Path, modules: Path, destination: Path, module: str) -> str:
     """Write ``{name}-{version}.tar.gz`` into the folder ``destination`` and return its name."""
     pkg_info = (source / "PKG-INFO").read_text(encoding="utf-8")
     stem = file_stem(pkg_info)
     name = f"{stem}.tar.gz"
     with gzip.GzipFile(destination / name, "wb", mtime=0) as stream, tarfile.open(fileobj=stream, mode="w") as archive:
-        for path in _source_files(source, module):
+        for path in _source_files(source, modules, module):
             archive.add(path, f"{stem}/{path.relative_to(source).as_posix()}", filter=_anonymous)
     return name
 
 
-def _source_files(source: Path, module: str) -> list[Path]:
+def _source_files(source: Path, modules: Path, module: str) -> list[Path]:
     members = [source / "PKG-INFO", source / "pyproject.toml", *sorted(source.glob("LICENSE*"))]
+    members += sorted(modules.glob("*.egg-info/*"))
     for folder in (module, "selector"):
-        members += sorted(path for path in (source / folder).rglob("*.py") if "__pycache__" not in path.parts)
+        members += sorted(path for path in (modules / folder).rglob("*.py") if "__pycache__" not in path.parts)
     return members
 
 

@@ -35,9 +35,10 @@ def dist_info_files(source: Path, module: str, metadata: str) -> tuple[str, dict
     return folder, {f"{folder}/{name}": data for name, data in files.items()}
 
 
-def write_wheel(source: Path, destination: Path, module: str, metadata: str, selection: str) -> str:
-    """Write the wheel of ``source/module`` into the folder ``destination`` and return its name."""
-    files = {path.relative_to(source).as_posix(): path.read_bytes() for path in _module_files(source / module)}
+def write_wheel(source: Path, package: Path, destination: Path, metadata: str, selection: str) -> str:
+    """Write the wheel of the folder ``package`` into the folder ``destination`` and return its name."""
+    module = package.name
+    files = {path.relative_to(package.parent).as_posix(): path.read_bytes() for path in _module_files(package)}
     files[f"{module}/_selection.py"] = selection.encode()
     folder, dist_info = dist_info_files(source, module, metadata)
     files.update(dist_info)

@@ -87,4 +87,6 @@ def parse_literals(text: bytes) -> dict[str, Any]:
 
 def _read_build_info(path: Path) -> bytes:
     """Return the module's text, empty for an sdist without one."""
-    return read_sdist_file(path, "rocm_sdk/_build_info.py") or b""
+    return (
+        read_sdist_file(path, "src/rocm_sdk/_build_info.py") or read_sdist_file(path, "rocm_sdk/_build_info.py") or b""
+    )

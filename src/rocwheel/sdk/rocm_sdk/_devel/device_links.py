@@ -6,6 +6,7 @@ import json
 import os
 import posixpath
 import sys
+from importlib.metadata import Distribution
 
 from .. import _build_info
 from .._json_file import DamagedFileError
@@ -84,12 +85,23 @@ def _read_manifest(place: DevelPlace, target: str) -> list[str]:
     except DamagedFileError as e:
         _warn(f"{e}. The files of this device package are left out. Reinstall: {_reinstallation(target)}")
         return []
+    version = _distribution_version(place, target) or version
     if release_of(version) != release_of(_build_info.VERSION):
         _warn(
             f"the device package for {target} has version {version}, not {_build_info.VERSION}: its files are left out"
         )
         return []
     return paths
+
+
+def _distribution_version(place: DevelPlace, target: str) -> str:
+    """Return the version of a device package by its metadata; empty when there is none.
+
+    It comes before what the manifest says, which scripts that promote release candidates leave as it was.
+    """
+    device = describe_package("device", target)
+    found = Distribution.discover(name=device.dist, path=[str(place.site)]) if device else ()
+    return next((distribution.version for distribution in found), "")
 
 
 def _reinstallation(target: str) -> str:
