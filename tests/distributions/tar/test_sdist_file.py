@@ -1,0 +1,99 @@
+"""A small file of an sdist: found, bounded, and refused when the sdist is damaged."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.distributions.tar.sdist_file import read_sdist_file
+from rocwheel.foundation.errors import InputError
+from tests.support.bombs import tar_block
+from tests.support.damage import damaged
+from tests.support.processes import run_python
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+END = bytes(1024)
+INFO = tar_block(tarfile.REGTYPE, b"Name: a\n", name="a-1.0/PKG-INFO")
+OTHER = tar_block(tarfile.REGTYPE, b"x" * 700, name="a-1.0/setup.py")
+LONG = tar_block(tarfile.GNUTYPE_LONGNAME, b"a-1.0/" + b"n" * 300 + b"\0") + OTHER
+RECORDS = tar_block(tarfile.XHDTYPE, b"12 path=a/b\n" + b"12 size=700\n") + OTHER
+READ = """
+import sys
+from rocwheel.distributions.tar.sdist_file import read_sdist_file
+try:
+    print(read_sdist_file(__import__("pathlib").Path(sys.argv[1]), "PKG-INFO", to_end=True))
+except Exception as e:
+    print(type(e).__name__, e)
+"""
+
+
+def sdist(folder: Path, *blocks: bytes) -> Path:
+    path = folder / "a-1.0.tar.gz"
+    path.write_bytes(gzip.compress(b"".join(blocks)))
+    return path
+
+
+def read_or_refuse(path: Path) -> bytes | None:
+    """Read the file, or none of a sdist that is refused; no other error is fit for users."""
+    try:
+        return read_sdist_file(path, "PKG-INFO", to_end=True)
+    except InputError:
+        return None
+
+
+def test_the_first_file_of_the_name_below_the_top_folder_is_read(tmp_path: Path) -> None:
+    deeper = tar_block(tarfile.REGTYPE, b"deeper", name="a-1.0/a.egg-info/PKG-INFO")
+    second = tar_block(tarfile.REGTYPE, b"second", name="a-1.0/PKG-INFO")
+    assert read_sdist_file(sdist(tmp_path, deeper, INFO, second, END), "PKG-INFO") == b"Name: a\n"
+
+
+def test_an_sdist_without_the_file_has_none(tmp_path: Path) -> None:
+    assert read_sdist_file(sdist(tmp_path, OTHER, END), "PKG-INFO") is None
+
+
+def test_what_follows_the_file_is_read_only_to_the_end_if_asked_for(tmp_path: Path) -> None:
+    path = sdist(tmp_path, INFO, b"\xff" * 512, END)
+    assert read_sdist_file(path, "PKG-INFO") == b"Name: a\n"
+    with pytest.raises(InputError, match=re.escape(f"{path}: not a readable .tar.gz archive (a header is damaged")):
+        read_sdist_file(path, "PKG-INFO", to_end=True)
+
+
+def test_a_file_of_more_than_16_mib_is_refused(tmp_path: Path) -> None:
+    large = tar_block(tarfile.REGTYPE, name="a-1.0/PKG-INFO", size=(16 << 20) + 1)
+    with pytest.raises(InputError, match=r"a-1\.0/PKG-INFO is 16777217 bytes long; expected at most 16 MiB$"):
+        read_sdist_file(sdist(tmp_path, large), "PKG-INFO")
+
+
+@pytest.mark.slow
+def test_an_sdist_of_more_than_8_gib_is_refused_in_little_memory(tmp_path: Path) -> None:
+    """Given 8 GiB of zeros in 8 MiB, as members of gzip of which each has 64 MiB."""
+    path = tmp_path / "a-1.0.tar.gz"
+    header = tar_block(tarfile.REGTYPE, name="a-1.0/x", size=9 << 30)
+    zeros = gzip.compress(bytes(64 << 20), 9)
+    path.write_bytes(gzip.compress(header) + zeros * 129)
+    assert run_python(READ, path, memory=400 << 20) == (
+        f"InputError {path}: not a readable .tar.gz archive (it has more than 8589934592 bytes when unpacked). "
+        "Build or fetch it again.\n"
+    )
+
+
+@given(damaged([b"".join(blocks) for blocks in ((OTHER, INFO, END), (LONG, INFO, END), (RECORDS, INFO, END))]))
+def test_a_damaged_tar_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = sdist(tmp_path_factory.mktemp("sdist"), data)
+    found = read_or_refuse(path)
+    assert found is None or len(found) < len(data)
+
+
+@given(damaged([gzip.compress(OTHER + INFO + END)]) | st.binary(max_size=100))
+def test_a_damaged_gzip_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.mktemp("sdist") / "a-1.0.tar.gz"
+    path.write_bytes(data)
+    assert read_or_refuse(path) in (b"Name: a\n", None)
