@@ -248,3 +248,9 @@ def test_another_wording_of_a_problem_leaves_its_fingerprint(first: str, second:
         for finding in find(one(owner=package(problems=(MetadataProblem(text, ("version",)),))))
     }
     assert len(prints) == 1
+
+
+def test_a_malformed_requirement_of_any_length_is_quoted_in_part() -> None:
+    text = "b; " + "(" * 10_000
+    (finding,) = find(tree((package(requires=(text,)), [])))
+    assert finding.found == f"Requires-Dist {text[:200]!r}... (10003 characters) is malformed"

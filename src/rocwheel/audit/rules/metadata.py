@@ -12,6 +12,7 @@ from packaging.version import InvalidVersion, Version
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.distributions.formats.requirements import applies, is_refusing, readable_requirements
+from rocwheel.foundation.quoting import quoted
 from rocwheel.installed.check_record import installed_record_problems, wheel_record_problems
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def _license_text(subject: Subject) -> Iterator[Evidence]:
     for owner, files in _with_metadata(subject):
         folder = f"{owner.dist_info}/licenses/"
         if not any(file.path.startswith(folder) or _is_license(file.name) for file in files):
-            said = f"names the licence {owner.license!r}, but " if owner.license else ""
+            said = f"names the licence {quoted(owner.license)}, but " if owner.license else ""
             yield Evidence(owner.label, f"{said}contains no licence text")
 
 
@@ -60,7 +61,7 @@ def _malformed(subject: Subject) -> Iterator[Evidence]:
             yield Evidence(owner.label, problem.found, facts=problem.facts)
         for text in owner.requires:
             if not readable_requirements([text]):
-                yield Evidence(owner.label, f"Requires-Dist {text!r} is malformed", facts=(text,))
+                yield Evidence(owner.label, f"Requires-Dist {quoted(text)} is malformed", facts=(text,))
 
 
 def _unsatisfied(subject: Subject) -> Iterator[Evidence]:

@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from rocwheel.distributions.formats.markers import marker_holds
+from rocwheel.foundation.quoting import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -48,10 +49,10 @@ def parse_requirement(text: str) -> Requirement:
         requirement = Requirement(text)
         applies(requirement)
     except InvalidRequirement as e:
-        message = f"a malformed Requires-Dist ({e})"
+        message = f"a malformed Requires-Dist ({shortened(str(e))})"
         raise RequirementError(message) from e
     except UndefinedComparison as e:
-        message = f"a Requires-Dist with a marker that can't be evaluated ({e})"
+        message = f"a Requires-Dist with a marker that can't be evaluated ({shortened(str(e))})"
         raise RequirementError(message) from e
     return requirement
 

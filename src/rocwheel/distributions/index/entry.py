@@ -27,6 +27,7 @@ from rocwheel.distributions.zip.reader import check_member, read_directory, read
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.file_stamp import FileStamp
 from rocwheel.foundation.files import open_regular
+from rocwheel.foundation.quoting import quoted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -159,18 +160,18 @@ def _parse_metadata(path: Path, data: bytes) -> RawMetadata:
 
 def _check(path: Path, name: _FileName, metadata: RawMetadata) -> None:
     if canonicalize_name(metadata.get("name", "")) != name.project:
-        found = f"its metadata names the project {metadata.get('name', '')!r}"
+        found = f"its metadata names the project {quoted(metadata.get('name', ''))}"
         raise InputError(path, found, expected=f"{name.project!r} as in the file name")
     version = None
     with suppress(InvalidVersion):
         version = Version(metadata.get("version", ""))
     if version != name.version:
-        found = f"its metadata gives the version {metadata.get('version', '')!r}"
+        found = f"its metadata gives the version {quoted(metadata.get('version', ''))}"
         raise InputError(path, found, expected=f"{str(name.version)!r} as in the file name")
     try:
         SpecifierSet(metadata.get("requires_python", ""))
     except InvalidSpecifier as e:
-        found = f"its metadata has Requires-Python {metadata.get('requires_python')!r}"
+        found = f"its metadata has Requires-Python {quoted(metadata.get('requires_python', ''))}"
         raise InputError(path, found, expected="a version specifier such as '>=3.10'") from e
 
 

@@ -21,6 +21,7 @@ from rocwheel.distributions.zip.local_header import read_local_header
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.file_stamp import FileStamp
 from rocwheel.foundation.files import FileRange, open_regular
+from rocwheel.foundation.quoting import quoted
 from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of, require_room, write_all
 
 if TYPE_CHECKING:
@@ -120,7 +121,9 @@ def _member(path: Path, info: zipfile.ZipInfo, descriptor: int, stamp: FileStamp
         raise InputError(msg, "no member at the place that the directory names", expected="a whole archive")
     if header.name.decode("utf-8" if header.flags & _UTF8_FLAG else "cp437") != info.orig_filename:
         msg = f"{path}!{info.filename}"
-        raise InputError(msg, f"calls itself {header.name!r}", expected="the name in the directory", remedy=_AGAIN)
+        raise InputError(
+            msg, f"calls itself {quoted(header.name)}", expected="the name in the directory", remedy=_AGAIN
+        )
     promised = (info.compress_type, info.CRC, info.compress_size, info.file_size)
     if not header.agrees_with(*promised):
         msg = f"{path}!{info.filename}"

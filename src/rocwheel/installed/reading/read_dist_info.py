@@ -15,6 +15,7 @@ from rocwheel.distributions.formats.core_metadata import CoreMetadataError, pars
 from rocwheel.distributions.formats.record import parse_record
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.quoting import quoted
 from rocwheel.installed.tree import Distribution, MetadataProblem
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
 
@@ -104,9 +105,9 @@ def _metadata_problems(fields: RawMetadata, named: str) -> list[MetadataProblem]
     problems = [_no_field("METADATA", field) for field, key in given.items() if not fields.get(key)]
     name, version = fields.get("name", ""), fields.get("version", "")
     if name and not is_normalized_name(canonicalize_name(name)):
-        problems.append(MetadataProblem(f"METADATA: {name!r} is not a valid name", ("name",)))
+        problems.append(MetadataProblem(f"METADATA: {quoted(name)} is not a valid name", ("name",)))
     if version and _parse_version(version) is None:
-        problems.append(MetadataProblem(f"METADATA: {version!r} is not a valid version (PEP 440)", ("version",)))
+        problems.append(MetadataProblem(f"METADATA: {quoted(version)} is not a valid version (PEP 440)", ("version",)))
     if not problems and not _is_named(named, name, version):
         found = f"METADATA is of {name} {version}, but the name {named} says otherwise"
         problems.append(MetadataProblem(found, ("other name",)))

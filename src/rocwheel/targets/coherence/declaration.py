@@ -13,6 +13,7 @@ import msgspec
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.quoting import quoted
 from rocwheel.targets.spelling.target_set import id_sort_key
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def decode_declaration(data: bytes, *, source: str) -> Declaration:
     except msgspec.DecodeError as e:
         raise InputError(source, f"malformed ({e})", expected=_SCHEMA) from e
     if document.schema != _SCHEMA:
-        raise InputError(source, f"schema {document.schema!r}", expected=_SCHEMA)
+        raise InputError(source, f"schema {quoted(document.schema)}", expected=_SCHEMA)
     return document
 
 
