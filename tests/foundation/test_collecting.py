@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.foundation.collecting import convert_all, map_collecting, raise_all
-from rocwheel.foundation.errors import InputError, ProblemsError, WorkError
+from rocwheel.foundation.collecting import convert_all, convert_good, map_collecting, raise_all
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
 
 
 def _fail(item: str) -> str:
@@ -57,3 +57,26 @@ def test_several_items_that_fail_are_reported_together() -> None:
 
 def test_no_problem_is_not_an_error() -> None:
     raise_all("the list", [])
+
+
+def convert(text: str) -> int:
+    """Return a number; for ``full`` raise that there is no room, for other text that it is none."""
+    if text == "full":
+        raise WorkError(text, "has no room")
+    if not text.isdigit():
+        raise InputError(text, "is no number")
+    return int(text)
+
+
+def test_good_items_are_converted_and_the_errors_of_others_kept() -> None:
+    problems: list[RocwheelError] = []
+    assert convert_good("numbers", convert, ["1", "x", "2"], problems) == [1, 2]
+    assert [str(problem) for problem in problems] == ["x: is no number"]
+
+
+@pytest.mark.parametrize(("items", "text"), [(["x"], "x: is no number"), (["1", "full"], "full: has no room")])
+def test_errors_are_raised_where_nothing_is_good_or_the_work_failed(items: list[str], text: str) -> None:
+    problems: list[RocwheelError] = []
+    with pytest.raises(InputError, match=f"^{text}$"):
+        convert_good("numbers", convert, items, problems)
+    assert problems == []

@@ -12,7 +12,7 @@ from rocwheel.foundation.errors import ProblemsError, RocwheelError, WorkError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["convert_all", "convert_good", "map_collecting", "raise_all", "serialised"]
+__all__ = ["attempt_all", "convert_all", "convert_good", "map_collecting", "raise_all", "serialised"]
 
 _WORKERS = min(3, os.cpu_count() or 1)
 """Items in work at a time: the codecs release the interpreter's lock, and each may hold a window of 128 MiB."""
@@ -32,7 +32,7 @@ def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
 def convert_all(subject: str, convert: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Call ``convert`` with each item and return the results; raise the errors of all, as `raise_all` does."""
     problems: list[RocwheelError] = []
-    results = _attempt_all(convert, items, problems)
+    results = attempt_all(convert, items, problems)
     raise_all(subject, problems)
     return results
 
@@ -46,16 +46,18 @@ def convert_good(
     when there is no result to go on with, or when one of them is a `WorkError`.
     """
     found: list[RocwheelError] = []
-    results = _attempt_all(convert, items, found)
+    results = attempt_all(convert, items, found)
     if not results or any(isinstance(problem, WorkError) for problem in found):
         raise_all(subject, found)
     problems += found
     return results
 
 
-def _attempt_all(
+def attempt_all(
     convert: Callable[[Item], Result], items: Iterable[Item], problems: list[RocwheelError]
 ) -> list[Result]:
+    """Call ``convert`` with each item, return the results, and append the errors to ``problems``."""
+
     def attempt(item: Item) -> list[Result]:
         try:
             return [convert(item)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.collecting import convert_good, raise_all
-from rocwheel.foundation.errors import InputError, RocwheelError, read_error
+from rocwheel.foundation.collecting import attempt_all, raise_all
+from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, read_error
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.environments import Environments, split_environments
 from rocwheel.installed.reading.read_folders import (
@@ -52,17 +52,21 @@ def read_tree(
     A path is a wheel, a folder of wheels, an installed environment, a folder of artifacts, or any folder of files.
     What several paths lead to is read once, and audited if any of ``paths`` leads there.
     Raises `InputError` for a path that is none of these, and for a folder of context without a package or library;
-    `ProblemsError` for several such paths. With a list ``unread``, these errors are appended to it, and the tree is
-    that of all other paths, if there are any.
+    `ProblemsError` for several such paths. With a list ``unread``, the errors about ``paths`` are appended to it, and
+    the tree is that of all others, if there are any.
     """
     audited = real_paths(paths)
     context = {real: path for real, path in real_paths(with_packages).items() if real not in audited}
-    places = [*((path, False) for path in audited.values()), *((path, True) for path in context.values())]
-    problems: list[RocwheelError] = [] if unread is None else unread
-    parts = convert_good(UNREADABLE, lambda place: _read(place[0], progress, context=place[1]), places, problems)
+    problems: list[RocwheelError] = []
+    refused: list[RocwheelError] = []
+    parts = attempt_all(lambda path: _read(path, progress, context=False), audited.values(), problems)
+    beside = attempt_all(lambda path: _read(path, progress, context=True), context.values(), refused)
     progress.end()
-    if unread is None:
-        raise_all(UNREADABLE, problems)
+    if unread is None or refused or not parts or any(isinstance(problem, WorkError) for problem in problems):
+        raise_all(UNREADABLE, [*problems, *refused])
+    if unread is not None:
+        unread += problems
+    parts += beside
     distributions = tuple(distribution for found, _ in parts for distribution in found)
     files = tuple(file for _, found in parts for file in found)
     is_prefix = bool(distributions) and not any(distribution.dist_info for distribution in distributions)
