@@ -104,6 +104,26 @@ def test_expand(run_targets: Run, arguments: list[str], expected: str | None) ->
     assert run_targets("expand", *arguments) == (0, expected or generics, "")
 
 
+@pytest.mark.parametrize("words", [["MI300X", "RX 7900 XTX"], ["rx", "7900", "xtx", "mi300x"], ["RX-7900-XTX;MI300"]])
+def test_expand_takes_names_of_products(run_targets: Run, words: list[str]) -> None:
+    assert run_targets("expand", *words) == (0, "gfx942\ngfx1100\n", "")
+
+
+def test_a_product_of_several_targets_is_refused_with_the_choices(run_targets: Run) -> None:
+    choices = "Radeon RX 5600M (gfx1010), Radeon Pro 5600M (gfx1011)"
+    message = f"error: TARGETS: '5600M' may be several products; expected one of {choices}\n"
+    assert run_targets("expand", "5600M") == (2, "", message)
+
+
+def test_other_commands_take_names_of_products(run_targets: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.co").write_bytes(bundle_of("gfx906"))
+    assert run_targets("runs-on", "Radeon VII", tmp_path / "a.co").status == 0
+    assert (
+        run_targets("flags", "Radeon VII", "--for", "cmake").stdout
+        == run_targets("flags", "gfx906", "--for", "cmake").stdout
+    )
+
+
 def test_expand_native_asks_the_machine(run_targets: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx1100,gfx1036")
     assert run_targets("expand", "native").stdout == "gfx1036\ngfx1100\n"
@@ -130,7 +150,10 @@ def test_an_unknown_target_ends_with_the_nearest_names_and_status_2(run_targets:
     assert run_targets("expand", "gfx1109") == (
         2,
         "",
-        "error: TARGETS: 'gfx1109' is not a known GPU target, family or policy. Nearest: gfx1103, gfx1102, gfx1101.\n",
+        (
+            "error: TARGETS: 'gfx1109' is not a known GPU target, family, product or policy. "
+            "Nearest: gfx1103, gfx1102, gfx1101.\n"
+        ),
     )
 
 

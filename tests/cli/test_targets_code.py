@@ -214,7 +214,7 @@ def test_runs_on_tells_which_code_is_used_and_why(run_targets: Run, tmp_path: Pa
 @pytest.mark.parametrize(
     ("gpu", "message"),
     [
-        pytest.param("foo", "GPU: 'foo' is not a known GPU target, family or policy", id="unknown"),
+        pytest.param("foo", "GPU: 'foo' is not a known GPU target, family, product or policy", id="unknown"),
         pytest.param("amdgcnspirv", "GPU: 'amdgcnspirv' is a target of code, not of a GPU", id="SPIR-V"),
         pytest.param("gfx11-generic", "GPU: 'gfx11-generic' is a target of code, not of a GPU", id="generic"),
     ],

@@ -186,7 +186,7 @@ def test_force_does_not_make_up_for_an_unknown_machine_number(text: str) -> None
         ("gfx1030", "FROM=TO: 'gfx1030'; expected FROM=TO[,TO...], such as gfx1030=gfx1031,gfx1032"),
         ("gfx1030=", "FROM=TO: 'gfx1030='; expected FROM=TO[,TO...], such as gfx1030=gfx1031,gfx1032"),
         ("gfx942=extended", "FROM=TO: no rule says that code for gfx942 runs on any other GPU"),
-        ("gfx1030=gfx1031,GFX", "FROM=TO: 'GFX' is not a known GPU target, family or policy"),
+        ("gfx1030=gfx1031,GFX", "FROM=TO: 'GFX' is not a known GPU target, family, product or policy"),
     ],
 )
 def test_text_that_is_not_a_pair_is_refused(text: str, message: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.linking.link_flags import TOOLS
+from rocwheel.targets.spelling.products import product_words
 from rocwheel.targets.spelling.target_set import known_words
 
 __all__ = ["complete_rules", "complete_targets", "complete_tools"]
@@ -15,8 +16,8 @@ _LAST_WORD = re.compile(r"(.*[;,])?(.*)", re.DOTALL)
 
 
 def complete_targets(incomplete: str) -> list[str]:
-    """Return the targets, families and policies that end a list, such as ``gfx906;gfx9`` or ``gfx90a,gfx11``."""
-    return _ends(incomplete, [*known_words(), "native"])
+    """Return the targets, families, policies and products that end a list, such as ``gfx906;gfx9`` or ``gfx90a,MI``."""
+    return _ends(incomplete, [*known_words(), *product_words(), "native"])
 
 
 def complete_rules(incomplete: str) -> list[str]:

@@ -19,7 +19,8 @@ Words = Annotated[
     typer.Argument(
         metavar="TARGETS",
         autocompletion=complete_targets,
-        help="Target ids, generic processors, families, official@VERSION (by Gentoo's lists), amd@VERSION (by AMD's), "
+        help="Target ids, products (MI300X, 'RX 7900 XTX'), generic processors, families, "
+        "official@VERSION (by Gentoo's lists), amd@VERSION (by AMD's), "
         "supported@VERSION, extended@VERSION, "
         "list@PACKAGER, all, native; in any spelling, also as --offload-arch=... or -DGPU_TARGETS=...",
     ),

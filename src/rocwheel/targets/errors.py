@@ -10,9 +10,10 @@ from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = [
+    "AmbiguousProductError",
     "ConflictError",
     "EmptySetError",
     "IllegalFeatureError",
@@ -50,6 +51,16 @@ def _nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
 def _alike(one: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one.lower(), other.lower(), strict=False)))
+
+
+class AmbiguousProductError(InputError):
+    """The name of products that have different targets; ``choices`` has the target of each by its whole name."""
+
+    def __init__(self, name: str, choices: Mapping[str, str], *, source: str) -> None:
+        self.name = name
+        self.choices = dict(choices)
+        listed = ", ".join(f"{product} ({target})" for product, target in choices.items())
+        super().__init__(source, f"{name!r} may be several products", expected=f"one of {listed}")
 
 
 class IllegalFeatureError(InputError):

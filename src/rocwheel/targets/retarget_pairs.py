@@ -10,6 +10,7 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.catalog.similar_code import find_relabelling, relabelled_agents, unnamed_features
 from rocwheel.targets.errors import UnknownTargetError
+from rocwheel.targets.spelling.products import target_of_product
 from rocwheel.targets.spelling.target_set import parse_known_target, parse_target_set
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def parse_pairs(
     if not equals or not agents_text:
         raise InputError(source, f"{text!r}", expected="FROM=TO[,TO...], such as gfx1030=gfx1031,gfx1032")
     try:
-        code = parse_known_target(code_text, source=source)
+        code = parse_known_target(target_of_product(code_text, source=source) or code_text, source=source)
         if agents_text == "extended":
             return _require_some(extended_pairs(code), code_text, source)
         agents = parse_target_set(agents_text, source=source, native=native)

@@ -136,7 +136,8 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
         pytest.param(
             "gfx1109",
             UnknownTargetError,
-            "--targets: 'gfx1109' is not a known GPU target, family or policy. Nearest: gfx1103, gfx1102, gfx1101.",
+            "--targets: 'gfx1109' is not a known GPU target, family, product or policy. "
+            "Nearest: gfx1103, gfx1102, gfx1101.",
             id="unknown target",
         ),
         pytest.param(
@@ -194,7 +195,7 @@ def test_no_target_is_fine_where_none_is_needed() -> None:
         pytest.param(
             "GFX94x-dcgpu",
             UnknownTargetError,
-            "--targets: 'GFX94x-dcgpu' is not a known GPU target, family or policy. "
+            "--targets: 'GFX94x-dcgpu' is not a known GPU target, family, product or policy. "
             "Nearest: gfx94X-dcgpu, gfx90X-dcgpu, gfx90X-dgpu.",
             id="other case",
         ),

@@ -20,6 +20,7 @@ from rocwheel.packages.planning.sdk_source import render_literals, sdk_license, 
 from rocwheel.packages.recipe.names import is_per_variant
 from rocwheel.targets.catalog.families import is_family, targets_of
 from rocwheel.targets.catalog.owned_targets import owned_targets
+from rocwheel.targets.spelling.products import target_of_product
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,7 +91,10 @@ def make_selector_facts(group: PackageGroup) -> SelectorFacts:
     keys = [key for key, package in basis.recipe.packages.items() if is_per_variant(package, basis.layout)]
     variants = dict.fromkeys(package.variant for package in group.packages if package.key in keys)
     families = {variant: targets_of(variant) if is_family(variant) else (variant,) for variant in variants}
-    default = basis.options.default_family or (next(iter(families)) if len(families) == 1 else "")
+    given = basis.options.default_family
+    default = (target_of_product(given, source="--default-family") or given) or (
+        next(iter(families)) if len(families) == 1 else ""
+    )
     if default and default not in families:
         option, found = "--default-family", f"{default!r} has no packages"
         raise InputError(option, found, expected=f"one of {', '.join(families) or 'none: nothing is selected'}")

@@ -5,6 +5,7 @@ setting that they were given to, ``--offload-arch=`` or ``-DGPU_TARGETS=``:
 
 * a target id, ``gfx90a:xnack+``, a generic processor, ``gfx9-4-generic``, or SPIR-V, ``amdgcnspirv``;
 * a family, ``gfx94X-dcgpu``;
+* a product, ``MI300X`` or ``RX 7900 XTX``, whose spaces separate no words;
 * ``official@7.1``, ``unofficial@7.1``, ``supported@7.1`` (both): what Gentoo's eclass has for a ROCm version;
 * ``amd@7.1``: what AMD's compatibility matrix lists for it;
 * ``extended@7.1``: the official ones, and those that run code of these under their own name;
@@ -32,6 +33,7 @@ from rocwheel.targets.catalog.families import is_family, is_target, targets_of
 from rocwheel.targets.catalog.releases import matrix_for, release_for
 from rocwheel.targets.catalog.similar_code import relabelled_agents
 from rocwheel.targets.errors import ConflictError, EmptySetError, IllegalFeatureError, UnknownTargetError
+from rocwheel.targets.spelling.products import join_products, target_of_product
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -129,7 +131,7 @@ def parse_target_set(
     unknown or illegal words, several of them as one `ProblemsError`.
     """
     texts = [words] if isinstance(words, str) else words
-    parts = [word for text in texts for word in _split_words(text)]
+    parts = join_products([word for text in texts for word in _split_words(text)])
     groups = convert_all(source, partial(_expand_word, source=source, native=native), parts)
     names = dict.fromkeys(name for group in groups for name in group)
     ids = convert_all(source, partial(parse_known_target, source=source), names)
@@ -154,8 +156,12 @@ def _expand_word(word: str, *, source: str, native: Callable[[], Sequence[str]] 
     targets = _targets_of_name(name, source=source, native=native)
     if targets is not None:
         return [target + colon + features for target in targets]
-    if not (is_target(name) or name == SPIRV) and re.fullmatch(r"[\w-]+", name):
-        raise UnknownTargetError(name, known_words(), source=source, what="GPU target, family or policy")
+    if is_target(name) or name == SPIRV:
+        return [word]
+    if product := target_of_product(word, source=source):
+        return [product]
+    if re.fullmatch(r"[\w-]+", name):
+        raise UnknownTargetError(name, known_words(), source=source, what="GPU target, family, product or policy")
     return [word]
 
 

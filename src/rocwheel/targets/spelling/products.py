@@ -1,0 +1,99 @@
+"""GPUs by the names that they are sold under, in place of their targets: ``MI300X``, ``"RX 7900 XTX"``."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.catalog.families import is_target
+from rocwheel.targets.errors import AmbiguousProductError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["join_products", "product_words", "target_of_product"]
+
+_BRANDS = re.compile(r"^((amd|radeon|instinct|ryzen)+)|(accelerator|igpu|graphics)$")
+"""What people leave out at both ends of a name."""
+_LINES = re.compile(r"^(rx|pro)")
+"""What they leave out too, where the rest says which GPU is meant."""
+_ENDING = re.compile(r"[a-z]+")
+_MOST_WORDS = 6
+
+
+def target_of_product(name: str, *, source: str = "GPU target") -> str | None:
+    """Return the target of a product, followed by the features that follow its name; none for other text.
+
+    Case, spaces, dashes and the maker's words don't matter. Letters may lack at the end (``MI300``) as long as all
+    products that fit have one target. Raises `AmbiguousProductError`, led by ``source``, when they have several.
+    """
+    text, colon, features = name.partition(":")
+    found = _find(text)
+    targets = dict.fromkeys(found.values())
+    if len(targets) > 1:
+        raise AmbiguousProductError(text, found, source=source)
+    return next(iter(targets)) + colon + features if targets else None
+
+
+def join_products(words: Sequence[str]) -> list[str]:
+    """Return the words, with those that together name a product, such as ``RX 7900 XTX``, as one."""
+    joined: list[str] = []
+    rest = list(words)
+    while rest:
+        sizes = range(min(_MOST_WORDS, len(rest)), 1, -1)
+        size = 1 if is_target(rest[0]) else next((size for size in sizes if _is_name(rest[:size])), 1)
+        joined.append(" ".join(rest[:size]))
+        del rest[:size]
+    return joined
+
+
+def _is_name(words: Sequence[str]) -> bool:
+    *before, last = words
+    return not any(":" in word for word in before) and bool(_find(" ".join([*before, last.partition(":")[0]])))
+
+
+def product_words() -> list[str]:
+    """Return the names of all products as one word each, without the maker's: ``MI300X``, ``RX-7900-XTX``."""
+    names = (re.sub(r"^(AMD |Radeon |Instinct )+| Accelerator$", "", name) for name in _products())
+    return [re.sub(r"\s+", "-", name) for name in names]
+
+
+@lru_cache(maxsize=1)
+def _products() -> Mapping[str, str]:
+    """Return the target of each product by its name."""
+    return {name: row.name for row in load_catalog().targets for name in row.products}
+
+
+@lru_cache(maxsize=1)
+def _keys() -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return what the names of products are compared by, with and without their lines."""
+    keys = {name: _squeezed(name) for name in _products()}
+    return keys, {name: _LINES.sub("", key) for name, key in keys.items()}
+
+
+@lru_cache(maxsize=256)
+def _find(text: str) -> Mapping[str, str]:
+    """Return the products that a text may mean: of its very name, else without its line, else with a longer ending."""
+    wanted = _squeezed(text)
+    if not re.search(r"\d|vii", wanted):
+        return {}
+    keys, short = _keys()
+    ways: Iterable[list[str]] = (
+        [name for name, key in keys.items() if key == wanted],
+        [name for name, key in short.items() if key == wanted],
+        [name for name, key in keys.items() if _begins(key, wanted)],
+        [name for name, key in short.items() if _begins(key, wanted)],
+    )
+    names = next((way for way in ways if way), [])
+    return {name: _products()[name] for name in names}
+
+
+def _begins(key: str, wanted: str) -> bool:
+    """Return whether letters alone are missing at the end."""
+    return len(wanted) > 2 and key.startswith(wanted) and bool(_ENDING.fullmatch(key[len(wanted) :]))
+
+
+def _squeezed(text: str) -> str:
+    return _BRANDS.sub("", re.sub(r"[\W_]+", "", text.lower()))

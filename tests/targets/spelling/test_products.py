@@ -1,0 +1,74 @@
+"""Products in place of targets."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rocwheel.targets.catalog.catalog import load_catalog
+from rocwheel.targets.errors import AmbiguousProductError, UnknownTargetError
+from rocwheel.targets.spelling.products import product_words, target_of_product
+from rocwheel.targets.spelling.target_set import parse_target_set
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("MI300X", "gfx942"),
+        ("mi300x", "gfx942"),
+        ("AMD Instinct MI300X", "gfx942"),
+        ("Instinct-MI300X", "gfx942"),
+        ("MI300", "gfx942"),
+        ("MI250X:xnack+", "gfx90a:xnack+"),
+        ("RX 7900 XTX", "gfx1100"),
+        ("Radeon RX 7900 XTX", "gfx1100"),
+        ("rx7900xtx", "gfx1100"),
+        ("RX-7900-XTX", "gfx1100"),
+        ("7900 XTX", "gfx1100"),
+        ("AMD Radeon RX 7600", "gfx1102"),
+        ("Radeon VII", "gfx906"),
+        ("W6800", "gfx1030"),
+        ("Strix Halo", None),
+        ("RX", None),
+        ("gfx906", None),
+        ("MI30", None),
+        ("", None),
+    ],
+)
+def test_a_product_stands_for_its_target_however_it_is_spelled(text: str, target: str | None) -> None:
+    assert target_of_product(text) == target
+
+
+def test_every_product_of_the_catalogue_is_found_by_its_name_and_by_its_one_word() -> None:
+    products = {name: row.name for row in load_catalog().targets for name in row.products if re.search(r"\d|VII", name)}
+    assert {name: target_of_product(name) for name in products} == products
+    words = [word for word in product_words() if re.search(r"\d|VII", word)]
+    assert [word for word in words if not target_of_product(word)] == []
+
+
+def test_a_name_of_several_gpus_lists_them() -> None:
+    expected = "GPU targets: '5600M' may be several products; expected one of Radeon RX 5600M (gfx1010), "
+    with pytest.raises(AmbiguousProductError, match=re.escape(expected + "Radeon Pro 5600M (gfx1011)")):
+        parse_target_set("5600M")
+    assert parse_target_set("RX 5600M").words == ("gfx1010",)
+    assert parse_target_set("Pro 5600M").words == ("gfx1011",)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "RX 7900 XTX;MI300X",
+        "MI300X,Radeon RX 7900 XTX",
+        ["RX", "7900", "XTX", "MI300X"],
+        ["-DGPU_TARGETS=RX 7900 XTX;gfx942"],
+        "gfx1100 mi300x",
+    ],
+)
+def test_products_are_words_of_a_set_even_with_spaces(words: str | list[str]) -> None:
+    assert parse_target_set(words).words == ("gfx942", "gfx1100")
+
+
+def test_what_is_neither_a_target_nor_a_product_is_unknown() -> None:
+    with pytest.raises(UnknownTargetError, match="'RX-9999' is not a known GPU target, family, product or policy"):
+        parse_target_set("RX-9999")
