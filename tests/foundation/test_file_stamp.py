@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.foundation.file_stamp import ChangedFileError, FileStamp
-from rocwheel.foundation.files import FileRange, open_unchanged
+from rocwheel.foundation.files import FileRange, open_unchanged, unchanged
 from tests.support.changing_files import CHANGES, changed_at_read
 
 if TYPE_CHECKING:
@@ -47,6 +47,30 @@ def test_a_file_that_changes_while_it_is_read_is_refused(path: Path, way: str, m
         source.read()
 
 
+def test_a_file_that_gets_or_loses_a_link_is_the_same(path: Path) -> None:
+    source, other = FileRange.whole(path), path.with_name("other")
+    other.hardlink_to(path)
+    assert source.read() == b"x" * 1000
+    source = FileRange.whole(path)
+    other.unlink()
+    assert source.read() == b"x" * 1000
+
+
+def test_a_file_that_was_written_to_and_got_a_link_is_refused(path: Path) -> None:
+    source = FileRange.whole(path)
+    path.with_name("other").hardlink_to(path)
+    CHANGES["overwritten"](path)
+    with pytest.raises(ChangedFileError, match=WAYS["overwritten"]):
+        source.read()
+
+
+def test_a_file_with_new_permissions_is_refused(path: Path) -> None:
+    source = FileRange.whole(path)
+    path.chmod(0o600)
+    with pytest.raises(ChangedFileError, match=WAYS["overwritten"]):
+        source.read()
+
+
 def test_failed_work_ends_with_status_1(path: Path) -> None:
     source = FileRange.whole(path)
     CHANGES["truncated"](path)
@@ -80,4 +104,21 @@ def _find_damage(path: Path) -> None:
 
 def test_damage_in_a_file_that_stays_as_it_is_stays_damage(path: Path) -> None:
     with pytest.raises(EOFError), open_unchanged(path):
+        raise EOFError
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_file_that_changes_while_it_is_read_by_its_path_is_refused(path: Path, way: str) -> None:
+    with pytest.raises(ChangedFileError, match=WAYS[way]), unchanged(path):
+        CHANGES[way](path)
+
+
+def test_damage_that_comes_from_another_file_at_the_path_is_called_a_change(path: Path) -> None:
+    with pytest.raises(ChangedFileError, match=WAYS["replaced"]):
+        _find_damage_by_path(path)
+
+
+def _find_damage_by_path(path: Path) -> None:
+    with unchanged(path):
+        CHANGES["replaced"](path)
         raise EOFError

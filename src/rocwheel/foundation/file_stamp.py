@@ -23,11 +23,15 @@ class FileStamp(msgspec.Struct, frozen=True, order=True):
     size: int
     modified: int
     changed: int
+    links: int
+    """How many names it has, whose coming and going is a change, too, but none of its bytes."""
 
     @classmethod
     def of(cls, status: os.stat_result) -> FileStamp:
         """Return the stamp of a file with this status."""
-        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        return cls(
+            status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_nlink
+        )
 
     @classmethod
     def at(cls, path: Path) -> FileStamp:
@@ -38,10 +42,16 @@ class FileStamp(msgspec.Struct, frozen=True, order=True):
             raise read_error(str(path), e) from e
 
     def require(self, status: os.stat_result, path: str) -> None:
-        """Raise `ChangedFileError` unless the file at ``path``, which has this status, is the stamped one."""
+        """Raise `ChangedFileError` unless the file at ``path``, which has this status, is the stamped one.
+
+        It may have got or lost names meanwhile, as where an index or a backup links to it.
+        """
         now = FileStamp.of(status)
-        if now != self:
+        if now != self and not self._has_other_links_alone(now):
             raise ChangedFileError(path, self._difference(now))
+
+    def _has_other_links_alone(self, now: FileStamp) -> bool:
+        return now.links != self.links and self == msgspec.structs.replace(now, changed=self.changed, links=self.links)
 
     def _difference(self, now: FileStamp) -> str:
         if (self.device, self.inode) != (now.device, now.inode):

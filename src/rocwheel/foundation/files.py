@@ -22,11 +22,11 @@ from rocwheel.foundation.file_stamp import ChangedFileError, FileStamp
 from rocwheel.foundation.file_view import FileView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rocwheel.foundation.file_view import Data
 
-__all__ = ["FileRange", "open_regular", "open_unchanged", "release_pages"]
+__all__ = ["FileRange", "open_regular", "open_unchanged", "release_pages", "unchanged"]
 
 _READ_WHOLE = 1 << 20
 """Ranges up to this size are read at once by `FileRange.view`."""
@@ -166,12 +166,28 @@ def open_unchanged(path: Path) -> Iterator[IO[bytes]]:
 
     Raises `ChangedFileError` at the end of the block, whatever it ends with, when the file has changed meanwhile.
     """
-    with open_regular(path) as file:
-        stamp = FileStamp.of(os.fstat(file.fileno()))
-        try:
-            yield file
-        except Exception:
-            # What looks like damage is the change.
-            stamp.require(os.fstat(file.fileno()), str(path))
-            raise
-        stamp.require(os.fstat(file.fileno()), str(path))
+    with open_regular(path) as file, _requiring(path, lambda: os.fstat(file.fileno())):
+        yield file
+
+
+@contextmanager
+def unchanged(path: Path) -> Iterator[FileStamp]:
+    """Yield the stamp of a file that the block reads by its path.
+
+    Raises `ChangedFileError` at the end of the block, whatever it ends with, when the file has changed meanwhile, or
+    another has taken its place; `OSError` when there is none.
+    """
+    with _requiring(path, path.stat) as stamp:
+        yield stamp
+
+
+@contextmanager
+def _requiring(path: Path, read_status: Callable[[], os.stat_result]) -> Iterator[FileStamp]:
+    stamp = FileStamp.of(read_status())
+    try:
+        yield stamp
+    except Exception:
+        # What looks like damage is the change.
+        stamp.require(read_status(), str(path))
+        raise
+    stamp.require(read_status(), str(path))

@@ -43,7 +43,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("placement", [FilePlacement.RELATIVE, FilePlacement.COPY], ids=["relative", "copy"])
+@pytest.mark.parametrize("placement", list(FilePlacement), ids=lambda placement: placement.value)
 def test_a_file_that_has_not_changed_is_not_read_again(
     add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str], placement: FilePlacement
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import check_member, read_directory, read_member
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.file_stamp import FileStamp
-from rocwheel.foundation.files import open_regular
+from rocwheel.foundation.files import open_regular, unchanged
 from rocwheel.foundation.quoting import quoted
 
 if TYPE_CHECKING:
@@ -83,9 +82,9 @@ def read_entry(path: Path) -> Reading:
     name = _parse_filename(path)
     is_wheel = path.name.endswith(".whl")
     try:
-        stamp, sha256 = _hash(path)
-        data = _read_checked_metadata(path, name) if is_wheel else _read_sdist_metadata(path)
-        stamp.require(path.stat(), str(path))
+        with unchanged(path) as stamp:
+            sha256 = _hash(path)
+            data = _read_checked_metadata(path, name) if is_wheel else _read_sdist_metadata(path)
     except OSError as e:
         raise read_error(path, e, remedy="Check its permissions.") from e
     metadata = _parse_metadata(path, data)
@@ -183,10 +182,9 @@ def _is_static(metadata: RawMetadata) -> bool:
     return False
 
 
-def _hash(path: Path) -> tuple[FileStamp, str]:
+def _hash(path: Path) -> str:
     digest = hashlib.sha256()
     with open_regular(path) as file:
-        stamp = FileStamp.of(os.fstat(file.fileno()))
         while block := file.read(_BLOCK):
             digest.update(block)
-    return stamp, digest.hexdigest()
+    return digest.hexdigest()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["KNOWN_NAME", "KnownFile", "KnownIndex", "read_known", "write_known"]
+__all__ = ["KNOWN_NAME", "KnownFile", "KnownIndex", "is_settled", "read_known", "write_known"]
 
 KNOWN_NAME = ".rocwheel-index.json"
 """The file in the output; a hidden name, which no page links to."""
@@ -36,14 +36,19 @@ class KnownFile(msgspec.Struct, frozen=True, array_like=True):
 
     entry: IndexEntry
     stamp: FileStamp
-    read_at: int
-    """When reading began, in nanoseconds since 1970."""
+    is_settled: bool
+    """Whether nobody can have written to the file after it was read without a trace in its stamp."""
     placed: tuple[FileStamp, ...] = ()
     """What was written for it: its metadata, and its copy in the index."""
 
     def holds_for(self, stamp: FileStamp) -> bool:
         """Return whether the file that has this stamp now is certainly the one that was read."""
-        return stamp == self.stamp and max(stamp.modified, stamp.changed) + _GRANULARITY <= self.read_at
+        return self.is_settled and stamp == self.stamp
+
+
+def is_settled(stamp: FileStamp, read_at: int) -> bool:
+    """Return whether the last change to a file lies far enough before its reading, in nanoseconds since 1970."""
+    return max(stamp.modified, stamp.changed) + _GRANULARITY <= read_at
 
 
 class KnownIndex(msgspec.Struct, frozen=True):

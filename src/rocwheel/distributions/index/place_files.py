@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import hashlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 
 from rocwheel.distributions.index.entry import read_metadata
+from rocwheel.distributions.index.known_files import KNOWN_NAME
 from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import InputError, WorkError, read_error
 from rocwheel.foundation.file_stamp import FileStamp
-from rocwheel.foundation.files import open_regular
+from rocwheel.foundation.files import open_unchanged
 from rocwheel.foundation.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -76,20 +78,47 @@ class Places(msgspec.Struct, frozen=True):
         targets = self.targets(found.known)
         if found.known.placed and tuple(map(_stamp, targets)) == found.known.placed:
             return found.known
-        entry, source = found.known.entry, self.dist_dir / found.known.entry.filename
+        source = self.dist_dir / found.known.entry.filename
+        metadata = self._read_metadata(found, source)
         if self.holds_files:
             self._place_copy(source, targets[0], found.known.stamp)
-        if entry.metadata_sha256 is not None:
-            data = found.metadata if found.metadata is not None else read_metadata(source)
-            write_changed(targets[-1], data)
-        stamps = [stamp for target in targets if (stamp := _stamp(target))]
-        return msgspec.structs.replace(found.known, placed=tuple(stamps))
+        if metadata is not None:
+            write_changed(targets[-1], metadata)
+        # Linking has changed the stamp, and only that: the next run need not read the file again.
+        stamp = _require(source, found.known.stamp)
+        placed = tuple(written for target in targets if (written := _stamp(target)))
+        return msgspec.structs.replace(found.known, stamp=stamp, placed=placed)
+
+    def _read_metadata(self, found: Found, source: Path) -> bytes | None:
+        """Return the core metadata whose hash the pages give, if they give any."""
+        wanted = found.known.entry.metadata_sha256
+        _require(source, found.known.stamp)
+        if wanted is None or found.metadata is not None:
+            return found.metadata
+        data = read_metadata(source)
+        _require(source, found.known.stamp)
+        if hashlib.sha256(data).hexdigest() != wanted:
+            remedy = f"Remove {self.output / KNOWN_NAME}, and run it again."
+            raise WorkError(source, "its core metadata have another hash than an earlier run has noted", remedy=remedy)
+        return data
 
     def _place_copy(self, source: Path, target: Path, stamp: FileStamp) -> None:
+        if target.parent.exists() and target.parent.samefile(source.parent):
+            return  # a folder of distributions that is named like a project
         if self.placement is FilePlacement.COPY:
             _copy(source, target, stamp)
         else:
-            _hardlink(source, target)
+            _hardlink(source, target, stamp)
+
+
+def _require(source: Path, stamp: FileStamp) -> FileStamp:
+    """Return the stamp that a file has now; raise `ChangedFileError` unless it is the one that was read."""
+    try:
+        status = source.stat()
+    except OSError as e:
+        raise read_error(source, e, kind=WorkError) from e
+    stamp.require(status, str(source))
+    return FileStamp.of(status)
 
 
 def _stamp(path: Path) -> FileStamp | None:
@@ -101,26 +130,24 @@ def _stamp(path: Path) -> FileStamp | None:
 
 def _copy(source: Path, target: Path, stamp: FileStamp) -> None:
     try:
-        with open_regular(source) as reader, atomic_file(target) as writer:
+        # In this order: the bytes are compared with the stamp before they get the name.
+        with atomic_file(target) as writer, open_unchanged(source) as reader:
+            stamp.require(os.fstat(reader.fileno()), str(source))
             while data := reader.read(_PIECE):
                 writer.write(data)
-            stamp.require(os.fstat(reader.fileno()), str(source))
     except OSError as e:
         raise read_error(source, e, kind=WorkError) from e
 
 
-def _hardlink(source: Path, target: Path) -> None:
+def _hardlink(source: Path, target: Path, stamp: FileStamp) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.exists():
-            target.unlink(missing_ok=True)  # a link to nothing
-            target.hardlink_to(source)
-            return
-        if target.samefile(source):
+        if target.exists() and target.samefile(source):
             return
         with scratch_folder(target) as folder:
             temporary = folder / target.name
             temporary.hardlink_to(source)
+            stamp.require(temporary.stat(), str(source))
             temporary.replace(target)
     except OSError as e:
         remedy = "Use --files copy when the folders are on different file systems."

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.distributions.index.entry import read_entry
-from rocwheel.distributions.index.known_files import KnownFile
+from rocwheel.distributions.index.known_files import KnownFile, is_settled
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.foundation.file_stamp import FileStamp
 
@@ -76,7 +76,7 @@ def _try_reading(path: Path) -> Found | RocwheelError:
         reading = read_entry(path)
     except RocwheelError as e:
         return e
-    return Found(KnownFile(reading.entry, reading.stamp, begun), reading.metadata)
+    return Found(KnownFile(reading.entry, reading.stamp, is_settled(reading.stamp, begun)), reading.metadata)
 
 
 def _find_size(path: Path) -> int:
