@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.scratch import remove_abandoned, scratch_folder
-from tests.support.processes import run_python
+from tests.support.processes import NOBODY, needs_root, run_python
 
 if TYPE_CHECKING:
-    import os
+    from pathlib import Path
 
     import pytest
 
@@ -33,14 +33,101 @@ AtomicFile(Path(sys.argv[1])).commit()
 
 def test_what_vanishes_while_it_is_looked_at_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".a.whl.abcdefgh.rocwheel").touch(0o600)
-    look = Path.lstat
+    opening = os.open
 
-    def vanish_and_look(path: Path) -> os.stat_result:
-        path.unlink()
-        return look(path)
+    def vanish_and_open(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if dir_fd is not None:
+            (tmp_path / path).unlink()
+        return opening(path, flags, mode, dir_fd=dir_fd)
 
-    monkeypatch.setattr(Path, "lstat", vanish_and_look)
+    monkeypatch.setattr(os, "open", vanish_and_open)
     assert remove_abandoned(tmp_path) == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_process_killed_just_before_it_gave_a_file_its_name_left_is_removed(tmp_path: Path) -> None:
+    program = """
+import os, sys
+from pathlib import Path
+from rocwheel.foundation.atomic_file import AtomicFile
+Path.replace = lambda *_: os._exit(0)
+AtomicFile(Path(sys.argv[1]), mode=0o755).commit()
+"""
+    run_python(program, tmp_path / "a.whl")
+    (left,) = tmp_path.iterdir()
+    assert remove_abandoned(tmp_path) == (left,)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_a_killed_process_left_below_one_of_a_group_is_removed(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o2775)
+    program = "import os, sys; from pathlib import Path; from rocwheel.foundation.scratch import scratch_folder\n"
+    run_python(program + "made = scratch_folder(Path(sys.argv[1])); made.__enter__(); os._exit(0)", shared / "made")
+    (left,) = shared.iterdir()
+    assert left.stat().st_mode & 0o7777 == 0o2700
+    assert remove_abandoned(shared) == (left,)
+    assert list(shared.iterdir()) == []
+
+
+@needs_root
+def test_what_belongs_to_somebody_else_is_left_alone_even_by_root(tmp_path: Path) -> None:
+    file, folder = tmp_path / ".a.whl.abcdefgh.rocwheel", tmp_path / ".b.abcdefgh.rocwheel"
+    file.touch(0o600)
+    folder.mkdir(0o700)
+    for path in (file, folder):
+        os.chown(path, NOBODY, NOBODY)
+    assert remove_abandoned(tmp_path) == ()
+    assert sorted(tmp_path.iterdir()) == [file, folder]
+
+
+def test_a_link_in_a_folder_of_a_killed_process_leads_nowhere(tmp_path: Path) -> None:
+    target, left = tmp_path / "target", tmp_path / ".b.abcdefgh.rocwheel"
+    target.mkdir()
+    target.chmod(0o500)
+    left.mkdir(0o700)
+    (left / "link").symlink_to(target)
+    assert remove_abandoned(tmp_path) == (left,)
+    assert target.stat().st_mode & 0o777 == 0o500
+
+
+def test_a_folder_that_becomes_a_link_while_it_is_removed_leads_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, left = tmp_path / "target", tmp_path / ".b.abcdefgh.rocwheel"
+    target.mkdir()
+    target.chmod(0o500)
+    (left / "folder").mkdir(parents=True)
+    left.chmod(0o700)
+    opening = os.open
+
+    def swap_and_open(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if path == "folder" and not (left / "folder").is_symlink():
+            (left / "folder").rmdir()
+            (left / "folder").symlink_to(target)
+        return opening(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", swap_and_open)
+    remove_abandoned(tmp_path)
+    assert target.stat().st_mode & 0o777 == 0o500
+
+
+def test_folders_that_forbid_everything_go_with_their_block(tmp_path: Path) -> None:
+    program = """
+import os, sys
+from pathlib import Path
+from rocwheel.foundation.scratch import scratch_folder
+os.chdir(sys.argv[1])
+os.setuid(int(sys.argv[2]))
+with scratch_folder(Path("made")) as folder:
+    for mode in (0o000, 0o300, 0o500):
+        (folder / f"{mode:o}" / "below").mkdir(parents=True)
+        (folder / f"{mode:o}").chmod(mode)
+print(list(Path().iterdir()))
+"""
+    tmp_path.chmod(0o777)
+    assert run_python(program, tmp_path, str(NOBODY if os.geteuid() == 0 else os.geteuid())) == "[]\n"
 
 
 def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:

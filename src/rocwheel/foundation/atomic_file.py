@@ -76,7 +76,6 @@ class AtomicFile:
             with self._reporting(), self.file:
                 self.file.flush()
                 os.fsync(self.file.fileno())
-                # After the long step: `remove_abandoned` recognises the file by the mode that it has had so far.
                 os.fchmod(self.file.fileno(), self._mode)
                 Path(self._temporary).replace(self.path)
         finally:

@@ -24,7 +24,7 @@ __all__ = ["make_scratch_file", "remove_abandoned", "scratch_folder"]
 _MARK = ".rocwheel"
 _NAME = re.compile(rf"^\..+\.[a-z0-9_]{{8}}{re.escape(_MARK)}$")
 """How `tempfile` makes names of the prefix and suffix below."""
-_FILE_MODE, _FOLDER_MODE = stat.S_IFREG | 0o600, stat.S_IFDIR | 0o700
+_PERMISSIONS, _FOLDER_MODE = 0o777, 0o700
 _LONGEST = 200
 """Characters of a name that are kept: a file name has at most 255 bytes."""
 
@@ -51,8 +51,8 @@ def scratch_folder(path: Path) -> Iterator[Path]:
     try:
         yield Path(name)
     finally:
-        with suppress(OSError):
-            _remove_tree(Path(name))
+        with suppress(OSError), _opened(path.parent, os.O_RDONLY | os.O_DIRECTORY) as parent:
+            _remove_tree(Path(name).name, parent)
         os.close(descriptor)
 
 
@@ -85,41 +85,67 @@ def _visit(folder: Path) -> None:
 def remove_abandoned(folder: Path) -> tuple[Path, ...]:
     """Remove the scratch files and folders that killed processes left in a folder, and return their paths.
 
-    Those that a living process works on, even on another machine, are locked and stay.
+    Those that a living process works on, even on another machine, are locked and stay, as do those of other users.
     """
-    try:
-        found = sorted(path for path in folder.iterdir() if _NAME.match(path.name))
-    except OSError:
-        return ()
     removed = []
-    for path in found:
-        with suppress(OSError):  # gone meanwhile, locked, or not ours
-            if _remove_unlocked(path):
-                removed.append(path)
+    with suppress(OSError), _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent:
+        for name in sorted(path.name for path in folder.iterdir() if _NAME.match(path.name)):
+            with suppress(OSError):  # gone meanwhile, or locked
+                if _remove_unlocked(name, parent):
+                    removed.append(folder / name)
     return tuple(removed)
 
 
-def _remove_unlocked(path: Path) -> bool:
-    mode = path.lstat().st_mode
-    if mode not in {_FILE_MODE, _FOLDER_MODE}:
+def _remove_unlocked(name: str, parent: int) -> bool:
+    """Remove what is not locked, and return whether it was ours.
+
+    All goes by descriptors and no link is followed: in a folder that others can write to, names change their meaning.
+    """
+    if not _is_ours(os.stat(name, dir_fd=parent, follow_symlinks=False)):
         return False
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with _opened(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, parent) as descriptor:
+        status = os.fstat(descriptor)
+        if not _is_ours(status):
+            return False
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if mode == _FILE_MODE:
-            path.unlink()
+        if stat.S_ISDIR(status.st_mode):
+            _remove_tree(name, parent)
         else:
-            _remove_tree(path)
-    finally:
-        os.close(descriptor)
+            os.unlink(name, dir_fd=parent)
     return True
 
 
-def _remove_tree(folder: Path) -> None:
+def _is_ours(status: os.stat_result) -> bool:
+    """Return whether this user's process can have made this.
+
+    A file has the mode of the final one when its process was killed just before the renaming. Below a folder with
+    setgid, folders have it, too.
+    """
+    mode = status.st_mode
+    is_ours = stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and mode & _PERMISSIONS == _FOLDER_MODE)
+    return is_ours and status.st_uid == os.geteuid()
+
+
+def _remove_tree(name: str, parent: int) -> None:
     """Remove a folder and all below it, folders that forbid writing included."""
-    for root, folders, _ in os.walk(folder):
-        for name in folders:
-            place = Path(root, name)
-            if not place.is_symlink():
-                place.chmod(0o700)
-    shutil.rmtree(folder)
+    for _, folders, _, descriptor in os.fwalk(name, dir_fd=parent):
+        for folder in folders:
+            with suppress(OSError):  # a link
+                _open_up(folder, descriptor)
+    # Which follows no links below; the parameter that takes a descriptor is new in Python 3.11.
+    shutil.rmtree(f"/proc/self/fd/{parent}/{name}")
+
+
+def _open_up(folder: str, parent: int) -> None:
+    with _opened(folder, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY, parent) as descriptor:
+        # fchmod(2) wants a descriptor to read by, which a folder may forbid.
+        Path(f"/proc/self/fd/{descriptor}").chmod(_FOLDER_MODE)
+
+
+@contextmanager
+def _opened(path: str | Path, flags: int, parent: int | None = None) -> Iterator[int]:
+    descriptor = os.open(path, flags | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
