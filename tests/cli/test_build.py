@@ -37,11 +37,11 @@ def test_build_as_json_is_one_versioned_object(tmp_path: Path) -> None:
 
 
 def test_build_reports_what_it_removed_of_killed_builds(tmp_path: Path) -> None:
-    left = tmp_path / "dist/.rocm-6.0.0.tar.gz.abcdefgh"
+    left = tmp_path / "dist/.rocm-6.0.0.tar.gz.abcdefgh.rocwheel"
     left.parent.mkdir()
     left.touch(0o600)
     done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path))
-    assert "removed unfinished files of a killed build: .rocm-6.0.0.tar.gz.abcdefgh\n" in done.stderr
+    assert "removed unfinished files of a killed build: .rocm-6.0.0.tar.gz.abcdefgh.rocwheel\n" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["build", "plan"])
@@ -188,6 +188,6 @@ def test_the_demo_ends_with_a_tested_environment(tmp_path: Path) -> None:
     done = rocwheel("demo", "--json", "--quiet", "--dest-dir", str(tmp_path))
     report = json.loads(done.stdout)
     assert report["schema"] == "rocwheel.demo/1"
-    assert "OK (skipped=" in report["test_output"]
+    assert ", 0 failed, " in report["test_output"]
     tool = tmp_path / "env/bin/rocm-sdk"
     assert subprocess.run([tool, "version"], capture_output=True, text=True, check=True).stdout == "7.0.0\n"

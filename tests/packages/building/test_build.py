@@ -23,7 +23,7 @@ from packaging.utils import parse_wheel_filename
 from rocwheel.artifacts.transfer import extract_archives
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.planning.options import PlanOptions
 
@@ -206,16 +206,16 @@ def test_a_platform_tag_can_be_forced(tmp_path: Path) -> None:
 def test_a_build_removes_what_killed_ones_left_and_warns_of_what_earlier_ones_made(tmp_path: Path) -> None:
     dist_dir = tmp_path / "dist"
     dist_dir.mkdir()
-    (dist_dir / ".rocm-6.0.0.tar.gz.abcdefgh").touch(0o600)
+    (dist_dir / ".rocm-6.0.0.tar.gz.abcdefgh.rocwheel").touch(0o600)
     (dist_dir / "rocm-6.0.0.tar.gz").touch()
     _, result = BuildJob(PlanJob(SAMPLE_SDK), tmp_path).run()
-    assert result.removed == (f"{dist_dir}/.rocm-6.0.0.tar.gz.abcdefgh",)
+    assert result.removed == (f"{dist_dir}/.rocm-6.0.0.tar.gz.abcdefgh.rocwheel",)
     assert [(warning.kind, warning.files) for warning in result.warnings] == [("earlier-build", ("rocm-6.0.0.tar.gz",))]
     assert not [path for path in dist_dir.iterdir() if path.name.startswith(".")]
 
 
 def test_a_build_that_can_not_be_planned_removes_nothing(tmp_path: Path) -> None:
-    left = tmp_path / "dist/.rocm-6.0.0.tar.gz.abcdefgh"
+    left = tmp_path / "dist/.rocm-6.0.0.tar.gz.abcdefgh.rocwheel"
     left.parent.mkdir()
     left.touch(0o600)
     with pytest.raises(RocwheelError):
@@ -281,7 +281,7 @@ def test_a_malformed_date_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_folder_in_the_way_of_the_output_fails_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "dist").write_text("a file")
-    with pytest.raises(WorkError, match="cannot be written"):
+    with pytest.raises(InputError, match="not a folder; expected a folder to write to"):
         BuildJob(PlanJob(SAMPLE_SDK), tmp_path).run()
     assert [path.name for path in tmp_path.iterdir()] == ["dist"]
 
