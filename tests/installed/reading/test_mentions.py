@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from rocwheel.installed.reading.mentions import mentioned_in_binary, mentioned_in_source
 from rocwheel.installed.reading.read_tree import read_tree
@@ -29,6 +34,37 @@ def test_a_source_mentions_libraries_by_their_names_or_the_beginnings(text: byte
     found = mentioned_in_source(text)
     assert names <= found
     assert not {name for name in found if "good" in name or "find" in name}
+
+
+PARTS = ("lib", ".so", ".", "so", "1", "a", "-", "+", "_", "x", " ", "/", '"', "é")
+PLAIN_SEARCH = re.compile(rb"[\w+-]*\.so\b[.0-9]*|\blib[\w+-]{2,}")
+"""The names as one expression, too slow for long texts."""
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=40).map("".join))
+@example("libx.so.1libyy.so")
+@example("ab-libxy.so")
+@example("liblibxy .so")
+@example("xy.so.1.so1 -libab-lib.so.so")
+def test_a_source_is_searched_as_by_one_expression(text: str) -> None:
+    data = text.encode()
+    assert mentioned_in_source(data) == {name.decode(errors="replace") for name in PLAIN_SEARCH.findall(data)}
+
+
+LONG_RUNS = """
+from rocwheel.installed.reading.mentions import mentioned_in_source
+data = b"0123456789abcdef" * 65536
+for text in (data, b"lib" * 300_000, b"-lib" * 300_000, b"a" * 1_000_000 + b".so.1", b".so" * 300_000):
+    mentioned_in_source(text)
+print(sorted(mentioned_in_source(data + b"'libdemo.so.1'")), mentioned_in_source(b"a" * 1_000_000 + b".so.1"))
+"""
+
+
+def test_long_runs_of_letters_in_a_source_are_searched() -> None:
+    searched = subprocess.run(
+        [sys.executable, "-c", LONG_RUNS], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert searched.stdout == f"['libdemo.so.1'] frozenset({{'{'a' * 128}.so.1'}})\n"
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 __all__ = ["is_source", "mentioned_in_binary", "mentioned_in_source"]
 
 _SOURCE = ".py"
-_IN_SOURCE = re.compile(rb"[\w+-]*\.so\b[.0-9]*|\blib[\w+-]{2,}")
-# A name that ends a string; the search goes by its last part, which is rare, and looks back for the first.
+# The searches go by a part of a name that is rare, and look back for its beginning: tried at every place, a name that
+# begins with any word takes the square of the time where a text has a long run of letters, such as embedded data.
+_IN_SOURCE = re.compile(rb"\.so\b[.0-9]*|\blib[\w+-]{2,}(?P<ending>\.so\b[.0-9]*)?")
+_SOURCE_START = re.compile(rb"[\w+-]*\Z")
 _END = re.compile(rb"\.so[.0-9]*(?=\0)")
+"""What ends a string of a binary."""
 _START = re.compile(rb"[\w+.-]*\Z")
 _LONGEST = 128
+"""Bytes that are looked back."""
 
 
 def is_source(name: str) -> bool:
@@ -29,7 +33,16 @@ def is_source(name: str) -> bool:
 
 def mentioned_in_source(text: bytes) -> frozenset[str]:
     """Return the names that may be of libraries in the text of a program: ``libdemo.so.1``, and ``libdemo``."""
-    return frozenset(match[0].decode(errors="replace") for match in _IN_SOURCE.finditer(text))
+    return frozenset(_source_names(text))
+
+
+def _source_names(text: bytes) -> Iterator[str]:
+    searched = 0
+    for match in _IN_SOURCE.finditer(text):
+        is_beginning = match[0].startswith(b"lib") and match["ending"] is None
+        first = match.start() if is_beginning else max(searched, match.start() - _LONGEST)
+        yield (_last(_SOURCE_START, text[first : match.start()]) + match[0]).decode(errors="replace")
+        searched = match.end()
 
 
 def mentioned_in_binary(data: Data) -> frozenset[str]:
@@ -47,5 +60,10 @@ def _names(window: bytes, known: int) -> Iterator[str]:
     """Yield the names that end behind the first ``known`` bytes, which were searched before."""
     for match in _END.finditer(window):
         if match.end() >= known:
-            head = _START.search(window[max(0, match.start() - _LONGEST) : match.start()])
-            yield ((head[0] if head else b"") + match[0]).decode(errors="replace")
+            before = window[max(0, match.start() - _LONGEST) : match.start()]
+            yield (_last(_START, before) + match[0]).decode(errors="replace")
+
+
+def _last(name: re.Pattern[bytes], text: bytes) -> bytes:
+    found = name.search(text)
+    return found[0] if found else b""
