@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 import pytest
 
+from rocwheel.audit import loaded_files
 from rocwheel.audit.loaded_files import loaded_paths
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.audit.subject import Subject
 from tests.support.breaches import one
 from tests.support.trees import data, library, package, program, tree
+
+if TYPE_CHECKING:
+    from rocwheel.installed.tree import InstalledFile
 
 MODULE = library("demo/a.so", "libb.so", runpath="$ORIGIN", exports=("PyInit_a",))
 B, C = library("demo/libb.so"), library("demo/libc1.so.1")
@@ -50,6 +56,19 @@ def test_what_the_settings_say_is_opened_is_loaded() -> None:
 
 def test_the_libraries_of_a_package_of_libraries_are_for_others() -> None:
     assert loaded(B, C) == {"demo/libb.so", "demo/libc1.so.1"}
+
+
+def test_each_file_of_a_package_is_asked_no_more_than_twice_what_enters_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def has_init_function(file: InstalledFile) -> bool:
+        asked.append(file.path)
+        return False
+
+    monkeypatch.setattr(loaded_files, "has_init_function", has_init_function)
+    copies = [library(f"demo/lib{number}.so") for number in range(40)]
+    assert loaded(*copies) == {file.path for file in copies}
+    assert max(map(asked.count, asked)) <= 2
 
 
 def test_the_libraries_of_the_sdk_are_for_others() -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rocwheel.audit.subject import Process, Subject
-    from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+    from rocwheel.installed.tree import InstalledFile, Tree
 
 __all__ = ["UNLOADED", "loaded_paths"]
 
@@ -30,7 +30,9 @@ def loaded_paths(subject: Subject) -> frozenset[str]:
     """
     processes = {process.file.path: process for process in subject.processes}
     named = _by_mention(subject.tree)
-    waiting = [path for path, process in processes.items() if _is_start(subject.tree, process.file)]
+    for_others = _sources_for_others(subject.tree)
+    started = (process.file for process in subject.processes)
+    waiting = [file.path for file in started if _is_entered(file) or file.distribution in for_others]
     waiting += [path for file in subject.tree.files if file.elf is None for path in _mentioned(file, named)]
     loaded: set[str] = set()
     while waiting:
@@ -61,15 +63,13 @@ def _brought(subject: Subject, process: Process | None) -> list[str]:
     return [file.path for file in files if file]
 
 
-def _is_start(tree: Tree, file: InstalledFile) -> bool:
-    owner = tree.owners.get(file.distribution)
-    return _is_entered(file) or tree.is_prefix or owner is None or _is_for_others(tree, owner)
-
-
 def _is_entered(file: InstalledFile) -> bool:
     is_program = file.elf is not None and file.elf.kind is ElfKind.EXECUTABLE
     return is_program or has_init_function(file)
 
 
-def _is_for_others(tree: Tree, owner: Distribution) -> bool:
-    return is_sdk_package(owner.name) or not any(map(_is_entered, tree.files_of[owner.source]))
+def _sources_for_others(tree: Tree) -> set[str]:
+    """Return the sources of the distributions whose libraries all are for others to load."""
+    entered = set() if tree.is_prefix else {file.distribution for file in tree.files if _is_entered(file)}
+    own = {source for source in entered if source in tree.owners and not is_sdk_package(tree.owners[source].name)}
+    return {file.distribution for file in tree.files} - own

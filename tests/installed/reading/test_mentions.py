@@ -61,9 +61,7 @@ print(sorted(mentioned_in_source(data + b"'libdemo.so.1'")), mentioned_in_source
 
 
 def test_long_runs_of_letters_in_a_source_are_searched() -> None:
-    searched = subprocess.run(
-        [sys.executable, "-c", LONG_RUNS], capture_output=True, text=True, check=True, timeout=60
-    )
+    searched = subprocess.run([sys.executable, "-c", LONG_RUNS], capture_output=True, text=True, check=True, timeout=60)
     assert searched.stdout == f"['libdemo.so.1'] frozenset({{'{'a' * 128}.so.1'}})\n"
 
 
