@@ -7,6 +7,7 @@ from threading import Event, Lock
 
 import msgspec
 
+from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.tables import read_table
 
 ALONE = Lock()
@@ -30,4 +31,12 @@ def test_threads_that_read_a_table_first_do_not_prepare_its_type_at_once() -> No
             executor.map(lambda _: read_table("rocwheel.binary.bundles.compressed", "versions.toml", table), range(2))
         )
     assert [row.value for row in rows] == [7, 7]  # type: ignore[attr-defined]
+    assert not OVERLAP.is_set()
+
+
+def test_threads_that_decode_a_document_first_do_not_prepare_its_type_at_once() -> None:
+    document = msgspec.defstruct("Document", [("value", "prepared()", 7)], module=__name__)
+    with ThreadPoolExecutor(2) as executor:
+        values = list(executor.map(lambda _: decode_json(b"{}", document), range(2)))
+    assert [value.value for value in values] == [7, 7]  # type: ignore[attr-defined]
     assert not OVERLAP.is_set()

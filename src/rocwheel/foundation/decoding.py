@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -14,9 +15,12 @@ __all__ = ["decode_json", "decode_toml"]
 
 T = TypeVar("T")
 
+# msgspec resolves the annotations of a type when it first decodes one; two threads that do so at once crash.
+_LOCK = Lock()
+
 
 def decode_json(data: bytes, kind: type[T]) -> T:
-    """Return a JSON document as a value of ``kind``.
+    """Return a JSON document as a value of ``kind``; several threads may call this at once.
 
     Raises `msgspec.ValidationError` for a value of another kind, and `msgspec.DecodeError`, its base, for other text.
     """
@@ -33,7 +37,8 @@ def decode_toml(data: bytes, kind: type[T]) -> T:
 @contextmanager
 def _one_error() -> Iterator[None]:
     try:
-        yield
+        with _LOCK:
+            yield
     except UnicodeDecodeError as e:
         raise msgspec.DecodeError(str(e)) from e
     except RecursionError as e:
