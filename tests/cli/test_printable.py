@@ -66,6 +66,38 @@ def test_a_result_shows_a_hostile_name_with_escapes(
     assert SHOWN in printed
 
 
+ODD = {
+    "\x07": "\\x07",
+    "\x08": "\\x08",
+    "\x0b": "\\x0b",
+    "\x0c": "\\x0c",
+    "\r": "\\x0d",
+    "\x9b": "\\x9b",
+    "\u2028": "\\u2028",
+    "\u2029": "\\u2029",
+    "\u202a": "\\u202a",
+    "\u202e": "\\u202e",
+    "\u2066": "\\u2066",
+    "\u2069": "\\u2069",
+}
+
+
+@pytest.mark.parametrize("character", ODD, ids=ascii)
+def test_no_way_of_printing_leaves_out_or_obeys_a_character(capsys: pytest.CaptureFixture[str], character: str) -> None:
+    output.prepare_streams()
+    name, shown = f"a{character}b", f"a{ODD[character]}b"
+    table = Table("name", "cell")
+    table.add_row(name, output.cell(name))
+    output.print_table(table)
+    output.print_line(name)
+    output.results.print(name, markup=False)
+    output.report_warning(name)
+    output.report_error(InputError(name, "is not there"))
+    printed = capsys.readouterr()
+    assert (printed.out.count(shown), printed.err.count(shown)) == (4, 2)
+    assert character not in (printed.out + printed.err)
+
+
 def test_what_every_way_of_printing_shows(capsys: pytest.CaptureFixture[str]) -> None:
     output.prepare_streams()
     output.setup_logging(quiet=False, verbose=True)

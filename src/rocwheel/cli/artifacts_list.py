@@ -18,6 +18,7 @@ from rocwheel.cli.output import (
     JsonOption,
     QuietOption,
     VerboseOption,
+    cell,
     make_progress,
     print_json,
     print_table,
@@ -94,4 +95,4 @@ def _entry_table(summary: CatalogSummary) -> Table:
 
 def _path_text(entry: EntrySummary) -> Text:
     text = f"{entry.path} -> {entry.link}" if entry.link else entry.path
-    return Text(text)
+    return cell(text)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich import box
 from rich.table import Table
-from rich.text import Text
 
 from rocwheel.cli.device import device_app
 from rocwheel.cli.device_options import GIB, LimitOption, SourceArgument
@@ -17,6 +16,7 @@ from rocwheel.cli.output import (
     JsonOption,
     QuietOption,
     VerboseOption,
+    cell,
     print_json,
     print_line,
     print_table,
@@ -103,5 +103,5 @@ def _kernel_table(codes: Iterable[CodeKernels]) -> Table:
     for number, heading in enumerate(KERNEL_HEADINGS):
         table.add_column(heading, justify="left" if number in {1, 2} else "right")
     for row in kernel_rows(codes):
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*map(cell, row))
     return table

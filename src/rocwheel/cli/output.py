@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -18,6 +19,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeElapsedColumn, TransferSpeedColumn
 from rich.progress import Progress as Bar
 from rich.segment import Segment
+from rich.text import Text
 
 from rocwheel.foundation.errors import ProblemsError
 from rocwheel.foundation.progress import SILENT, Progress
@@ -25,6 +27,7 @@ from rocwheel.foundation.progress import SILENT, Progress
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rich.console import RenderableType
     from rich.table import Table
 
     from rocwheel.foundation.errors import RocwheelError
@@ -33,6 +36,7 @@ __all__ = [
     "JsonOption",
     "QuietOption",
     "VerboseOption",
+    "cell",
     "make_progress",
     "messages",
     "prepare_streams",
@@ -55,7 +59,8 @@ VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Print more
 _UNLIMITED = 100_000
 _printed: list[str] = []
 """The kinds of the JSON documents that this run has printed."""
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Those of ASCII and ISO 8859, separators of lines and paragraphs, and what turns the direction of text around."""
 
 
 class _Printable:
@@ -91,7 +96,16 @@ def _console(**settings: Any) -> Console:
 
 def printable(text: str) -> str:
     """Return ``text`` with control characters as escapes, except tabs and line ends: file names may contain them."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    return _CONTROL.sub(lambda match: _escape(ord(match[0])), text)
+
+
+def _escape(character: int) -> str:
+    return f"\\x{character:02x}" if character < 1 << 8 else f"\\u{character:04x}"
+
+
+def cell(text: str) -> Text:
+    """Return a cell of a table, whose text is no markup, with the characters escaped that Rich would leave out."""
+    return Text(printable(text))
 
 
 messages = _console(stderr=True, soft_wrap=True)
@@ -140,7 +154,12 @@ def print_line(text: object, *, err: bool = False) -> None:
 
 def print_table(table: Table) -> None:
     """Print a table as wide as its text, so that no name is cut short or folded in a log."""
+    table.columns = [replace(column, _cells=list(map(_printable_cell, column.cells))) for column in table.columns]
     _console(width=_UNLIMITED).print(table)
+
+
+def _printable_cell(content: RenderableType) -> RenderableType:
+    return printable(content) if isinstance(content, str) else content
 
 
 def report_error(error: RocwheelError) -> None:

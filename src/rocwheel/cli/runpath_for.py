@@ -11,7 +11,6 @@ import typer
 from rich import box
 from rich.markup import escape
 from rich.table import Table
-from rich.text import Text
 
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.completion import complete_tools
@@ -19,6 +18,7 @@ from rocwheel.cli.output import (
     JsonOption,
     QuietOption,
     VerboseOption,
+    cell,
     messages,
     print_json,
     print_line,
@@ -97,7 +97,7 @@ def _print_texts(texts: dict[str, str]) -> None:
 def _table(advice: RunPathAdvice) -> Table:
     table = Table("entry", "for", box=box.SIMPLE_HEAD)
     for entry in advice.entries:
-        table.add_row(Text(entry.entry), Text(" ".join(entry.libraries)))
+        table.add_row(cell(entry.entry), cell(" ".join(entry.libraries)))
     if not advice.entries:
         table.add_row("none needed", "")
     return table

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from rich import box
 from rich.table import Table
-from rich.text import Text
 
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, print_table, setup_logging
+from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, cell, print_json, print_table, setup_logging
 from rocwheel.cli.runpath import runpath_app
 from rocwheel.cli.runpath_options import FilesArgument
 from rocwheel.linking.run_path_files import FileRunPath, read_run_paths
@@ -45,5 +44,5 @@ def _table(files: tuple[FileRunPath, ...]) -> Table:
             file.run_path or "-",
             " ".join(file.needed) or "-",
         )
-        table.add_row(*map(Text, cells))
+        table.add_row(*map(cell, cells))
     return table
