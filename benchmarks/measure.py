@@ -37,10 +37,12 @@ class Run:
     """Bytes that the run leaves in the watched folders."""
 
 
-def run_measured(command: Sequence[str], *, watched: Sequence[Path], environment: Mapping[str, str]) -> Run:
+def run_measured(
+    command: Sequence[str], *, watched: Sequence[Path], environment: Mapping[str, str], statuses: Sequence[int] = (0,)
+) -> Run:
     """Run a command to its end; its messages go where ours go.
 
-    Raises ``subprocess.CalledProcessError`` when it fails.
+    Raises ``subprocess.CalledProcessError`` when it ends with another exit status than ``statuses``.
     """
     before = sum(map(folder_size, watched))
     with _watching(watched) as sizes:
@@ -49,7 +51,7 @@ def run_measured(command: Sequence[str], *, watched: Sequence[Path], environment
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.monotonic() - start
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
+    if process.returncode not in statuses:
         raise subprocess.CalledProcessError(process.returncode, command)
     output = sum(map(folder_size, watched)) - before
     scratch = max(max(sizes) - before - output, 0)

@@ -10,8 +10,6 @@ from rocwheel.binary.elf.facts import ElfKind
 from rocwheel.linking.sdk_names import is_sdk_package
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rocwheel.audit.subject import Process, Subject
     from rocwheel.installed.tree import InstalledFile, Tree
 
@@ -33,14 +31,14 @@ def loaded_paths(subject: Subject) -> frozenset[str]:
     for_others = _sources_for_others(subject.tree)
     started = (process.file for process in subject.processes)
     waiting = [file.path for file in started if _is_entered(file) or file.distribution in for_others]
-    waiting += [path for file in subject.tree.files if file.elf is None for path in _mentioned(file, named)]
+    waiting += [path for file in subject.tree.files if file.elf is None for path in _taken(file, named)]
     loaded: set[str] = set()
     while waiting:
         path = waiting.pop()
         if path not in loaded and path in subject.tree.by_path:
             loaded.add(path)
             waiting += _brought(subject, processes.get(path))
-            waiting += _mentioned(subject.tree.by_path[path], named)
+            waiting += _taken(subject.tree.by_path[path], named)
     return frozenset(loaded)
 
 
@@ -53,8 +51,9 @@ def _by_mention(tree: Tree) -> dict[str, list[str]]:
     return found
 
 
-def _mentioned(file: InstalledFile, named: Mapping[str, list[str]]) -> list[str]:
-    return [path for text in file.mentions for path in named.get(text, ())]
+def _taken(file: InstalledFile, named: dict[str, list[str]]) -> list[str]:
+    """Take out and return what a file's text names: whatever names it once more adds nothing."""
+    return [path for text in file.mentions for path in named.pop(text, ())]
 
 
 def _brought(subject: Subject, process: Process | None) -> list[str]:

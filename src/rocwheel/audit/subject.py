@@ -13,7 +13,7 @@ from rocwheel.installed.requirements import required_distributions
 from rocwheel.installed.tree import InstalledFile
 from rocwheel.linking.hwcaps import hwcaps_folders
 from rocwheel.linking.loader import Library, Loader
-from rocwheel.linking.sdk_layout import SdkFolder, find_sdk_library, sdk_folders
+from rocwheel.linking.sdk_layout import SdkFolder, find_sdk_library, other_versions, sdk_folders
 from rocwheel.linking.system_libraries import allowed_libraries
 from rocwheel.linking.tree_disk import SITE, TreeDisk, place_of
 
@@ -46,6 +46,7 @@ class Subject:
         self.tree = tree
         self.settings = settings
         self.system = allowed_libraries(settings.system_libraries)
+        self._other_versions: dict[str, list[str]] = {}
 
     @cached_property
     def assumed(self) -> dict[str, SdkFolder]:
@@ -81,6 +82,12 @@ class Subject:
                 found.add(folder)
                 folder = posixpath.dirname(folder)
         return frozenset(found)
+
+    def other_versions(self, soname: str) -> list[str]:
+        """Return the libraries of the tree and of the SDK's layout that differ from a SONAME only in their version."""
+        if soname not in self._other_versions:
+            self._other_versions[soname] = other_versions(soname, self.tree.libraries)
+        return self._other_versions[soname]
 
     def has_folder(self, folder: str) -> bool:
         """Return whether a folder, relative to site-packages, is there, or a symlink to one."""

@@ -41,9 +41,8 @@ def required_distributions(tree: Tree, owner: Distribution) -> frozenset[str]:
     def brought_by(name: str, extra: str) -> Iterator[tuple[str, str]]:
         if name == sdk_selector().distribution:
             yield from _brought_by_selector(tree, extra)
-        for other in tree.distributions:
-            if other.name == name:
-                yield from _named(other, extra, wheel)
+        for other in tree.by_name.get(name, ()):
+            yield from _named(other, extra, wheel)
 
     return follow_requirements(owner.name, brought_by)
 

@@ -135,6 +135,14 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
         return {distribution.source: distribution for distribution in self.distributions}
 
     @cached_property
+    def by_name(self) -> dict[str, list[Distribution]]:
+        """Distributions by their name; two have one name where a package is given twice."""
+        found: dict[str, list[Distribution]] = {}
+        for distribution in self.distributions:
+            found.setdefault(distribution.name, []).append(distribution)
+        return found
+
+    @cached_property
     def audited(self) -> tuple[InstalledFile, ...]:
         """The files that are not context."""
         return tuple(file for file in self.files if not self.is_context(file))

@@ -9,7 +9,7 @@ from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint
 from rocwheel.foundation.counting import count, first_of
 from rocwheel.installed.requirements import packages_elsewhere
-from rocwheel.linking.sdk_layout import find_sdk_library, other_versions
+from rocwheel.linking.sdk_layout import find_sdk_library
 from rocwheel.linking.sdk_names import is_family_variant
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _missing(subject: Subject) -> Iterator[Evidence]:
 
 def _is_judged_alone(subject: Subject, library: UnresolvedLibrary) -> bool:
     """Return whether it is known why a library is missing: no other package would have it."""
-    is_there = library.name in subject.tree.libraries or other_versions(library.name, subject.tree.libraries)
+    is_there = library.name in subject.tree.libraries or subject.other_versions(library.name)
     return bool(is_there) or find_sdk_library(library.name) is not None
 
 
@@ -77,7 +77,7 @@ def _absence(subject: Subject, library: UnresolvedLibrary) -> str:
     if folders := [file.folder for file in subject.tree.libraries.get(library.name, ())]:
         return f"{library.words}, but only newer processors find it, in {', '.join(folders)}"
     found = f"{library.words}, but {NOT_PROVIDED}"
-    others = other_versions(library.name, subject.tree.libraries)
+    others = subject.other_versions(library.name)
     return f"{found}; the packages and the SDK have other versions: {', '.join(others)}" if others else found
 
 
@@ -85,7 +85,7 @@ def _remedy(subject: Subject, library: UnresolvedLibrary) -> str:
     """Return a remedy that names the required packages that are not given; empty where none of them can help."""
     owner = subject.tree.owners.get(library.file.distribution)
     names = sorted(packages_elsewhere(subject.tree, owner)) if owner else []
-    is_there = library.name in subject.tree.libraries or other_versions(library.name, subject.tree.libraries)
+    is_there = library.name in subject.tree.libraries or subject.other_versions(library.name)
     if owner is None or not names or is_there:
         return ""
     required = f"If a package that {owner.name} requires provides it, give that with --with: {', '.join(names)}."

@@ -29,23 +29,25 @@ def _unintended(subject: Subject) -> Iterator[Evidence]:
         for search in process.loader.searches:
             if search.requester or search.found is None or search.how is How.LOADED:
                 continue
-            own = _own_libraries(subject, process.file, search.name)
             found = subject.file_of(process.loader.objects[search.found].library)
             other = "the system's" if search.how is How.SYSTEM else found.path if found else ""
-            if own and other and (found is None or found.distribution != process.file.distribution):
-                text = f"needs {search.name}, but finds {other} before its own {own[0].path}"
+            is_own = found is not None and found.distribution == process.file.distribution
+            own = _own_library(subject, process.file, search.name) if other and not is_own else None
+            if own:
+                text = f"needs {search.name}, but finds {other} before its own {own.path}"
                 yield Evidence(process.file.source, text, facts=(search.name, found.path if found else ""))
 
 
-def _own_libraries(subject: Subject, user: InstalledFile, name: str) -> list[InstalledFile]:
-    """Return the libraries of a name that a file's package ships for any processor of the file's machine."""
+def _own_library(subject: Subject, user: InstalledFile, name: str) -> InstalledFile | None:
+    """Return the first library of a name that a file's package ships for any processor of the file's machine."""
     machine = user.elf.machine if user.elf else 0
-    return [
+    own = (
         file
         for file in subject.tree.libraries.get(name, ())
         if file.distribution == user.distribution and file.elf and file.elf.machine == machine
         if not has_level(file.folder)
-    ]
+    )
+    return next(own, None)
 
 
 RULES = (
