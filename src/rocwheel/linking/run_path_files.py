@@ -16,6 +16,7 @@ from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.file_view import iter_pieces
 from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.modes import safe_mode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +60,7 @@ def write_run_paths(
 ) -> tuple[ChangedFile, ...]:
     """Write a copy of each file with another run path (none when it is empty) to ``dest_dir``, under its name.
 
-    The copies have the permissions of the files, without setuid, setgid and sticky bit. Nothing is written unless every
+    The copies have the permissions of the files as far as they are safe (`safe_mode`). Nothing is written unless every
     file can be changed. Raises `ProblemsError` that names the files that can't be, `WorkError` when
     a copy can't be written, and `InputError` with ``remedy`` when a copy would overwrite its own file.
     """
@@ -100,8 +101,8 @@ def _plan(path: Path, edit: SetRunpath) -> PatchedContent:
 
 def _write(content: PatchedContent, target: Path) -> ChangedFile:
     source, patch = content.source, content.patch
-    # The copy's owner is whoever makes it, whose rights it mustn't give away: no setuid or setgid.
-    mode = Path(source.path).stat().st_mode & 0o777
+    # The copy's owner is whoever makes it, whose rights it mustn't give away.
+    mode = safe_mode(Path(source.path).stat().st_mode)
     with source.view() as data, atomic_file(target, mode=mode) as file:
         for buffer in patch.apply(data):
             for piece in iter_pieces(buffer):

@@ -16,9 +16,9 @@ from rocwheel.distributions.zip.reader import ZipMember, open_unpacked, read_dir
 from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files import open_unchanged
+from rocwheel.foundation.modes import safe_mode
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.repair.metadata.edit_metadata import add_requirements, set_wheel_fields
-from rocwheel.repair.metadata.modes import repaired_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -110,9 +110,9 @@ def _rewrite(plan: RepairPlan, members: Sequence[ZipMember], target: Path, packi
                 continue
             edit = plan.edits.get(member.name)
             if edit is None:
-                wheel.add_packed(member, repaired_mode(member.mode))
+                wheel.add_packed(member, safe_mode(member.mode))
             else:
-                wheel.add(member.name, repaired_mode(member.mode), _patched(unpacked.open(member), member, edit))
+                wheel.add(member.name, safe_mode(member.mode), _patched(unpacked.open(member), member, edit))
         for name, text in plan.added.items():
             wheel.add(name, 0o644, BytesContent(text.encode()))
         wheel.close(_metadata(plan, members, dist_info))

@@ -27,6 +27,8 @@ def artifact(make_artifact: MakeArtifact) -> Artifact:
     folder = make_artifact("blas_lib_generic", tree, manifest="stage\nabsent/stage\n")
     (folder / "stage/bin/tool").chmod(0o755)
     (folder / "stage/bin").chmod(0o555)
+    (folder / "stage/lib").chmod(0o777)
+    (folder / "stage/lib/libx.so.1").chmod(0o666)
     return read_folder(folder, BLAS)
 
 
@@ -39,7 +41,7 @@ def test_an_artifact_becomes_a_folder_of_its_name(artifact: Artifact, tmp_path: 
     assert [(item.path, item.kind, item.mode, item.link) for item in again.members] == [
         ("absent/stage", FileKind.DIRECTORY, 0o755, None),
         ("stage", FileKind.DIRECTORY, 0o755, None),
-        ("stage/bin", FileKind.DIRECTORY, 0o555, None),
+        ("stage/bin", FileKind.DIRECTORY, 0o755, None),
         ("stage/bin/tool", FileKind.FILE, 0o755, None),
         ("stage/lib", FileKind.DIRECTORY, 0o755, None),
         ("stage/lib/libx.so", FileKind.SYMLINK, 0o777, "./libx.so.1"),

@@ -91,9 +91,9 @@ def test_a_library_becomes_what_it_becomes_by_itself(
     assert ([file.path for file in report.edited], report.dropped, report.copied) == (["demo/lib/libtwo.so"], (), 2)
 
 
-def test_permissions_stay_but_for_setuid(tmp_path: Path) -> None:
+def test_permissions_stay_as_far_as_they_are_safe(tmp_path: Path) -> None:
     contents = {"demo/a.so": PLAIN.read_bytes(), "demo/tool": b"#!/bin/sh\n", "demo-1.0.dist-info/METADATA": b""}
-    modes = {"demo/a.so": 0o104711, "demo/tool": 0o100755}
+    modes = {"demo/a.so": 0o104711, "demo/tool": 0o100777}
     wheel = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", "demo-1.0.dist-info", contents, modes)
     (tmp_path / "out").mkdir()
     rewrite(wheel, tmp_path / "out" / wheel.name)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import zipfile
 from typing import TYPE_CHECKING
 
-import pytest
-
 from rocwheel.repair.changes import Change
-from rocwheel.repair.metadata.modes import mode_changes, repaired_mode
+from rocwheel.repair.metadata.modes import mode_changes
 from tests.support.trees import data
 from tests.support.wheels import make_wheel
 
@@ -16,15 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.support.command_line import Run
-
-
-@pytest.mark.parametrize(
-    ("mode", "expected"),
-    [(0o104755, 0o755), (0o102755, 0o755), (0o100777, 0o755), (0o100666, 0o644), (0o100664, 0o644), (0, 0o644)],
-    ids=["setuid", "setgid", "all", "world-writable", "group-writable", "none"],
-)
-def test_nobody_but_the_owner_writes_to_a_member_or_runs_it_as_the_owner(mode: int, expected: int) -> None:
-    assert repaired_mode(mode) == expected
 
 
 def test_an_unsafe_mode_is_a_change() -> None:

@@ -55,10 +55,8 @@ def _write_tree(artifact: Artifact, root: Path) -> None:
     written: dict[FileRange, Path] = {}
     for member in artifact.members:
         _write_member(member, root / member.path, written)
-    # A folder gets its mode last: it may forbid writing.
-    for member in reversed(artifact.members):
         if member.kind is FileKind.DIRECTORY:
-            (root / member.path).chmod(member.mode)
+            (root / member.path).chmod(member.plain_mode)  # whatever the umask
 
 
 def _write_member(member: Member, path: Path, written: dict[FileRange, Path]) -> None:
@@ -71,7 +69,7 @@ def _write_member(member: Member, path: Path, written: dict[FileRange, Path]) ->
         path.hardlink_to(written[member.source])
     else:
         written[member.source] = path
-        _write_file(member.source, member.mode, path)
+        _write_file(member.source, member.plain_mode, path)
 
 
 def _write_file(source: FileRange, mode: int, path: Path) -> None:

@@ -84,7 +84,7 @@ class _TarWriter:
     def add(self, member: Member, advance: Callable[[int], None]) -> None:
         """Add a member with its contents."""
         size = member.source.size if member.source else 0
-        self._put(self._header(member.path, member.kind, member.mode, size, member.link or ""))
+        self._put(self._header(member.path, member.kind, member.plain_mode, size, member.link or ""))
         for start in range(0, size, _CHUNK):
             assert member.source is not None
             data = member.source.part(start, min(start + _CHUNK, size)).read()

@@ -14,6 +14,7 @@ from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.artifacts.model.paths import ancestors, link_fault, path_fault
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.modes import plain_mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +51,13 @@ class Member(msgspec.Struct, frozen=True):
     """The bytes of a file; none for symlinks and directories."""
     link: str | None = None
     """The raw text of a symlink; none for others."""
+
+    @property
+    def plain_mode(self) -> int:
+        """The mode in an artifact that is made of this one: whoever built it, and with which umask, must not show."""
+        if self.kind is FileKind.SYMLINK:
+            return PERMISSIONS
+        return 0o755 if self.kind is FileKind.DIRECTORY else plain_mode(self.mode)
 
 
 class Artifact(msgspec.Struct, frozen=True):

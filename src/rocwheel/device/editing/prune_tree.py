@@ -17,6 +17,7 @@ from rocwheel.device.editing.rewrite import RewriteReport, rewrite_device_code
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, read_error, write_error
 from rocwheel.foundation.files import FileRange, open_unchanged
+from rocwheel.foundation.modes import safe_mode
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.scratch import scratch_folder
 
@@ -136,6 +137,7 @@ def _copy(path: Path, made: Path) -> None:
     with open_unchanged(path) as file, made.open("xb") as copy:
         shutil.copyfileobj(file, copy)
     shutil.copystat(path, made)
+    made.chmod(safe_mode(path.stat().st_mode))
 
 
 def _read_code(path: Path) -> FileCode:

@@ -10,6 +10,7 @@ from rocwheel.device.editing.file_rewrite import FileRewrite, RewriteOrder, Rewr
 from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import write_error
 from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.modes import safe_mode
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -42,12 +43,8 @@ def rewrite_device_code(
     order = RewriteOrder(edit=edit, storage=storage, trim=trim, jobs=jobs, progress=progress)
     with FileRange.whole(source).view() as data:
         rewrite = FileRewrite(data, str(source), order)
-        with atomic_file(output, mode=_mode(source)) as target:
+        with atomic_file(output, mode=safe_mode(source.stat().st_mode)) as target:
             try:
                 return rewrite.write(target.file, output.parent)
             except OSError as e:
                 raise write_error(output, e) from e
-
-
-def _mode(path: Path) -> int:
-    return path.stat().st_mode & 0o777

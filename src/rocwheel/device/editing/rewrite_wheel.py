@@ -22,6 +22,7 @@ from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpac
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.modes import safe_mode
 from rocwheel.foundation.progress import SILENT
 from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of
 
@@ -54,7 +55,7 @@ def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: 
     What becomes of a member is decided as in a folder (`file_fate`): pruning leaves out files for other targets alone.
     Code objects by themselves stay as they are, as does code that isn't linked yet, with a warning. With
     ``order.trim``, libraries that can't be trimmed are edited in place, with a warning. Signatures of RECORD, which no
-    longer hold, are left out. Permissions stay, but for setuid, setgid and sticky bit.
+    longer hold, are left out. Permissions stay as far as they are safe (`safe_mode`).
     Raises `InputError` when no file has device code, `ProblemsError` with every file that can't be edited, and
     `WorkError` when writing fails; then there is no wheel.
     """
@@ -136,7 +137,7 @@ class _Job:
             self.dropped.append(member.name)
             return
         self.copied += 1
-        wheel.add_packed(member, _mode(member))
+        wheel.add_packed(member, safe_mode(member.mode))
 
     def _edit(self, member: ZipMember, wheel: OpenWheel, data: Data) -> None:
         with _edited(data, member, self.order) as (content, report, warning):
@@ -146,7 +147,7 @@ class _Job:
             self.edited.append(msgspec.structs.replace(report, path=member.name))
             self.warnings += [warning] if warning else []
             if not self.problems:
-                wheel.add(member.name, _mode(member), content)
+                wheel.add(member.name, safe_mode(member.mode), content)
             # The edited file goes with the block; one at a time keeps the room that is needed small.
             self.packer.drain()
 
@@ -181,8 +182,3 @@ def _edited(data: Data, member: ZipMember, order: RewriteOrder) -> Iterator[tupl
             yield FileContent(FileRange(path_of(file), 0, size)), report, warning
     except OSError as e:
         raise no_room(member.source, "its edited bytes", e) from e
-
-
-def _mode(member: ZipMember) -> int:
-    """Return the permission bits; those that installers set where the archive has none."""
-    return member.mode & 0o777 or 0o644

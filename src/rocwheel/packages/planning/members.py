@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.model.artifact import ANY_EXECUTE
 from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.foundation.modes import plain_mode
 from rocwheel.linking.run_path_choice import LibraryPlaces, library_places, run_path_edit
 from rocwheel.packages.plan import FileMember, StubMember
 from rocwheel.packages.planning.basis import PlanBasis
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rocwheel.linking.run_path_choice import SetRunpath
     from rocwheel.packages.planning.place_packages import PlacedPackage
 
-__all__ = ["MemberMaker", "installed_places", "plain_mode"]
+__all__ = ["MemberMaker", "installed_places"]
 
 
 class MemberMaker(msgspec.Struct, frozen=True):
@@ -65,8 +65,3 @@ def installed_places(packages: Iterable[PlacedPackage]) -> LibraryPlaces:
     return library_places(
         posixpath.join(package.platform_module, path) for package in packages for path in package.placement.files
     )
-
-
-def plain_mode(mode: int) -> int:
-    """Return 0o755 for anything executable, else 0o644: the build machine's umask must not show."""
-    return 0o755 if mode & ANY_EXECUTE else 0o644

@@ -15,6 +15,7 @@ from rocwheel.distributions.zip.dist_info import SIGNATURES
 from rocwheel.distributions.zip.reader import digest_member, read_directory, read_member
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.modes import safe_mode
 from rocwheel.installed.check_record import wheel_record_problems
 from rocwheel.installed.tree import Distribution, InstalledFile
 
@@ -65,20 +66,17 @@ def _write_wheel(
             if _is_metadata(member, candidate):
                 metadata[member.name.partition("/")[2]] = read_member(member) if changed is None else changed
             elif changed is None:
-                wheel.add_packed(msgspec.structs.replace(member, name=promotion.renamed(member.name)), _mode(member))
+                wheel.add_packed(
+                    msgspec.structs.replace(member, name=promotion.renamed(member.name)), safe_mode(member.mode)
+                )
             else:
-                wheel.add(promotion.renamed(member.name), _mode(member), BytesContent(changed))
+                wheel.add(promotion.renamed(member.name), safe_mode(member.mode), BytesContent(changed))
         wheel.close(metadata)
 
 
 def _is_metadata(member: ZipMember, candidate: Candidate) -> bool:
     """Return whether a member is a file of ``.dist-info`` itself, which the format wants at a wheel's end."""
     return member.name.rpartition("/")[0] == candidate.dist_info
-
-
-def _mode(member: ZipMember) -> int:
-    """Return the permission bits; those that installers set where the archive has none."""
-    return member.mode & 0o777 or 0o644
 
 
 def _check_record(promotion: Promotion, path: Path) -> None:

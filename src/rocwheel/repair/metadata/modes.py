@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocwheel.foundation.modes import PERMISSIONS, UNSAFE, safe_mode
 from rocwheel.repair.changes import Change
 
 if TYPE_CHECKING:
@@ -11,17 +12,7 @@ if TYPE_CHECKING:
 
     from rocwheel.installed.tree import InstalledFile
 
-__all__ = ["mode_changes", "repaired_mode"]
-
-_SAFE = 0o755
-_PERMISSIONS = 0o7777
-_UNSAFE = 0o6002
-"""Setuid, setgid, and write permission for everybody: what the audit calls wrong."""
-
-
-def repaired_mode(mode: int) -> int:
-    """Return the permission bits that a member gets: those that installers set where the archive has none."""
-    return mode & _SAFE or 0o644
+__all__ = ["mode_changes"]
 
 
 def mode_changes(files: Iterable[InstalledFile]) -> list[Change]:
@@ -30,7 +21,7 @@ def mode_changes(files: Iterable[InstalledFile]) -> list[Change]:
     A file that only its group may write to is no reason to write a wheel again, but loses that, too, when it is.
     """
     return [
-        Change(file.member, "mode", f"{file.mode & _PERMISSIONS:04o}", f"{repaired_mode(file.mode):04o}")
+        Change(file.member, "mode", f"{file.mode & PERMISSIONS:04o}", f"{safe_mode(file.mode):04o}")
         for file in files
-        if file.mode & _UNSAFE
+        if file.mode & UNSAFE
     ]
