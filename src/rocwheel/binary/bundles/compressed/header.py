@@ -23,9 +23,9 @@ from rocwheel.binary.bundles.compressed.payload import (
     PAYLOAD_ERRORS,
     Method,
     iter_payload,
-    measure_frame,
     zstd_content_size,
 )
+from rocwheel.binary.bundles.compressed.zstd_frame import measure_frame
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import COMPRESSED_MAGIC, is_compressed_bundle
 

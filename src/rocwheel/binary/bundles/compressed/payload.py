@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from contextlib import suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.file_view import Data, FileView, iter_pieces, load
+from rocwheel.foundation.file_view import Data, iter_pieces, load
 from rocwheel.foundation.zstd import zstd
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ __all__ = [
     "compress_payload",
     "iter_payload",
     "iter_shares",
-    "measure_frame",
     "zstd_content_size",
 ]
 
@@ -29,7 +27,6 @@ PAYLOAD_ERRORS = (zstd.ZstdError, zlib.error, EOFError)
 
 _INPUT = 1 << 14
 _SHARE_INPUT = 1 << 9
-_FRAME_GUESS = 1 << 20
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_HEADER_LIMIT = 18
 _READER_WINDOW_LOG = 31
@@ -45,17 +42,6 @@ class Method(IntEnum):
 
     ZLIB = 0
     ZSTD = 1
-
-
-def measure_frame(payload: Data) -> int:
-    """Return the size of the zstd frame at the start, found from its block headers; raises `zstd.ZstdError`."""
-    size = _FRAME_GUESS
-    while isinstance(payload, FileView) and size < len(payload):
-        # What comes after the frame may be gigabytes that nobody needs.
-        with suppress(zstd.ZstdError):
-            return zstd.get_frame_size(load(payload[:size]))
-        size *= 4
-    return zstd.get_frame_size(load(payload))
 
 
 def zstd_content_size(payload: Data) -> int | None:
