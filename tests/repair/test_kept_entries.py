@@ -8,7 +8,7 @@ import pytest
 
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.installed.environments import split_environments
-from rocwheel.linking.run_path_choice import KeptEntries
+from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces
 from rocwheel.repair.kept_entries import entries_to_keep
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
@@ -72,7 +72,8 @@ HOST = frozenset({"/opt/rocm/lib", "/opt/conda/lib/python3.12/site-packages/torc
 
 def kept(*entries: str, opens: bool = False, is_complete: bool = False, is_told: bool = False) -> KeptEntries:
     file = library("demo/liba.so", runpath=":".join(entries), imports_dlopen=opens)
-    return entries_to_keep(file, is_complete=is_complete, is_told=is_told)
+    places = LibraryPlaces({}, frozenset({*INSIDE, "demo"}))
+    return entries_to_keep(file, places, is_complete=is_complete, is_told=is_told)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_entries_stay_that_a_file_may_need(
         "$ORIGIN/../../external/lib",
         "$ORIGIN/../../bazel-out/lib",
         "$ORIGIN/../../ext.runfiles/lib",
-        "/home/me/rocm/lib",
+        "/builds/rocm/lib",
         "/root/.cache/bazel/sandbox/7/lib",
         "/__w/project/build",
         "local/lib",
@@ -136,11 +137,11 @@ def test_run_paths_that_alone_may_lead_to_what_is_not_at_hand_stay(
     (repaired,) = (tmp_path / "out").glob("*.whl")
     value = read_elf(members(repaired)["ext/a.so"], name="a").runpath
     core = "$ORIGIN/../_rocm_sdk_core/lib"
-    assert value == f"$ORIGIN/../other_pkg/lib:$ORIGIN/gone:{core}:/opt/lib:$ORIGIN/../../.."
+    assert value == f"{core}:/opt/lib:$ORIGIN/../other_pkg/lib:$ORIGIN/gone:$ORIGIN/../../.."
     again = run("repair", repaired, "--dry-run")
     assert again.stdout.splitlines() == [
         f"{repaired.name}: no changes",
         "  ext/a.so: unchanged",
-        "    = libother.so.1: if the system or another package has it in other_pkg/lib:ext/gone:/opt/lib",
+        "    = libother.so.1: if the system or another package has it in /opt/lib:other_pkg/lib:ext/gone",
         "    = libamdhip64.so.7: in rocm-sdk-core",
     ]

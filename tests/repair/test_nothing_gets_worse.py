@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.audit.settings import AuditSettings
+from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.environments import split_environments
+from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.comparing.finds import Found
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan, RepairPlanner
+from rocwheel.repair.safe_edits import safe_edits
 from tests.support.trees import library, package, tree
 
 if TYPE_CHECKING:
@@ -67,7 +71,8 @@ def test_the_paths_of_a_wheel_for_another_rocm_stay(beside: list[Part], toolkit:
     if toolkit == "sdk":
         core, libraries = "$ORIGIN/../../_rocm_sdk_core/lib", "$ORIGIN/../../_rocm_sdk_libraries/lib"
         assert sorted(found["python/_pywrap.so"].split(":")) == [core, libraries]
-        assert set(made.requires) == {"rocm-sdk-core", "rocm-sdk-libraries"}
+        pin = "==7.1.*" if beside else ""
+        assert set(made.requires) == {f"rocm-sdk-core{pin}", f"rocm-sdk-libraries{pin}"}
     else:
         assert found == {
             "libtensorflow_cc.so.2": f"$ORIGIN:{ROCM_6}",
@@ -102,7 +107,7 @@ def test_a_wheel_for_several_toolkits_is_left_alone(beside: list[Part], toolkit:
 def test_the_sdk_replaces_only_what_it_has_when_it_is_asked_for(beside: list[Part]) -> None:
     made = plan(*bitsandbytes(), beside=beside, toolkit="sdk")
     assert run_paths(made) == {"libbitsandbytes_rocm71.so": "$ORIGIN/../_rocm_sdk_libraries/lib"}
-    assert made.requires == ("rocm-sdk-libraries",)
+    assert made.requires == ("rocm-sdk-libraries==7.1.*" if beside else "rocm-sdk-libraries",)
     assert any("libbitsandbytes_rocm64.so needs libhipblas.so.2" in text for text in made.unmended)
 
 
@@ -120,7 +125,13 @@ def test_a_path_is_replaced_by_a_required_package_that_is_known_to_have_the_libr
     beside: list[Part], toolkit: ToolkitOption, expected: str
 ) -> None:
     made = plan(library("demo/a.so", "libamdhip64.so.7", runpath="/opt/rocm/lib"), beside=beside, toolkit=toolkit)
-    assert (run_paths(made), made.requires) == ({"a.so": expected}, ("rocm-sdk-core",))
+    requirement = "rocm-sdk-core==7.1.*" if beside else "rocm-sdk-core"
+    assert (run_paths(made), made.requires) == ({"a.so": expected}, (requirement,))
+
+
+def test_a_package_that_takes_nothing_away_is_required_in_any_version() -> None:
+    made = plan(library("demo/a.so", "libamdhip64.so.7", runpath="/builds/x"), beside=SDK)
+    assert made.requires == ("rocm-sdk-core",)
 
 
 def test_nothing_is_led_to_the_sdk_where_the_system_is_the_toolkit() -> None:
@@ -132,24 +143,25 @@ def test_nothing_is_led_to_the_sdk_where_the_system_is_the_toolkit() -> None:
 def test_a_package_of_another_version_than_the_required_one_replaces_nothing() -> None:
     file = library("demo/a.so", "libamdhip64.so.7", runpath="/opt/rocm/lib")
     made = plan(file, beside=SDK, requires="rocm-sdk-core==6.4.*")
-    assert made.edits == {}
-    assert made.left == {"demo/a.so": "demo/a.so would no longer find libamdhip64.so.7 in /opt/rocm/lib"}
+    assert run_paths(made) == {"a.so": "$ORIGIN/../_rocm_sdk_core/lib:/opt/rocm/lib"}
+    assert made.left == {}
 
 
 @pytest.mark.parametrize("toolkit", ["auto", "sdk"])
 def test_a_file_that_opens_libraries_by_name_keeps_the_host_unless_the_sdk_is_asked_for(toolkit: ToolkitOption) -> None:
     run_path = "/opt/rocm/lib:$ORIGIN/../elsewhere/lib"
     file = library("demo/a.so", "libamdhip64.so.7", runpath=run_path, imports_dlopen=True)
-    host = ":/opt/rocm/lib" if toolkit == "auto" else ""
+    core = "$ORIGIN/../_rocm_sdk_core/lib"
+    sdk, after = (f"{core}:/opt/rocm/lib:", "") if toolkit == "auto" else ("", f":{core}")
     found = run_paths(plan(file, beside=SDK, toolkit=toolkit))
-    assert found == {"a.so": f"$ORIGIN/../elsewhere/lib:$ORIGIN/../_rocm_sdk_core/lib{host}"}
+    assert found == {"a.so": f"{sdk}$ORIGIN/../elsewhere/lib{after}"}
 
 
 def test_a_library_that_inherits_an_rpath_goes_on_finding_what_that_leads_to() -> None:
-    first = library("demo/_e.so", "libmid.so", rpath="$ORIGIN/lib:$ORIGIN/../nvidia/cublas/lib:/home/me")
+    first = library("demo/_e.so", "libmid.so", rpath="$ORIGIN/lib:$ORIGIN/../nvidia/cublas/lib:/tmp/me")
     made = plan(first, library("demo/lib/libmid.so", "libcublas.so.12"))
-    assert made.edits == {}
-    assert made.left == {"demo/_e.so": "demo/lib/libmid.so would no longer find libcublas.so.12 in nvidia/cublas/lib"}
+    kept = SetRunpath("$ORIGIN/lib:$ORIGIN/../nvidia/cublas/lib", RunpathTag.RPATH)
+    assert (made.edits, made.left) == ({"demo/_e.so": kept}, {})
 
 
 def test_a_run_path_of_its_own_does_not_cut_a_library_off_from_what_it_inherits() -> None:
@@ -161,7 +173,7 @@ def test_a_run_path_of_its_own_does_not_cut_a_library_off_from_what_it_inherits(
 
 
 def test_a_shared_folder_stays_for_the_packages_that_are_not_at_hand() -> None:
-    file = library("nvidia/cu13/lib/libcusolver.so.12", "libcublas.so.13", runpath="/home/me:$ORIGIN")
+    file = library("nvidia/cu13/lib/libcusolver.so.12", "libcublas.so.13", runpath="/tmp/me:$ORIGIN")
     made = plan(file)
     assert {name: edit.value for name, edit in made.edits.items()} == {file.path: "$ORIGIN"}
 
@@ -175,7 +187,7 @@ def test_what_each_file_finds_is_told() -> None:
     needed = ("libq.so", "libamdhip64.so.7", "libc.so.6", "libx.so.1", "liby.so.1")
     file = library("demo/a.so", *needed, runpath="/opt/x:$ORIGIN/../x/lib")
     made = plan(file, library("demo/b.so", "liby.so.1"), library("demo/lib/libq.so"), beside=SDK)
-    folders = "x/lib:/opt/x"
+    folders = "/opt/x:x/lib"
     assert made.finds["demo/a.so"] == (
         Found("libq.so", "wheel", "demo/lib"),
         Found("libamdhip64.so.7", "package", "rocm-sdk-core"),
@@ -189,5 +201,80 @@ def test_what_each_file_finds_is_told() -> None:
 def test_a_library_that_is_found_by_another_spelling_goes_on_finding_what_it_inherits() -> None:
     first = library("demo/lib/_e.so", "libmid.so", rpath="$ORIGIN/..:$ORIGIN/../lib:$ORIGIN")
     made = plan(first, library("demo/lib/libmid.so", "libx.so.1"))
-    assert made.edits == {}
-    assert made.left == {"demo/lib/_e.so": "demo/lib/libmid.so would no longer find libx.so.1 in demo"}
+    assert (run_paths(made), made.left) == ({"lib/_e.so": "$ORIGIN/..:$ORIGIN"}, {})
+
+
+def test_an_rpath_that_libraries_not_at_hand_may_inherit_stays_one() -> None:
+    entries = "$ORIGIN:$ORIGIN/../xpkg/lib:$ORIGIN/../ypkg/lib"
+    for run_path in (entries, "$ORIGIN:/opt/x/lib:/opt/y/lib"):
+        made = plan(library("demo/_e.so", "libx.so", rpath=run_path), requires="xpkg")
+        assert (made.edits, made.left) == ({}, {})
+
+
+def test_a_wrong_rpath_that_libraries_not_at_hand_may_inherit_is_mended_as_one() -> None:
+    made = plan(library("demo/_e.so", "libx.so", rpath="/builds/x:$ORIGIN/../xpkg/lib"), requires="xpkg")
+    assert made.edits == {"demo/_e.so": SetRunpath("$ORIGIN/../xpkg/lib", RunpathTag.RPATH)}
+
+
+def test_an_rpath_stays_one_for_what_a_dependency_of_the_wheel_may_load() -> None:
+    first = library("demo/_e.so", "libmid.so", rpath="$ORIGIN/lib:$ORIGIN/../other/lib")
+    mid = library("demo/lib/libmid.so", "libx.so", rpath="/opt/x/lib")
+    beside: list[Part] = [(package("other", is_context=True), [library("other/lib/libq.so")])]
+    made = plan(first, mid, beside=beside)
+    assert all(edit.tag is RunpathTag.RPATH for edit in made.edits.values())
+
+
+def test_an_entry_through_a_folder_that_does_not_exist_is_not_mended_ahead_of_others() -> None:
+    files = [
+        library("demo/a.so", "libb.so", runpath="$ORIGIN/nope/../lib:$ORIGIN/lib2"),
+        library("demo/lib/libb.so", "libgone.so"),
+        library("demo/lib2/libb.so"),
+    ]
+    assert run_paths(plan(*files)) == {"a.so": "$ORIGIN/lib2"}
+
+
+def test_a_file_that_replaces_another_must_find_what_it_needs() -> None:
+    files = [
+        library("demo/a.so", "libb.so", runpath="$ORIGIN/lib2:$ORIGIN/lib"),
+        library("demo/lib/libb.so", "libgone.so"),
+        library("demo/lib2/libb.so"),
+    ]
+    made = tree((package(), files))
+    settings = AuditSettings()
+    source = f"{made.distributions[0].source}!demo/a.so"
+    edit = SetRunpath("$ORIGIN/lib:$ORIGIN/lib2", RunpathTag.RUNPATH)
+    found = safe_edits(made, {source: (edit,)}, {}, settings)
+    assert found.edits == {}
+    assert found.left == {source: "demo/lib/libb.so would no longer find libgone.so in a package"}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "$ORIGIN/../sandbox/lib",
+        "$ORIGIN/../external/lib",
+        "/workspace/rocm/lib",
+        "/home/me/rocm/lib",
+        "/root/rocm/lib",
+    ],
+)
+def test_entries_that_a_machine_may_have_stay_for_what_nothing_else_provides(entry: str) -> None:
+    lacks = library("demo/a.so", "libx.so", runpath=f"/builds/x:{entry}")
+    assert run_paths(plan(lacks, requires="sandbox")) == {"a.so": entry}
+    finds = library("demo/a.so", "libq.so", runpath=f"{entry}:$ORIGIN")
+    assert run_paths(plan(finds, library("demo/libq.so"), requires="sandbox")) == {"a.so": "$ORIGIN"}
+
+
+def test_a_package_counts_only_in_a_version_that_every_requirement_on_the_way_allows() -> None:
+    selector: Part = (package("rocm", version="7.1.2", requires=("rocm-sdk-core==7.1.2",), is_context=True), [])
+    file = library("demo/a.so", "libamdhip64.so.7", runpath="/opt/rocm/lib")
+    core = "$ORIGIN/../_rocm_sdk_core/lib"
+    for beside in ([selector, *SDK], SDK):
+        assert run_paths(plan(file, beside=beside, requires="rocm==6.4.*")) == {"a.so": f"{core}:/opt/rocm/lib"}
+        assert run_paths(plan(file, beside=beside, requires="rocm==7.1.*")) == {"a.so": core}
+
+
+def test_entries_that_stay_keep_their_order() -> None:
+    run_path = "/builds/x:/opt/x/lib:$ORIGIN/../xpkg/lib"
+    made = plan(library("demo/a.so", "libx.so", runpath=run_path), requires="xpkg")
+    assert run_paths(made) == {"a.so": "/opt/x/lib:$ORIGIN/../xpkg/lib"}

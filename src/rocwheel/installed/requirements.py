@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion
 
 from rocwheel.distributions.formats.requirements import (
     applies,
@@ -13,10 +14,10 @@ from rocwheel.distributions.formats.requirements import (
     readable_requirements,
 )
 from rocwheel.linking.sdk_layout import sdk_folders, sdk_selector
-from rocwheel.linking.sdk_names import is_family_variant
+from rocwheel.linking.sdk_names import is_family_variant, is_sdk_package
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from packaging.requirements import Requirement
 
@@ -26,6 +27,7 @@ __all__ = [
     "packages_elsewhere",
     "release_folders",
     "required_distributions",
+    "surely_installed",
 ]
 
 
@@ -45,6 +47,69 @@ def required_distributions(tree: Tree, owner: Distribution) -> frozenset[str]:
             yield from _named(other, extra, wheel)
 
     return follow_requirements(owner.name, brought_by)
+
+
+def surely_installed(tree: Tree, owner: Distribution, added: Collection[str] = ()) -> frozenset[str]:
+    """Return what is installed with a distribution, in the version at hand where it is given, and with ``added`` ones.
+
+    That is what `required_distributions` returns, without what only another version of a given distribution requires,
+    and without given distributions whose version one of these requirements refuses.
+    """
+    refused: frozenset[str] = frozenset()
+    while True:
+        reached = {owner.name, *added} | _reached(tree, owner.name, refused)
+        reached |= {name for start in added for name in _reached(tree, start, refused)}
+        now = _refused(tree, reached - refused)
+        if now <= refused:
+            return frozenset(reached - refused)
+        refused |= now
+
+
+def _reached(tree: Tree, start: str, refused: Collection[str]) -> frozenset[str]:
+    """Return what a name brings by those that are not refused."""
+
+    def brought_by(name: str, extra: str) -> Iterator[tuple[str, str]]:
+        if name in refused:
+            return
+        if name == sdk_selector().distribution:
+            yield from _brought_by_selector(tree, extra)
+        for other in tree.distributions:
+            if other.name == name:
+                yield from _named(other, extra, other.label if other.is_wheel else "")
+
+    return follow_requirements(start, brought_by)
+
+
+def _refused(tree: Tree, names: Collection[str]) -> frozenset[str]:
+    """Return the distributions at hand whose version one of some others refuses."""
+    by_name = {other.name: other for other in tree.distributions}
+    users = [other for other in tree.distributions if other.name in names]
+    found = [
+        requirement
+        for user in users
+        for requirement in readable_requirements(user.requires)
+        if applies(requirement, file_name=user.label if user.is_wheel else "")
+    ]
+    return frozenset(name for req in found for name in _versioned(tree, req) if not _allows(req, by_name[name]))
+
+
+def _versioned(tree: Tree, requirement: Requirement) -> list[str]:
+    """Return the distributions at hand that have the version which a requirement names.
+
+    The SDK's selector, which is rarely given, brings the SDK's other packages in its own version.
+    """
+    name = str(canonicalize_name(requirement.name))
+    given = [other.name for other in tree.distributions if other.name == name]
+    if name != sdk_selector().distribution:
+        return given
+    return [*given, *(other.name for other in tree.distributions if is_sdk_package(other.name))]
+
+
+def _allows(requirement: Requirement, other: Distribution) -> bool:
+    try:
+        return requirement.specifier.contains(other.version, prereleases=True)
+    except InvalidVersion:
+        return False
 
 
 def packages_elsewhere(tree: Tree, owner: Distribution) -> frozenset[str]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 __all__ = [
+    "detours",
     "expand_entry",
     "folders_beyond",
     "goes_back",
@@ -35,10 +36,12 @@ _BUILD_FOLDER = re.compile(
     r"|^/(home|root|tmp|build|builds|workspace|usr/src|var/lib|__w|github)(/|$)"
 )
 _DEAD = re.compile(
-    r"(^|/)(_solib_[^/]*|[^/]*\.runfiles|bazel-[^/]+|execroot|sandbox|CMakeFiles)(/|$)"
-    r"|^/(home|root|tmp|build|builds|workspace|usr/src|var/lib/jenkins|__w|github)(/|$)"
-    r"|^\$(ORIGIN|\{ORIGIN\})(/.*)?/external(/|$)"
+    r"(^|/)(_solib_[^/]*|[^/]*\.runfiles|bazel-[^/]+|CMakeFiles)(/|$)"
+    r"|^/(.*/)?(execroot|\.?bazel/(.*/)?sandbox)(/|$)"
+    r"|^/(tmp|build|builds|usr/src|var/lib/jenkins|__w|github)(/|$)"
 )
+_DEAD_IN_PACKAGE = re.compile(r"(^|/)(execroot|sandbox|external)(/|$)")
+"""Names of Bazel's folders that packages may have, too: they count below a package and above site-packages alone."""
 
 
 def split_run_path(text: str | None) -> tuple[str, ...]:
@@ -71,14 +74,35 @@ def lost_origin(entry: str) -> bool:
     return _LOST_ORIGIN.match(entry) is not None
 
 
-def leads_nowhere(entry: str) -> bool:
-    """Return whether an entry is proved to lead to no library on a user's machine, by its spelling alone.
+def leads_nowhere(entry: str, folder: str) -> bool:
+    """Return whether an entry of a file in ``folder`` is proved to lead to no library on a user's machine.
 
-    It leads to a build's folder, to the folder in which the process was started, or has lost its ``$ORIGIN``. Weaker
-    than `is_build_folder`, which judges by names that a user's folders may have as well (``/opt/site-packages``).
+    It leads to a folder that only builds have, to the one in which the process was started, or has lost its
+    ``$ORIGIN``. Weaker than `is_build_folder`, which judges by names that a user's folders may have as well
+    (``/opt/site-packages``, ``/home/me/rocm/lib``, ``/workspace/rocm/lib``, or a package called ``sandbox``).
     """
-    is_anchored = entry.startswith("/") or is_origin_relative(entry)
-    return not is_anchored or lost_origin(entry) or _DEAD.search(entry) is not None
+    place = resolve_entry(entry, folder)
+    if place is None:
+        return not entry.startswith("/") or lost_origin(entry) or _DEAD.search(entry) is not None
+    below = place if place.startswith("..") else place.partition("/")[2]
+    return _DEAD.search(place) is not None or _DEAD_IN_PACKAGE.search(below) is not None
+
+
+def detours(entry: str, folder: str) -> list[str]:
+    """Return the folders that an entry of a file in ``folder`` enters and leaves again by ``..``.
+
+    The kernel follows such an entry only if they exist. All are relative to site-packages; there are none in an entry
+    that doesn't start with ``$ORIGIN``.
+    """
+    match = _ORIGIN_FIRST.match(entry)
+    found, place, entered = [], folder, 0
+    for part in entry[match.end() :].split("/") if match else ():
+        if part == ".." and entered:
+            found.append(place)
+        if part not in {"", "."}:
+            entered = max(0, entered - 1) if part == ".." else entered + 1
+            place = posixpath.normpath(posixpath.join(place, part))
+    return found
 
 
 def is_host_folder(entry: str) -> bool:

@@ -19,7 +19,7 @@ import msgspec
 
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import Elf
-from rocwheel.linking.entries import goes_back, resolve_entry, split_run_path
+from rocwheel.linking.entries import detours, goes_back, leads_nowhere, resolve_entry, split_run_path
 from rocwheel.linking.hwcaps import has_level
 from rocwheel.linking.tree_disk import SITE
 
@@ -59,6 +59,26 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
     folders: frozenset[str]
     """Every folder that exists once the packages are installed."""
 
+    def has(self, folder: str) -> bool:
+        """Return whether a folder exists, if only because it has others in it."""
+        return folder in self.folders or any(other.startswith(f"{folder}/") for other in self.folders)
+
+    def resolve(self, entry: str, folder: str) -> str | None:
+        """Return the folder that an entry of a file in ``folder`` leads to; None for what only other packages make so.
+
+        That is an entry that doesn't start with ``$ORIGIN``, and one that goes through a folder which isn't at hand
+        and back: the loader passes over it unless that folder exists.
+        """
+        return resolve_entry(entry, folder) if all(map(self.has, detours(entry, folder))) else None
+
+    def leads_beyond(self, run_path: str | None, folder: str) -> bool:
+        """Return whether the run path of a file in ``folder`` may lead to libraries that are not at hand.
+
+        What is loaded from there inherits an RPATH, and nobody knows what it finds by that alone.
+        """
+        alive = [entry for entry in split_run_path(run_path) if not leads_nowhere(entry, folder)]
+        return any(self.resolve(entry, folder) not in self.folders for entry in alive)
+
 
 class KeptEntries(msgspec.Struct, frozen=True):
     """Entries of one file's run path that stay, though no package at hand has the folders that they lead to."""
@@ -66,7 +86,7 @@ class KeptEntries(msgspec.Struct, frozen=True):
     folders: frozenset[str] = frozenset()
     """Folders relative to site-packages: the entries that lead there keep their order among the others."""
     intended: frozenset[str] = frozenset()
-    """Entries that stay as they are spelled. They are right in any place; in a changed run path they come last."""
+    """Entries that stay as they are spelled. They are right in any place."""
 
 
 _NOTHING = KeptEntries()
@@ -137,14 +157,28 @@ def run_path_edit(
     ``search`` are folders in the order in which they are tried; for the rule see the module.
     """
     entries = split_run_path(elf.run_path)
-    intended = [entry for entry in entries if entry in kept.intended]
     judged = tuple(entry for entry in entries if entry not in kept.intended)
     other = elf.rpath if tag is RunpathTag.RUNPATH else elf.runpath
     file = _File(elf, folder, judged, is_tagged=not entries or other is None)
     changed = _changed_entries(file, [place for place in search if place in places.folders], places, kept)
+    intended = [entry for entry in entries if entry in kept.intended]
     if changed is None and len(intended) == len(set(intended)):
         return None
-    return SetRunpath(":".join([*(judged if changed is None else changed), *dict.fromkeys(intended)]), tag)
+    spelled = {entry: entry if entry in kept.intended else _spelled(entry, folder, places) for entry in entries}
+    return SetRunpath(":".join(_merged(judged if changed is None else changed, intended, spelled.values())), tag)
+
+
+def _spelled(entry: str, folder: str, places: LibraryPlaces) -> str:
+    place = places.resolve(entry, folder)
+    return entry if place is None else origin_relative(place, folder)
+
+
+def _merged(chosen: Sequence[str], intended: Sequence[str], order: Iterable[str]) -> list[str]:
+    """Return entries, each once, in the order of the old run path; the new ones come before the intended ones."""
+    old = [entry for entry in dict.fromkeys(order) if entry in chosen or entry in intended]
+    new = [entry for entry in dict.fromkeys(chosen) if entry not in old]
+    first = next((index for index, entry in enumerate(old) if entry in intended), len(old))
+    return [*old[:first], *new, *old[first:]]
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -161,7 +195,7 @@ def _changed_entries(
     file: _File, search: Sequence[str], places: LibraryPlaces, kept: KeptEntries
 ) -> Sequence[str] | None:
     """Return the entries that a file gets in place of those that are judged; None if these are right."""
-    led_to = [place for entry in file.entries if (place := resolve_entry(entry, file.folder)) is not None]
+    led_to = [place for entry in file.entries if (place := places.resolve(entry, file.folder)) is not None]
     stays = [place for place in led_to if place in places.folders or place in kept.folders]
     if _is_well_formed(file, stays) and _finds_all(file.elf, stays, search, places):
         return None

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocwheel.installed.tree import Distribution, InstalledFile, Tree
+    from rocwheel.linking.run_path_choice import LibraryPlaces
 
 __all__ = ["entries_to_keep", "kept_entries_note"]
 
 
-def entries_to_keep(file: InstalledFile, *, is_complete: bool, is_told: bool) -> KeptEntries:
+def entries_to_keep(file: InstalledFile, places: LibraryPlaces, *, is_complete: bool, is_told: bool) -> KeptEntries:
     """Return what stays of a file's run path; for the rule see the module.
 
     ``is_complete``: whether the file finds all that it needs for sure. ``is_told``: whether a user says that the SDK's
@@ -35,8 +36,8 @@ def entries_to_keep(file: InstalledFile, *, is_complete: bool, is_told: bool) ->
     is_opener = file.elf is not None and file.elf.imports_dlopen
     if is_complete and not is_opener:
         return KeptEntries()
-    entries = [entry for entry in split_run_path(file.run_path) if not leads_nowhere(entry)]
-    led_to = {entry: resolve_entry(entry, file.folder) for entry in entries}
+    entries = [entry for entry in split_run_path(file.run_path) if not leads_nowhere(entry, file.folder)]
+    led_to = {entry: places.resolve(entry, file.folder) for entry in entries}
     inside = frozenset(place for place in led_to.values() if place is not None and not place.startswith(".."))
     others = [entry for entry, place in led_to.items() if place not in inside]
     stay = [entry for entry in others if not (is_complete and is_told and entry.startswith("/"))]

@@ -12,6 +12,7 @@ from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
 from rocwheel.distributions.zip.dist_info import SIGNATURES
 from rocwheel.foundation.counting import count
 from rocwheel.installed.tree import Distribution, Tree
+from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.changes import (
     Change,
@@ -28,7 +29,7 @@ from rocwheel.repair.metadata.pins import locked_requirement, sdk_version_to_mat
 from rocwheel.repair.metadata.platform_tags import repaired_platforms
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.refusals import check_repairable
-from rocwheel.repair.run_paths import run_path_edits
+from rocwheel.repair.run_paths import milder_edits, run_path_edits
 from rocwheel.repair.safe_edits import SafeEdits, safe_edits
 from rocwheel.repair.toolkit import choose_toolkit
 
@@ -112,8 +113,9 @@ class RepairPlanner:
             for owner in environment.audited_distributions:
                 toolkit = choose_toolkit(environment, owner, self._options.toolkit, settings)
                 toolkits[owner.source] = toolkit
+                milder = milder_edits(environment, owner, self._options, toolkit)
                 for member, edit in run_path_edits(environment, owner, self._options, toolkit).items():
-                    edits[f"{owner.source}!{member}"] = edit
+                    edits[f"{owner.source}!{member}"] = (*dict.fromkeys((edit, *milder.get(member, ()))),)
             self._safe[id(environment)] = safe_edits(environment, edits, toolkits, settings)
         return self._safe[id(environment)]
 
@@ -156,8 +158,13 @@ class _Wheel(msgspec.Struct, frozen=True, dict=True):
 
 
 def _planned(wheel: _Wheel) -> RepairPlan:
-    owner, pin = wheel.owner, wheel.options.pin
-    requires = tuple(locked_requirement(wheel.tree, owner, name, pin) for name in wheel.repaired.undeclared(owner))
+    owner = wheel.owner
+    given = {other.name for other in wheel.tree.distributions}
+    is_risky = wheel.options.pin == "none" and any(map(_gives_up, wheel.loadable, _edits_of(wheel)))
+    requires = tuple(
+        locked_requirement(wheel.tree, owner, name, "minor" if is_risky and name in given else wheel.options.pin)
+        for name in wheel.repaired.undeclared(owner)
+    )
     file_name, tags = _tags(wheel)
     is_platlib = owner.is_purelib and bool(wheel.loadable)
     added = _initializer(wheel) if wheel.options.init else {}
@@ -184,6 +191,19 @@ def _planned(wheel: _Wheel) -> RepairPlan:
         left=wheel.left,
         notes=_notes(wheel, requires),
     )
+
+
+def _edits_of(wheel: _Wheel) -> list[SetRunpath | None]:
+    return [wheel.edits.get(file.member) for file in wheel.loadable]
+
+
+def _gives_up(file: InstalledFile, edit: SetRunpath | None) -> bool:
+    """Return whether an edit drops an entry that may lead to libraries: then packages stand in for these."""
+    entries = split_run_path(file.run_path) if edit else ()
+    kept = split_run_path(edit.value) if edit else ()
+    places = {resolve_entry(entry, file.folder) or entry for entry in kept}
+    alive = [entry for entry in entries if not leads_nowhere(entry, file.folder)]
+    return any((resolve_entry(entry, file.folder) or entry) not in places for entry in alive)
 
 
 def _tags(wheel: _Wheel) -> tuple[str, tuple[str, ...]]:

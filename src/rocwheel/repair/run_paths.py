@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.library_places import assumed_sdk_folders, missing_libraries, places_for_machine
 from rocwheel.installed.requirements import release_folders
-from rocwheel.linking.entries import folders_beyond, resolve_entry, split_run_path
-from rocwheel.linking.run_path_choice import LibraryPlaces, SetRunpath, fewest_folders, run_path_edit
+from rocwheel.linking.entries import folders_beyond, leads_nowhere, resolve_entry, split_run_path
+from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces, SetRunpath, fewest_folders, run_path_edit
 from rocwheel.linking.sdk_layout import sdk_folders
 from rocwheel.linking.sdk_names import is_sdk_package
 from rocwheel.linking.system_libraries import allowed_libraries
 from rocwheel.repair.kept_entries import entries_to_keep
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from rocwheel.installed.tree import Distribution, InstalledFile, Tree
     from rocwheel.repair.options import RepairOptions
     from rocwheel.repair.toolkit import Toolkit
 
-__all__ = ["run_path_edits"]
+__all__ = ["milder_edits", "run_path_edits"]
 
 
 def run_path_edits(tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit) -> dict[str, SetRunpath]:
@@ -38,8 +38,23 @@ def run_path_edits(tree: Tree, owner: Distribution, options: RepairOptions, tool
     release = release_folders(tree, owner)
     rpaths = {file.member: choice.edit(file, RunpathTag.RPATH) for file in files}
     tag = _wheel_tag(files, rpaths, release)
+    heirs = {file.member for file in files if choice.hands_on(file, rpaths[file.member])}
     stay = {file.member for file in files if rpaths[file.member] is None and _is_rpath_within(file, release)}
-    return _made(files, {file.member: choice.edit(file, tag) for file in files if file.member not in stay})
+    others = {file.member: choice.edit(file, tag) for file in files if file.member not in stay | heirs}
+    return _made(files, {**others, **{member: rpaths[member] for member in heirs}})
+
+
+def milder_edits(
+    tree: Tree, owner: Distribution, options: RepairOptions, toolkit: Toolkit
+) -> dict[str, tuple[SetRunpath, ...]]:
+    """Return edits for files whose edit in `run_path_edits` would take something away, by the member's name.
+
+    The one that takes least comes last: with the old tag, then with every entry that isn't proved to lead nowhere,
+    then without the folders that the file lacks.
+    """
+    files = [file for file in tree.files_of[owner.source] if file.is_loadable and file.run_path]
+    choice = _Choice(tree, options, toolkit)
+    return {file.member: tuple(choice.milder(file)) for file in files}
 
 
 def _made(files: Sequence[InstalledFile], edits: Mapping[str, SetRunpath | None]) -> dict[str, SetRunpath]:
@@ -84,11 +99,32 @@ class _Choice:
         assert file.elf is not None
         opened = self._settings.opened_by(file.path)
         places = self._places(file, with_assumed=True)
-        search = fewest_folders([*file.elf.wanted, *opened], places, file.folder)
         is_told = self._toolkit.is_sdk and self._toolkit.is_told
         sure = places if is_told else self._places(file, with_assumed=False)
         is_complete = not missing_libraries(file.elf, opened, sure, self._system)
-        kept = entries_to_keep(file, is_complete=is_complete, is_told=is_told)
+        kept = entries_to_keep(file, places, is_complete=is_complete, is_told=is_told)
+        return self._edit(file, tag, kept)
+
+    def milder(self, file: InstalledFile) -> Iterator[SetRunpath]:
+        """Yield the edits of a file that take ever less away, those that change nothing left out."""
+        assert file.elf is not None
+        assert file.tag is not None
+        kept = entries_to_keep(file, self._places(file, with_assumed=True), is_complete=False, is_told=False)
+        alive = [entry for entry in split_run_path(file.run_path) if not leads_nowhere(entry, file.folder)]
+        bare = SetRunpath(":".join(dict.fromkeys(alive)), file.tag)
+        found = [self.edit(file, file.tag), self._edit(file, file.tag, kept), bare]
+        yield from (edit for edit in found if edit is not None and edit.applied_to(file.elf) != file.elf)
+
+    def hands_on(self, file: InstalledFile, edit: SetRunpath | None) -> bool:
+        """Return whether libraries that are not at hand may inherit the RPATH that a file has once it is edited."""
+        value = file.run_path if edit is None else edit.value
+        places = self._places(file, with_assumed=True)
+        return file.tag is RunpathTag.RPATH and places.leads_beyond(value, file.folder)
+
+    def _edit(self, file: InstalledFile, tag: RunpathTag, kept: KeptEntries) -> SetRunpath | None:
+        assert file.elf is not None
+        places = self._places(file, with_assumed=True)
+        search = fewest_folders([*file.elf.wanted, *self._settings.opened_by(file.path)], places, file.folder)
         return run_path_edit(file.elf, file.folder, search, places, tag, kept)
 
     def _places(self, file: InstalledFile, *, with_assumed: bool) -> LibraryPlaces:

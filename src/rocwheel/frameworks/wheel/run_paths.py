@@ -49,7 +49,8 @@ def repair_run_paths(
 
     ``companions`` are the packages that the wheel is installed with, in addition to those of the SDK. Intended
     entries stay, at the end, though no package at hand has the folders that they lead to. An RPATH becomes a RUNPATH
-    that leads beyond the wheel's release: the wheel, and what it ``requires`` in one exact version.
+    that leads beyond the wheel's release: the wheel, and what it ``requires`` in one exact version. It stays one where
+    libraries that are not at hand may inherit it.
     """
     owner = Distribution(name=draft.name.distribution, version="", source="", dist_info="", requires=(*requires,))
     files = (*companions.files, *map(_installed, draft.members))
@@ -86,7 +87,8 @@ class _Surroundings(msgspec.Struct, frozen=True):
         edit = self._edit_of(elf, folder, tag)
         value = elf.run_path if edit is None else edit.value
         is_within = not folders_beyond(self.release, value, folder)
-        return edit if is_within or tag is RunpathTag.RUNPATH else self._edit_of(elf, folder, RunpathTag.RUNPATH)
+        stays = is_within or tag is RunpathTag.RUNPATH or self.places.leads_beyond(value, folder)
+        return edit if stays else self._edit_of(elf, folder, RunpathTag.RUNPATH)
 
     def _edit_of(self, elf: Elf, folder: str, tag: RunpathTag) -> SetRunpath | None:
         kept = KeptEntries(intended=self.intended.of(elf.run_path, folder, self.places.folders))

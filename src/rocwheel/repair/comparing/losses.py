@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import msgspec
 from rocwheel.audit.subject import Process, Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.linking.tree_disk import SITE, place_of
-from rocwheel.repair.comparing.ways import find_ways, opened_folders
+from rocwheel.repair.comparing.ways import find_ways, inheritable_folders, opened_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,12 +33,16 @@ class Loss(msgspec.Struct, frozen=True):
     """The folders that may have it and that are no longer searched."""
     edited: tuple[str, ...]
     """The sources of the edited files whose run paths are to blame."""
+    is_inherited: bool = False
+    """Whether the library may be found as before, but finds no longer what it needs by the RPATH that it inherits."""
 
     @property
     def words(self) -> str:
         """What is lost, and where it is looked for no more."""
         wanted = self.name or "what it opens by name"
         places = ", ".join(folder.removeprefix(f"{SITE}/") for folder in self.folders) or "a package"
+        if self.is_inherited:
+            return f"{wanted}, which {self.user} may find, would no longer inherit the way to {places}"
         return f"{self.user} would no longer find {wanted} in {places}"
 
 
@@ -92,6 +97,7 @@ def find_losses(
                 seen.add(key)
                 yield from _needed_losses(comparison, pair, sure.get(file.distribution, ()))
                 yield from _opened_losses(comparison, pair, spares_host=file.distribution in told)
+        yield from _replaced_losses(comparison, file) if file.is_loadable else ()
 
 
 def _pairs(comparison: _Comparison, file: InstalledFile) -> Iterator[_Pair]:
@@ -114,6 +120,38 @@ def _needed_losses(comparison: _Comparison, pair: _Pair, sure: Collection[str]) 
         if not now.keep(was):
             lost = tuple(folder for folder in was.folders if folder not in now.folders)
             yield Loss(place_of(pair.library), name, lost, _blamed(comparison, pair))
+        elif any(_is_unknown(comparison.before, folder) for folder in now.folders):
+            yield from _inherited_losses(comparison, pair, name)
+
+
+def _inherited_losses(comparison: _Comparison, pair: _Pair, name: str) -> Iterator[Loss]:
+    """Yield what a library that is not at hand no longer inherits of the way to its own dependencies."""
+    handed = inheritable_folders(pair.old, pair.index) - inheritable_folders(pair.new, pair.counterpart)
+    if handed:
+        yield Loss(place_of(pair.library), name, (*sorted(handed),), _blamed(comparison, pair), is_inherited=True)
+
+
+def _is_unknown(subject: Subject, folder: str) -> bool:
+    """Return whether nothing is known of what a folder holds."""
+    return not subject.has_folder(posixpath.relpath(folder, SITE))
+
+
+def _replaced_losses(comparison: _Comparison, file: InstalledFile) -> Iterator[Loss]:
+    """Yield what an object of a file's process lacks that takes the place of another one at hand, which lacked nothing.
+
+    Packages that take the place of what may be on a machine are taken to find what they need there.
+    """
+    old, new = comparison.before.start(file), comparison.after.start(comparison.after.tree.by_source[file.source])
+    known = {held.library.identity for held in old.loader.objects}
+    added = {index for index, held in enumerate(new.loader.objects) if held.library.identity not in known}
+    whole = {search.name for search in old.loader.searches if search.found is not None}
+    for search in new.loader.missing if added else ():
+        chain = [*new.loader.ancestors(search.requester)]
+        first = [asked.name for asked in new.loader.searches if asked.found in chain and asked.found in added]
+        if search.requester in added and whole.intersection(first):
+            places = [place_of(new.loader.objects[index].library) for index in chain]
+            blamed = tuple(dict.fromkeys(source for place in places if (source := _edited(comparison, place))))
+            yield Loss(places[0], search.name, (), blamed)
 
 
 def _opened_losses(comparison: _Comparison, pair: _Pair, *, spares_host: bool) -> Iterator[Loss]:

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.linking.entries import leads_nowhere
+from rocwheel.linking.entries import is_origin_relative, leads_nowhere
 from rocwheel.linking.loader import How, LoaderStop
+from rocwheel.linking.tree_disk import SITE
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from rocwheel.audit.subject import Process, Subject
 
-__all__ = ["Ways", "find_ways", "opened_folders"]
+__all__ = ["Ways", "find_ways", "inheritable_folders", "opened_folders"]
 
 _HWCAPS = "/glibc-hwcaps/"
 
@@ -52,7 +53,7 @@ def find_ways(subject: Subject, process: Process, requester: int, name: str, sur
             return Ways(is_sure=False, folders=(*folders,))
         if found is not None and (how is How.PATH or subject.provider_of(found) in sure):
             return Ways(is_sure=True, folders=(*folders,))
-        if found is not None or not leads_nowhere(entry):
+        if found is not None or not _is_dead(entry, path):
             folders[_folder(path)] = None
     return Ways("/" not in name and subject.system.find(name, machine) is not None, (*folders,))
 
@@ -60,7 +61,19 @@ def find_ways(subject: Subject, process: Process, requester: int, name: str, sur
 def opened_folders(process: Process, requester: int) -> frozenset[str]:
     """Return the folders in which an object of a process looks for whatever it opens by name."""
     candidates = process.loader.candidates("any", requester)
-    return frozenset(_folder(path) for _, entry, path in candidates if not leads_nowhere(entry))
+    return frozenset(_folder(path) for _, entry, path in candidates if not _is_dead(entry, path))
+
+
+def inheritable_folders(process: Process, requester: int) -> frozenset[str]:
+    """Return the folders in which everything is looked for that an object of a process has loaded."""
+    candidates = process.loader.candidates("any", requester)
+    return frozenset(_folder(path) for how, entry, path in candidates if how is How.RPATH and not _is_dead(entry, path))
+
+
+def _is_dead(entry: str, path: str) -> bool:
+    """Return whether an entry, which led the loader to a path, is proved to lead to no library."""
+    place = posixpath.relpath(_folder(path), SITE)
+    return leads_nowhere(f"$ORIGIN/{place}" if is_origin_relative(entry) else entry, "")
 
 
 def _folder(path: str) -> str:
