@@ -1,17 +1,21 @@
-"""Every command that takes wheels, given what no builder writes: a message or a finding, never an accident."""
+"""Every command that takes files, given what no builder writes: a message or a finding, never an accident."""
 
 from __future__ import annotations
 
 import resource
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.hostile_files import HOSTILE_FILES, NAMES
 from tests.support.hostile_wheels import HOSTILE_WHEELS, WHEEL_NAME
+from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 pytestmark = pytest.mark.slow
@@ -37,6 +41,24 @@ COMMANDS = {
     "runpath show": ["runpath", "show", "WHEEL"],
     "index": ["index", "FOLDER", "--output", "OUT", "--files", "copy"],
 }
+FILE_COMMANDS = {
+    "index": ("sdist", ["index", "FOLDER", "--output", "OUT"]),
+    "coherent": ("sdist", ["targets", "coherent", "FILE"]),
+    "from-deb": ("deb", ["artifacts", "from-deb", "FILE", "--dest-dir", "OUT"]),
+    "artifacts list": ("artifact", ["artifacts", "list", "FOLDER"]),
+    "artifacts extract": ("artifact", ["artifacts", "extract", "FILE", "--dest-dir", "OUT"]),
+    "artifacts archive": ("artifact", ["artifacts", "archive", "FOLDER", "--dest-dir", "OUT"]),
+    "build": ("artifact", ["build", "--artifact-dir", "FOLDER", "--dest-dir", "OUT"]),
+    "inspect": ("binary", ["inspect", "--deep", "FILE"]),
+    "device list": ("binary", ["device", "list", "FILE"]),
+    "device extract": ("binary", ["device", "extract", "FILE", "--dest-dir", "OUT"]),
+    "device compress": ("binary", ["device", "compress", "FILE", "-o", "OUT"]),
+    "device prune": ("binary", ["device", "prune", "FILE", "--keep", "gfx906", "-o", "OUT"]),
+    "device retarget": ("binary", ["device", "retarget", "gfx1030=gfx1031", "FILE", "--compress", "-o", "OUT"]),
+    "runpath show": ("binary", ["runpath", "show", "FILE"]),
+    "runpath set": ("binary", ["runpath", "set", "$ORIGIN", "FILE", "--dest-dir", "OUT"]),
+}
+"""Commands with the kind of file that they take; each refuses all of that kind."""
 RUN = """
 import sys, traceback
 from rocwheel.cli import main
@@ -63,9 +85,43 @@ def test_hostile_wheels_are_refused_or_reported(command: str, tmp_path: Path) ->
         folder.mkdir()
         make(folder / WHEEL_NAME)
     before = [names_in(folder) for folder in folders]
+    ended = run_all(command_line(COMMANDS[command], folder, WHEEL_NAME) for folder in folders)
+    statuses = dict(zip(HOSTILE_WHEELS, ended, strict=True))
+    assert {name: status for name, status in statuses.items() if status not in ("0", "1", "2")} == {}
+    assert {name for name in UNREADABLE if statuses[name] == "0"} == set()
+    assert [names_in(folder) for folder in folders] == before
+
+
+@pytest.mark.parametrize("command", FILE_COMMANDS)
+def test_hostile_files_are_refused(command: str, tmp_path: Path) -> None:
+    kind, words = FILE_COMMANDS[command]
+    folders = [tmp_path / str(number) for number in range(len(HOSTILE_FILES[kind]))]
+    for folder, data in zip(folders, HOSTILE_FILES[kind].values(), strict=True):
+        folder.mkdir()
+        (folder / NAMES[kind]).write_bytes(data)
+    ended = run_all(command_line(words, folder, NAMES[kind]) for folder in folders)
+    statuses = dict(zip(HOSTILE_FILES[kind], ended, strict=True))
+    assert {name: status for name, status in statuses.items() if status not in ("1", "2")} == {}
+    assert [path for path in tmp_path.glob("out*/**/*") if path.is_file()] == []
+    assert {name for folder in folders for name in names_in(folder)} == {NAMES[kind]}
+
+
+def test_the_same_commands_take_a_good_file(tmp_path: Path) -> None:
+    commands = [name for name, (kind, _) in FILE_COMMANDS.items() if kind == "binary"]
+    lines = []
+    for command in commands:
+        folder = tmp_path / command.replace(" ", "-")
+        folder.mkdir()
+        shutil.copy(FIXTURES / "v22/libtwo.plain.so", folder / NAMES["binary"])
+        lines.append(command_line(FILE_COMMANDS[command][1], folder, NAMES["binary"]))
+    assert dict(zip(commands, run_all(lines), strict=True)) == dict.fromkeys(commands, "0")
+
+
+def run_all(lines: Iterable[str]) -> list[str]:
+    """Run command lines in a process of their own, with little memory, and return how each ended."""
     done = subprocess.run(
         [sys.executable, "-c", RUN],
-        input="\n".join(command_line(command, folder) for folder in folders),
+        input="\n".join(lines),
         capture_output=True,
         text=True,
         timeout=HANGS,
@@ -73,17 +129,14 @@ def test_hostile_wheels_are_refused_or_reported(command: str, tmp_path: Path) ->
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
     )
     assert "Traceback" not in done.stderr
-    ended = [line.partition("\t")[2] for line in done.stderr.splitlines() if line.startswith("status\t")]
-    statuses = dict(zip(HOSTILE_WHEELS, ended, strict=True))
-    assert {name: status for name, status in statuses.items() if status not in ("0", "1", "2")} == {}
-    assert {name for name in UNREADABLE if statuses[name] == "0"} == set()
-    assert [names_in(folder) for folder in folders] == before
+    return [line.partition("\t")[2] for line in done.stderr.splitlines() if line.startswith("status\t")]
 
 
-def command_line(command: str, folder: Path) -> str:
+def command_line(words: Iterable[str], folder: Path, name: str) -> str:
     output = folder.with_name(f"out{folder.name}")
-    places = {"WHEEL": folder / WHEEL_NAME, "FOLDER": folder, "OUT": output, "ELF": sys.executable}
-    return "\t".join(str(places.get(word, word)) for word in COMMANDS[command])
+    file = folder / name
+    places = {"WHEEL": file, "FILE": file, "FOLDER": folder, "OUT": output, "ELF": sys.executable}
+    return "\t".join(str(places.get(word, word)) for word in words)
 
 
 def names_in(folder: Path) -> list[str]:

@@ -1,0 +1,94 @@
+"""Sdists, Debian packages, artifacts, ELF files and bundles that no tool writes, by kind and by what is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import random
+import tarfile
+from typing import TYPE_CHECKING
+
+from rocwheel.foundation.zstd import zstd
+from tests.support.bombs import tar_block, xz_of_gigabytes
+from tests.support.places import FIXTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["HOSTILE_FILES", "NAMES"]
+
+NAMES = {"sdist": "a-1.0.tar.gz", "deb": "a_1.0_amd64.deb", "artifact": "blas_lib_generic.tar.xz", "binary": "a.so"}
+"""What the file of each kind is called."""
+
+_NOISE = random.Random(7).randbytes(5000)
+_END = bytes(1024)
+_LIBRARY = (FIXTURES / "v22/libtwo.plain.so").read_bytes()
+_TARS = {
+    "noise": _NOISE,
+    "no end": tar_block(tarfile.REGTYPE, b"x", name="a-1.0/x"),
+    "a negative size": tar_block(tarfile.REGTYPE, name="a-1.0/x", size=-512) + _END,
+    "a name of a terabyte": tar_block(tarfile.GNUTYPE_LONGNAME, size=1 << 40) + _END,
+    "records of a terabyte": tar_block(tarfile.XHDTYPE, size=1 << 40) + _END,
+    "headers without end": tar_block(tarfile.XHDTYPE, b"9 path=a\n") * 3000 + _END,
+    "a sparse file": tar_block(tarfile.GNUTYPE_SPARSE, name="a-1.0/x") + _END,
+    "an absolute name": tar_block(tarfile.REGTYPE, b"x", name="/etc/x") + _END,
+    "a name that climbs": tar_block(tarfile.REGTYPE, b"x", name="../../x") + _END,
+    "a device": tar_block(tarfile.CHRTYPE, name="a-1.0/x") + _END,
+}
+_PLAIN = {"empty": b"", "noise as it is": _NOISE, "text": b"no such file\n" * 99}
+
+
+def _deb(data: bytes) -> bytes:
+    """Return a package with a right control file and ``data`` as its ``data.tar.xz``."""
+    control = io.BytesIO()
+    with tarfile.open(fileobj=control, mode="w") as tar:
+        text = b"Package: a\nVersion: 1.0\nArchitecture: amd64\n"
+        info = tarfile.TarInfo("control")
+        info.size = len(text)
+        tar.addfile(info, io.BytesIO(text))
+    parts = {"debian-binary": b"2.0\n", "control.tar": control.getvalue(), "data.tar.xz": data}
+    return b"!<arch>\n" + b"".join(_part(name, part) for name, part in parts.items())
+
+
+def _part(name: str, data: bytes) -> bytes:
+    return f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(data):<10}`\n".encode() + data + b"\n" * (len(data) % 2)
+
+
+def _tars_by(pack: Callable[[bytes], bytes]) -> dict[str, bytes]:
+    return {name: pack(data) for name, data in _TARS.items()}
+
+
+def _cut(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+_FINE = tar_block(tarfile.REGTYPE, b"lib", name="artifact_manifest.txt") + _END
+
+HOSTILE_FILES: dict[str, dict[str, bytes]] = {
+    "sdist": _PLAIN | _tars_by(gzip.compress) | {"cut off": _cut(gzip.compress(_NOISE))},
+    "deb": _PLAIN
+    | _tars_by(lambda data: _deb(lzma.compress(data)))
+    | {"cut off": _cut(_deb(lzma.compress(_NOISE))), "a dictionary of gigabytes": _deb(xz_of_gigabytes())},
+    "artifact": _PLAIN
+    | _tars_by(lzma.compress)
+    | {
+        "cut off": _cut(lzma.compress(_FINE + _NOISE)),
+        "a dictionary of gigabytes": xz_of_gigabytes(),
+        "zstd under the name of xz": zstd.compress(_FINE),
+        "a bomb": lzma.compress(bytes(64 << 20)) * 17,
+    },
+    "binary": {
+        "empty": b"",
+        "half a header": b"\x7fELF\2\1\1" + bytes(20),
+        "a header of ones": b"\x7fELF\2\1\1" + b"\xff" * 200,
+        "cut off": _cut(_LIBRARY),
+        "sections beyond the end": _LIBRARY[:40] + b"\xff" * 8 + _LIBRARY[48:],
+        "a bundle of ones": b"__CLANG_OFFLOAD_BUNDLE__" + b"\xff" * 60,
+        "a bundle of 2^60 entries": b"__CLANG_OFFLOAD_BUNDLE__" + (1 << 60).to_bytes(8, "little"),
+        "a compressed bundle of ones": b"CCOB" + b"\xff" * 60,
+        "a compressed bundle of nothing": b"CCOB" + bytes(60),
+        "an archive of ones": b"!<arch>\n" + b"\xff" * 120,
+    },
+}
+"""The bytes of each file."""
