@@ -32,6 +32,7 @@ from rocwheel.cli.audit_options import (
     read_index_options,
 )
 from rocwheel.cli.audit_text import print_report, print_rules
+from rocwheel.cli.fetch_requirements import IndexOptions, fetched_requirements
 from rocwheel.cli.output import (
     JsonOption,
     QuietOption,
@@ -43,7 +44,6 @@ from rocwheel.cli.output import (
 )
 from rocwheel.cli.shared_options import takes
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.installed.fetch_requirements import IndexOptions, fetched_requirements
 from rocwheel.installed.reading.read_tree import UNREADABLE, read_environments, real_paths
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import typer
 
 from rocwheel.cli.completion import complete_rules
+from rocwheel.cli.fetch_requirements import IndexOptions
 from rocwheel.cli.shared_options import shared
-from rocwheel.installed.fetch_requirements import IndexOptions
 from rocwheel.linking.hwcaps import CpuLevel
 
 __all__ = [

@@ -51,6 +51,18 @@ def test_a_source_is_searched_as_by_one_expression(text: str) -> None:
     assert mentioned_in_source(data) == {name.decode(errors="replace") for name in PLAIN_SEARCH.findall(data)}
 
 
+@given(
+    st.lists(st.one_of(st.binary(max_size=300), st.sampled_from([b"lib", b".so", b"\0"])), max_size=20).map(b"".join)
+)
+def test_whatever_the_bytes_are_names_are_parts_of_them(data: bytes) -> None:
+    for name in mentioned_in_source(data):
+        assert name.encode() in data
+        assert ".so" in name or name.startswith("lib")
+    for name in mentioned_in_binary(memoryview(data)):
+        assert name.encode() + b"\0" in data
+        assert ".so" in name
+
+
 LONG_RUNS = """
 from rocwheel.installed.reading.mentions import mentioned_in_source
 data = b"0123456789abcdef" * 65536

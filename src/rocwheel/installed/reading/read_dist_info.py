@@ -21,6 +21,7 @@ from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_decl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from email.message import Message
 
     from packaging.metadata import RawMetadata
 
@@ -41,19 +42,11 @@ def read_distribution(
 ) -> Distribution:
     """Read the files of ``.dist-info``, by their name there. What is absent or unreadable is noted as a problem."""
     absent = [name for name in ("METADATA", "WHEEL", "RECORD") if name not in texts]
+    fields, ill_fields = _read_metadata(texts.get("METADATA"), Path(source).name if is_wheel else dist_info)
+    wheel, ill_wheel = _read_wheel(texts.get("WHEEL"))
+    record, ill_record = _read_record(texts.get("RECORD"))
+    targets, ill_targets = _read_targets(texts.get(DECLARATION_NAME))
     problems = [MetadataProblem(f"{dist_info} has no {name}", ("absent", name)) for name in absent]
-    fields, unreadable = _read_metadata(texts.get("METADATA", b""))
-    problems += unreadable
-    targets, malformed = _read_targets(texts.get(DECLARATION_NAME))
-    wheel = BytesParser().parsebytes(texts.get("WHEEL", b""), headersonly=True)
-    record, damage = _read_record(texts.get("RECORD", b""))
-    if "METADATA" in texts:
-        problems += _metadata_problems(fields, Path(source).name if is_wheel else dist_info)
-    if "RECORD" in texts and not record and not damage:
-        problems.append(MetadataProblem("RECORD lists nothing", ("empty", "RECORD")))
-    if "WHEEL" in texts:
-        problems += [_no_field("WHEEL", name) for name in _WHEEL_FIELDS if not wheel.get(name)]
-    classifiers = [text for text in fields.get("classifiers", ()) if text.startswith("License ::")]
     return Distribution(
         name=canonicalize_name(fields.get("name", "")),
         version=fields.get("version", ""),
@@ -62,19 +55,37 @@ def read_distribution(
         requires=tuple(fields.get("requires_dist", ())),
         extras=tuple(fields.get("provides_extra", ())),
         license_files=tuple(fields.get("license_files", ())),
-        license=fields.get("license_expression", "") or fields.get("license", "") or ", ".join(classifiers),
+        license=_license(fields),
         tags=tuple(str(tag).strip() for tag in wheel.get_all("Tag", [])),
         is_purelib=str(wheel.get("Root-Is-Purelib", "")).strip().lower() == "true",
         record=record,
         is_wheel=is_wheel,
         is_context=is_context,
         targets=targets,
-        problems=(*problems, *malformed, *damage),
+        problems=(*problems, *ill_fields, *ill_record, *ill_wheel, *ill_targets),
     )
 
 
-def _read_metadata(data: bytes) -> tuple[RawMetadata, list[MetadataProblem]]:
-    """Return the fields of METADATA, and what of it can't be read."""
+def _read_metadata(data: bytes | None, named: str) -> tuple[RawMetadata, list[MetadataProblem]]:
+    """Return the fields of METADATA, and what of it can't be read, is absent or malformed."""
+    if data is None:
+        return {}, []
+    fields, unreadable = _read_fields(data)
+    return fields, [*unreadable, *_metadata_problems(fields, named)]
+
+
+def _license(fields: RawMetadata) -> str:
+    classifiers = [text for text in fields.get("classifiers", ()) if text.startswith("License ::")]
+    return fields.get("license_expression", "") or fields.get("license", "") or ", ".join(classifiers)
+
+
+def _read_wheel(data: bytes | None) -> tuple[Message, list[MetadataProblem]]:
+    wheel = BytesParser().parsebytes(data or b"", headersonly=True)
+    absent = [name for name in _WHEEL_FIELDS if not wheel.get(name)] if data is not None else []
+    return wheel, [_no_field("WHEEL", name) for name in absent]
+
+
+def _read_fields(data: bytes) -> tuple[RawMetadata, list[MetadataProblem]]:
     try:
         fields, unknown = parse_core_metadata(data)
     except CoreMetadataError as e:
@@ -128,8 +139,11 @@ def _parse_version(text: str) -> Version | None:
     return None
 
 
-def _read_record(data: bytes) -> tuple[tuple[RecordEntry, ...], list[MetadataProblem]]:
+def _read_record(data: bytes | None) -> tuple[tuple[RecordEntry, ...], list[MetadataProblem]]:
+    if data is None:
+        return (), []
     try:
-        return parse_record(data), []
+        record = parse_record(data)
+        return record, [] if record else [MetadataProblem("RECORD lists nothing", ("empty", "RECORD"))]
     except csv.Error as e:
         return (), [MetadataProblem(f"RECORD can't be read ({e})", ("unreadable", "RECORD"))]

@@ -21,6 +21,7 @@ from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, n
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import read_directory, read_member
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.scratch import scratch_folder
 from rocwheel.installed.reading.read_tree import real_paths
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ def fetched_requirements(
     if not wanted:
         yield ()
         return
-    with tempfile.TemporaryDirectory(prefix="rocwheel-requirements-") as folder:
-        site = Path(folder, "site-packages")
+    with scratch_folder(Path(tempfile.gettempdir(), "requirements")) as folder:
+        site = folder / "site-packages"
         _install([*_tool(site, _python_of(wheels)), *options.arguments, *wanted])
         yield (site,) if site.is_dir() else ()
 

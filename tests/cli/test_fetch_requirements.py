@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.cli.fetch_requirements import IndexOptions, fetched_requirements, requirements_to_fetch
 from rocwheel.foundation.errors import InputError
-from rocwheel.installed.fetch_requirements import IndexOptions, fetched_requirements, requirements_to_fetch
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.support.command_line import Run
+
+UV = shutil.which("uv", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +71,50 @@ def test_packages_and_what_they_require_are_there_until_the_end(tmp_path: Path, 
     with fetched_requirements([demo(tmp_path, "helper")], [], IndexOptions(find_links=(str(links),))) as (site,):
         assert {path.name for path in site.glob("*.dist-info")} == {"helper-2.0.dist-info", "deeper-1.0.dist-info"}
     assert not site.parent.exists()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from rocwheel.cli import fetch_requirements
+from rocwheel.cli.fetch_requirements import IndexOptions, fetched_requirements
+fetch_requirements._install = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+with fetched_requirements([Path(sys.argv[1])], [], IndexOptions()):
+    pass
+"""
+
+
+def test_what_a_killed_run_has_fetched_goes_with_the_next(
+    tmp_path: Path, links: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    wheel = demo(tmp_path, "helper")
+    killed = subprocess.run([sys.executable, "-c", KILLED, wheel], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(list(temporary.iterdir())) == 1
+    with fetched_requirements([wheel], [], IndexOptions(find_links=(str(links),))) as (site,):
+        assert list(temporary.iterdir()) == [site.parent]
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.skipif(UV is None, reason="needs uv")
+def test_uv_fetches_where_there_is_no_pip(tmp_path: Path, links: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: UV)
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_NO_CONFIG", "1")
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    options = IndexOptions(find_links=(str(links),))
+    with fetched_requirements([demo(tmp_path, "helper")], [], options) as (site,):
+        assert {path.name for path in site.glob("*.dist-info")} == {"helper-2.0.dist-info", "deeper-1.0.dist-info"}
+    with (
+        pytest.raises(InputError, match=r"required packages can't be fetched .*absent-package"),
+        fetched_requirements([demo(tmp_path, "absent-package")], [], options),
+    ):
+        pass
 
 
 def test_a_package_that_is_given_is_not_fetched(tmp_path: Path) -> None:
