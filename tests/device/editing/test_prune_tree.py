@@ -56,6 +56,14 @@ def test_a_pipe_in_the_folder_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_copied_and_edited_files_give_no_rights_away(tree: Path, tmp_path: Path) -> None:
+    places = ("lib/librocblas.so.5", "lib/rocblas/library/TensileLibrary_lazy_gfx1030.dat")
+    for place in places:
+        (tree / place).chmod(0o6777)
+    prune(tree, tmp_path / "out", "gfx1030")
+    assert [(tmp_path / "out" / place).stat().st_mode & 0o7777 for place in places] == [0o755, 0o755]
+
+
 def test_code_and_files_for_other_targets_are_left_out(tree: Path, tmp_path: Path) -> None:
     report = prune(tree, tmp_path / "out", "gfx1030")
     assert report.dropped == (
