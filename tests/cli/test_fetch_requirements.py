@@ -151,6 +151,17 @@ def test_the_audit_takes_what_is_fetched_for_given(run: Run, tmp_path: Path, lin
     assert (done.status, done.stderr) == (0, "")
 
 
+def test_a_damaged_wheel_does_not_keep_others_from_the_audit(run: Run, tmp_path: Path, links: Path) -> None:
+    wheel = demo(tmp_path, "helper==1.0", "deeper")
+    damaged = tmp_path / "other-1.0-py3-none-any.whl"
+    damaged.write_bytes(b"no wheel")
+    options = ("--closed", "--select", "requirement-*", "--with-requirements", "--find-links", links)
+    done = run("audit", wheel, damaged, *options)
+    assert done.status == 2
+    assert done.stderr.count(f"{damaged}: a damaged archive") == 1
+    assert done.stdout.startswith("5 files, ")
+
+
 def test_options_of_the_index_need_the_fetching(run: Run, tmp_path: Path) -> None:
     done = run("audit", demo(tmp_path), "--index-url", "https://example.org/simple")
     assert done.status == 2

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from rocwheel.distributions.formats.requirements import applies, is_refusing, re
 from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, name_and_version, split_wheel_file_name
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import read_directory, read_member
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.scratch import scratch_folder
 from rocwheel.installed.reading.read_tree import real_paths
 
@@ -70,7 +70,7 @@ def requirements_to_fetch(wheels: Iterable[Path], given: Iterable[Path]) -> list
     """Return what wheels require of other packages than the ``given`` wheels, without markers, each once.
 
     Requirements of extras and those that name a URL are left out: extras are not asked for, and what a URL leads to may
-    have to be built. Raises `InputError` for a wheel that can't be read.
+    have to be built. A wheel that can't be read requires nothing: who reads all of it names it.
     """
     known = {canonicalize_name(name_and_version(path.name)[0]) for path in given}
     found: dict[str, None] = {}
@@ -88,12 +88,11 @@ def _is_wheel(path: Path) -> bool:
 
 
 def _requires(wheel: Path) -> list[str]:
-    members = {member.name: member for member in read_directory(wheel)}
-    try:
+    with suppress(RocwheelError, CoreMetadataError):
+        members = {member.name: member for member in read_directory(wheel)}
         fields, _ = parse_core_metadata(read_member(members[find_metadata(wheel, members)]))
-    except CoreMetadataError as e:
-        raise InputError(wheel, f"METADATA can't be read: {e}") from e
-    return fields.get("requires_dist", [])
+        return fields.get("requires_dist", [])
+    return []
 
 
 def _python_of(wheels: Iterable[Path]) -> str:
