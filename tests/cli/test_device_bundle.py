@@ -59,3 +59,15 @@ def test_what_is_wrong_is_said_and_nothing_is_written(run: Run, tmp_path: Path, 
     assert (status, out) == (2, "")
     assert err == (f"error: {codes[0]}: a code object for gfx906, as {codes[0]} is; expected one for each target\n")
     assert not (tmp_path / "x.hipfb").exists()
+
+
+def test_a_code_object_is_never_written_over(run: Run, tmp_path: Path, codes: list[Path]) -> None:
+    before = codes[1].read_bytes()
+    link = tmp_path / "link.co"
+    link.symlink_to(codes[1])
+    for output in (codes[1], link):
+        status, out, err = run("device", "bundle", *codes, "-o", output)
+        assert (status, out) == (2, "")
+        expected = "a file that is none of the code objects. Name another."
+        assert err == f"error: {output}: is {codes[1]}, which goes into the bundle; expected {expected}\n"
+        assert codes[1].read_bytes() == before

@@ -69,12 +69,13 @@ class _Code(msgspec.Struct, frozen=True):
 def make_bundle(paths: Sequence[Path], output: Path, storage: Storage) -> MadeBundle:
     """Write the code objects of ``paths`` as one bundle, sorted by target behind an empty entry for the host.
 
-    The output appears when it is whole. Raises `InputError`, or `ProblemsError` with all that is wrong: files that are
-    not linked code objects, two for one target, targets of which runtimes can't choose (one names a feature that the
-    other leaves open), different code object versions, and what `choose_version` refuses; `WorkError` when writing
-    fails.
+    The output appears when it is whole. Raises `InputError`, or `ProblemsError` with all that is wrong: an output
+    that is one of ``paths``, files that are not linked code objects, two for one target, targets that runtimes mix up
+    (one names a feature that the other leaves open), different code object versions, and what `choose_version` refuses;
+    `WorkError` when writing fails.
     """
     with ExitStack() as stack:
+        raise_all("code objects", list(_overwritten(paths, output)))
         codes = convert_all("code objects", lambda path: _read(path, stack), paths)
         raise_all("code objects", list(_conflicts(codes)))
         parts = [BundlePart(HOST_ENTRY), *sorted((code.part for code in codes), key=lambda part: part.spelling)]
@@ -93,6 +94,15 @@ def make_bundle(paths: Sequence[Path], output: Path, storage: Storage) -> MadeBu
         size=sum(map(len, content)),
         raw_size=raw_size,
     )
+
+
+def _overwritten(paths: Sequence[Path], output: Path) -> Iterator[InputError]:
+    for path in paths:
+        if output.exists() and path.exists() and output.samefile(path):
+            expected = "a file that is none of the code objects"
+            yield InputError(
+                output, f"is {path}, which goes into the bundle", expected=expected, remedy="Name another."
+            )
 
 
 def _read(path: Path, stack: ExitStack) -> _Code:
