@@ -92,3 +92,27 @@ def test_extract_says_how_to_unpack_a_wheel(run: Run, tmp_path: Path, wheel: Pat
     done = run("device", "extract", wheel, "-d", tmp_path / "code")
     remedy = "Unpack it, and give a file in it: python -m zipfile -e WHEEL FOLDER"
     assert done == (2, "", f"error: {wheel}: is a wheel; expected a file with device code. {remedy}\n")
+
+
+def test_a_name_without_a_suffix_is_that_of_a_folder_to_make(run: Run, tmp_path: Path, wheel: Path) -> None:
+    done = run("device", "prune", wheel, "-k", "gfx906", "-o", f"{tmp_path}/new/")
+    assert done.status == 0
+    assert [path.name for path in (tmp_path / "new").iterdir()] == [wheel.name]
+
+
+def test_wheels_with_device_code_in_a_folder_are_refused_by_name(run: Run, tmp_path: Path, wheel: Path) -> None:
+    make_wheel(wheel.parent, "plain", {"plain/a.py": b"pass"})
+    named = make_wheel(wheel.parent, "named", {"named/k_gfx942.dat": b"x"})
+    done = run("device", "prune", wheel.parent, "-k", "gfx906", "-o", tmp_path / "out")
+    assert (done.status, done.stdout) == (2, "")
+    found = "a wheel with device code in a folder; expected unpacked files"
+    assert f"{wheel}: {found}. Prune it by itself: rocwheel device prune WHEEL --keep TARGETS -o FOLDER" in done.stderr
+    assert f"{named}: {found}" in done.stderr
+    assert "plain" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_wheels_without_device_code_in_a_folder_are_copied(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "in", "plain", {"plain/a.py": b"pass"})
+    assert run("device", "prune", wheel.parent, "-k", "gfx906", "-o", tmp_path / "out").status == 0
+    assert (tmp_path / "out" / wheel.name).read_bytes() == wheel.read_bytes()

@@ -153,9 +153,10 @@ class Rewriting(msgspec.Struct, frozen=True):
 def wheel_output(wheel: Path, output: Path) -> Path:
     """Return where the edited ``wheel`` goes: to the file ``output``, or under its own name into that folder.
 
+    A name without a suffix, where there is nothing, is that of a folder to make.
     Raises `InputError` for a file whose name would be that of another distribution, which installers refuse.
     """
-    if output.is_dir():
+    if output.is_dir() or not (output.suffix or output.exists()):
         return output / wheel.name
     own, new = name_and_version(wheel.name), name_and_version(output.name)
     if output.suffix != ".whl" or own != new:

@@ -66,7 +66,8 @@ def prune(
 ) -> None:
     """Remove the code for all other targets from every bundle; of a folder or wheel also files for other targets.
 
-    A target without features keeps all variants of its processor. A folder is copied, with all that is below.
+    A target without features keeps all variants of its processor. A folder is copied, with all that is below;
+    wheels in it that have device code are refused, as each is pruned by itself.
 
     Example: rocwheel device prune librocsparse.so --keep gfx90a,gfx1030 -o small/librocsparse.so
     """

@@ -13,6 +13,7 @@ import msgspec
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate, read_file_code
 from rocwheel.device.editing.prune import Prune
+from rocwheel.device.editing.refuse_wheels import refuse_wheels
 from rocwheel.device.editing.rewrite import RewriteReport, rewrite_device_code
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, read_error, write_error
@@ -66,8 +67,8 @@ def prune_tree(
     libraries (`is_kernel_file`) and of device code whose names are for other targets alone; and links whose target was
     left out. Code that isn't linked yet stays, with a warning in the log. ``output`` must neither exist nor be in
     ``source``; it appears when it is whole.
-    Raises `InputError` as `rewrite_device_code` does and for what can't be read, `ProblemsError` for folders that can't
-    be listed, and `WorkError` when writing fails.
+    Raises `InputError` as `rewrite_device_code` does and for what can't be read, `ProblemsError` for wheels with device
+    code (`refuse_wheels`) and folders that can't be listed, and `WorkError` when writing fails.
     """
     if output.resolve().is_relative_to(source.resolve()):
         raise InputError(output, f"a folder in {source}, which is copied", expected="one outside of it")
@@ -103,7 +104,9 @@ def _list_tree(folder: Path) -> list[Path]:
 
 def _prune(job: PruneJob) -> TreePruning:
     job.made.mkdir()
-    places = [path.relative_to(job.source) for path in _list_tree(job.source)]
+    paths = _list_tree(job.source)
+    raise_all(str(job.source), list(refuse_wheels(paths, job.edit.keep)))
+    places = [path.relative_to(job.source) for path in paths]
     fates = {place: _prune_path(job, place) for place in places}
     dropped = [str(place) for place, fate in fates.items() if fate is Fate.DROPPED]
     dangling = list(_drop_dangling_links(job))
