@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 from hypothesis import settings
 
 pytest_plugins = [
@@ -17,3 +19,6 @@ pytest_plugins = [
 # A deadline would make a busy machine fail a property that holds.
 settings.register_profile("rocwheel", deadline=None)
 settings.load_profile("rocwheel")
+
+# What a shell runs in the background ignores interrupts, and its children do: interrupted commands would go on.
+signal.signal(signal.SIGINT, signal.default_int_handler)
