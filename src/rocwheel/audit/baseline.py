@@ -10,6 +10,7 @@ from rocwheel.audit.finding import as_unicode
 from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +42,7 @@ def read_baseline(path: Path) -> frozenset[str]:
     Raises `InputError` for a file that is not a baseline, and for a baseline of another version.
     """
     try:
-        baseline = decode_json(path.read_bytes(), _Baseline)
+        baseline = decode_json(read_regular(path), _Baseline)
     except OSError as e:
         raise read_error(path, e, remedy="Use --update-baseline to make one.") from e
     except msgspec.DecodeError as e:

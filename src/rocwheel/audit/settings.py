@@ -10,6 +10,7 @@ import msgspec
 
 from rocwheel.foundation.decoding import decode_toml
 from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.files import read_regular
 from rocwheel.linking.hwcaps import CpuLevel
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def find_settings(path: Path | None) -> tuple[AuditSettings, Path]:
 def _load(path: Path) -> AuditSettings | None:
     """Return ``[audit]`` of a recipe, else ``[tool.rocwheel.audit]`` of a file; None if it has neither."""
     try:
-        project = decode_toml(path.read_bytes(), _Project)
+        project = decode_toml(read_regular(path), _Project)
     except OSError as e:
         raise read_error(path, e, remedy="Check --config.") from e
     except msgspec.DecodeError as e:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rocwheel.foundation.file_view import Data
 
-__all__ = ["FileRange", "open_regular", "open_unchanged", "release_pages", "unchanged"]
+__all__ = ["FileRange", "open_regular", "open_unchanged", "read_regular", "release_pages", "unchanged"]
 
 _READ_WHOLE = 1 << 20
 """Ranges up to this size are read at once by `FileRange.view`."""
@@ -158,6 +158,12 @@ def open_regular(path: Path) -> IO[bytes]:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return path.open("rb")
+
+
+def read_regular(path: Path) -> bytes:
+    """Return all of a small file that the user named, such as settings; raises as `open_regular` does."""
+    with open_regular(path) as file:
+        return file.read()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,9 @@ def test_texts_of_one_name_keep_their_folders(tree: Path) -> None:
         "rocm/_a.so": tree / "rocm/_a.so",
     }
     assert InputFiles([tree]).texts("plugin.*") == {"plugin.so": tree / "pjrt/plugin.so"}
+
+
+def test_a_pipe_is_no_runfiles_manifest(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="it is not a regular file"):
+        read_runfiles_manifest(tmp_path / "pipe")

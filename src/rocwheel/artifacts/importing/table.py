@@ -12,6 +12,7 @@ import msgspec
 from rocwheel.artifacts.model.names import GENERIC, ArtifactName
 from rocwheel.artifacts.model.paths import path_fault
 from rocwheel.foundation.errors import InputError, ProblemsError, read_error
+from rocwheel.foundation.files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,7 +131,7 @@ def load_table(source: Path | str) -> ImportTable:
     for names that artifacts can't have, and for places outside the prefix.
     """
     try:
-        data = (resources.files(__package__) / source if isinstance(source, str) else source).read_bytes()
+        data = (resources.files(__package__) / source).read_bytes() if isinstance(source, str) else read_regular(source)
     except OSError as e:
         raise read_error(source, e, remedy="Check the --table option.") from e
     try:

@@ -11,6 +11,7 @@ import msgspec
 
 from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import WorkError, read_error
+from rocwheel.foundation.files import read_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +78,7 @@ def _is_intact(text: str) -> bool:
 
 def _read(path: Path) -> str | None:
     try:
-        return path.read_bytes().decode(errors="replace")
+        return read_regular(path).decode(errors="replace")
     except FileNotFoundError:
         return None
     except OSError as e:

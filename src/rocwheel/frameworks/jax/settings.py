@@ -10,6 +10,7 @@ import msgspec
 
 from rocwheel.foundation.decoding import decode_toml
 from rocwheel.foundation.errors import InputError, ProblemsError, read_error
+from rocwheel.foundation.files import read_regular
 from rocwheel.linking.entries import lost_origin
 from rocwheel.linking.sdk_layout import sdk_search_folders
 from rocwheel.linking.sdk_names import is_family
@@ -119,7 +120,7 @@ class BazelSettings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_
 def read_settings(path: Path) -> BazelSettings:
     """Read settings; raise `SettingsError` for any other text, `ProblemsError` with every wrong value."""
     try:
-        settings = decode_toml(path.read_bytes(), BazelSettings)
+        settings = decode_toml(read_regular(path), BazelSettings)
     except OSError as e:
         raise read_error(path, e, remedy="Check --settings.", kind=SettingsError) from e
     except msgspec.DecodeError as e:

@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -72,10 +73,14 @@ class InputFiles:
         return ends
 
 
+def _lines(path: Path) -> list[str]:
+    return read_regular(path).decode().replace("\r\n", "\n").split("\n")
+
+
 def read_source_list(path: Path) -> tuple[Path, ...]:
     """Read a file with the path of an input on each line; raise `InputError` for one that can't be read."""
     try:
-        return tuple(Path(line) for line in path.read_text().split("\n") if line)
+        return tuple(Path(line) for line in _lines(path) if line)
     except (OSError, UnicodeDecodeError) as e:
         raise InputError(path, f"cannot be read as a list of inputs ({e})", remedy="Check --src-list.") from e
 
@@ -87,7 +92,7 @@ def read_runfiles_manifest(path: Path) -> dict[str, Path]:
     left out. Raises `InputError` for a file that can't be read or holds other lines.
     """
     try:
-        lines = path.read_text().split("\n")
+        lines = _lines(path)
     except (OSError, UnicodeDecodeError) as e:
         raise InputError(path, f"cannot be read as a runfiles manifest ({e})") from e
     rows = (_manifest_row(path, number, line) for number, line in enumerate(lines, 1) if line)

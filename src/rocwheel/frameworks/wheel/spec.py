@@ -14,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.distributions.formats.version_match import release_match
 from rocwheel.foundation.decoding import decode_toml
 from rocwheel.foundation.errors import InputError, ProblemsError, read_error
+from rocwheel.foundation.files import read_regular
 from rocwheel.frameworks.wheel.placeholders import fill_placeholders, placeholder_names
 from rocwheel.linking.entry_rules import entry_problems
 
@@ -97,7 +98,7 @@ class WheelSpec(_Fields, frozen=True):
 def read_spec(path: Path) -> dict[str, Any]:
     """Read a description's TOML, without its placeholders replaced; raise `SpecError` for any other file."""
     try:
-        return decode_toml(path.read_bytes(), dict[str, Any])
+        return decode_toml(read_regular(path), dict[str, Any])
     except OSError as e:
         raise read_error(path, e, remedy="Check --spec.", kind=SpecError) from e
     except msgspec.DecodeError as e:

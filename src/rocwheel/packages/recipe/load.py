@@ -9,6 +9,7 @@ import msgspec
 
 from rocwheel.foundation.decoding import decode_toml
 from rocwheel.foundation.errors import ProblemsError, read_error
+from rocwheel.foundation.files import read_regular
 from rocwheel.packages.recipe.checks import recipe_problems
 from rocwheel.packages.recipe.recipe import ConsoleScript, Layout, Package, PublicLibrary, Recipe, RecipeError
 
@@ -29,7 +30,7 @@ def load_recipe(path: Path | None = None) -> Recipe:
     """
     source = str(path) if path else _DEFAULT
     try:
-        table = decode_toml(_read_file(path) if path else _default_recipe(), dict[str, Any])
+        table = decode_toml(read_regular(path) if path else _default_recipe(), dict[str, Any])
         recipe = msgspec.convert(table, Recipe)
     except OSError as e:
         raise read_error(source, e, remedy="Check --recipe.", kind=RecipeError) from e
@@ -40,12 +41,6 @@ def load_recipe(path: Path | None = None) -> Recipe:
     if problems := list(recipe_problems(source, recipe, get_args(Layout))):
         raise ProblemsError(source, problems)
     return recipe
-
-
-def _read_file(path: Path) -> bytes:
-    if path.exists() and not path.is_file():
-        raise RecipeError(str(path), "is not a regular file", remedy="Check --recipe.")
-    return path.read_bytes()
 
 
 def _default_recipe() -> bytes:
