@@ -161,3 +161,14 @@ def test_a_damaged_file_is_read_or_reported_and_nothing_else(
     except InputError:
         return
     assert isinstance(result, Reading)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("../evil.so", "a path that leads out of the wheel"), ("/abs", "an absolute path")]
+)
+def test_a_member_that_leads_outside_is_refused_as_by_audits(add_wheel: AddWheel, name: str, reason: str) -> None:
+    path = add_wheel("demo")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(name, b"x")
+    expected = f"{path}!{name}: {reason}; expected a place inside the environment. Build the wheel again."
+    assert fail(path) == expected

@@ -22,6 +22,7 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.distributions.zip.dist_info import find_metadata
+from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.distributions.zip.reader import check_member, read_directory, read_member
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.file_stamp import FileStamp
@@ -139,6 +140,9 @@ def _read_checked_metadata(path: Path, name: _FileName) -> bytes:
     if found.size > _METADATA_LIMIT:
         raise InputError(path, f"{found.name} is {found.size} bytes long", expected="at most 16 MiB")
     for member in members.values():
+        if reason := outside_reason(member.name):
+            remedy = "Build the wheel again."
+            raise InputError(member.source, reason, expected="a place inside the environment", remedy=remedy)
         check_member(member)
     return read_member(found)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.installed.reading.member_paths import outside_reason
+from rocwheel.distributions.zip.member_names import outside_reason
 
 
 @pytest.mark.parametrize(
