@@ -116,3 +116,34 @@ def test_wheels_without_device_code_in_a_folder_are_copied(run: Run, tmp_path: P
     wheel = make_wheel(tmp_path / "in", "plain", {"plain/a.py": b"pass"})
     assert run("device", "prune", wheel.parent, "-k", "gfx906", "-o", tmp_path / "out").status == 0
     assert (tmp_path / "out" / wheel.name).read_bytes() == wheel.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("command", "targets"),
+    [
+        (["compress"], ["gfx906", "gfx942", "gfx1030"]),
+        (["prune", "--keep", "gfx906"], ["gfx906"]),
+        (["retarget", "gfx1030=gfx1031", "--compress"], ["gfx906", "gfx942", "gfx1030", "gfx1031"]),
+    ],
+    ids=["compress", "prune", "retarget"],
+)
+def test_the_declared_targets_are_those_of_the_edited_code(
+    run: Run, tmp_path: Path, command: list[str], targets: list[str]
+) -> None:
+    declaration = {"schema": "rocwheel.rocm-targets/1", "rocm_targets": ["gfx906", "gfx942", "gfx1030"]}
+    name = "demo-1.0.dist-info/rocm_targets.json"
+    files = {"demo/a.so": (FIXTURES / "v22/libtwo.plain.so").read_bytes(), name: json.dumps(declaration).encode()}
+    wheel = make_wheel(tmp_path / "in", "demo", files)
+    assert run("device", *command, wheel, "-o", tmp_path / "out").status == 0
+    assert json.loads(members(tmp_path / "out" / wheel.name)[name])["rocm_targets"] == targets
+
+
+def test_a_wheel_that_pruning_would_leave_without_code_is_refused(run: Run, tmp_path: Path) -> None:
+    run("device", "extract", FIXTURES / "v22/saxpy.hipfb", "-t", "gfx1030", "-d", tmp_path / "code")
+    [code] = (tmp_path / "code").iterdir()
+    wheel = make_wheel(tmp_path / "in", "demo", {"demo/Kernels.hsaco": code.read_bytes()})
+    out = tmp_path / wheel.name
+    done = run("device", "prune", wheel, "-k", "gfx906", "-o", out)
+    found = "has no code for any target to keep; expected code for one of gfx906. It has code for gfx1030."
+    assert (done.status, f"error: {wheel}: {found}" in done.stderr, out.exists()) == (2, True, False)
+    assert run("device", "prune", wheel, "-k", "gfx906", "-o", out, "--allow-empty").status == 0

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.code_objects.errors import NotTrimmableError
 from rocwheel.binary.kind import is_binary
+from rocwheel.device.editing.declared import WheelTargets
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate, read_file_code
 from rocwheel.device.editing.file_rewrite import FileRewrite, RewriteOrder, RewriteReport
 from rocwheel.device.editing.prune import Prune
@@ -25,9 +27,10 @@ from rocwheel.foundation.files import FileRange
 from rocwheel.foundation.modes import safe_mode
 from rocwheel.foundation.progress import SILENT
 from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of
+from rocwheel.targets.coherence.declaration import DECLARATION_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from rocwheel.binary.code_objects.target_id import TargetId
     from rocwheel.distributions.formats.source_date import SourceDate
@@ -56,8 +59,9 @@ def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: 
     Code objects by themselves stay as they are, as does code that isn't linked yet, with a warning. With
     ``order.trim``, libraries that can't be trimmed are edited in place, with a warning. Signatures of RECORD, which no
     longer hold, are left out. Permissions stay as far as they are safe (`safe_mode`).
-    Raises `InputError` when no file has device code, `ProblemsError` with every file that can't be edited, and
-    `WorkError` when writing fails; then there is no wheel.
+    The declared targets (``rocm_targets.json``) become those of the edited code.
+    Raises `InputError` when no file has device code, or pruning would leave none and isn't allowed to, `ProblemsError`
+    with every file that can't be edited, and `WorkError` when writing fails; then there is no wheel.
     """
     members = read_directory(source)
     order.progress.begin(f"rewriting {source.name}", sum(member.size for member in members))
@@ -85,11 +89,12 @@ class _Job:
         self.copied = 0
         self.warnings: list[str] = []
         self.problems: list[InputError] = []
-        self.has_code = False
+        self.targets = WheelTargets()
+        self.allow_empty = not isinstance(order.edit, Prune) or order.edit.allow_empty
 
     def run(self, members: Sequence[ZipMember], wheel: OpenWheel) -> WheelRewriteReport:
         """Bring every member over, then the metadata; raise what went wrong with any."""
-        own = {f"{self.dist_info}/{name}" for name in (*_METADATA, "RECORD", *SIGNATURES)}
+        own = {f"{self.dist_info}/{name}" for name in (*_METADATA, DECLARATION_NAME, "RECORD", *SIGNATURES)}
         for member in members:
             if member.name in own:
                 continue
@@ -98,8 +103,10 @@ class _Job:
             except InputError as e:
                 self.problems.append(e)
         raise_all(str(self.source), self.problems)
-        if not self.has_code and not self.dropped:
+        if not self.targets.before and not self.dropped:
             raise InputError(self.source, "no device code", expected="a wheel with device code")
+        if self.keep is not None and not self.allow_empty:
+            self.targets.require_any(self.source, self.keep)
         self._note_signatures(members)
         wheel.close(self._metadata(members))
         return WheelRewriteReport(
@@ -120,11 +127,12 @@ class _Job:
         else:
             with open_unpacked(member) as (unpacked, _), unpacked.view() as data:
                 code = read_file_code(data, member.source)
-                self.has_code |= bool(code.targets)
+                self.targets.before.update(code.targets)
                 fate = self._fate(place, code)
                 if fate is Fate.EDITED:
-                    self._edit(member, wheel, data)
+                    self.targets.after.update(self._edit(member, wheel, data))
                 else:
+                    self.targets.after.update(code.targets if fate is Fate.COPIED else ())
                     self._keep_or_drop(member, wheel, fate)
 
     def _fate(self, place: PurePosixPath, code: FileCode) -> Fate:
@@ -139,17 +147,20 @@ class _Job:
         self.copied += 1
         wheel.add_packed(member, safe_mode(member.mode))
 
-    def _edit(self, member: ZipMember, wheel: OpenWheel, data: Data) -> None:
+    def _edit(self, member: ZipMember, wheel: OpenWheel, data: Data) -> Collection[TargetId]:
+        """Bring over a member with bundles to edit; return the targets that it has code for then."""
         with _edited(data, member, self.order) as (content, report, warning):
             if not report.changed:
                 self._keep_or_drop(member, wheel, Fate.COPIED)
-                return
+                return device_targets(data, name=member.source)
             self.edited.append(msgspec.structs.replace(report, path=member.name))
             self.warnings += [warning] if warning else []
             if not self.problems:
                 wheel.add(member.name, safe_mode(member.mode), content)
             # The edited file goes with the block; one at a time keeps the room that is needed small.
             self.packer.drain()
+            with content.source.view() as new:
+                return device_targets(new, name=member.source)
 
     def _note_signatures(self, members: Sequence[ZipMember]) -> None:
         signatures = {f"{self.dist_info}/{name}" for name in SIGNATURES}
@@ -162,7 +173,11 @@ class _Job:
     def _metadata(self, members: Sequence[ZipMember]) -> dict[str, bytes]:
         by_name = {member.name: member for member in members}
         paths = {name: f"{self.dist_info}/{name}" for name in _METADATA}
-        return {name: read_member(by_name[path]) for name, path in paths.items() if path in by_name}
+        metadata = {name: read_member(by_name[path]) for name, path in paths.items() if path in by_name}
+        if declaration := by_name.get(f"{self.dist_info}/{DECLARATION_NAME}"):
+            old = read_member(declaration)
+            metadata[DECLARATION_NAME] = self.targets.redeclare(old, self.keep, source=declaration.source)
+        return metadata
 
 
 @contextmanager
