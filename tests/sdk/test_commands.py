@@ -53,7 +53,8 @@ def test_paths_with_devel_are_those_of_its_tree(devel: Installed, option: str, f
 
 def test_init_tells_where_the_tree_is_unless_quiet(devel: Installed) -> None:
     assert devel.run("rocm-sdk", "init").stdout == f"The ROCm development files are ready in {devel.root}\n"
-    assert devel.run("rocm-sdk", "init", "--quiet").stdout == ""
+    for option in ("--quiet", "-q"):
+        assert devel.run("rocm-sdk", "init", option).stdout == ""
 
 
 def test_version_is_that_of_the_packages(core: Installed) -> None:

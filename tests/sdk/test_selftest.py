@@ -80,6 +80,14 @@ def test_library_that_does_not_load_fails(environment: Installed) -> None:
     assert "!=" not in printed
 
 
+def test_files_of_the_package_itself_that_are_gone_fail(environment: Installed) -> None:
+    (environment.site / "rocm_sdk/__init__.py").unlink()
+    done = environment.run("rocm-sdk", "test", check=False)
+    assert "failed    core: Python files are there\n          cannot import name 'find_libraries'" in done.stdout
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert done.stdout.splitlines()[-1].split(", ")[1] != "0 failed"
+
+
 def test_library_with_an_unresolved_dependency_fails(make_set: MakeSet, make_environment: MakeEnvironment) -> None:
     environment = make_environment(make_set())
     environment.install("rocm[libraries]", "--link-mode=copy")

@@ -40,7 +40,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
     _add_path(commands)
     init = commands.add_parser("init", help="expand the development files now instead of on first use")
-    init.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    init.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     init.set_defaults(run=_init)
 
     commands.add_parser("test", help="test the installation").set_defaults(run=_test)

@@ -33,18 +33,19 @@ def run_doctor(*, require_gpu: bool, deep: bool, as_json: bool, report: bool) ->
     if as_json:
         text = json.dumps(document, indent=2) + "\n"
     else:
-        text = report_text(document) if report else _as_text(gpus, diagnoses)
+        text = report_text(document) if report else _as_text(gpus, diagnoses, deep)
     # A path may hold bytes that are not text.
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
     return int(any(diagnosis.level == ERROR for diagnosis in diagnoses))
 
 
-def _as_text(gpus: list[Gpu], diagnoses: list[Diagnosis]) -> str:
+def _as_text(gpus: list[Gpu], diagnoses: list[Diagnosis], deep: bool) -> str:
     lines = [f"GPUs: {', '.join(gpu.target for gpu in gpus)}"] if gpus else []
     lines += map(str, diagnoses)
     if all(diagnosis.level == NOTE for diagnosis in diagnoses):
-        lines.append("Nothing is wrong.")
+        unread = "" if deep else " The contents of files were not read; --deep reads them."
+        lines.append(f"Nothing is wrong.{unread}")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -6,7 +6,7 @@ import unittest
 from importlib import import_module
 
 from .. import _build_info
-from .._packages import find_module, find_root
+from .._packages import find_module, find_root, reinstallation_hint
 from ._lines import PlainResult, left_out
 
 __all__ = ["run_tests"]
@@ -17,12 +17,23 @@ def run_tests() -> int:
     result = PlainResult()
     for logical in ("base", "core", "libraries", "devel", "profiler"):
         if _is_installed(logical):
-            module = import_module(f"{__name__}.{logical}_test")
-            unittest.defaultTestLoader.loadTestsFromModule(module).run(result)
+            _load(logical).run(result)
         else:
             left_out(logical)
     result.print_sum()
     return 0 if result.wasSuccessful() else 1
+
+
+def _load(logical: str) -> unittest.TestCase | unittest.TestSuite:
+    """Return the checks of a package, or one that fails when files of ``rocm_sdk`` that they import are gone."""
+    try:
+        return unittest.defaultTestLoader.loadTestsFromModule(import_module(f"{__name__}.{logical}_test"))
+    except ImportError as e:
+        reason = f"{e}. Reinstall: {reinstallation_hint()}"
+        check = "test_python_files_are_there"
+        methods = {check: lambda self: self.fail(reason)}
+        failing: unittest.TestCase = type(f"{logical.title()}Test", (unittest.TestCase,), methods)(check)
+        return failing
 
 
 def _is_installed(logical: str) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PlainResult", "left_out"]
 
-SPELLINGS = {"gpus": "GPUs", "cmake": "CMake"}
+SPELLINGS = {"gpus": "GPUs", "cmake": "CMake", "python": "Python"}
 
 
 class PlainResult(unittest.TestResult):
