@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tarfile
 from typing import TYPE_CHECKING
 
@@ -357,3 +358,15 @@ def test_runs_on_refuses_a_damaged_file(run_targets: Run, tmp_path: Path) -> Non
     finished = run_targets("runs-on", "gfx906", path)
     assert (finished.status, finished.stdout) == (2, "")
     assert finished.stderr.startswith(f"error: {path}: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"), [(("coherent",), "demo-1.0-py3-none-any.whl"), (("runs-on", "gfx906"), "kernels.co")]
+)
+def test_a_pipe_is_refused_rather_than_left_out(
+    arguments: tuple[str, ...], name: str, run_targets: Run, tmp_path: Path
+) -> None:
+    pipe = tmp_path / name
+    os.mkfifo(pipe)
+    expected = f"error: {pipe}: is not a regular file; expected a file or a folder\n"
+    assert run_targets(*arguments, pipe) == (2, "", expected)

@@ -9,6 +9,8 @@ import typer
 
 from rocwheel.cli._command import Command
 from rocwheel.cli.completion import complete_targets
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set, strip_setting
 
@@ -41,7 +43,13 @@ def read_targets(words: list[str], *, source: str = "TARGETS", required: bool = 
 
 
 def expand_folders(paths: list[Path], pattern: str) -> list[Path]:
-    """Return the files themselves, and of folders those below that match."""
+    """Return the files themselves, and of folders those below that match.
+
+    Raises `InputError` for a pipe or device, or `ProblemsError` for several.
+    """
+    others = [path for path in paths if not (path.is_file() or path.is_dir())]
+    expected = "a file or a folder"
+    raise_all("paths", [InputError(path, "is not a regular file", expected=expected) for path in others])
     found = [[path] if path.is_file() else sorted(path.rglob(pattern)) for path in paths]
     return [path for group in found for path in group if path.is_file()]
 
