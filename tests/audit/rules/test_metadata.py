@@ -190,6 +190,13 @@ def test_an_installed_record_may_list_a_folder_that_is_there() -> None:
     ]
 
 
+def test_what_an_installed_record_lacks_is_for_a_new_installation_to_mend() -> None:
+    rows = (RecordEntry("demo/gone.py", "", ""),)
+    wheel, environment = one(data("demo/a.py"), owner=package(record=rows)), installed(record=rows)
+    remedies = [{f.remedy for f in find(tree, select=("record-wrong",))} for tree in (wheel, environment)]
+    assert remedies == [{"Pack it again."}, {"Reinstall the package."}]
+
+
 def test_record_has_to_match_the_files() -> None:
     rows = (RecordEntry("demo/a.py", "sha256=AAAA", "1"), RecordEntry("demo/gone.py", "", ""))
     found = [finding.found for finding in find(one(data("demo/a.py"), owner=package(record=rows)))]

@@ -118,7 +118,8 @@ def _record(subject: Subject) -> Iterator[Evidence]:
         if owner.record:
             is_wheel, tree = owner.is_wheel, subject.tree
             found = wheel_record_problems(owner, files) if is_wheel else installed_record_problems(tree, owner)
-            yield from (Evidence(owner.label, problem.found, facts=problem.facts) for problem in found)
+            remedy = "" if is_wheel else "Reinstall the package."
+            yield from (Evidence(owner.label, problem.found, remedy, problem.facts) for problem in found)
 
 
 class _Names(msgspec.Struct, frozen=True):
