@@ -106,10 +106,10 @@ def test_files_that_cannot_be_read_do_not_keep_others_from_being_reported(
 def refuse_to_open(monkeypatch: pytest.MonkeyPatch, file: Path, folder: Path) -> None:
     """Refuse a file and a folder as the kernel does without permission, which root always has."""
     refuse = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    open_file, scan = Path.open, os.scandir
+    open_file, scan = os.open, os.scandir
 
-    def open_or_refuse(path: Path, *arguments: Any, **options: Any) -> Any:
-        if path == file:
+    def open_or_refuse(path: str | Path, *arguments: Any, **options: Any) -> int:
+        if Path(path) == file:
             raise refuse
         return open_file(path, *arguments, **options)
 
@@ -118,7 +118,7 @@ def refuse_to_open(monkeypatch: pytest.MonkeyPatch, file: Path, folder: Path) ->
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return scan(path)
 
-    monkeypatch.setattr(Path, "open", open_or_refuse)
+    monkeypatch.setattr(os, "open", open_or_refuse)
     monkeypatch.setattr(os, "scandir", scan_or_refuse)
 
 
