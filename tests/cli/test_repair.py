@@ -35,7 +35,7 @@ def test_a_dry_run_shows_the_changes_and_writes_nothing(
         "    + $ORIGIN/../_rocm_sdk_core/lib:$ORIGIN/../_rocm_sdk_core/lib/rocm_sysdeps/lib\n"
         "    = libamdhip64.so.7, librocm_sysdeps_drm.so.2: in rocm-sdk-core\n"
         "  plugin-1.0.dist-info/METADATA: Requires-Dist\n"
-        "    + rocm-sdk-core\n"
+        "    + rocm-sdk-core==7.1.*\n"
         "  plugin-1.0.dist-info/WHEEL: Tag\n"
         "    - py3-none-linux_x86_64\n"
         "    + py3-none-manylinux_2_5_x86_64\n"
@@ -137,12 +137,12 @@ def test_what_stays_for_the_system_is_told(run: Run, tmp_path: Path) -> None:
 def test_a_file_that_stays_as_it_was_is_told_with_the_reason(run: Run, tmp_path: Path) -> None:
     tree = build_tree(
         tmp_path / "tree",
-        Lib("a.so", ("libmid.so",), "$ORIGIN:/opt/tool/lib:/build", is_rpath=True),
-        Lib("libmid.so", ("libtool.so.3",)),
+        Lib("a.so", ("libmid.so",), "/opt/tool/lib:$ORIGIN/lib:$ORIGIN/other", is_rpath=True),
+        Lib("lib/libmid.so", ("libtool.so.3", "libq.so")),
+        Lib("other/libq.so"),
     )
-    files: dict[str, Path | bytes] = {f"ext/{path.name}": path for path in sorted(tree.glob("*.so"))}
+    files: dict[str, Path | bytes] = {f"ext/{path.relative_to(tree)}": path for path in sorted(tree.rglob("*.so"))}
     wheel = make_wheel(tmp_path / "dist", "ext", files, tag="py3-none-manylinux_2_5_x86_64")
     done = run("repair", wheel, "--dry-run")
-    assert "  ext/a.so: left as it was, since ext/libmid.so would no longer find libtool.so.3 in /opt/tool/lib\n" in (
-        done.stdout
-    )
+    reason = "since ext/lib/libmid.so would no longer find libtool.so.3 in /opt/tool/lib"
+    assert f"  ext/lib/libmid.so: left as it was, {reason}\n" in done.stdout

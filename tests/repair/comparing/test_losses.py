@@ -85,7 +85,8 @@ def machines(draw: st.DrawFn, made: Tree) -> dict[str, InstalledFile]:
     }
     everything = [f"{folder}/{name}" for folder in sorted(led_to) for name in (*NAMES, OPENED)]
     chosen = draw(st.lists(st.sampled_from(everything), unique=True)) if everything else []
-    return {path: library(path) for path in chosen}
+    needed = st.lists(st.sampled_from(NAMES), max_size=2, unique=True)
+    return {path: library(path, *draw(needed)) for path in chosen}
 
 
 @settings(deadline=None, max_examples=200)

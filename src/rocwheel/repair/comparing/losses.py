@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -120,7 +119,8 @@ def _needed_losses(comparison: _Comparison, pair: _Pair, sure: Collection[str]) 
         if not now.keep(was):
             lost = tuple(folder for folder in was.folders if folder not in now.folders)
             yield Loss(place_of(pair.library), name, lost, _blamed(comparison, pair))
-        elif any(_is_unknown(comparison.before, folder) for folder in now.folders):
+        elif now.folders:
+            # Any folder may hold what is not at hand, also one of the wheel: packages share folders.
             yield from _inherited_losses(comparison, pair, name)
 
 
@@ -129,11 +129,6 @@ def _inherited_losses(comparison: _Comparison, pair: _Pair, name: str) -> Iterat
     handed = inheritable_folders(pair.old, pair.index) - inheritable_folders(pair.new, pair.counterpart)
     if handed:
         yield Loss(place_of(pair.library), name, (*sorted(handed),), _blamed(comparison, pair), is_inherited=True)
-
-
-def _is_unknown(subject: Subject, folder: str) -> bool:
-    """Return whether nothing is known of what a folder holds."""
-    return not subject.has_folder(posixpath.relpath(folder, SITE))
 
 
 def _replaced_losses(comparison: _Comparison, file: InstalledFile) -> Iterator[Loss]:
