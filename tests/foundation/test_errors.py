@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import inspect
+import os
 import pickle
 import pkgutil
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rocwheel
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError, read_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +62,18 @@ def test_the_exit_status_distinguishes_bad_input_from_failed_work(error: Rocwhee
     assert error.exit_status == status
 
 
+@pytest.mark.parametrize(
+    ("number", "kind", "remedy"),
+    [
+        (errno.EMFILE, WorkError, "Allow more open files, such as by 'ulimit -n 1024'."),
+        (errno.EACCES, InputError, "Look."),
+    ],
+)
+def test_a_limit_of_the_process_is_no_fault_of_the_input(number: int, kind: type[InputError], remedy: str) -> None:
+    error: InputError = read_error("a.so", OSError(number, os.strerror(number)), remedy="Look.")
+    assert (type(error), error.remedy) == (kind, remedy)
+
+
 def test_several_problems_are_reported_together() -> None:
     error = ProblemsError("artifacts", [InputError("a", "no manifest"), InputError("b", "no files")])
     assert str(error) == "artifacts: 2 problems\n  a: no manifest\n  b: no files"
@@ -74,6 +88,7 @@ MADE_OTHERWISE: dict[str, Callable[[type[Any]], RocwheelError]] = {
     "ProblemsError": lambda kind: kind("dist", [InputError("a", "no files")]),
     "HandEditedFilesError": lambda kind: kind("folder", [InputError("a", "no files")]),
     "FaultyWheelError": lambda kind: kind("a.whl", []),
+    "AmbiguousProductError": lambda kind: kind("MI", {"MI1": "gfx906", "MI2": "gfx90a"}, source="--targets"),
     "RocwheelError": lambda kind: kind(),
     "WrongHashError": lambda kind: kind("a.so", b"\1", b"\2"),
 }

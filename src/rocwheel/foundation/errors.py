@@ -93,10 +93,13 @@ def read_error(
 ) -> AnyInputError:
     """Return the error to raise for a file or folder that can't be read, of the given ``kind``.
 
-    Where the process has met a limit of its own, ``remedy`` gives way to what helps against that.
+    Where the process has met a limit of its own, ``remedy`` gives way to what helps against that, and an `InputError`
+    to a `WorkError`: nothing is wrong with the input.
     """
-    found = f"cannot be read ({error.strerror or error})"
-    return kind(source, found, expected=expected, remedy=limit_remedy(error) or remedy)
+    limit = limit_remedy(error)
+    if limit and issubclass(WorkError, kind):
+        kind = WorkError  # type: ignore[assignment]  # mypy doesn't narrow type variables
+    return kind(source, f"cannot be read ({error.strerror or error})", expected=expected, remedy=limit or remedy)
 
 
 def write_error(

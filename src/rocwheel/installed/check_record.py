@@ -102,7 +102,9 @@ def installed_record_problems(tree: Tree, owner: Distribution) -> Iterator[Recor
             continue
         source = posixpath.join(posixpath.dirname(owner.source), path)
         file = tree.by_source.get(source)
-        if file is not None and not _has_hash(file, row.hash):
+        if file is not None and file.is_dangling:
+            yield RecordProblem(path, "absent", f"RECORD lists {path}, which is a link to nothing: {file.link}")
+        elif file is not None and not _has_hash(file, row.hash):
             yield _wrong_hash(file, row)
         is_folder = not row.hash and source in folders
         if file is None and not is_folder and not any(path.startswith(f"{link}/") for link in tree.links):

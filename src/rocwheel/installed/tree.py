@@ -80,6 +80,8 @@ class InstalledFile(msgspec.Struct, frozen=True, kw_only=True):
     mode: int = 0
     """All 16 bits of Unix; 0 if the archive has none."""
     link: str | None = None
+    is_dangling: bool = False
+    """Whether it is a link on disk that leads to nothing."""
     sha256: bytes | None = None
     elf: Elf | None = None
     traits: ElfTraits | None = None

@@ -178,6 +178,13 @@ def test_an_installed_record_is_compared_with_what_lies_in_site_packages() -> No
     ]
 
 
+def test_an_installed_record_may_list_no_link_to_nothing() -> None:
+    rows = (RecordEntry("demo/a.so", "sha256=AAAA", "1"), RecordEntry("demo/b.so", "", ""))
+    files = (data("demo/a.so", link="/nonexistent", is_dangling=True), data("demo/b.so", link="../lib"))
+    found = find(installed(*files, record=rows), select=("record-wrong",))
+    assert [finding.found for finding in found] == ["RECORD lists demo/a.so, which is a link to nothing: /nonexistent"]
+
+
 def test_an_installed_record_may_list_a_folder_that_is_there() -> None:
     # Given rows by which pip and uv remove folders with all that they hold
     rows = (RecordEntry("demo", "", ""), RecordEntry("demo/sub", "", ""), RecordEntry("gone", "", ""))

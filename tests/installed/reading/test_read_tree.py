@@ -113,6 +113,13 @@ def test_a_link_that_leads_in_a_circle_is_not_a_library(tmp_path: Path) -> None:
     assert [(file.path, file.elf) for file in read_tree([tmp_path]).files] == [("a.so", None), ("b.so", None)]
 
 
+def test_a_link_to_nothing_is_distinguished_from_one_to_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "a.so").symlink_to("/nonexistent")
+    (tmp_path / "b").symlink_to("/usr")
+    read = read_tree([tmp_path])
+    assert [(file.path, file.is_dangling) for file in read.files] == [("a.so", True), ("b", False)]
+
+
 def test_artifacts_are_one_prefix_with_its_links() -> None:
     tree = read_tree([SAMPLE_SDK])
     assert tree.is_prefix

@@ -9,7 +9,7 @@ import msgspec
 from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.binary.elf.traits import ElfTraits, read_elf_traits
 from rocwheel.binary.kind import is_elf
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.reading.mentions import mentioned_in_binary
@@ -52,6 +52,8 @@ def with_binary_facts(file: InstalledFile, data: Data) -> InstalledFile:
             file = msgspec.structs.replace(file, mentions=mentioned_in_binary(data))
         file = msgspec.structs.replace(file, elf=elf, traits=traits)
         return msgspec.structs.replace(file, device=read_device_report(data, name=file.source))
+    except WorkError:
+        raise
     except InputError as e:
         found = f"{e.found}; expected {e.expected}" if e.expected else e.found
         return msgspec.structs.replace(file, problem=found)

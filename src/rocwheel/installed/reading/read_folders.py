@@ -12,7 +12,7 @@ import msgspec
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.reading.discovery import find_artifacts
 from rocwheel.binary.kind import HEAD_SIZE, has_facts
-from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.errors import InputError, WorkError, read_error
 from rocwheel.foundation.file_view import iter_pieces
 from rocwheel.foundation.files import FileRange
 from rocwheel.foundation.progress import SILENT, Progress
@@ -105,7 +105,7 @@ def _read_path(path: Path, site: Path, owners: dict[str, str], default: str) -> 
     )
     if path.is_symlink():
         if (link := _link_text(path, site)) is not None:
-            return msgspec.structs.replace(file, link=link)
+            return msgspec.structs.replace(file, link=link, is_dangling=not path.exists())
         status = path.stat()
         file = msgspec.structs.replace(file, size=status.st_size, mode=status.st_mode)
     return _with_facts(file, FileRange.whole(path), hashed=bool(owners))
@@ -173,5 +173,7 @@ def _read_entry(entry: Entry) -> InstalledFile | None:
         return file
     try:
         return _with_facts(file, entry.source, hashed=False)
+    except WorkError:
+        raise
     except InputError as e:
         return msgspec.structs.replace(file, problem=e.found)
