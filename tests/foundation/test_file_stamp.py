@@ -56,6 +56,14 @@ def test_a_file_that_gets_or_loses_a_link_is_the_same(path: Path) -> None:
     assert source.read() == b"x" * 1000
 
 
+def test_a_file_that_lost_its_only_name_while_it_was_open_is_refused(path: Path) -> None:
+    stamp = FileStamp.at(path)
+    with path.open("rb") as file:
+        path.unlink()
+        with pytest.raises(ChangedFileError, match="was removed or replaced while it was being read"):
+            stamp.require(os.fstat(file.fileno()), str(path))
+
+
 def test_a_file_that_was_written_to_and_got_a_link_is_refused(path: Path) -> None:
     source = FileRange.whole(path)
     path.with_name("other").hardlink_to(path)

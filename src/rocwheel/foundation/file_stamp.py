@@ -51,11 +51,16 @@ class FileStamp(msgspec.Struct, frozen=True, order=True):
             raise ChangedFileError(path, self._difference(now))
 
     def _has_other_links_alone(self, now: FileStamp) -> bool:
-        return now.links != self.links and self == msgspec.structs.replace(now, changed=self.changed, links=self.links)
+        # A file without a name was removed, or another one took its name.
+        return now.links not in {0, self.links} and self == msgspec.structs.replace(
+            now, changed=self.changed, links=self.links
+        )
 
     def _difference(self, now: FileStamp) -> str:
         if (self.device, self.inode) != (now.device, now.inode):
             return "another file took its place while it was being read"
+        if not now.links:
+            return "was removed or replaced while it was being read"
         if self.size != now.size:
             return f"changed from {self.size} to {now.size} bytes while it was being read"
         return "was written to while it was being read"
