@@ -24,7 +24,7 @@ from rocwheel.device.reading.inspection import ElfFacts, FileFacts, inspect_path
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.distributions.index.write_index import FilePlacement, IndexReport, default_output, write_index
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
-from rocwheel.foundation.given_paths import GivenPath, GivenPaths, paths_given, some_paths_given
+from rocwheel.foundation.files.given_paths import GivenPath, GivenPaths, paths_given, some_paths_given
 from rocwheel.installed.reading.read_tree import read_environments
 from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob

@@ -114,7 +114,7 @@ def test_device_code_that_changes_is_not_edited(
     library.parent.mkdir()
     shutil.copy(FIXTURES / "v22/libtwo.plain.so", library)
     monkeypatch.setattr("rocwheel.foundation.files._READ_WHOLE", 0)
-    monkeypatch.setattr("rocwheel.foundation.file_view._BLOCK", 4096)
+    monkeypatch.setattr("rocwheel.foundation.files.file_view._BLOCK", 4096)
     last = len(_reads_of(run, library, tmp_path, monkeypatch, command))
     changed_at_read(monkeypatch, library, CHANGES[way], after=last - 1)
     changed = {"overwritten": 46592, "truncated": 23296, "replaced": 46592}[way]

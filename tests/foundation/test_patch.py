@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.foundation.file_view import join_data, load
+from rocwheel.foundation.files.file_view import join_data, load
 from rocwheel.foundation.patch import FilePatch, Replacement, patched_file, write_patched
 
 if TYPE_CHECKING:

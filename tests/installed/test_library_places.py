@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.installed.library_places import assumed_sdk_folders, missing_libraries, places_for_machine
+from rocwheel.linking.known.sdk_layout import SdkFolder, sdk_folders
+from rocwheel.linking.known.system_libraries import AllowedLibraries
 from rocwheel.linking.run_path_choice import LibraryPlaces
-from rocwheel.linking.sdk_layout import SdkFolder, sdk_folders
-from rocwheel.linking.system_libraries import AllowedLibraries
 from tests.support.trees import data, library, package, tree
 
 if TYPE_CHECKING:

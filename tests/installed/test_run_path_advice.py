@@ -8,8 +8,8 @@ import pytest
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.installed.run_path_advice import RunPathEntry, advise_run_path, normalized_place
+from rocwheel.linking.known.system_libraries import AllowedLibraries
 from rocwheel.linking.run_path_choice import LibraryPlaces
-from rocwheel.linking.system_libraries import AllowedLibraries
 from tests.support.trees import library
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.runpath.edit import plan_runpath
-from rocwheel.foundation.file_view import join_data
+from rocwheel.foundation.files.file_view import join_data
 from tests.support.places import ELF_FIXTURES as FIXTURES
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rocwheel.artifacts.model.artifact import Artifact, FileKind
 from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH, SdkManifest
 from rocwheel.artifacts.reading.open import open_artifacts
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.audit.symbol_scopes import has_init_function
 from rocwheel.binary.elf.facts import ElfKind
-from rocwheel.linking.sdk_names import is_sdk_package
+from rocwheel.linking.known.sdk_names import is_sdk_package
 
 if TYPE_CHECKING:
     from rocwheel.audit.subject import Process, Subject

@@ -9,8 +9,8 @@ import msgspec
 
 from rocwheel.audit.baseline import write_baseline
 from rocwheel.audit.sarif import to_sarif
-from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,7 +10,7 @@ import msgspec
 
 from rocwheel.foundation.decoding import decode_toml
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files import read_regular
+from rocwheel.foundation.files.regular_files import read_regular
 from rocwheel.linking.hwcaps import CpuLevel
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from rocwheel.installed.library_places import assumed_sdk_folders
 from rocwheel.installed.requirements import required_distributions
 from rocwheel.installed.tree import InstalledFile
 from rocwheel.linking.hwcaps import hwcaps_folders
+from rocwheel.linking.known.sdk_layout import SdkFolder, find_sdk_library, other_versions, sdk_folders
+from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.loader import Library, Loader
-from rocwheel.linking.sdk_layout import SdkFolder, find_sdk_library, other_versions, sdk_folders
-from rocwheel.linking.system_libraries import allowed_libraries
 from rocwheel.linking.tree_disk import SITE, TreeDisk, place_of
 
 if TYPE_CHECKING:

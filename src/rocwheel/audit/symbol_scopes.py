@@ -18,7 +18,7 @@ import msgspec
 
 from rocwheel.binary.elf.linkage import SymbolReference
 from rocwheel.installed.tree import InstalledFile
-from rocwheel.linking.system_libraries import interpreter_symbols, plugin_symbols, unversioned_symbols
+from rocwheel.linking.known.system_libraries import interpreter_symbols, plugin_symbols, unversioned_symbols
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -28,7 +28,7 @@ from rocwheel.cli.shared_options import shared
 from rocwheel.device.editing.bundle import BundleEdit
 from rocwheel.device.editing.file_rewrite import RewriteOrder, RewriteReport
 from rocwheel.device.editing.rewrite import rewrite_device_code
-from rocwheel.device.editing.rewrite_wheel import rewrite_wheel
+from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
 from rocwheel.device.reading.files import is_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.wheel_file_name import name_and_version

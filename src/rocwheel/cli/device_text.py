@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rocwheel.device.editing.file_rewrite import RewriteReport
     from rocwheel.device.editing.make_bundle import MadeBundle
     from rocwheel.device.editing.prune_tree import TreePruning
-    from rocwheel.device.editing.rewrite_wheel import WheelRewriteReport
+    from rocwheel.device.editing.wheels.rewrite_wheel import WheelRewriteReport
     from rocwheel.device.reading.facts import BundleFacts, DeviceFacts
     from rocwheel.device.reading.kernels import CodeKernels, KernelFacts
 

@@ -21,7 +21,7 @@ from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, n
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import read_directory, read_member
 from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.scratch import scratch_folder
+from rocwheel.foundation.files.scratch import scratch_folder
 from rocwheel.installed.reading.read_tree import real_paths
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.file_view import Data, FileView, iter_pieces
-from rocwheel.foundation.files import FileRange
-from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.file_view import Data, FileView, iter_pieces
+from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -14,9 +14,9 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.distributions.formats.version_match import release_match
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.tables import read_table
+from rocwheel.linking.known.sdk_layout import sdk_search_folders
+from rocwheel.linking.known.sdk_names import device_extra, is_family
 from rocwheel.linking.run_path_choice import origin_relative
-from rocwheel.linking.sdk_layout import sdk_search_folders
-from rocwheel.linking.sdk_names import device_extra, is_family
 from rocwheel.repair.initializer import preload_names, render_initializer
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel import __version__
 from rocwheel.foundation.zstd import zstd
-from rocwheel.linking.sdk_names import is_sdk_package
+from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.targets.machine import System, survey_machine
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.formats.tags import parse_platforms, split_tags
+from rocwheel.distributions.formats.platforms.tags import parse_platforms, split_tags
 from rocwheel.installed.tree import Tree
 
 if TYPE_CHECKING:

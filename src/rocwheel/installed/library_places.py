@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.linking.hwcaps import searched_folders
+from rocwheel.linking.known.sdk_layout import sdk_folders
 from rocwheel.linking.run_path_choice import LibraryPlaces
-from rocwheel.linking.sdk_layout import sdk_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.facts import Elf
     from rocwheel.installed.tree import Tree
     from rocwheel.linking.hwcaps import CpuLevel
+    from rocwheel.linking.known.sdk_layout import SdkFolder
     from rocwheel.linking.loader import SystemLibraries
-    from rocwheel.linking.sdk_layout import SdkFolder
 
 __all__ = ["assumed_sdk_folders", "missing_libraries", "places_for_machine"]
 

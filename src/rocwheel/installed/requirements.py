@@ -13,8 +13,8 @@ from rocwheel.distributions.formats.requirements import (
     follow_requirements,
     readable_requirements,
 )
-from rocwheel.linking.sdk_layout import sdk_folders, sdk_selector
-from rocwheel.linking.sdk_names import is_family_variant, is_sdk_package
+from rocwheel.linking.known.sdk_layout import sdk_folders, sdk_selector
+from rocwheel.linking.known.sdk_names import is_family_variant, is_sdk_package
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

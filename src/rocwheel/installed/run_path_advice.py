@@ -10,12 +10,12 @@ import msgspec
 
 from rocwheel.binary.elf.facts import Elf, read_elf
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.installed.library_places import missing_libraries, places_for_machine
 from rocwheel.installed.reading.read_tree import read_tree
+from rocwheel.linking.known.sdk_layout import sdk_folders
+from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.run_path_choice import choose_folders, fewest_folders, origin_relative
-from rocwheel.linking.sdk_layout import sdk_folders
-from rocwheel.linking.system_libraries import allowed_libraries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,12 +11,12 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.distributions.content.content import PatchedContent
-from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.file_view import iter_pieces
-from rocwheel.foundation.files import FileRange
-from rocwheel.foundation.modes import safe_mode
+from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.file_view import iter_pieces
+from rocwheel.foundation.files.modes import safe_mode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.symlinks import Symlinks, WalkEnd
+from rocwheel.foundation.files.symlinks import Symlinks, WalkEnd
 from rocwheel.linking.loader import Library, LoaderStop
 from rocwheel.linking.obstacles import CIRCLE, FOLDER
 

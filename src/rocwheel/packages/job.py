@@ -13,8 +13,8 @@ import msgspec
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
-from rocwheel.foundation.destination import check_destination
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.destination import check_destination
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.packages.building.build import BuildResult, build
 from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinished

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.linking.sdk_layout import find_sdk_library, short_name
+from rocwheel.linking.known.sdk_layout import find_sdk_library, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,8 +11,8 @@ import msgspec
 
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.destination import check_destination
-from rocwheel.foundation.file_stamp import FileStamp
+from rocwheel.foundation.files.destination import check_destination
+from rocwheel.foundation.files.file_stamp import FileStamp
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from rocwheel.foundation.counting import count
 from rocwheel.installed.requirements import packages_elsewhere
 from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path
+from rocwheel.linking.known.sdk_layout import sdk_folders
 from rocwheel.linking.run_path_choice import KeptEntries
-from rocwheel.linking.sdk_layout import sdk_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,7 +12,7 @@ from rocwheel.audit.finding import Severity
 from rocwheel.audit.subject import Subject
 from rocwheel.audit.undeclared_uses import undeclared_uses
 from rocwheel.installed.tree import Tree
-from rocwheel.linking.sdk_names import is_sdk_package
+from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.repair.comparing.finds import Found, what_files_find
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from rocwheel.distributions.formats.tags import expand_tags, split_tags
+from rocwheel.distributions.formats.platforms.tags import expand_tags, split_tags
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
 from rocwheel.distributions.zip.dist_info import SIGNATURES
 from rocwheel.foundation.counting import count

@@ -13,10 +13,10 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.library_places import assumed_sdk_folders, missing_libraries, places_for_machine
 from rocwheel.installed.requirements import release_folders
 from rocwheel.linking.entries import folders_beyond, leads_nowhere, resolve_entry, split_run_path
+from rocwheel.linking.known.sdk_layout import sdk_folders
+from rocwheel.linking.known.sdk_names import is_sdk_package
+from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces, SetRunpath, fewest_folders, run_path_edit
-from rocwheel.linking.sdk_layout import sdk_folders
-from rocwheel.linking.sdk_names import is_sdk_package
-from rocwheel.linking.system_libraries import allowed_libraries
 from rocwheel.repair.kept_entries import entries_to_keep
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import msgspec
 
 from rocwheel.foundation.counting import first_of
 from rocwheel.installed.requirements import required_distributions
-from rocwheel.linking.sdk_layout import find_sdk_library, other_versions, sdk_selector
-from rocwheel.linking.sdk_names import is_sdk_package
-from rocwheel.linking.toolkits import is_cuda_library, is_shared_by_toolkits
+from rocwheel.linking.known.sdk_layout import find_sdk_library, other_versions, sdk_selector
+from rocwheel.linking.known.sdk_names import is_sdk_package
+from rocwheel.linking.known.toolkits import is_cuda_library, is_shared_by_toolkits
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

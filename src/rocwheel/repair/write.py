@@ -13,10 +13,10 @@ from rocwheel.distributions.content.content import BytesContent, PatchedContent
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, open_unpacked, read_directory, read_member
-from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files import open_unchanged
-from rocwheel.foundation.modes import safe_mode
+from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.modes import safe_mode
+from rocwheel.foundation.files.regular_files import open_unchanged
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.repair.metadata.edit_metadata import add_requirements, set_wheel_fields
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from rocwheel.distributions.formats.source_date import SourceDate
     from rocwheel.distributions.formats.write_wheel import WheelPacker
-    from rocwheel.foundation.file_stamp import FileStamp
-    from rocwheel.foundation.files import FileRange
+    from rocwheel.foundation.files.file_range import FileRange
+    from rocwheel.foundation.files.file_stamp import FileStamp
     from rocwheel.linking.run_path_choice import SetRunpath
     from rocwheel.repair.plan import RepairPlan
 

@@ -15,7 +15,7 @@ import pytest
 
 from rocwheel.artifacts.archives.spool import decompress, peek
 from rocwheel.foundation.errors import InputError, WorkError
-from rocwheel.foundation.temporary_file import path_of
+from rocwheel.foundation.files.temporary_file import path_of
 from rocwheel.foundation.zstd import zstd
 from tests.support.command_line import rocwheel, with_files_up_to
 

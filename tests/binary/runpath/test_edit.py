@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from rocwheel.binary.elf.facts import ElfError, Segment, read_elf, read_sections
 from rocwheel.binary.runpath.edit import plan_runpath
-from rocwheel.foundation.file_view import join_data
+from rocwheel.foundation.files.file_view import join_data
 from rocwheel.foundation.patch import FilePatch, Replacement
 from tests.support.places import ELF_FIXTURES as FIXTURES
 from tests.support.places import ROOT

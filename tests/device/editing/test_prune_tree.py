@@ -19,7 +19,7 @@ from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.prune_tree import TreePruning, prune_tree
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.file_view import load
+from rocwheel.foundation.files.file_view import load
 from tests.support.bundles import bundle_of
 from tests.support.places import FIXTURES
 

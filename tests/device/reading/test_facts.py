@@ -24,7 +24,7 @@ from rocwheel.device.reading.facts import DeviceFacts, list_device_code, read_de
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.device.reading.target_facts import summarize_targets
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.file_view import join_data
+from rocwheel.foundation.files.file_view import join_data
 from tests.support.damage import damaged
 from tests.support.places import FIXTURES
 

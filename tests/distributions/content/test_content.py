@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rocwheel.distributions.content.content import BytesContent, FileContent, SequenceContent
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files.file_range import FileRange
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ import pytest
 
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.zip.writer import ZipTime, ZipWriter
-from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from rocwheel.distributions.index.known_files import KnownFile
 from rocwheel.distributions.index.place_files import FilePlacement, Places
 from rocwheel.distributions.index.read_folder import Found
 from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.file_stamp import ChangedFileError, FileStamp
+from rocwheel.foundation.files.file_stamp import ChangedFileError, FileStamp
 from tests.support.changing_files import CHANGES
 
 if TYPE_CHECKING:

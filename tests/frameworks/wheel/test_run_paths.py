@@ -15,13 +15,13 @@ import pytest
 from rocwheel.binary.elf.facts import read_elf
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.formats.wheel import WheelName
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.frameworks.jax.wheel_descriptions import jax_wheel_description
 from rocwheel.frameworks.wheel.draft import DraftMember, WheelDraft
 from rocwheel.frameworks.wheel.run_paths import IntendedEntries, repair_run_paths
 from rocwheel.frameworks.wheel.verify import FaultyWheelError
 from rocwheel.installed.reading.read_tree import read_environments
-from rocwheel.linking.sdk_layout import sdk_search_folders
+from rocwheel.linking.known.sdk_layout import sdk_search_folders
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
 from tests.frameworks.wheels import changed, make_outputs, run_job

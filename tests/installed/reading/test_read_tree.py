@@ -18,7 +18,7 @@ from rocwheel.demo.demo import SAMPLE_SDK
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.installed.device_report import read_device_report
 from rocwheel.installed.reading.read_tree import read_environments, read_tree
-from rocwheel.linking.system_libraries import allowed_libraries
+from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.tree_disk import SITE, TreeDisk
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME
 from tests.support.libraries import Lib, build_tree, needs_compiler

@@ -14,9 +14,9 @@ from rocwheel.audit.subject import Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.environments import split_environments
 from rocwheel.linking.entries import expand_entry, leads_nowhere, split_run_path
+from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.loader import Library, Loader
 from rocwheel.linking.run_path_choice import SetRunpath
-from rocwheel.linking.system_libraries import allowed_libraries
 from rocwheel.linking.tree_disk import SITE, TreeDisk
 from rocwheel.repair.comparing.losses import Loss, find_losses
 from rocwheel.repair.options import RepairOptions

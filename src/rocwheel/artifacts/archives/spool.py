@@ -8,9 +8,9 @@ from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, cast
 
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files import open_regular, open_unchanged
+from rocwheel.foundation.files.regular_files import open_regular, open_unchanged
+from rocwheel.foundation.files.temporary_file import no_room, open_temporary, require_room, write_all
 from rocwheel.foundation.progress import SILENT
-from rocwheel.foundation.temporary_file import no_room, open_temporary, require_room, write_all
 from rocwheel.foundation.xz import open_xz
 from rocwheel.foundation.zstd import zstd
 

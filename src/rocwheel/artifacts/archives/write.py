@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from rocwheel.artifacts.model.artifact import FileKind, Member
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME, format_manifest
-from rocwheel.foundation.atomic_file import AtomicFile, atomic_file
+from rocwheel.foundation.files.atomic_file import AtomicFile, atomic_file
 from rocwheel.foundation.zstd import zstd
 
 if TYPE_CHECKING:

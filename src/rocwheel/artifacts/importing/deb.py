@@ -15,7 +15,7 @@ from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
 from rocwheel.artifacts.model.paths import path_fault
 from rocwheel.distributions.tar.stream import tar_members
 from rocwheel.foundation.errors import read_error
-from rocwheel.foundation.files import open_unchanged
+from rocwheel.foundation.files.regular_files import open_unchanged
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:

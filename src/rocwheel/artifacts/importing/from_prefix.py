@@ -12,7 +12,7 @@ from rocwheel.artifacts.importing.choose_artifact import Origin
 from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files import open_unchanged
+from rocwheel.foundation.files.regular_files import open_unchanged
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:

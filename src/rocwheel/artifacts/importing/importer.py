@@ -15,7 +15,7 @@ from rocwheel.artifacts.importing.tree import ImportConflictError, ImportTree, R
 from rocwheel.artifacts.model.artifact import FileKind
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, read_error, write_error
-from rocwheel.foundation.scratch import scratch_folder
+from rocwheel.foundation.files.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

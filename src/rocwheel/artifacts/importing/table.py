@@ -12,7 +12,7 @@ import msgspec
 from rocwheel.artifacts.model.names import GENERIC, ArtifactName
 from rocwheel.artifacts.model.paths import path_fault
 from rocwheel.foundation.errors import InputError, ProblemsError, read_error
-from rocwheel.foundation.files import read_regular
+from rocwheel.foundation.files.regular_files import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

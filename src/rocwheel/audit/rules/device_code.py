@@ -13,7 +13,7 @@ from rocwheel.binary.code_objects.target_id import parse_target_id, processor_of
 from rocwheel.binary.elf.traits import is_linker
 from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError
-from rocwheel.linking.sdk_names import device_target, is_sdk_package
+from rocwheel.linking.known.sdk_names import device_target, is_sdk_package
 from rocwheel.targets.compatibility import covers
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint
 from rocwheel.foundation.counting import count, first_of
 from rocwheel.installed.requirements import packages_elsewhere
-from rocwheel.linking.sdk_layout import find_sdk_library
-from rocwheel.linking.sdk_names import is_family_variant
+from rocwheel.linking.known.sdk_layout import find_sdk_library
+from rocwheel.linking.known.sdk_names import is_family_variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

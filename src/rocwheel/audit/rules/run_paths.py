@@ -18,7 +18,7 @@ from rocwheel.linking.entries import (
     split_run_path,
 )
 from rocwheel.linking.entry_rules import BUILD_FOLDER, EATEN_ORIGIN, HOST_FOLDER, RELATIVE, EntryRule
-from rocwheel.linking.sdk_layout import sdk_folders
+from rocwheel.linking.known.sdk_layout import sdk_folders
 from rocwheel.linking.tree_disk import SITE
 
 if TYPE_CHECKING:

@@ -6,15 +6,15 @@ import re
 from typing import TYPE_CHECKING
 
 from rocwheel.audit.finding import Evidence, Rule, Severity
-from rocwheel.distributions.formats.platform_floor import host_machines, next_policy, platform_floor
-from rocwheel.distributions.formats.tags import expand_tags, is_known_platform, lowest_glibc, nearest_platform
+from rocwheel.distributions.formats.platforms.platform_floor import host_machines, next_policy, platform_floor
+from rocwheel.distributions.formats.platforms.tags import expand_tags, is_known_platform, lowest_glibc, nearest_platform
 from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.audit.subject import Subject
-    from rocwheel.distributions.formats.platform_floor import PlatformFloor
+    from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor
     from rocwheel.installed.tree import Distribution, InstalledFile
 
 __all__ = ["RULES"]

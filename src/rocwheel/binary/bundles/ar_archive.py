@@ -15,7 +15,7 @@ from rocwheel.binary.kind import AR_MAGIC
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["AR_HEADER_SIZE", "ArHeader", "ArMember", "iter_ar_members", "parse_ar_header"]
 

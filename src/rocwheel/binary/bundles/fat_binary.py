@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.elf.header import Header
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["FatBinary", "Wrapper", "read_fat_binary"]
 

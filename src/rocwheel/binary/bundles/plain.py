@@ -28,7 +28,7 @@ from rocwheel.binary.kind import BUNDLE_MAGIC
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = [
     "RUNTIME_HEADER_LIMIT",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.code_objects.target_id import TargetId
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["Bundle", "iter_bundles", "iter_entries", "iter_entry", "read_bundle", "require_size"]
 

@@ -20,7 +20,7 @@ from rocwheel.foundation.patch import Replacement
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["BundleChange", "BundleSlot", "Storage", "store_bundle"]
 

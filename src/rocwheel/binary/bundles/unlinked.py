@@ -32,7 +32,7 @@ from rocwheel.binary.kind import is_elf64
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["OffloadImage", "read_offload_images"]
 

@@ -18,11 +18,11 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, read_header, read_segments
 from rocwheel.binary.kind import is_bundle, is_elf64
-from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.errors import InputError, write_error
-from rocwheel.foundation.file_view import Data, iter_pieces
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.file_view import Data, iter_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

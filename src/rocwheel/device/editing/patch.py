@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.storage import BundleChange, BundleSlot, Storage
     from rocwheel.device.editing.bundle import BundleEdit
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["device_patch", "iter_changes", "patched_size"]
 

@@ -14,7 +14,7 @@ from rocwheel.binary.kind import is_ar_archive
 from rocwheel.device.editing.bundle import list_slots
 from rocwheel.device.editing.patch import patched_size
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.file_view import Data
+from rocwheel.foundation.files.file_view import Data
 from rocwheel.foundation.patch import Replacement
 
 if TYPE_CHECKING:

@@ -13,14 +13,15 @@ import msgspec
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate, read_file_code
 from rocwheel.device.editing.prune import Prune
-from rocwheel.device.editing.refuse_wheels import refuse_wheels
 from rocwheel.device.editing.rewrite import RewriteReport, rewrite_device_code
+from rocwheel.device.editing.wheels.refuse_wheels import refuse_wheels
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, read_error, write_error
-from rocwheel.foundation.files import FileRange, open_unchanged
-from rocwheel.foundation.modes import safe_mode
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.modes import safe_mode
+from rocwheel.foundation.files.regular_files import open_unchanged
+from rocwheel.foundation.files.scratch import scratch_folder
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

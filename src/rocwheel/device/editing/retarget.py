@@ -21,8 +21,8 @@ from rocwheel.binary.elf.header import E_FLAGS
 from rocwheel.device.reading.files import is_wheel, read_members
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.file_view import join_data
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.file_view import join_data
 from rocwheel.targets.retarget_pairs import TargetPair
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.code_objects.errors import Place
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["Retarget", "find_gaps", "retarget_code_object", "same_code"]
 

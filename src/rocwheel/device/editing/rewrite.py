@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.device.editing.file_rewrite import FileRewrite, RewriteOrder, RewriteReport
-from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import write_error
-from rocwheel.foundation.files import FileRange
-from rocwheel.foundation.modes import safe_mode
+from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.modes import safe_mode
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:

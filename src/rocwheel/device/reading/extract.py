@@ -18,12 +18,12 @@ from rocwheel.binary.code_objects.code_object import is_code_object, read_code_o
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import is_thin_archive
 from rocwheel.device.reading.files import is_wheel
-from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, WorkError, write_error
-from rocwheel.foundation.file_view import iter_pieces
-from rocwheel.foundation.files import FileRange
-from rocwheel.foundation.scratch import scratch_folder
+from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.file_view import iter_pieces
+from rocwheel.foundation.files.scratch import scratch_folder
 from rocwheel.targets.compatibility import Runtime, choose
 from rocwheel.targets.spelling.spellings import file_name_spelling
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import CodeSource
     from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.code_objects.target_id import TargetId
-    from rocwheel.foundation.atomic_file import AtomicFile
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.atomic_file import AtomicFile
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["ExtractedCode", "MatchRule", "choose_entry", "extract_code"]
 

@@ -15,14 +15,15 @@ from rocwheel.binary.code_objects.machine import find_illegal
 from rocwheel.binary.kind import is_ar_archive, is_thin_archive
 from rocwheel.device.reading.payload_facts import Look, read_payload_facts
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files import FileRange, release_pages
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.mapped_range import release_pages
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects.code_object import CodeObject
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = [
     "BundleFacts",

@@ -18,13 +18,13 @@ from rocwheel.device.reading.payload_facts import Look
 from rocwheel.device.reading.target_facts import summarize_targets
 from rocwheel.distributions.zip.reader import member_head, open_unpacked, read_directory
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files.file_range import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rocwheel.distributions.zip.reader import ZipMember
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["ElfFacts", "FileFacts", "file_document", "inspect_paths"]
 

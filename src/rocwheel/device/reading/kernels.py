@@ -14,7 +14,8 @@ from rocwheel.binary.code_objects.kernel_metadata import kernel_symbols, read_me
 from rocwheel.device.reading.files import is_wheel, read_members
 from rocwheel.device.reading.payload_facts import iter_payloads
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files import FileRange, release_pages
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.mapped_range import release_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.code_objects.code_object import CodeObject
     from rocwheel.binary.code_objects.errors import Place
     from rocwheel.binary.code_objects.kernel_metadata import Kernel
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["CodeKernels", "KernelFacts", "KernelListing", "list_kernels"]
 

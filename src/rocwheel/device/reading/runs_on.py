@@ -10,7 +10,7 @@ import msgspec
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit, settings_of
 from rocwheel.targets.named_files import is_kernel_file, targets_in_path, without_targets
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.bundles.device_code import DeviceCode
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["FileVerdict", "Use", "judge_file", "judge_files", "judge_targets", "opened_verdicts"]
 

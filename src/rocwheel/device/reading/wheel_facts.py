@@ -15,7 +15,7 @@ from rocwheel.foundation.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["MemberFacts", "WheelFacts", "list_wheel_device_code"]
 

@@ -30,7 +30,7 @@ from rocwheel.foundation.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["PAGE", "FatLibrary", "read_fat_library", "require_trimmable"]
 

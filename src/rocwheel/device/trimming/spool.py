@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.file_view import iter_pieces
-from rocwheel.foundation.temporary_file import open_temporary
+from rocwheel.foundation.files.file_view import iter_pieces
+from rocwheel.foundation.files.temporary_file import open_temporary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from rocwheel.binary.bundles.storage import BundleChange
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["spool_changes"]
 

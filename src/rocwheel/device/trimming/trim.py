@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.bundles.storage import BundleChange
     from rocwheel.binary.elf.sections import Section
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["plan_trim"]
 

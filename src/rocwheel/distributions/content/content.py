@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from rocwheel.foundation.file_view import iter_pieces
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.file_view import iter_pieces
 from rocwheel.foundation.patch import FilePatch
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from packaging.markers import Marker
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from rocwheel.distributions.formats.tags import parse_platforms
+from rocwheel.distributions.formats.platforms.tags import parse_platforms
 
 if TYPE_CHECKING:
     from packaging.tags import Tag

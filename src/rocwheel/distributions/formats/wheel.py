@@ -11,7 +11,7 @@ from rocwheel.distributions.content.content import BytesContent
 from rocwheel.distributions.formats.record import RecordRow, render_record
 from rocwheel.distributions.packing.compression import pack_whole
 from rocwheel.distributions.zip.writer import ZipTime, ZipWriter
-from rocwheel.foundation.atomic_file import AtomicFile
+from rocwheel.foundation.files.atomic_file import AtomicFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

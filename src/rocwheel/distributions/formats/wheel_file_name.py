@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rocwheel.distributions.formats.tags import PlatformTag, parse_platforms
+from rocwheel.distributions.formats.platforms.tags import PlatformTag, parse_platforms
 
 __all__ = ["WheelFileName", "is_wheel_file_name", "name_and_version", "split_wheel_file_name", "wheel_platforms"]
 

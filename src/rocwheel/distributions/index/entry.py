@@ -25,8 +25,8 @@ from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.distributions.zip.reader import check_member, read_directory, read_member
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.file_stamp import FileStamp
-from rocwheel.foundation.files import open_regular, unchanged
+from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.regular_files import open_regular, unchanged
 from rocwheel.foundation.quoting import quoted
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from rocwheel import __version__
 from rocwheel.distributions.index.entry import IndexEntry
 from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.decoding import decode_json
-from rocwheel.foundation.file_stamp import FileStamp
-from rocwheel.foundation.files import open_regular
+from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.regular_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,11 +13,11 @@ import msgspec
 from rocwheel.distributions.index.entry import read_metadata
 from rocwheel.distributions.index.known_files import KNOWN_NAME
 from rocwheel.distributions.index.write_changed import write_changed
-from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import InputError, WorkError, read_error
-from rocwheel.foundation.file_stamp import FileStamp
-from rocwheel.foundation.files import open_unchanged
-from rocwheel.foundation.scratch import scratch_folder
+from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.regular_files import open_unchanged
+from rocwheel.foundation.files.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from rocwheel.distributions.index.known_files import KnownFile

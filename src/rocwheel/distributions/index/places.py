@@ -10,7 +10,7 @@ from rocwheel.distributions.index.previous import PAGES
 from rocwheel.distributions.index.simple_pages import is_project_page, is_root_page
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.files import open_regular
+from rocwheel.foundation.files.regular_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

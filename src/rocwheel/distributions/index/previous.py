@@ -12,7 +12,7 @@ from packaging.utils import is_normalized_name
 from rocwheel.distributions.index.simple_pages import is_project_page, is_root_page
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.files import open_regular
+from rocwheel.foundation.files.regular_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rocwheel.distributions.index.entry import read_entry
 from rocwheel.distributions.index.known_files import KnownFile, is_settled
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.foundation.file_stamp import FileStamp
+from rocwheel.foundation.files.file_stamp import FileStamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

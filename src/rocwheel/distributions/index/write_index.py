@@ -14,8 +14,8 @@ from rocwheel.distributions.index.previous import PAGES, read_previous, remove_s
 from rocwheel.distributions.index.read_folder import read_folder
 from rocwheel.distributions.index.simple_pages import Page, group_by_project, make_project_page, make_root_page
 from rocwheel.distributions.index.write_changed import write_changed
+from rocwheel.foundation.files.scratch import remove_abandoned
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.scratch import remove_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

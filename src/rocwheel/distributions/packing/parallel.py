@@ -23,7 +23,7 @@ from rocwheel.distributions.packing.compression import (
     store_whole,
 )
 from rocwheel.distributions.packing.stream_codec import ENCODER_MEMORY, STREAM_PIECE, compress_piece
-from rocwheel.foundation.file_stamp import ChangedFileError
+from rocwheel.foundation.files.file_stamp import ChangedFileError
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_members
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files import open_regular
+from rocwheel.foundation.files.regular_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,10 +19,11 @@ from rocwheel.distributions.content.digest import Digest
 from rocwheel.distributions.packing.compression import DEFLATED, STORED
 from rocwheel.distributions.zip.local_header import read_local_header
 from rocwheel.foundation.errors import InputError, read_error
-from rocwheel.foundation.file_stamp import FileStamp
-from rocwheel.foundation.files import FileRange, open_regular
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.regular_files import open_regular
+from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.foundation.quoting import quoted
-from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of, require_room, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.foundation.atomic_file import atomic_file
 from rocwheel.foundation.errors import WorkError, read_error
-from rocwheel.foundation.files import read_regular
+from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.regular_files import read_regular
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,10 +10,10 @@ import msgspec
 
 from rocwheel.foundation.decoding import decode_toml
 from rocwheel.foundation.errors import InputError, ProblemsError, read_error
-from rocwheel.foundation.files import read_regular
+from rocwheel.foundation.files.regular_files import read_regular
 from rocwheel.linking.entries import lost_origin
-from rocwheel.linking.sdk_layout import sdk_search_folders
-from rocwheel.linking.sdk_names import is_family
+from rocwheel.linking.known.sdk_layout import sdk_search_folders
+from rocwheel.linking.known.sdk_names import is_family
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

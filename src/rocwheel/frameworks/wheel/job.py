@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from packaging.utils import canonicalize_name
 
-from rocwheel.distributions.formats.given_platform import check_platform
+from rocwheel.distributions.formats.platforms.given_platform import check_platform
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.destination import check_destination
 from rocwheel.foundation.errors import InputError, write_error
-from rocwheel.foundation.scratch import scratch_folder
+from rocwheel.foundation.files.destination import check_destination
+from rocwheel.foundation.files.scratch import scratch_folder
 from rocwheel.frameworks.wheel.draft import draft_wheel, write_draft
 from rocwheel.frameworks.wheel.inputs import InputFiles, read_runfiles_manifest
 from rocwheel.frameworks.wheel.run_paths import IntendedEntries, repair_run_paths
@@ -23,7 +23,7 @@ from rocwheel.frameworks.wheel.spec import make_spec
 from rocwheel.frameworks.wheel.verify import verify_wheel, without_distribution
 from rocwheel.installed.reading.read_tree import read_tree
 from rocwheel.linking.entry_rules import entry_problems
-from rocwheel.linking.sdk_layout import sdk_search_folders
+from rocwheel.linking.known.sdk_layout import sdk_search_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

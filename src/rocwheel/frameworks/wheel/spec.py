@@ -14,7 +14,7 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.distributions.formats.version_match import release_match
 from rocwheel.foundation.decoding import decode_toml
 from rocwheel.foundation.errors import InputError, ProblemsError, read_error
-from rocwheel.foundation.files import read_regular
+from rocwheel.foundation.files.regular_files import read_regular
 from rocwheel.frameworks.wheel.placeholders import fill_placeholders, placeholder_names
 from rocwheel.linking.entry_rules import entry_problems
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.file_view import iter_pieces
+from rocwheel.foundation.files.file_view import iter_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["is_source", "mentioned_in_binary", "mentioned_in_source"]
 

@@ -13,8 +13,8 @@ from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.reading.discovery import find_artifacts
 from rocwheel.binary.kind import HEAD_SIZE, has_facts
 from rocwheel.foundation.errors import InputError, WorkError, read_error
-from rocwheel.foundation.file_view import iter_pieces
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.file_view import iter_pieces
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.artifacts.catalog import Entry
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["find_site_packages", "is_artifact_folder", "read_artifact_folder", "read_folder"]
 

@@ -18,7 +18,7 @@ from rocwheel.packages.plan import FileMember, ForwardingMember, Member, StubMem
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
     from rocwheel.foundation.patch import FilePatch
     from rocwheel.packages.plan import TarEntry
 

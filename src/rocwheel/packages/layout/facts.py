@@ -18,7 +18,7 @@ from rocwheel.binary.kind import HEAD_SIZE, is_bundle, is_elf, is_elf64
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.content.digest import digest_content
 from rocwheel.foundation.errors import InputError, ProblemsError
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.targets.coherence.carriers import kpack_target
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.catalog import Catalog, Entry
     from rocwheel.binary.code_objects.target_id import TargetId
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["Facts", "read_facts"]
 

@@ -24,7 +24,8 @@ from rocwheel.packages.planning.options import (
     expected_targets,
 )
 from rocwheel.packages.planning.place_packages import PlacedPackage, place_packages
-from rocwheel.packages.planning.selector import make_selector_facts, plan_selector_sdist, plan_selector_wheel
+from rocwheel.packages.planning.selector.distributions import plan_selector_sdist, plan_selector_wheel
+from rocwheel.packages.planning.selector.facts import make_selector_facts
 from rocwheel.packages.planning.warnings import review_plan
 from rocwheel.packages.planning.wheels import plan_devel_wheel, plan_device_wheel, plan_runtime_wheel
 

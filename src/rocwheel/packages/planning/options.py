@@ -9,7 +9,7 @@ import msgspec
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.binary.bundles.compressed.versions import choose_version, parse_rocm
-from rocwheel.distributions.formats.given_platform import check_platform
+from rocwheel.distributions.formats.platforms.given_platform import check_platform
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.spelling.target_set import parse_target_set

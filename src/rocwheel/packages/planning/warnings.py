@@ -5,10 +5,10 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.formats.tags import lowest_glibc
+from rocwheel.distributions.formats.platforms.tags import lowest_glibc
 from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
 from rocwheel.foundation.counting import first_of
-from rocwheel.linking.system_libraries import allowed_libraries
+from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.packages.plan import FileMember, PlannedWheel, PlanWarning, TarMember
 from rocwheel.packages.planning.wheels import members_floor
 

@@ -11,9 +11,9 @@ import msgspec
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.stubs.forwarding_library import forwarding_name
-from rocwheel.distributions.formats.given_platform import check_platform_of_files
 from rocwheel.distributions.formats.metadata import CoreMetadata
-from rocwheel.distributions.formats.platform_floor import PlatformFloor, oldest_tag, platform_floor
+from rocwheel.distributions.formats.platforms.given_platform import check_platform_of_files
+from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor, oldest_tag, platform_floor
 from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.packages.plan import (
     Dropped,

@@ -12,10 +12,10 @@ import msgspec
 
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.destination import check_destination
 from rocwheel.foundation.errors import InputError, write_error
+from rocwheel.foundation.files.destination import check_destination
+from rocwheel.foundation.files.scratch import scratch_folder
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.scratch import scratch_folder
 from rocwheel.packages.layout.prefixes import canonical_order
 from rocwheel.packages.promoting.candidates import Candidate, SetInFolder, read_candidates
 from rocwheel.packages.promoting.checks import check_output, check_versions, checked_version

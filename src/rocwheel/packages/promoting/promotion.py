@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from rocwheel.distributions.formats.core_metadata import parse_core_metadata
 from rocwheel.distributions.zip.reader import read_member
 from rocwheel.packages.planning.sdk_source import render_literals
-from rocwheel.packages.planning.selector import requires_txt
+from rocwheel.packages.planning.selector.distributions import requires_txt
 from rocwheel.packages.promoting.candidates import Candidate, SetInFolder
 from rocwheel.packages.promoting.kept_targets import DIST_INFO_PATH, KeptTargets
 from rocwheel.packages.promoting.version_change import BUILD_INFO, VersionChange, read_build_info, says_version

@@ -15,7 +15,7 @@ from rocwheel.distributions.zip.dist_info import SIGNATURES
 from rocwheel.distributions.zip.reader import digest_member, read_directory, read_member
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.modes import safe_mode
+from rocwheel.foundation.files.modes import safe_mode
 from rocwheel.installed.check_record import wheel_record_problems
 from rocwheel.installed.tree import Distribution, InstalledFile
 

@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.foundation.decoding import decode_toml
 from rocwheel.foundation.errors import ProblemsError, read_error
-from rocwheel.foundation.files import read_regular
+from rocwheel.foundation.files.regular_files import read_regular
 from rocwheel.packages.recipe.checks import recipe_problems
 from rocwheel.packages.recipe.recipe import ConsoleScript, Layout, Package, PublicLibrary, Recipe, RecipeError
 

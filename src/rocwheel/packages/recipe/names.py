@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.linking.sdk_names import family_module
+from rocwheel.linking.known.sdk_names import family_module
 
 if TYPE_CHECKING:
     from rocwheel.packages.recipe.recipe import Layout, Package, Recipe

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.formats.platform_floor import host_machines, platform_floor
-from rocwheel.distributions.formats.tags import is_known_platform, lowest_glibc, parse_platforms
+from rocwheel.distributions.formats.platforms.platform_floor import host_machines, platform_floor
+from rocwheel.distributions.formats.platforms.tags import is_known_platform, lowest_glibc, parse_platforms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rocwheel.binary.elf.facts import Elf
-    from rocwheel.distributions.formats.platform_floor import PlatformFloor
+    from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor
     from rocwheel.installed.tree import InstalledFile
 
 __all__ = ["repaired_platforms"]

@@ -24,7 +24,7 @@ from rocwheel.binary.bundles.compressed.content import (
 from rocwheel.binary.bundles.compressed.header import Method, read_compressed_bundle
 from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
-from rocwheel.foundation.file_view import join_data
+from rocwheel.foundation.files.file_view import join_data
 from rocwheel.foundation.zstd import zstd
 
 if TYPE_CHECKING:

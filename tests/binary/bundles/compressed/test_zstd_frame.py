@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.binary.bundles.compressed.zstd_frame import measure_frame
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.zstd import zstd
 
 if TYPE_CHECKING:

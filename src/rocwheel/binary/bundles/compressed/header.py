@@ -30,7 +30,7 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import COMPRESSED_MAGIC, is_compressed_bundle
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = [
     "CompressedBundle",

@@ -6,7 +6,7 @@ import zlib
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from rocwheel.foundation.file_view import Data, iter_pieces, load
+from rocwheel.foundation.files.file_view import Data, iter_pieces, load
 from rocwheel.foundation.zstd import zstd
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rocwheel.foundation.zstd import zstd
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["measure_frame"]
 

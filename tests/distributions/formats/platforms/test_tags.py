@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from packaging.tags import mac_platforms, platform_tags
 
-from rocwheel.distributions.formats.tags import (
+from rocwheel.distributions.formats.platforms.tags import (
     PlatformTag,
     expand_tags,
     is_known_platform,

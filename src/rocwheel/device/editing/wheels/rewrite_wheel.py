@@ -13,20 +13,20 @@ import msgspec
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.code_objects.errors import NotTrimmableError
 from rocwheel.binary.kind import is_binary
-from rocwheel.device.editing.declared import WheelTargets
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate, read_file_code
 from rocwheel.device.editing.file_rewrite import FileRewrite, RewriteOrder, RewriteReport
 from rocwheel.device.editing.prune import Prune
+from rocwheel.device.editing.wheels.declared import WheelTargets
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory, read_member
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files import FileRange
-from rocwheel.foundation.modes import safe_mode
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.modes import safe_mode
+from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
 from rocwheel.foundation.progress import SILENT
-from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.code_objects.target_id import TargetId
     from rocwheel.distributions.formats.source_date import SourceDate
     from rocwheel.distributions.formats.write_wheel import OpenWheel, WheelPacker
-    from rocwheel.foundation.file_view import Data
+    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["WheelRewriteReport", "rewrite_wheel"]
 

@@ -11,7 +11,7 @@ import pytest
 from packaging.tags import sys_tags
 
 from rocwheel.binary.elf.facts import Elf, ElfKind, VersionNeed, read_elf
-from rocwheel.distributions.formats.platform_floor import PlatformFloor, oldest_tag, platform_floor
+from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor, oldest_tag, platform_floor
 
 MACHINES = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "riscv64": 243}
 CODE_OBJECT = 224

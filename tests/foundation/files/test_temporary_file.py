@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
 from rocwheel.foundation.patch import FilePatch, patched_file
-from rocwheel.foundation.temporary_file import no_room, open_temporary, path_of, require_room, write_all
 
 
 def test_file_is_in_the_folder_of_tmpdir_and_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.foundation.atomic_file import AtomicFile, atomic_file
 from rocwheel.foundation.errors import WorkError
+from rocwheel.foundation.files.atomic_file import AtomicFile, atomic_file
 from tests.support.processes import NOBODY, needs_root, run_python
 
 
@@ -125,7 +125,7 @@ def test_a_folder_without_permission_is_a_failure(tmp_path: Path) -> None:
 import os, sys
 from pathlib import Path
 from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.atomic_file import AtomicFile
+from rocwheel.foundation.files.atomic_file import AtomicFile
 os.chdir(sys.argv[1])
 os.setuid(int(sys.argv[2]))
 try:
@@ -145,7 +145,7 @@ def test_a_full_disk_fails_at_whatever_step_notices_it_and_leaves_nothing(tmp_pa
 import sys
 from pathlib import Path
 from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.atomic_file import atomic_file
+from rocwheel.foundation.files.atomic_file import atomic_file
 steps = {
     "write": lambda file: file.write(bytes(1 << 20)),
     "overwrite": lambda file: (file.write(bytes(5000)), file.overwrite(0, b"x")),
@@ -169,7 +169,7 @@ def test_a_disk_without_space_fails_and_leaves_nothing(tmp_path: Path) -> None:
     program = """
 from pathlib import Path
 from rocwheel.foundation.errors import WorkError
-from rocwheel.foundation.atomic_file import atomic_file
+from rocwheel.foundation.files.atomic_file import atomic_file
 try:
     with atomic_file(Path("file.whl")) as file:
         file.write(bytes(1 << 20))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.linking.toolkits import is_cuda_library, is_shared_by_toolkits
+from rocwheel.linking.known.toolkits import is_cuda_library, is_shared_by_toolkits
 
 
 @pytest.mark.parametrize("name", ["libcudart.so.12", "libcublasLt.so.11", "libcudnn_ops.so.9", "libcuda.so.1"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.foundation.modes import plain_mode, safe_mode
+from rocwheel.foundation.files.modes import plain_mode, safe_mode
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def _policy() -> _Policy:
-    return read_table("rocwheel.linking", "system_libraries.toml", _Policy)
+    return read_table(__package__, "system_libraries.toml", _Policy)
 
 
 def allowed_libraries(more: Iterable[str] = ()) -> AllowedLibraries:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.installed.reading.read_tree import read_tree
-from rocwheel.linking.sdk_layout import (
+from rocwheel.linking.known.sdk_layout import (
     find_sdk_library,
     other_versions,
     sdk_folders,

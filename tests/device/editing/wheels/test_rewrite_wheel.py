@@ -21,7 +21,7 @@ from rocwheel.device.editing.file_rewrite import RewriteOrder
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.retarget import Retarget
 from rocwheel.device.editing.rewrite import rewrite_device_code
-from rocwheel.device.editing.rewrite_wheel import WheelRewriteReport, rewrite_wheel
+from rocwheel.device.editing.wheels.rewrite_wheel import WheelRewriteReport, rewrite_wheel
 from rocwheel.device.reading.extract import extract_code
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.errors import InputError, ProblemsError
@@ -192,7 +192,7 @@ import os, signal
 from pathlib import Path
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.device.editing.file_rewrite import RewriteOrder
-from rocwheel.device.editing.rewrite_wheel import rewrite_wheel
+from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.wheel import WheelWriter
 WheelWriter.close = lambda *_: os.kill(os.getpid(), signal.SIGKILL)

@@ -8,8 +8,8 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-from rocwheel.foundation.atomic_file import atomic_file
-from rocwheel.foundation.scratch import remove_abandoned, scratch_folder
+from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.scratch import remove_abandoned, scratch_folder
 from tests.support.processes import NOBODY, needs_root, run_python
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def test_what_a_process_killed_while_it_synced_left_is_removed(tmp_path: Path) -
     program = """
 import os, sys
 from pathlib import Path
-from rocwheel.foundation.atomic_file import AtomicFile
+from rocwheel.foundation.files.atomic_file import AtomicFile
 os.fsync = lambda _: os._exit(0)
 AtomicFile(Path(sys.argv[1])).commit()
 """
@@ -49,7 +49,7 @@ def test_what_a_process_killed_just_before_it_gave_a_file_its_name_left_is_remov
     program = """
 import os, sys
 from pathlib import Path
-from rocwheel.foundation.atomic_file import AtomicFile
+from rocwheel.foundation.files.atomic_file import AtomicFile
 Path.replace = lambda *_: os._exit(0)
 AtomicFile(Path(sys.argv[1]), mode=0o755).commit()
 """
@@ -63,7 +63,7 @@ def test_a_folder_that_a_killed_process_left_below_one_of_a_group_is_removed(tmp
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o2775)
-    program = "import os, sys; from pathlib import Path; from rocwheel.foundation.scratch import scratch_folder\n"
+    program = "import os, sys; from pathlib import Path; from rocwheel.foundation.files.scratch import scratch_folder\n"
     run_python(program + "made = scratch_folder(Path(sys.argv[1])); made.__enter__(); os._exit(0)", shared / "made")
     (left,) = shared.iterdir()
     assert left.stat().st_mode & 0o7777 == 0o2700
@@ -117,7 +117,7 @@ def test_folders_that_forbid_everything_go_with_their_block(tmp_path: Path) -> N
     program = """
 import os, sys
 from pathlib import Path
-from rocwheel.foundation.scratch import scratch_folder
+from rocwheel.foundation.files.scratch import scratch_folder
 os.chdir(sys.argv[1])
 os.setuid(int(sys.argv[2]))
 with scratch_folder(Path("made")) as folder:
@@ -131,7 +131,7 @@ print(list(Path().iterdir()))
 
 
 def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
-    program = "import os, sys; from pathlib import Path; from rocwheel.foundation.atomic_file import AtomicFile\n"
+    program = "import os, sys; from pathlib import Path; from rocwheel.foundation.files.atomic_file import AtomicFile\n"
     run_python(program + "AtomicFile(Path(sys.argv[1])); os._exit(0)", tmp_path / "a.whl")
     (left,) = tmp_path.iterdir()
     others = [".a.whl.metadata", ".a.whl.abc.rocwheel", ".b.txt.abcdefgh", "a.whl.abcdefgh.rocwheel", ".rocwheel"]
@@ -147,7 +147,7 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path: Path) 
 
 def test_what_another_process_writes_is_left_alone(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from rocwheel.foundation.atomic_file import atomic_file\n"
+        "import sys; from pathlib import Path; from rocwheel.foundation.files.atomic_file import atomic_file\n"
         "with atomic_file(Path(sys.argv[1])) as file:\n"
         "    print('writing', flush=True); sys.stdin.readline(); file.write(b'whole')"
     )
@@ -169,7 +169,7 @@ def test_a_folder_goes_with_its_block_whatever_is_in_it(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_stays(tmp_path: Path) -> None:
-    program = "import os, sys; from pathlib import Path; from rocwheel.foundation.scratch import scratch_folder\n"
+    program = "import os, sys; from pathlib import Path; from rocwheel.foundation.files.scratch import scratch_folder\n"
     run_python(program + "made = scratch_folder(Path(sys.argv[1])); made.__enter__(); os._exit(0)", tmp_path / "made")
     (left,) = tmp_path.iterdir()
     (left / "folder").mkdir()
@@ -180,7 +180,7 @@ def test_a_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_stays(
 
 
 def test_the_next_output_in_a_folder_removes_what_a_killed_process_left_there(tmp_path: Path) -> None:
-    program = "import os, sys; from pathlib import Path; from rocwheel.foundation.atomic_file import AtomicFile\n"
+    program = "import os, sys; from pathlib import Path; from rocwheel.foundation.files.atomic_file import AtomicFile\n"
     run_python(program + "AtomicFile(Path(sys.argv[1])); os._exit(0)", tmp_path / "a.whl")
     run_python(program + "AtomicFile(Path(sys.argv[1])).commit()", tmp_path / "b.whl")
     assert [path.name for path in tmp_path.iterdir()] == ["b.whl"]

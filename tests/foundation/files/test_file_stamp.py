@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.foundation.file_stamp import ChangedFileError, FileStamp
-from rocwheel.foundation.files import FileRange, open_unchanged, unchanged
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.file_stamp import ChangedFileError, FileStamp
+from rocwheel.foundation.files.regular_files import open_unchanged, unchanged
 from tests.support.changing_files import CHANGES, changed_at_read
 
 if TYPE_CHECKING:

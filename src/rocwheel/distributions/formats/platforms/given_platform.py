@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.formats.tags import (
+from rocwheel.distributions.formats.platforms.tags import (
     is_known_platform,
     is_platform,
     nearest_platform,
@@ -14,7 +14,7 @@ from rocwheel.distributions.formats.tags import (
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from rocwheel.distributions.formats.platform_floor import PlatformFloor
+    from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor
 
 __all__ = ["check_platform", "check_platform_of_files"]
 

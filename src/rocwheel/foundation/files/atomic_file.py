@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from rocwheel.foundation.errors import WorkError, write_error
-from rocwheel.foundation.scratch import make_scratch_file
+from rocwheel.foundation.files.scratch import make_scratch_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.foundation.file_stamp import ChangedFileError
-from rocwheel.foundation.file_view import FileView, iter_pieces, join_data, load
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.file_stamp import ChangedFileError
+from rocwheel.foundation.files.file_view import FileView, iter_pieces, join_data, load
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ class _Toolkits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def _toolkits() -> _Toolkits:
-    return read_table("rocwheel.linking", "toolkits.toml", _Toolkits)
+    return read_table(__package__, "toolkits.toml", _Toolkits)
 
 
 def is_cuda_library(soname: str) -> bool:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.given_paths import paths_given, some_paths_given
+from rocwheel.foundation.files.given_paths import paths_given, some_paths_given
 
 if TYPE_CHECKING:
-    from rocwheel.foundation.given_paths import GivenPaths
+    from rocwheel.foundation.files.given_paths import GivenPaths
 
 
 @pytest.mark.parametrize("given", ["a/b", Path("a/b"), ["a/b"], (Path("a/b"),), iter(["a/b"])])

@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.file_stamp import FileStamp
-from rocwheel.foundation.file_view import load
-from rocwheel.foundation.files import FileRange, open_regular, release_pages
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.file_view import load
+from rocwheel.foundation.files.mapped_range import release_pages
+from rocwheel.foundation.files.regular_files import open_regular
 from tests.support.processes import NOBODY, needs_root, run_python
 
 if TYPE_CHECKING:
@@ -80,8 +82,8 @@ def test_a_file_without_permission_is_unreadable_input(tmp_path: Path) -> None:
     program = """
 import os, sys
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.file_stamp import FileStamp
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.file_range import FileRange
 descriptor = os.open(os.path.dirname(sys.argv[1]), os.O_RDONLY)
 os.fchdir(descriptor)
 os.setuid(int(sys.argv[2]))
@@ -127,8 +129,8 @@ def test_what_was_read_of_a_large_nameless_file_does_not_stay_resident(tmp_path:
     program = """
 import sys, time, zlib
 from pathlib import Path
-from rocwheel.foundation.file_stamp import FileStamp
-from rocwheel.foundation.files import FileRange
+from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.file_range import FileRange
 def mapped_kilobytes():
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("RssFile:"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.foundation.symlinks import MAX_LINKS, Symlinks, Walk, WalkEnd
+from rocwheel.foundation.files.symlinks import MAX_LINKS, Symlinks, Walk, WalkEnd
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

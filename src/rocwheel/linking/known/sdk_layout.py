@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.foundation.tables import read_table
-from rocwheel.linking.sdk_names import family_module
+from rocwheel.linking.known.sdk_names import family_module
 
 if TYPE_CHECKING:
     from collections.abc import Collection

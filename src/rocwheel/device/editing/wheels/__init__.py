@@ -1,0 +1,1 @@
+"""Device code in finished wheels and packages: rewriting members, and what the metadata declares."""

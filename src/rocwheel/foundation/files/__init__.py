@@ -1,0 +1,1 @@
+"""Files: given, read while others may write, and written so that no half of one is ever seen."""

@@ -1,0 +1,64 @@
+"""Opening files that must be regular, and that nobody may change while they are read."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+from rocwheel.foundation.files.file_stamp import FileStamp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+__all__ = ["open_regular", "open_unchanged", "read_regular", "unchanged"]
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a file for reading; raise `OSError` also for a device and for a pipe, which would block."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return path.open("rb")
+
+
+def read_regular(path: Path) -> bytes:
+    """Return all of a small file that the user named, such as settings; raises as `open_regular` does."""
+    with open_regular(path) as file:
+        return file.read()
+
+
+@contextmanager
+def open_unchanged(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to be read in one go, as `open_regular` does.
+
+    Raises `ChangedFileError` at the end of the block, whatever it ends with, when the file has changed meanwhile.
+    """
+    with open_regular(path) as file, _requiring(path, lambda: os.fstat(file.fileno())):
+        yield file
+
+
+@contextmanager
+def unchanged(path: Path) -> Iterator[FileStamp]:
+    """Yield the stamp of a file that the block reads by its path.
+
+    Raises `ChangedFileError` at the end of the block, whatever it ends with, when the file has changed meanwhile, or
+    another has taken its place; `OSError` when there is none.
+    """
+    with _requiring(path, path.stat) as stamp:
+        yield stamp
+
+
+@contextmanager
+def _requiring(path: Path, read_status: Callable[[], os.stat_result]) -> Iterator[FileStamp]:
+    stamp = FileStamp.of(read_status())
+    try:
+        yield stamp
+    except Exception:
+        # What looks like damage is the change.
+        stamp.require(read_status(), str(path))
+        raise
+    stamp.require(read_status(), str(path))
