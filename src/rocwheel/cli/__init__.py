@@ -8,62 +8,14 @@ import signal
 import sys
 from itertools import takewhile
 
-# Importing a module registers its command; --help lists the commands in this order.
-# isort: off
-from rocwheel.cli import about as about
-from rocwheel.cli import audit as audit
-from rocwheel.cli import build as build
-from rocwheel.cli import plan as plan
-from rocwheel.cli import promote as promote
-from rocwheel.cli import demo as demo
-from rocwheel.cli import index as index
-from rocwheel.cli import inspect as inspect
-from rocwheel.cli import repair as repair
-from rocwheel.cli import wheel as wheel
-from rocwheel.cli import artifacts as artifacts
-from rocwheel.cli import artifacts_list as artifacts_list
-from rocwheel.cli import artifacts_archive as artifacts_archive
-from rocwheel.cli import artifacts_extract as artifacts_extract
-from rocwheel.cli import artifacts_from_deb as artifacts_from_deb
-from rocwheel.cli import artifacts_from_prefix as artifacts_from_prefix
-from rocwheel.cli import targets as targets
-from rocwheel.cli import targets_list as targets_list
-from rocwheel.cli import targets_expand as targets_expand
-from rocwheel.cli import targets_flags as targets_flags
-from rocwheel.cli import targets_coherent as targets_coherent
-from rocwheel.cli import targets_runs_on as targets_runs_on
-from rocwheel.cli import targets_detect as targets_detect
-from rocwheel.cli import targets_check as targets_check
-from rocwheel.cli import device as device
-from rocwheel.cli import device_list as device_list
-from rocwheel.cli import device_extract as device_extract
-from rocwheel.cli import device_bundle as device_bundle
-from rocwheel.cli import device_compress as device_compress
-from rocwheel.cli import device_prune as device_prune
-from rocwheel.cli import device_retarget as device_retarget
-from rocwheel.cli import jax as jax
-from rocwheel.cli import jax_bazelrc as jax_bazelrc
-from rocwheel.cli import jax_starlark as jax_starlark
-from rocwheel.cli import jax_commands as jax_commands
-from rocwheel.cli import jax_translate as jax_translate
-from rocwheel.cli import jax_wheel as jax_wheel
-from rocwheel.cli import runpath as runpath
-from rocwheel.cli import runpath_show as runpath_show
-from rocwheel.cli import runpath_set as runpath_set
-from rocwheel.cli import runpath_for as runpath_for
-from rocwheel.cli import torch as torch
-from rocwheel.cli import torch_init as torch_init
-from rocwheel.cli import torch_requirements as torch_requirements
-from rocwheel.cli import torch_runpath as torch_runpath
-from rocwheel.cli import version as version
-from rocwheel.cli import help as help  # noqa: A004  # named as it is typed
-# isort: on
-
 import typer
 
-from rocwheel.cli._app import app
-from rocwheel.cli.output import prepare_streams, report_failure
-from rocwheel.cli.usage_errors import usage_error
+from rocwheel.cli import commands as commands
+from rocwheel.cli.output.consoles import prepare_streams
+from rocwheel.cli.output.documents import begin_documents
+from rocwheel.cli.output.errors import report_failure
+from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.usage_errors import usage_error
 from rocwheel.foundation.errors import RocwheelError, WorkError, limit_remedy, memory_error
 
 __all__ = ["app", "main"]
@@ -75,6 +27,7 @@ def main() -> None:
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))
     prepare_streams()
+    begin_documents()
     try:
         sys.exit(_run())
     except KeyboardInterrupt:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from rocwheel.cli._app import app
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json, print_line, setup_logging
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.foundation.counting import count
 from rocwheel.installed.about import read_about
 

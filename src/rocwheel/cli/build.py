@@ -7,19 +7,14 @@ from typing import Annotated
 
 import typer
 
-from rocwheel.cli._app import app
-from rocwheel.cli.output import (
-    JsonOption,
-    QuietOption,
-    VerboseOption,
-    make_progress,
-    messages,
-    print_json,
-    setup_logging,
-)
+from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
+from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.cli.plan_options import read_plan_job
 from rocwheel.cli.plan_text import print_distributions, print_facts
-from rocwheel.cli.shared_options import shared, takes
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
 from rocwheel.foundation.errors import InputError
 from rocwheel.packages.job import BuildJob, PlanJob

@@ -5,19 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from rocwheel.cli._app import app
-from rocwheel.cli.output import (
-    JsonOption,
-    QuietOption,
-    VerboseOption,
-    make_progress,
-    messages,
-    print_json,
-    print_line,
-    setup_logging,
-)
+from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
+from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.plan_text import print_distributions
-from rocwheel.cli.shared_options import shared
 from rocwheel.demo.demo import run_demo
 
 __all__ = ["demo"]

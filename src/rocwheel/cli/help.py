@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rocwheel.cli._app import app
+from rocwheel.cli.parsing.app import app
 
 __all__ = ["help_"]
 

@@ -7,18 +7,13 @@ from typing import Annotated
 
 import typer
 
-from rocwheel.cli._app import app
-from rocwheel.cli.output import (
-    JsonOption,
-    QuietOption,
-    VerboseOption,
-    make_progress,
-    messages,
-    print_json,
-    print_line,
-    setup_logging,
-)
-from rocwheel.cli.shared_options import shared
+from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
+from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.distributions.index.write_index import FilePlacement, IndexReport, default_output, write_index
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.counting import count

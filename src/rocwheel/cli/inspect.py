@@ -9,25 +9,21 @@ import typer
 from rich.filesize import decimal
 from rich.table import Table
 
-from rocwheel.cli._app import app
-from rocwheel.cli.device_text import bundle_line, container_line, target_rows
-from rocwheel.cli.output import (
-    JsonOption,
-    QuietOption,
-    VerboseOption,
-    print_json,
-    print_table,
-    report_warning,
-    results,
-    setup_logging,
-)
+from rocwheel.cli.device.text import bundle_line, container_line, target_rows
+from rocwheel.cli.output.consoles import results
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.errors import report_warning
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.text import print_table
+from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.device.reading.inspection import file_document, inspect_paths
 from rocwheel.foundation.collecting import raise_all
 
 if TYPE_CHECKING:
     from rocwheel.device.reading.facts import DeviceFacts
     from rocwheel.device.reading.inspection import ElfFacts, FileFacts
-from rocwheel.cli.shared_options import shared
+from rocwheel.cli.parsing.shared_options import shared
 
 __all__ = ["inspect"]
 

@@ -5,20 +5,15 @@ from __future__ import annotations
 from rich import box
 from rich.table import Table
 
-from rocwheel.cli._app import app
-from rocwheel.cli.output import (
-    JsonOption,
-    QuietOption,
-    VerboseOption,
-    make_progress,
-    messages,
-    print_json,
-    print_table,
-    setup_logging,
-)
+from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
+from rocwheel.cli.output.text import print_table
+from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, takes
 from rocwheel.cli.plan_options import read_plan_job
 from rocwheel.cli.plan_text import print_facts
-from rocwheel.cli.shared_options import takes
 from rocwheel.packages.job import PlanJob
 from rocwheel.packages.plan import Plan, TarMember
 

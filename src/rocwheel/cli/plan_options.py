@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from rocwheel.cli.completion import complete_targets
-from rocwheel.cli.shared_options import shared
+from rocwheel.cli.parsing.completion import complete_targets
+from rocwheel.cli.parsing.shared_options import shared
 from rocwheel.packages.job import PlanJob
 from rocwheel.packages.planning.options import PlanOptions
 

@@ -9,11 +9,9 @@ from rich import box
 from rich.filesize import decimal
 from rich.table import Table
 
-from rocwheel.cli.output import (
-    messages,
-    print_table,
-    report_warning,
-)
+from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.output.errors import report_warning
+from rocwheel.cli.output.text import print_table
 from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.plan import Plan, PlanWarning
 

@@ -10,20 +10,15 @@ from rich import box
 from rich.filesize import decimal
 from rich.table import Table
 
-from rocwheel.cli._app import app
-from rocwheel.cli.completion import complete_targets
-from rocwheel.cli.output import (
-    JsonOption,
-    QuietOption,
-    VerboseOption,
-    make_progress,
-    messages,
-    print_json,
-    print_table,
-    setup_logging,
-)
-from rocwheel.cli.shared_options import shared
-from rocwheel.cli.targets_options import read_targets
+from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
+from rocwheel.cli.output.text import print_table
+from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.completion import complete_targets
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.targets.options import read_targets
 from rocwheel.packages.promoting.promote import PromoteJob, PromotionResult
 
 __all__ = ["promote"]

@@ -10,18 +10,13 @@ import typer
 
 from rocwheel.audit.settings import find_settings
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.cli._app import app
-from rocwheel.cli.output import (
-    JsonOption,
-    QuietOption,
-    VerboseOption,
-    make_progress,
-    print_json,
-    report_warning,
-    setup_logging,
-)
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.errors import report_warning
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
+from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.repair_text import show_plans
-from rocwheel.cli.shared_options import shared
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import RocwheelError
 from rocwheel.repair.job import RepairJob

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from rocwheel.cli.output import messages, results
+from rocwheel.cli.output.consoles import messages, results
 from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import typer
 
 import rocwheel
-from rocwheel.cli._app import app
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, print_json
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 
 __all__ = ["version"]
 

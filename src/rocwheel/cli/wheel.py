@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from rocwheel.cli._app import app
-from rocwheel.cli.shared_options import shared, takes
+from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.shared_options import shared, takes
 from rocwheel.cli.wheel_options import Assembly, Sources, VersionOption, read_assembly, read_sources
 from rocwheel.frameworks.wheel.spec import read_spec
 

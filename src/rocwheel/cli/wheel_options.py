@@ -8,8 +8,11 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from rocwheel.cli.output import JsonOption, QuietOption, VerboseOption, messages, print_json, print_line, setup_logging
-from rocwheel.cli.shared_options import shared
+from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.frameworks.wheel.inputs import read_source_list
 from rocwheel.frameworks.wheel.job import WheelBuild, WheelJob
 from rocwheel.frameworks.wheel.placeholders import parse_values

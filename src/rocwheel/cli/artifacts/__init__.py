@@ -1,0 +1,1 @@
+"""``rocwheel artifacts``: the group of the commands about SDK artifacts."""

@@ -1,0 +1,41 @@
+"""``rocwheel artifacts from-prefix``: make artifacts from an install prefix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rocwheel.artifacts.importing.from_prefix import import_prefix
+from rocwheel.artifacts.importing.table import load_table
+from rocwheel.cli.artifacts.group import artifacts_app
+from rocwheel.cli.artifacts.options import NewDirOption, TableOption
+from rocwheel.cli.artifacts.text import print_report
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+
+__all__ = ["from_prefix"]
+
+
+@artifacts_app.command("from-prefix")
+def from_prefix(
+    prefix: Annotated[Path, typer.Argument(metavar="PREFIX", help="Install prefix, such as /opt/rocm.")],
+    dest_dir: NewDirOption,
+    table: TableOption = None,
+    strict: Annotated[
+        bool, typer.Option(show_default=False, help="Refuse files that no rule of the table matches.")
+    ] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Make artifacts from an install prefix, and print what they need from the system.
+
+    Example: rocwheel artifacts from-prefix /opt/rocm --dest-dir artifacts
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    progress = make_progress(quiet=quiet)
+    report = import_prefix(prefix, dest_dir, load_table(table or "prefix.toml"), strict=strict, progress=progress)
+    print_report(report, json=json, verbose=verbose)

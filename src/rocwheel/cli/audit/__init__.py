@@ -1,0 +1,1 @@
+"""``rocwheel audit``: its options, its text, and what it fetches."""

@@ -1,0 +1,160 @@
+"""``rocwheel audit``: what is wrong with finished packages."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import typer
+
+from rocwheel.audit.audit import AuditReport, audit, check_patterns
+from rocwheel.audit.baseline import read_baseline
+from rocwheel.audit.report_files import ReportFiles
+from rocwheel.audit.rules import ALL_RULES
+from rocwheel.audit.settings import AuditSettings, find_settings
+from rocwheel.cli.audit.fetch_requirements import IndexOptions, fetched_requirements
+from rocwheel.cli.audit.options import (
+    BaselineOption,
+    ClosedOption,
+    ConfigOption,
+    CpuLevelOption,
+    ExpectRunpathOption,
+    ExpectTagOption,
+    IgnoreOption,
+    PathsArgument,
+    RulesOption,
+    SarifOption,
+    SelectOption,
+    UpdateBaselineOption,
+    WithOption,
+    read_index_options,
+)
+from rocwheel.cli.audit.text import print_report, print_rules
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.errors import report_warning
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
+from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, takes
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.installed.reading.read_tree import UNREADABLE, read_environments, real_paths
+
+if TYPE_CHECKING:
+    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.foundation.progress import Progress
+    from rocwheel.installed.environments import Environments
+
+__all__ = ["audit_"]
+
+
+@app.command("audit")
+@takes(index=read_index_options)
+def audit_(
+    paths: PathsArgument = None,
+    with_packages: WithOption = None,
+    *,
+    index: IndexOptions | None,
+    select: SelectOption = None,
+    ignore: IgnoreOption = None,
+    config: ConfigOption = None,
+    baseline: BaselineOption = None,
+    update_baseline: UpdateBaselineOption = False,
+    expect_runpath: ExpectRunpathOption = None,
+    expect_tag: ExpectTagOption = None,
+    cpu_level: CpuLevelOption = None,
+    closed: ClosedOption = None,
+    sarif: SarifOption = None,
+    rules: RulesOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Check finished packages: libraries that don't load, run paths, tags, symbols, device code, metadata.
+
+    All packages are taken to be installed together. Nothing of this machine helps them: neither LD_LIBRARY_PATH nor
+    /opt/rocm nor its own libraries. Exit status 1 when there are errors; 2 when a package can't be read, after all
+    others.
+
+    Example: rocwheel audit dist/
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    if rules:
+        _print_rules(json=json)
+        return
+    if not paths:
+        message = "Missing argument 'PATH...'."
+        raise typer.BadParameter(message)
+    given: dict[str, object] = {"expect_runpath": expect_runpath, "expect_tag": expect_tag, "closed": closed}
+    given |= {"cpu_level": cpu_level, "select": tuple(select or ()) or None, "ignore": tuple(ignore or ()) or None}
+    settings, known_file = _configure(config, baseline, given)
+    check_patterns(settings)
+    files = ReportFiles(_baseline_to_update(known_file) if update_baseline else None, sarif)
+    given_packages = _Packages(tuple(paths), tuple(with_packages or ()), index, make_progress(quiet=quiet), [])
+    report = _audit(given_packages, settings, known_file, files)
+    _print(report, json=json, quiet=quiet)
+    raise_all(UNREADABLE, given_packages.unread)
+    if report.errors and not update_baseline:
+        sys.exit(1)
+
+
+class _Packages(NamedTuple):
+    audited: tuple[Path, ...]
+    context: tuple[Path, ...]
+    source: IndexOptions | None
+    progress: Progress
+    unread: list[RocwheelError]
+
+
+def _configure(
+    config: Path | None, baseline: Path | None, given: dict[str, object]
+) -> tuple[AuditSettings, Path | None]:
+    """Return the settings, of which those on the command line come first, and the baseline."""
+    found, folder = find_settings(config)
+    settings = msgspec.structs.replace(found, **{name: value for name, value in given.items() if value is not None})
+    return settings, baseline or (folder / settings.baseline if settings.baseline else None)
+
+
+def _baseline_to_update(known_file: Path | None) -> Path:
+    if known_file is None:
+        message = "--update-baseline needs '--baseline FILE', or 'baseline' in the settings."
+        raise typer.BadParameter(message)
+    return known_file
+
+
+def _audit(packages: _Packages, settings: AuditSettings, known_file: Path | None, files: ReportFiles) -> AuditReport:
+    """Audit, and write the files of the report. A baseline that is to be updated is not read first."""
+    files.check(real_paths((*packages.audited, *packages.context)))
+    known = read_baseline(known_file) if known_file and not files.baseline else frozenset()
+    environments = _read(packages)
+    if files.baseline:  # what is not read would no longer be known
+        raise_all(UNREADABLE, packages.unread)
+    report = audit(environments, settings, known)
+    for pattern in report.idle_patterns:
+        report_warning(f"the setting {pattern} matches no file")
+    files.write(report)
+    return report
+
+
+def _read(packages: _Packages) -> Environments:
+    audited, context, progress, unread = packages.audited, packages.context, packages.progress, packages.unread
+    if packages.source is None:
+        return read_environments(audited, context, progress=progress, unread=unread)
+    with fetched_requirements(audited, context, packages.source) as fetched:
+        return read_environments(audited, (*context, *fetched), progress=progress, unread=unread)
+
+
+def _print_rules(*, json: bool) -> None:
+    if json:
+        fields = ("name", "severity", "demand", "remedy")
+        print_json("audit-rules", 1, {"rules": [{name: getattr(rule, name) for name in fields} for rule in ALL_RULES]})
+    else:
+        print_rules()
+
+
+def _print(report: AuditReport, *, json: bool, quiet: bool) -> None:
+    if json:
+        print_json("audit", 1, {**msgspec.to_builtins(report), "errors": report.errors})
+    else:
+        print_report(report, quiet=quiet)

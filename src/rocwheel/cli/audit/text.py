@@ -1,0 +1,61 @@
+"""What ``rocwheel audit`` prints for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from rocwheel.audit.finding import Severity
+from rocwheel.audit.rules import ALL_RULES
+from rocwheel.cli.output.consoles import results
+from rocwheel.cli.output.text import print_table
+from rocwheel.foundation.counting import count
+
+if TYPE_CHECKING:
+    from rocwheel.audit.audit import AuditReport
+
+__all__ = ["print_report", "print_rules"]
+
+_COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+
+
+def print_report(report: AuditReport, *, quiet: bool) -> None:
+    """Print a table of the broken rules, each finding with its remedy and, unless ``quiet``, the conclusion."""
+    if report.findings:
+        print_table(_summary(report))
+    for finding in report.findings:
+        color = _COLORS[finding.severity]
+        results.print(f"[{color}]{finding.severity.value}[/] [bold]{finding.rule}[/] {escape(finding.file)}")
+        results.print(f"    {escape(finding.found)}\n    -> {escape(finding.remedy)}")
+    if not quiet:
+        results.print(_conclusion(report))
+
+
+def print_rules() -> None:
+    """Print a table of all rules."""
+    table = Table("rule", "severity", "demand", box=box.SIMPLE_HEAD)
+    for rule in ALL_RULES:
+        table.add_row(rule.name, Text(rule.severity.value, _COLORS[rule.severity]), Text(rule.demand))
+    print_table(table)
+
+
+def _summary(report: AuditReport) -> Table:
+    counts = Counter((finding.rule, finding.severity) for finding in report.findings)
+    table = Table("severity", "rule", "findings", "demand", box=box.SIMPLE_HEAD)
+    demands = {rule.name: rule.demand for rule in ALL_RULES}
+    for (rule, severity), number in counts.items():
+        table.add_row(Text(severity.value, _COLORS[severity]), rule, str(number), Text(demands[rule]))
+    return table
+
+
+def _conclusion(report: AuditReport) -> str:
+    counts = Counter(finding.severity for finding in report.findings)
+    parts = [count(counts[severity], severity.value) for severity in Severity]
+    parts += [f"{report.known} known"] if report.known else []
+    what = f"{count(report.files, 'file')}, {report.libraries} of them programs and libraries"
+    return f"{what}; {count(len(report.rules), 'rule')}: {', '.join(parts)}"

@@ -1,0 +1,1 @@
+"""``rocwheel device``: the group of the commands about device code."""

@@ -1,0 +1,64 @@
+"""``rocwheel device compress``: device code made smaller."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.cli.device.group import device_app
+from rocwheel.cli.device.options import (
+    GIB,
+    ForceOption,
+    LevelOption,
+    LimitOption,
+    OutputOption,
+    Rewriting,
+    RocmOption,
+    SourceArgument,
+    read_rewriting,
+)
+from rocwheel.cli.parsing.shared_options import takes
+
+__all__ = ["compress"]
+
+
+@device_app.command()
+@takes(rewriting=read_rewriting)
+def compress(
+    file: SourceArgument,
+    output: OutputOption,
+    *,
+    rocm: RocmOption = "",
+    header_version: Annotated[
+        int | None,
+        typer.Option(
+            "--header-version",
+            metavar="N",
+            help="Write this header version, 2 or 3.",
+            show_default="what most ROCm releases read",
+        ),
+    ] = None,
+    level: LevelOption = 9,
+    limit: LimitOption = 4,
+    force: ForceOption = False,
+    rewriting: Rewriting,
+) -> None:
+    """Turn every plain bundle into a compressed one where it is; no address and no relocation changes.
+
+    Freed space becomes a hole in the file and next to nothing in a wheel; --trim takes it out. Compressed bundles of
+    version 2 are read by ROCm 6.2 and later, those of version 3 (from 4 GiB on) by ROCm 7.1 and later.
+
+    Example: rocwheel device compress librocsparse.so -o small/librocsparse.so --rocm 6.4
+    """
+    storage = Storage(
+        compress=True,
+        version=header_version,
+        rocm=rocm,
+        level=level,
+        limit=limit * GIB,
+        check=True,
+        accept_wrong_hash=force,
+    )
+    rewriting.rewrite(file, output, None, storage)

@@ -1,0 +1,68 @@
+"""``rocwheel device extract``: code objects as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rocwheel.cli.device.group import device_app
+from rocwheel.cli.device.options import GIB, FileArgument, ForceOption, LimitOption
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.completion import complete_targets
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.targets.options import read_targets
+from rocwheel.device.reading.extract import MatchRule, extract_code
+
+__all__ = ["extract"]
+
+
+@device_app.command()
+def extract(
+    file: FileArgument,
+    target: Annotated[
+        list[str] | None,
+        shared(
+            "--target",
+            "Extract the code for these targets, in any spelling; by default for all.",
+            autocompletion=complete_targets,
+        ),
+    ] = None,
+    *,
+    rule: Annotated[MatchRule, typer.Option(help="Choose the code for a target by this rule.")] = MatchRule.EXACT,
+    allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Skip bundles without such code.")] = False,
+    limit: LimitOption = 4,
+    force: ForceOption = False,
+    dest_dir: Annotated[
+        Path,
+        shared("--dest-dir", "Write the files to this folder; it is created if needed."),
+    ] = Path(),
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Write the code objects for targets, one file for each bundle.
+
+    The images of an object file, and a code object by itself, count as a bundle.
+
+    Example: rocwheel device extract librocsparse.so --target gfx90a:xnack- --dest-dir code
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    targets = read_targets(target).ids if target else ()
+    extracted = extract_code(
+        file,
+        dest_dir,
+        targets,
+        rule=rule,
+        allow_missing=allow_missing,
+        limit=limit * GIB,
+        accept_wrong_hash=force,
+    )
+    if as_json:
+        print_json("device-extract", 1, {"files": extracted})
+    elif not quiet:
+        for code in extracted:
+            print_line(code.path)

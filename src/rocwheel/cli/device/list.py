@@ -1,0 +1,102 @@
+"""``rocwheel device list``: every entry of every bundle, or every kernel."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from rocwheel.cli.device.group import device_app
+from rocwheel.cli.device.options import GIB, LimitOption, SourceArgument
+from rocwheel.cli.device.text import KERNEL_HEADINGS, entry_lines, kernel_rows
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.errors import report_warning
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.printable import cell
+from rocwheel.cli.output.text import print_line, print_table
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.device.reading.facts import list_device_code
+from rocwheel.device.reading.files import is_wheel
+from rocwheel.device.reading.kernels import list_kernels
+from rocwheel.device.reading.wheel_facts import list_wheel_device_code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from rocwheel.device.reading.facts import DeviceFacts
+    from rocwheel.device.reading.kernels import CodeKernels
+
+__all__ = ["list_command"]
+
+
+@device_app.command("list")
+def list_command(
+    file: SourceArgument,
+    *,
+    kernels: Annotated[
+        bool, typer.Option("--kernels", help="List every kernel with its registers, memory and limits instead.")
+    ] = False,
+    limit: LimitOption = 4,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """List every entry of every bundle, compressed or not, in file order; only heads are decompressed.
+
+    Exit status 1 when device code is doubtful, such as bundles that readers take differently.
+
+    Example: rocwheel device list librocsparse.so
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    problems = (_list_kernels if kernels else _list_entries)(file, limit * GIB, as_json=as_json, quiet=quiet)
+    for problem in () if quiet else problems:
+        report_warning(problem)
+    if problems:
+        raise typer.Exit(1)
+
+
+def _list_entries(file: Path, limit: int, *, as_json: bool, quiet: bool) -> tuple[str, ...]:
+    if not is_wheel(file):
+        facts = list_device_code(file)
+        if as_json:
+            print_json("device-list", 1, facts)
+        else:
+            _print_entries(facts, quiet=quiet)
+        return facts.problems
+    members = list_wheel_device_code(file, limit=limit)
+    if as_json:
+        print_json("device-list-wheel", 1, members)
+    for member in () if as_json else members.files:
+        print_line(member.path)
+        _print_entries(member.device, quiet=quiet)
+    return members.problems
+
+
+def _print_entries(facts: DeviceFacts, *, quiet: bool) -> None:
+    for line in entry_lines(facts, with_bundles=not quiet):
+        print_line(line)
+
+
+def _list_kernels(file: Path, limit: int, *, as_json: bool, quiet: bool) -> tuple[str, ...]:
+    listing = list_kernels(file, limit=limit)
+    if as_json:
+        print_json("device-kernels", 1, listing)
+        return listing.problems
+    for name, codes in groupby(listing.codes, lambda code: code.file):
+        if name != str(file) and not quiet:
+            print_line(name)
+        print_table(_kernel_table(codes))
+    return listing.problems
+
+
+def _kernel_table(codes: Iterable[CodeKernels]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for number, heading in enumerate(KERNEL_HEADINGS):
+        table.add_column(heading, justify="left" if number in {1, 2} else "right")
+    for row in kernel_rows(codes):
+        table.add_row(*map(cell, row))
+    return table

@@ -1,0 +1,188 @@
+"""The arguments and options that the commands about device code share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from rocwheel.binary.bundles.compressed.versions import reader_of
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.cli.device.text import many_files_line, rewrite_line
+from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.errors import report_warning
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
+from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.device.editing.bundle import BundleEdit
+from rocwheel.device.editing.file_rewrite import RewriteOrder, RewriteReport
+from rocwheel.device.editing.rewrite import rewrite_device_code
+from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
+from rocwheel.device.reading.files import is_wheel
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.distributions.formats.wheel_file_name import name_and_version
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.progress import Progress
+
+__all__ = [
+    "GIB",
+    "FileArgument",
+    "ForceOption",
+    "LevelOption",
+    "LimitOption",
+    "OutputOption",
+    "Rewriting",
+    "RocmOption",
+    "SourceArgument",
+    "read_rewriting",
+    "read_storage",
+    "regular_path",
+    "wheel_output",
+]
+
+
+def regular_path(path: Path) -> Path:
+    """Return the path of a file or folder; raise `InputError` for anything else."""
+    if not path.is_dir() and not path.is_file():
+        # A pipe would be waited for, a device read without end.
+        raise InputError(path, "is not a regular file", expected="one with device code")
+    return path
+
+
+FileArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="A fat binary, a file of bundles, a code object, an object file or a static library.",
+        exists=True,
+        dir_okay=False,
+        callback=regular_path,
+    ),
+]
+SourceArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="A fat binary, a file of bundles, a code object, an object file, a static library or a wheel.",
+        exists=True,
+        dir_okay=False,
+        callback=regular_path,
+    ),
+]
+LimitOption = Annotated[
+    int,
+    shared("--limit", min=1),
+]
+ForceOption = Annotated[bool, shared("--force")]
+GIB = 1 << 30
+"""The unit of ``--limit``, in bytes."""
+OutputOption = Annotated[Path, shared("--output", "Write the result to this file; of a wheel, or to this folder.")]
+RocmOption = Annotated[
+    str,
+    shared("--rocm"),
+]
+LevelOption = Annotated[int, typer.Option("--level", metavar="N", min=1, max=22, help="Compress with this zstd level.")]
+JobsOption = Annotated[int, shared("--jobs", min=0)]
+TrimOption = Annotated[
+    bool, typer.Option("--trim", help="Take the freed pages out of a shared library: its bundles move together.")
+]
+
+
+class Rewriting(msgspec.Struct, frozen=True):
+    """How device code is rewritten, and what is printed of it."""
+
+    trim: bool
+    jobs: int
+    as_json: bool
+    quiet: bool
+    verbose: bool
+
+    @property
+    def progress(self) -> Progress:
+        """Where the work shows how far it is."""
+        return make_progress(quiet=self.quiet or self.as_json)
+
+    def rewrite(self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage) -> int:
+        """Write a file or a wheel with edited device code to ``output``, print a report, and return what changed."""
+        reports = (self._rewrite_wheel if is_wheel(file) else self._rewrite_file)(file, output, edit, storage)
+        if not self.quiet:
+            _print_remarks(reports)
+        return sum(report.changed for report in reports)
+
+    def _rewrite_file(
+        self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage
+    ) -> tuple[RewriteReport, ...]:
+        report = rewrite_device_code(
+            file, output, edit, storage, trim=self.trim, jobs=self.jobs, progress=self.progress
+        )
+        if self.as_json:
+            print_json("device-rewrite", 1, {**msgspec.to_builtins(report), "output": str(output)})
+        elif not self.quiet:
+            print_line(rewrite_line(report, output))
+        return (report,)
+
+    def _rewrite_wheel(
+        self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage
+    ) -> tuple[RewriteReport, ...]:
+        target = wheel_output(file, output)
+        order = RewriteOrder(edit=edit, storage=storage, trim=self.trim, jobs=self.jobs, progress=self.progress)
+        report = rewrite_wheel(file, target, order, SourceDate.from_environment(os.environ))
+        if self.as_json:
+            print_json("device-rewrite-wheel", 1, {**msgspec.to_builtins(report), "output": str(target)})
+        elif not self.quiet:
+            for name in report.dropped if self.verbose else ():
+                print_line(f"left out: {name}")
+            print_line(many_files_line(report, target))
+        for warning in () if self.quiet else report.warnings:
+            report_warning(warning)
+        return report.edited
+
+
+def wheel_output(wheel: Path, output: Path) -> Path:
+    """Return where the edited ``wheel`` goes: to the file ``output``, or under its own name into that folder.
+
+    A name without a suffix, where there is nothing, is that of a folder to make.
+    Raises `InputError` for a file whose name would be that of another distribution, which installers refuse.
+    """
+    if output.is_dir() or not (output.suffix or output.exists()):
+        return output / wheel.name
+    own, new = name_and_version(wheel.name), name_and_version(output.name)
+    if output.suffix != ".whl" or own != new:
+        expected = f"a folder, or a name that begins with {'-'.join(own)} and ends with .whl"
+        raise InputError(output, f"the edited {wheel.name} can't have this name", expected=expected)
+    return output
+
+
+def read_rewriting(
+    trim: TrimOption = False,
+    jobs: JobsOption = 0,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> Rewriting:
+    """Return how to rewrite, by the options that all such commands end with; set up the logging."""
+    setup_logging(quiet=quiet, verbose=verbose)
+    return Rewriting(trim, jobs or os.cpu_count() or 1, as_json, quiet, verbose)
+
+
+def read_storage(rocm: RocmOption = "", level: LevelOption = 9, limit: LimitOption = 4) -> Storage:
+    """Return how edited bundles are stored."""
+    return Storage(rocm=rocm, level=level, limit=limit * GIB)
+
+
+def _print_remarks(reports: Sequence[RewriteReport]) -> None:
+    for warning in (warning for report in reports for warning in report.warnings):
+        report_warning(warning)
+    if hosts_spelled := sum(report.hosts_spelled for report in reports):
+        done = f"respelled the host entries of {count(hosts_spelled, 'bundle')} from clang 16's form to clang 17's"
+        messages.print(f"note: {done}, since later readers refuse the old form in compressed bundles", markup=False)
+    if versions := [version for report in reports for version in report.versions]:
+        since = reader_of(max(versions)).since
+        messages.print(f"note: ROCm {since} and later read the result", markup=False)

@@ -1,0 +1,90 @@
+"""``rocwheel device prune``: device code without that for other GPUs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.cli.device.group import device_app
+from rocwheel.cli.device.options import (
+    ForceOption,
+    Rewriting,
+    read_rewriting,
+    read_storage,
+    regular_path,
+)
+from rocwheel.cli.device.text import many_files_line
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.completion import complete_targets
+from rocwheel.cli.parsing.shared_options import shared, takes
+from rocwheel.cli.targets.options import read_targets
+from rocwheel.device.editing.prune import Prune
+from rocwheel.device.editing.prune_tree import TreePruning, prune_tree
+from rocwheel.foundation.errors import InputError
+
+__all__ = ["prune"]
+
+
+@device_app.command()
+@takes(storage=read_storage, rewriting=read_rewriting)
+def prune(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH",
+            help="A fat binary, a file of bundles, a wheel, or a folder.",
+            exists=True,
+            callback=regular_path,
+        ),
+    ],
+    output: Annotated[Path, shared("--output", metavar="PATH", help="Write the result to this file or folder.")],
+    keep: Annotated[
+        list[str],
+        typer.Option(
+            "--keep",
+            "-k",
+            metavar="TARGETS",
+            autocompletion=complete_targets,
+            help="Keep the code for these targets, in any spelling.",
+        ),
+    ],
+    *,
+    compressed: Annotated[bool, typer.Option("--compress", help="Compress plain bundles, too.")] = False,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Let bundles without any code for the targets become empty.")
+    ] = False,
+    storage: Storage,
+    force: ForceOption = False,
+    rewriting: Rewriting,
+) -> None:
+    """Remove the code for all other targets from every bundle; of a folder or wheel also files for other targets.
+
+    A target without features keeps all variants of its processor. A folder is copied, with all that is below;
+    wheels in it that have device code are refused, as each is pruned by itself.
+
+    Example: rocwheel device prune librocsparse.so --keep gfx90a,gfx1030 -o small/librocsparse.so
+    """
+    edit = Prune(tuple(read_targets(keep)), allow_empty)
+    storage = msgspec.structs.replace(storage, compress=compressed, accept_wrong_hash=force)
+    if rewriting.trim and path.is_dir():
+        raise InputError(path, "a folder", expected="one shared library for --trim")
+    if not path.is_dir():
+        rewriting.rewrite(path, output, edit, storage)
+        return
+    report = prune_tree(path, output, edit, storage, jobs=rewriting.jobs, progress=rewriting.progress)
+    if rewriting.as_json:
+        print_json("device-prune", 1, report)
+    elif not rewriting.quiet:
+        _print_pruning(report, output, verbose=rewriting.verbose)
+
+
+def _print_pruning(report: TreePruning, output: Path, *, verbose: bool) -> None:
+    if verbose:
+        for dropped in report.dropped:
+            print_line(f"left out: {dropped}")
+    print_line(many_files_line(report, output))

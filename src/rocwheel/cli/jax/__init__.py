@@ -1,0 +1,1 @@
+"""``rocwheel jax``: the group of the commands about JAX."""

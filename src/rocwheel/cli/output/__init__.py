@@ -1,0 +1,1 @@
+"""What commands print: results to standard output, messages to standard error."""

@@ -1,0 +1,41 @@
+"""Errors and warnings, for people and as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.markup import escape
+
+from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.output.documents import is_document_printed, print_json
+from rocwheel.cli.output.printable import printable
+from rocwheel.foundation.errors import ProblemsError, RocwheelError
+
+__all__ = ["report_error", "report_failure", "report_warning"]
+
+
+def report_error(error: RocwheelError) -> None:
+    """Print an error for people, to standard error."""
+    messages.print(f"[bold red]error:[/] {escape(printable(str(error)))}")
+
+
+def report_failure(error: RocwheelError, *, json: bool = False) -> None:
+    """Print the error that ends a command; with ``json`` also as a document, unless the command has printed one."""
+    report_error(error)
+    if json and not is_document_printed():
+        print_json("errors", 1, {"exit_status": error.exit_status, "errors": list(_error_facts(error))})
+
+
+def _error_facts(error: RocwheelError) -> Iterator[dict[str, str]]:
+    """Yield the facts of an error, or of each problem that it holds."""
+    if isinstance(error, ProblemsError):
+        for problem in error.problems:
+            yield from _error_facts(problem)
+        return
+    facts = {name: str(getattr(error, name, "")) for name in ("source", "found", "expected", "remedy")}
+    yield {**facts, "text": str(error)}
+
+
+def report_warning(text: str) -> None:
+    """Print a warning for people, to standard error."""
+    messages.print(f"[bold yellow]warning:[/] {escape(printable(text))}")

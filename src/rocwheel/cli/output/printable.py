@@ -1,0 +1,26 @@
+"""Text that is safe to print: control characters, which names in files may hold, as escapes."""
+
+from __future__ import annotations
+
+import re
+
+from rich.text import Text
+
+__all__ = ["cell", "printable"]
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Those of ASCII and ISO 8859, separators of lines and paragraphs, and what turns the direction of text around."""
+
+
+def printable(text: str) -> str:
+    """Return ``text`` with control characters as escapes, except tabs and line ends: file names may contain them."""
+    return _CONTROL.sub(lambda match: _escape(ord(match[0])), text)
+
+
+def _escape(character: int) -> str:
+    return f"\\x{character:02x}" if character < 1 << 8 else f"\\u{character:04x}"
+
+
+def cell(text: str) -> Text:
+    """Return a cell of a table, whose text is no markup, with the characters escaped that Rich would leave out."""
+    return Text(printable(text))

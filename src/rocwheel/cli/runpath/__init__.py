@@ -1,0 +1,1 @@
+"""``rocwheel runpath``: the group of the commands about run paths."""

@@ -1,0 +1,1 @@
+"""``rocwheel targets``: the group of the commands about GPU targets."""

@@ -1,0 +1,131 @@
+"""``rocwheel targets coherent``: whether packages carry code for the same GPUs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.completion import complete_targets
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.cli.targets.group import targets_app
+from rocwheel.cli.targets.options import expand_folders
+from rocwheel.cli.targets.text import print_target_set
+from rocwheel.foundation.collecting import convert_good, raise_all
+from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
+from rocwheel.targets.coherence.check import Carrier, CoherenceReport, check_coherence
+from rocwheel.targets.coherence.selector_facts import find_selectors, read_selector_facts
+from rocwheel.targets.coherence.wheel_facts import read_wheel_facts
+from rocwheel.targets.compatibility import covers
+from rocwheel.targets.machine import native_targets
+from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
+
+__all__ = ["coherent"]
+
+_DIVIDED = "no target is served by every package with device code"
+
+
+@targets_app.command()
+def coherent(
+    wheels: Annotated[
+        list[Path], typer.Argument(exists=True, metavar="WHEEL", help="Wheels and rocm's sdist, or folders of them.")
+    ],
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--require",
+            metavar="TARGETS",
+            autocompletion=complete_targets,
+            help="Require that every package carries these targets.",
+        ),
+    ] = None,
+    *,
+    reduce: Annotated[bool, typer.Option("--reduce", help="Print the largest set that all packages serve.")] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Check that packages which use one another carry code for the same GPUs; exit with 1 when they don't.
+
+    With --reduce, exit with 1 when there is no such set, or when it doesn't serve what --require asks for. The exit
+    status is 2 when a package can't be read, after the comparison of all others.
+
+    Example: rocwheel targets coherent dist/ --require gfx90a,gfx1100
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    required = parse_target_set(require or [], source="--require", native=native_targets, required=require is not None)
+    unread: list[RocwheelError] = []
+    carriers = carriers_of(convert_good("wheels", _read_facts, _find_wheels(wheels), unread))
+    report = check_coherence(carriers, required)
+    if reduce:
+        print_target_set("targets", _words(report.common), as_json=as_json)
+        raise_all("wheels", unread)
+        raise typer.Exit(_report_shortage(report, required))
+    if as_json:
+        print_json("coherence", 1, _coherence_json(report))
+    for line in [] if as_json else _coherence_lines(report, carriers, quiet=quiet):
+        print_line(line)
+    raise_all("wheels", unread)
+    raise typer.Exit(0 if report.coherent else 1)
+
+
+def _find_wheels(paths: list[Path]) -> list[Path]:
+    empty = [path for path in paths if path.is_dir() and not expand_folders([path], "*.whl")]
+    raise_all("wheels", [InputError(path, "holds no wheel", expected="a folder of files *.whl") for path in empty])
+    return [*expand_folders(paths, "*.whl"), *find_selectors([path for path in paths if path.is_dir()])]
+
+
+def _read_facts(path: Path) -> WheelFacts:
+    return read_selector_facts(path) if path.name.endswith(".tar.gz") else read_wheel_facts(path)
+
+
+def _report_shortage(report: CoherenceReport, required: TargetSet) -> int:
+    """Print to standard error why the reduced set is not enough; return the exit status."""
+    missing = [str(target) for target in required if not covers(report.common, target)]
+    reason = f"the set does not serve {', '.join(missing)}, which --require asks for" if missing else ""
+    if not report.common:
+        reason = _DIVIDED if report.divided else "no package has device code"
+    if reason:
+        print_line(reason, err=True)
+    return 1 if reason else 0
+
+
+def _coherence_json(report: CoherenceReport) -> dict[str, Any]:
+    gaps = [
+        {"package": gap.package, "target": str(gap.target), "wanted_by": gap.wanted_by, "carried": _words(gap.carried)}
+        for gap in report.gaps
+    ]
+    return {
+        "coherent": report.coherent,
+        "packages": report.packages,
+        "common": _words(report.common),
+        "gaps": gaps,
+        "absent": report.absent,
+    }
+
+
+def _coherence_lines(report: CoherenceReport, carriers: list[Carrier], *, quiet: bool) -> list[str]:
+    lines = [str(gap) for gap in report.gaps]
+    if report.divided:
+        lines.append(_DIVIDED)
+    if quiet:
+        return lines
+    carried = [f"{carrier.name}: {', '.join(_words(carrier.targets)) or 'no device code'}" for carrier in carriers]
+    absent = [f"needed, but not given, so not compared: {', '.join(report.absent)}"] if report.absent else []
+    verdict = "coherent" if report.coherent else "not coherent"
+    served = f"served by all: {', '.join(_words(report.common)) or 'nothing'}"
+    return [
+        *carried,
+        *lines,
+        *absent,
+        f"{verdict}; {served if report.has_device_code else 'no package has device code'}",
+    ]
+
+
+def _words(targets: tuple[Any, ...]) -> list[str]:
+    return [str(target) for target in targets]

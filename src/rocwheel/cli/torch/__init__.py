@@ -1,0 +1,1 @@
+"""``rocwheel torch``: the group of the commands about PyTorch."""

@@ -1,0 +1,168 @@
+"""Required packages, fetched from a folder that stands for an index."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.cli.audit.fetch_requirements import IndexOptions, fetched_requirements, requirements_to_fetch
+from rocwheel.foundation.errors import InputError
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from tests.support.command_line import Run
+
+UV = shutil.which("uv", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
+
+
+@pytest.fixture(autouse=True)
+def without_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let pip look into no other place than the folder that a test names."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+
+
+@pytest.fixture
+def links(tmp_path: Path) -> Path:
+    """Return a folder with the wheels ``helper`` 1.0 and 2.0, of which the second requires ``deeper``, and that."""
+    folder = tmp_path / "links"
+    folder.mkdir()
+    make_wheel(folder, "helper", {"helper/__init__.py": b""}, tag="py3-none-any")
+    make_wheel(folder, "helper", {"helper/__init__.py": b""}, version="2.0", tag="py3-none-any", requires=("deeper",))
+    make_wheel(folder, "deeper", {"deeper/__init__.py": b""}, tag="py3-none-any")
+    return folder
+
+
+def demo(folder: Path, *requires: str, tag: str = "py3-none-any") -> Path:
+    return make_wheel(folder, "demo", {"demo/__init__.py": b""}, tag=tag, requires=requires)
+
+
+@pytest.mark.parametrize(
+    ("requires", "tag", "wanted"),
+    [
+        (("helper>=1", "other[x]==2"), "py3-none-any", ["helper>=1", "other[x]==2"]),
+        (("helper; extra == 'gpu'",), "py3-none-any", []),
+        (("helper; sys_platform == 'win32'",), "py3-none-manylinux_2_17_x86_64", []),
+        (("helper; python_version < '3.12'",), "cp313-cp313-manylinux_2_17_x86_64", []),
+        (("helper; python_version > '3.12'",), "cp313-cp313-manylinux_2_17_x86_64", ["helper"]),
+        (("helper @ https://example.org/helper.tar.gz",), "py3-none-any", []),
+        (("core==1+gfx942.is.not.in.this.release.which.has.gfx906",), "py3-none-any", []),
+        (("demo", "not a requirement"), "py3-none-any", []),
+    ],
+)
+def test_what_the_wheels_require_without_extras_is_fetched(
+    tmp_path: Path, requires: tuple[str, ...], tag: str, wanted: list[str]
+) -> None:
+    wheel = demo(tmp_path, *requires, tag=tag)
+    assert requirements_to_fetch([wheel], [wheel]) == wanted
+
+
+def test_packages_and_what_they_require_are_there_until_the_end(tmp_path: Path, links: Path) -> None:
+    with fetched_requirements([demo(tmp_path, "helper")], [], IndexOptions(find_links=(str(links),))) as (site,):
+        assert {path.name for path in site.glob("*.dist-info")} == {"helper-2.0.dist-info", "deeper-1.0.dist-info"}
+    assert not site.parent.exists()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from rocwheel.cli import fetch_requirements
+from rocwheel.cli.audit.fetch_requirements import IndexOptions, fetched_requirements
+fetch_requirements._install = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+with fetched_requirements([Path(sys.argv[1])], [], IndexOptions()):
+    pass
+"""
+
+
+def test_what_a_killed_run_has_fetched_goes_with_the_next(
+    tmp_path: Path, links: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    wheel = demo(tmp_path, "helper")
+    killed = subprocess.run([sys.executable, "-c", KILLED, wheel], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(list(temporary.iterdir())) == 1
+    with fetched_requirements([wheel], [], IndexOptions(find_links=(str(links),))) as (site,):
+        assert list(temporary.iterdir()) == [site.parent]
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.skipif(UV is None, reason="needs uv")
+def test_uv_fetches_where_there_is_no_pip(tmp_path: Path, links: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: UV)
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_NO_CONFIG", "1")
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    options = IndexOptions(find_links=(str(links),))
+    with fetched_requirements([demo(tmp_path, "helper")], [], options) as (site,):
+        assert {path.name for path in site.glob("*.dist-info")} == {"helper-2.0.dist-info", "deeper-1.0.dist-info"}
+    with (
+        pytest.raises(InputError, match=r"required packages can't be fetched .*absent-package"),
+        fetched_requirements([demo(tmp_path, "absent-package")], [], options),
+    ):
+        pass
+
+
+def test_a_package_that_is_given_is_not_fetched(tmp_path: Path) -> None:
+    given = make_wheel(tmp_path, "helper", {"helper/__init__.py": b""}, tag="py3-none-any")
+    with fetched_requirements([demo(tmp_path, "helper")], [given], IndexOptions()) as fetched:
+        assert fetched == ()
+
+
+@pytest.mark.parametrize(
+    ("requires", "found"),
+    [
+        (("absent-package",), "No matching distribution found for absent-package"),
+        (("helper==2.0", "deeper<1"), "No matching distribution found for deeper<1"),
+        (("helper==1.0", "helper==2.0"), "conflicting"),
+    ],
+    ids=["absent", "old", "conflict"],
+)
+def test_what_can_not_be_resolved_is_an_error_with_the_reason(
+    tmp_path: Path, links: Path, requires: tuple[str, ...], found: str
+) -> None:
+    options = IndexOptions(find_links=(str(links),))
+    with (
+        pytest.raises(InputError, match=f"--with-requirements: the required packages can't be fetched .*{found}"),
+        fetched_requirements([demo(tmp_path, *requires)], [], options),
+    ):
+        pass
+
+
+def test_the_audit_takes_what_is_fetched_for_given(run: Run, tmp_path: Path, links: Path) -> None:
+    wheel = demo(tmp_path, "helper==1.0", "deeper")
+    closed = ("audit", wheel, "--closed", "--select", "requirement-*")
+    assert run(*closed).stdout.count("requirement-unavailable") > 0
+    done = run(*closed, "--with-requirements", "--find-links", links)
+    assert (done.status, done.stderr) == (0, "")
+
+
+def test_a_damaged_wheel_does_not_keep_others_from_the_audit(run: Run, tmp_path: Path, links: Path) -> None:
+    wheel = demo(tmp_path, "helper==1.0", "deeper")
+    damaged = tmp_path / "other-1.0-py3-none-any.whl"
+    damaged.write_bytes(b"no wheel")
+    options = ("--closed", "--select", "requirement-*", "--with-requirements", "--find-links", links)
+    done = run("audit", wheel, damaged, *options)
+    assert done.status == 2
+    assert done.stderr.count(f"{damaged}: a damaged archive") == 1
+    assert done.stdout.startswith("5 files, ")
+
+
+def test_options_of_the_index_need_the_fetching(run: Run, tmp_path: Path) -> None:
+    done = run("audit", demo(tmp_path), "--index-url", "https://example.org/simple")
+    assert done.status == 2
+    assert "--index-url and --find-links need --with-requirements." in " ".join(done.stderr.split())
