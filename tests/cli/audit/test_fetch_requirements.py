@@ -76,7 +76,7 @@ def test_packages_and_what_they_require_are_there_until_the_end(tmp_path: Path, 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from rocwheel.cli import fetch_requirements
+from rocwheel.cli.audit import fetch_requirements
 from rocwheel.cli.audit.fetch_requirements import IndexOptions, fetched_requirements
 fetch_requirements._install = lambda _: os.kill(os.getpid(), signal.SIGKILL)
 with fetched_requirements([Path(sys.argv[1])], [], IndexOptions()):
