@@ -19,10 +19,9 @@ from rocwheel.foundation.files.file_stamp import FileStamp
 from rocwheel.foundation.files.regular_files import open_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["KNOWN_NAME", "KnownFile", "KnownIndex", "is_settled", "read_known", "write_known"]
+__all__ = ["KNOWN_NAME", "KnownFile", "KnownIndex", "KnownProject", "is_settled", "read_known", "write_known"]
 
 KNOWN_NAME = ".rocwheel-index.json"
 """The file in the output; a hidden name, which no page links to."""
@@ -51,6 +50,15 @@ def is_settled(stamp: FileStamp, read_at: int) -> bool:
     return max(stamp.modified, stamp.changed) + _GRANULARITY <= read_at
 
 
+class KnownProject(msgspec.Struct, frozen=True, array_like=True):
+    """The pages of a project as they were written."""
+
+    files: tuple[str, ...]
+    """Names of what they list."""
+    stamps: tuple[FileStamp, ...]
+    """Of the project's folder and of its pages, whose bytes were known then."""
+
+
 class KnownIndex(msgspec.Struct, frozen=True):
     """The content of the file."""
 
@@ -60,6 +68,10 @@ class KnownIndex(msgspec.Struct, frozen=True):
     """By file name."""
     written: dict[str, tuple[str, ...]] = {}
     """Names of the files in each project's folder, those among them that the run may not have come to yet."""
+    base: str = ""
+    """What led from a project's folder to the files."""
+    projects: dict[str, KnownProject] = {}
+    """By name."""
 
 
 def read_known(output: Path) -> KnownIndex:
@@ -72,7 +84,6 @@ def read_known(output: Path) -> KnownIndex:
     return known if known.version == __version__ else KnownIndex(written=known.written)
 
 
-def write_known(output: Path, files: Mapping[str, KnownFile], written: Mapping[str, set[str]]) -> None:
+def write_known(output: Path, known: KnownIndex) -> None:
     """Write what this run knows. Raises `WorkError` when the output can't be written."""
-    known = KnownIndex(files=dict(files), written={name: tuple(sorted(names)) for name, names in written.items()})
     write_changed(output / KNOWN_NAME, msgspec.json.encode(known))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,8 +11,10 @@ import msgspec
 from rocwheel.distributions.index.known_files import KNOWN_NAME
 from rocwheel.distributions.index.previous import PAGES
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.file_stamp import FileStamp
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 __all__ = ["SUFFIXES", "Listing", "list_folder"]
@@ -24,6 +27,8 @@ class Listing(msgspec.Struct, frozen=True):
     """The names in a folder, sorted."""
 
     distributions: tuple[str, ...]
+    stamps: dict[str, FileStamp]
+    """Of the distributions, links followed; those alone that can be had."""
     ignored: tuple[str, ...]
     """Files that are neither wheels nor sdists, those that an index consists of apart."""
     subfolders: tuple[str, ...]
@@ -37,17 +42,27 @@ def list_folder(dist_dir: Path, output: Path) -> Listing:
     """
     try:
         entries = sorted(os.scandir(dist_dir), key=lambda entry: entry.name)
-        names = [entry.name for entry in entries if not entry.is_dir()]
+        files = [entry for entry in entries if not entry.is_dir()]
         folders = [entry.name for entry in entries if entry.is_dir() and _is_subfolder(dist_dir / entry.name, output)]
     except OSError as e:
         remedy = "Give the folder that holds the wheels and sdists."
         raise InputError(dist_dir, f"cannot be listed ({e.strerror})", remedy=remedy) from e
-    distributions = tuple(filter(_is_distribution, names))
-    if not distributions:
+    found = [entry for entry in files if _is_distribution(entry.name)]
+    if not found:
         remedy = f"Index its folders one by one: {', '.join(folders)}." if folders else ""
         raise InputError(dist_dir, "holds no distributions", expected="*.whl or *.tar.gz files", remedy=remedy)
-    others = (name for name in names if not _is_distribution(name) and name not in (*PAGES, KNOWN_NAME))
-    return Listing(distributions, tuple(name for name in others if not name.endswith(".metadata")), tuple(folders))
+    ignored = tuple(entry.name for entry in files if _is_other(entry.name))
+    return Listing(tuple(entry.name for entry in found), dict(_stamps(found)), ignored, tuple(folders))
+
+
+def _is_other(name: str) -> bool:
+    return not (name.endswith(".metadata") or _is_distribution(name) or name in (*PAGES, KNOWN_NAME))
+
+
+def _stamps(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, FileStamp]]:
+    for entry in entries:
+        with suppress(OSError):  # gone, or a link to nothing: reading it tells
+            yield entry.name, FileStamp.of(entry.stat())
 
 
 def _is_distribution(name: str) -> bool:

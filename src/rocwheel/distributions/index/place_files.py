@@ -20,6 +20,7 @@ from rocwheel.foundation.files.regular_files import open_unchanged
 from rocwheel.foundation.files.scratch import scratch_folder
 
 if TYPE_CHECKING:
+    from rocwheel.distributions.index.entry import IndexEntry
     from rocwheel.distributions.index.known_files import KnownFile
     from rocwheel.distributions.index.read_folder import Found
 
@@ -65,19 +66,26 @@ class Places(msgspec.Struct, frozen=True):
 
     def targets(self, known: KnownFile) -> list[Path]:
         """Return the paths that are written for a distribution: its copy if any, and its metadata if it shows any."""
-        entry = known.entry
-        folder = self.output / entry.project if self.holds_files else self.dist_dir
-        copies = [folder / entry.filename] if self.holds_files else []
-        return copies + ([folder / f"{entry.filename}.metadata"] if entry.metadata_sha256 is not None else [])
+        return [Path(name) for name in self._target_names(known.entry)]
+
+    def _target_names(self, entry: IndexEntry) -> list[str]:
+        # Not paths yet: of thousands of them, making those would be most of the work.
+        folder = f"{self.output}/{entry.project}" if self.holds_files else str(self.dist_dir)
+        copies = [f"{folder}/{entry.filename}"] if self.holds_files else []
+        return copies + ([f"{folder}/{entry.filename}.metadata"] if entry.metadata_sha256 is not None else [])
+
+    def holds(self, known: KnownFile) -> bool:
+        """Return whether all that an earlier run has written for a distribution stands as it was written."""
+        return tuple(map(_stamp, self._target_names(known.entry))) == known.placed
 
     def place(self, found: Found) -> KnownFile:
         """Write what is not there yet, and return what is known of the distribution now.
 
         Raises `WorkError` when that can't be done, or when the distribution has changed since it was read.
         """
-        targets = self.targets(found.known)
-        if found.known.placed and tuple(map(_stamp, targets)) == found.known.placed:
+        if found.known.placed and self.holds(found.known):
             return found.known
+        targets = self.targets(found.known)
         source = self.dist_dir / found.known.entry.filename
         metadata = self._read_metadata(found, source)
         if self.holds_files:
@@ -121,9 +129,9 @@ def _require(source: Path, stamp: FileStamp) -> FileStamp:
     return FileStamp.of(status)
 
 
-def _stamp(path: Path) -> FileStamp | None:
+def _stamp(path: Path | str) -> FileStamp | None:
     try:
-        return FileStamp.of(path.lstat())
+        return FileStamp.of(os.lstat(path))
     except OSError:
         return None
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.distributions.index.entry import read_entry
 from rocwheel.distributions.index.known_files import KnownFile, is_settled
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
-from rocwheel.foundation.files.file_stamp import FileStamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from rocwheel.distributions.index.entry import IndexEntry
+    from rocwheel.distributions.index.listing import Listing
+    from rocwheel.foundation.files.file_stamp import FileStamp
     from rocwheel.foundation.progress import Progress
 
 __all__ = ["Found", "read_folder"]
@@ -32,7 +32,7 @@ class Found(NamedTuple):
 
 def read_folder(
     dist_dir: Path,
-    names: Iterable[str],
+    listing: Listing,
     known: Mapping[str, KnownFile],
     progress: Progress,
     unread: list[RocwheelError] | None,
@@ -42,10 +42,11 @@ def read_folder(
     With a list ``unread``, what is wrong with single files is appended to it, and all others are returned, if there are
     any. What is wrong between two files is always raised.
     """
-    found = {name: _still_known(dist_dir / name, known.get(name)) for name in names}
+    stamps = listing.stamps
+    found = {name: _still_known(known.get(name), stamps.get(name)) for name in listing.distributions}
     new = [dist_dir / name for name, one in found.items() if one is None]
     problems: list[RocwheelError] = []
-    progress.begin("hashing", sum(map(_find_size, new)))
+    progress.begin("hashing", sum(stamps[path.name].size for path in new if path.name in stamps))
     with ThreadPoolExecutor() as executor:
         for path, result in zip(new, executor.map(_try_reading, new), strict=True):
             if isinstance(result, RocwheelError):
@@ -63,11 +64,8 @@ def read_folder(
     return read
 
 
-def _still_known(path: Path, known: KnownFile | None) -> Found | None:
-    with suppress(OSError):
-        if known and known.holds_for(FileStamp.of(path.stat())):
-            return Found(known)
-    return None
+def _still_known(known: KnownFile | None, stamp: FileStamp | None) -> Found | None:
+    return Found(known) if known and stamp and known.holds_for(stamp) else None
 
 
 def _try_reading(path: Path) -> Found | RocwheelError:
@@ -77,11 +75,6 @@ def _try_reading(path: Path) -> Found | RocwheelError:
     except RocwheelError as e:
         return e
     return Found(KnownFile(reading.entry, reading.stamp, is_settled(reading.stamp, begun)), reading.metadata)
-
-
-def _find_size(path: Path) -> int:
-    # The reader reports a link to nothing, with all other problems.
-    return path.stat().st_size if path.exists() else 0
 
 
 def _find_doubles(dist_dir: Path, distributions: Iterable[IndexEntry]) -> list[RocwheelError]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import escape
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -40,8 +39,16 @@ class Page(msgspec.Struct, frozen=True):
 
 def group_by_project(distributions: Iterable[IndexEntry]) -> dict[str, list[IndexEntry]]:
     """Return the distributions of each project, by version and file name; projects by name."""
-    ordered = sorted(distributions, key=lambda found: (found.project, Version(found.version), found.filename))
-    return {project: list(group) for project, group in groupby(ordered, key=lambda found: found.project)}
+    grouped: dict[str, list[IndexEntry]] = {}
+    for found in distributions:
+        grouped.setdefault(found.project, []).append(found)
+    return {project: _sort_by_version(grouped[project]) for project in sorted(grouped)}
+
+
+def _sort_by_version(distributions: list[IndexEntry]) -> list[IndexEntry]:
+    if len(distributions) == 1:  # as so often that comparing versions would be most of the work
+        return distributions
+    return sorted(distributions, key=lambda found: (Version(found.version), found.filename))
 
 
 def make_root_page(projects: Iterable[str]) -> Page:

@@ -6,22 +6,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.index.known_files import KNOWN_NAME, read_known, write_known
+from rocwheel.distributions.index.entry import IndexEntry
+from rocwheel.distributions.index.known_files import KNOWN_NAME, KnownIndex, KnownProject, read_known, write_known
 from rocwheel.distributions.index.listing import list_folder
 from rocwheel.distributions.index.place_files import FilePlacement, Places
 from rocwheel.distributions.index.places import check_output, check_targets
 from rocwheel.distributions.index.previous import PAGES, read_previous, remove_stale
-from rocwheel.distributions.index.read_folder import read_folder
-from rocwheel.distributions.index.simple_pages import Page, group_by_project, make_project_page, make_root_page
-from rocwheel.distributions.index.write_changed import write_changed
+from rocwheel.distributions.index.project_pages import find_standing, write_page, write_project
+from rocwheel.distributions.index.read_folder import Found, read_folder
+from rocwheel.distributions.index.simple_pages import group_by_project, make_project_page, make_root_page
 from rocwheel.foundation.files.scratch import remove_abandoned
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from rocwheel.distributions.index.entry import IndexEntry
+    from rocwheel.distributions.index.known_files import KnownFile
     from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["FilePlacement", "IndexReport", "default_output", "write_index"]
@@ -69,24 +70,61 @@ def write_index(
     check_output(output, dist_dir, holds_files=places.holds_files)
     listing = list_folder(dist_dir, output)
     known = read_known(output)
-    found = read_folder(dist_dir, listing.distributions, known.files, progress, unread)
-    projects = group_by_project(one.known.entry for one in found.values())
-    targets = [target for one in found.values() for target in places.targets(one.known)]
-    check_targets(output, projects, [*targets, output / KNOWN_NAME])
-    wanted = _name_wanted(projects, places)
-    previous = read_previous(output, known.written, wanted)
-    _remove_abandoned(dist_dir, output, {*previous, *wanted})
-    # First: if this run is killed, the next one knows what it may have written.
-    write_known(output, known.files, _join(previous, wanted))
-    placed = {name: places.place(one) for name, one in found.items()}
-    base = places.base
-    for project, entries in projects.items():
-        _write_page(output / project, make_project_page(project, entries, base))
-    _write_page(output, make_root_page(projects))
-    remove_stale(dist_dir, output, previous, wanted)
-    write_known(output, placed, wanted)
-    names = {project: [entry.filename for entry in entries] for project, entries in projects.items()}
+    plan = _make_plan(places, known, read_folder(dist_dir, listing, known.files, progress, unread))
+    check_targets(output, plan.changed, [*plan.targets, output / KNOWN_NAME])
+    previous = read_previous(output, known.written, plan.wanted)
+    _remove_abandoned(dist_dir, output, {*previous, *plan.changed})
+    if plan.changed or previous:
+        # First: if this run is killed, the next one knows what it may have written.
+        _note(plan, known.files, plan.standing, _join(previous, plan.wanted))
+    placed = {name: one.known for name, one in plan.found.items()}
+    placed |= {name: places.place(one) for name, one in plan.to_place.items()}
+    projects = {**plan.standing, **_write_pages(plan)}
+    remove_stale(dist_dir, output, previous, plan.wanted)
+    _note(plan, placed, projects, plan.wanted)
+    names = {project: [entry.filename for entry in entries] for project, entries in plan.projects.items()}
     return IndexReport(str(output), names, listing.ignored, listing.subfolders)
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    """What an index will hold, and what of it stands already."""
+
+    places: Places
+    found: dict[str, Found]
+    projects: dict[str, list[IndexEntry]]
+    wanted: dict[str, set[str]]
+    """The names that belong in each project's folder."""
+    standing: dict[str, KnownProject]
+    """Those of the projects that need no work."""
+    changed: dict[str, list[IndexEntry]]
+    """The others."""
+
+    @property
+    def to_place(self) -> dict[str, Found]:
+        """The distributions of the projects that have changed."""
+        return {entry.filename: self.found[entry.filename] for entries in self.changed.values() for entry in entries}
+
+    @property
+    def targets(self) -> list[Path]:
+        """What is written for these."""
+        return [target for one in self.to_place.values() for target in self.places.targets(one.known)]
+
+
+def _make_plan(places: Places, known: KnownIndex, found: dict[str, Found]) -> _Plan:
+    projects = group_by_project(one.known.entry for one in found.values())
+    wanted = _name_wanted(projects, holds_files=places.holds_files)
+    standing = find_standing(places, known, found, projects)
+    changed = {project: entries for project, entries in projects.items() if project not in standing}
+    return _Plan(places, found, projects, wanted, standing, changed)
+
+
+def _name_wanted(projects: dict[str, list[IndexEntry]], *, holds_files: bool) -> dict[str, set[str]]:
+    wanted = {project: {*PAGES} for project in projects}
+    if holds_files:
+        for project, entries in projects.items():
+            wanted[project].update(entry.filename for entry in entries)
+            wanted[project].update(f"{entry.filename}.metadata" for entry in entries if entry.metadata_sha256)
+    return wanted
 
 
 def _remove_abandoned(dist_dir: Path, output: Path, projects: Iterable[str]) -> None:
@@ -95,20 +133,27 @@ def _remove_abandoned(dist_dir: Path, output: Path, projects: Iterable[str]) -> 
         remove_abandoned(folder)
 
 
-def _name_wanted(projects: dict[str, list[IndexEntry]], places: Places) -> dict[str, set[str]]:
-    """Return the names that belong in each project's folder."""
-    wanted = {project: {*PAGES} for project in projects}
-    if places.holds_files:
-        for project, entries in projects.items():
-            wanted[project].update(entry.filename for entry in entries)
-            wanted[project].update(f"{entry.filename}.metadata" for entry in entries if entry.metadata_sha256)
-    return wanted
+def _note(
+    plan: _Plan,
+    files: Mapping[str, KnownFile],
+    projects: Mapping[str, KnownProject],
+    written: Mapping[str, Iterable[str]],
+) -> None:
+    names = {project: tuple(sorted(names)) for project, names in written.items()}
+    known = KnownIndex(files=dict(files), written=names, base=plan.places.base, projects=dict(projects))
+    write_known(plan.places.output, known)
 
 
 def _join(*parts: dict[str, set[str]]) -> dict[str, set[str]]:
     return {project: set().union(*(part.get(project, set()) for part in parts)) for part in parts for project in part}
 
 
-def _write_page(folder: Path, page: Page) -> None:
-    write_changed(folder / "index.json", page.json)
-    write_changed(folder / "index.html", page.html)
+def _write_pages(plan: _Plan) -> dict[str, KnownProject]:
+    """Write the pages of what has changed, and then the one that lists all projects."""
+    output, base = plan.places.output, plan.places.base
+    written = {
+        project: write_project(output / project, make_project_page(project, entries, base), entries)
+        for project, entries in plan.changed.items()
+    }
+    write_page(output, make_root_page(plan.projects))
+    return written

@@ -89,11 +89,16 @@ def remove_abandoned(folder: Path) -> tuple[Path, ...]:
     """
     removed = []
     with suppress(OSError), _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as parent:
-        for name in sorted(path.name for path in folder.iterdir() if _NAME.match(path.name)):
+        for name in _names_of_scratch(parent):
             with suppress(OSError):  # gone meanwhile, or locked
                 if _remove_unlocked(name, parent):
                     removed.append(folder / name)
     return tuple(removed)
+
+
+def _names_of_scratch(folder: int) -> list[str]:
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if entry.name.startswith(".") and _NAME.match(entry.name))
 
 
 def _remove_unlocked(name: str, parent: int) -> bool:
