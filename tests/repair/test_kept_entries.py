@@ -63,27 +63,30 @@ ENTRIES = (
     "$ORIGIN/../..",
     "$ORIGIN/../../../../lib",
     "/opt/rocm/lib",
+    "/opt/vendor/lib",
     "/opt/conda/lib/python3.12/site-packages/torch/lib",
+    "/usr/local/cuda-12.4/lib64",
 )
 INSIDE = frozenset({"nvidia/cublas/lib", "demo/gone", "_rocm_sdk_core/lib"})
 OUTSIDE = frozenset({"$ORIGIN/../..", "$ORIGIN/../../../../lib"})
-HOST = frozenset({"/opt/rocm/lib", "/opt/conda/lib/python3.12/site-packages/torch/lib"})
+OTHERS = frozenset({"/opt/vendor/lib", "/opt/conda/lib/python3.12/site-packages/torch/lib"})
+HOST = OTHERS | {"/opt/rocm/lib", "/usr/local/cuda-12.4/lib64"}
 
 
-def kept(*entries: str, opens: bool = False, is_complete: bool = False, is_told: bool = False) -> KeptEntries:
+def kept(*entries: str, opens: bool = False, is_complete: bool = False, replaces: bool = False) -> KeptEntries:
     file = library("demo/liba.so", runpath=":".join(entries), imports_dlopen=opens)
     places = LibraryPlaces({}, frozenset({*INSIDE, "demo"}))
-    return entries_to_keep(file, places, is_complete=is_complete, is_told=is_told)
+    return entries_to_keep(file, places, is_complete=is_complete, replaces_system=replaces)
 
 
 @pytest.mark.parametrize(
-    ("opens", "is_complete", "is_told", "expected"),
+    ("opens", "is_complete", "replaces", "expected"),
     [
         (False, False, False, KeptEntries(INSIDE, OUTSIDE | HOST)),
         (False, False, True, KeptEntries(INSIDE, OUTSIDE | HOST)),
         (True, False, True, KeptEntries(INSIDE, OUTSIDE | HOST)),
         (True, True, False, KeptEntries(INSIDE, OUTSIDE | HOST)),
-        (True, True, True, KeptEntries(INSIDE, OUTSIDE)),
+        (True, True, True, KeptEntries(INSIDE, OUTSIDE | OTHERS)),
         (False, True, False, KeptEntries()),
         (False, True, True, KeptEntries()),
     ],
@@ -98,9 +101,9 @@ def kept(*entries: str, opens: bool = False, is_complete: bool = False, is_told:
     ],
 )
 def test_entries_stay_that_a_file_may_need(
-    opens: bool, is_complete: bool, is_told: bool, expected: KeptEntries
+    opens: bool, is_complete: bool, replaces: bool, expected: KeptEntries
 ) -> None:
-    assert kept(*ENTRIES, opens=opens, is_complete=is_complete, is_told=is_told) == expected
+    assert kept(*ENTRIES, opens=opens, is_complete=is_complete, replaces=replaces) == expected
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,14 @@ def test_a_file_that_opens_libraries_by_name_keeps_the_host_unless_the_sdk_is_as
     assert found == {"a.so": f"{sdk}$ORIGIN/../elsewhere/lib{after}"}
 
 
+@pytest.mark.parametrize("folder", ["/opt/vendor/lib", "/usr/local/nvidia/lib64", "$ORIGIN/../../../../lib"])
+def test_a_folder_of_no_toolkit_stays_for_what_is_opened_though_the_sdk_is_asked_for(folder: str) -> None:
+    run_path = f"/opt/rocm/lib:{folder}:/usr/local/cuda-12.4/lib64"
+    file = library("demo/a.so", "libamdhip64.so.7", runpath=run_path, imports_dlopen=True)
+    made = plan(file, beside=SDK, toolkit="sdk")
+    assert (run_paths(made), made.left) == ({"a.so": f"$ORIGIN/../_rocm_sdk_core/lib:{folder}"}, {})
+
+
 def test_a_library_that_inherits_an_rpath_goes_on_finding_what_that_leads_to() -> None:
     first = library("demo/_e.so", "libmid.so", rpath="$ORIGIN/lib:$ORIGIN/../nvidia/cublas/lib:/tmp/me")
     made = plan(first, library("demo/lib/libmid.so", "libcublas.so.12"))

@@ -76,6 +76,21 @@ def test_the_packages_at_hand_decide_which_versions_the_sdk_has(
     assert choose_toolkit(made, made.distributions[0], "auto", AuditSettings()).is_sdk is expected
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "librocm-openblas.so.0.3",
+        "librocm_sysdeps_elf.so.2",
+        "librocm_sysdeps_zstd.so.2",
+        "libOpenCL.so.2",
+        "libomp.so.5",
+    ],
+)
+@pytest.mark.parametrize("needed", [(), ("libamdhip64.so.7",)], ids=["alone", "with a library of the SDK"])
+def test_other_versions_of_what_rocm_does_not_version_say_nothing(name: str, needed: tuple[str, ...]) -> None:
+    assert toolkit(name, *needed) == Toolkit(is_sdk=bool(needed))
+
+
 def test_users_have_the_last_word() -> None:
     assert toolkit("libcudart.so.12", option="sdk") == Toolkit(is_sdk=True, is_told=True)
     assert toolkit("libamdhip64.so.7", option="system") == Toolkit(is_sdk=False, is_told=True)

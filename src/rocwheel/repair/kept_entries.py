@@ -4,8 +4,8 @@ A user's machine may have it: a toolkit of the system (``/opt/rocm/lib``, ``/usr
 is not at hand or shares a folder with others. So every entry stays that is not proved to lead nowhere, unless the file
 can do without: it finds all that it needs for sure, and opens nothing by name at run time.
 
-A file that opens libraries by name, and that is told to use the SDK's toolkit, keeps no absolute entries if it finds
-all that it needs for sure.
+A file that opens libraries by name keeps no entries to the machine's ROCm or CUDA, if a user says that the SDK's
+packages take their place and if it finds all that it needs for sure. Folders of no toolkit stay.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from rocwheel.foundation.counting import count
 from rocwheel.installed.requirements import packages_elsewhere
 from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path
 from rocwheel.linking.known.sdk_layout import sdk_folders
+from rocwheel.linking.known.toolkits import is_toolkit_folder
 from rocwheel.linking.run_path_choice import KeptEntries
 
 if TYPE_CHECKING:
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["entries_to_keep", "kept_entries_note"]
 
 
-def entries_to_keep(file: InstalledFile, places: LibraryPlaces, *, is_complete: bool, is_told: bool) -> KeptEntries:
+def entries_to_keep(
+    file: InstalledFile, places: LibraryPlaces, *, is_complete: bool, replaces_system: bool = False
+) -> KeptEntries:
     """Return what stays of a file's run path; for the rule see the module.
 
-    ``is_complete``: whether the file finds all that it needs for sure. ``is_told``: whether a user says that the SDK's
-    packages are the toolkit.
+    ``is_complete``: whether the file finds all that it needs for sure. ``replaces_system``: whether the SDK's packages
+    take the place of the toolkits on a machine (`Toolkit.replaces_system`).
     """
     is_opener = file.elf is not None and file.elf.imports_dlopen
     if is_complete and not is_opener:
@@ -40,7 +43,7 @@ def entries_to_keep(file: InstalledFile, places: LibraryPlaces, *, is_complete: 
     led_to = {entry: places.resolve(entry, file.folder) for entry in entries}
     inside = frozenset(place for place in led_to.values() if place is not None and not place.startswith(".."))
     others = [entry for entry, place in led_to.items() if place not in inside]
-    stay = [entry for entry in others if not (is_complete and is_told and entry.startswith("/"))]
+    stay = [entry for entry in others if not (is_complete and replaces_system and is_toolkit_folder(entry))]
     return KeptEntries(inside, frozenset(stay))
 
 

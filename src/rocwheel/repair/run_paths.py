@@ -99,17 +99,17 @@ class _Choice:
         assert file.elf is not None
         opened = self._settings.opened_by(file.path)
         places = self._places(file, with_assumed=True)
-        is_told = self._toolkit.is_sdk and self._toolkit.is_told
-        sure = places if is_told else self._places(file, with_assumed=False)
+        replaces_system = self._toolkit.replaces_system
+        sure = self._places(file, with_assumed=replaces_system)
         is_complete = not missing_libraries(file.elf, opened, sure, self._system)
-        kept = entries_to_keep(file, places, is_complete=is_complete, is_told=is_told)
+        kept = entries_to_keep(file, places, is_complete=is_complete, replaces_system=replaces_system)
         return self._edit(file, tag, kept)
 
     def milder(self, file: InstalledFile) -> Iterator[SetRunpath]:
         """Yield the edits of a file that take ever less away, those that change nothing left out."""
         assert file.elf is not None
         assert file.tag is not None
-        kept = entries_to_keep(file, self._places(file, with_assumed=True), is_complete=False, is_told=False)
+        kept = entries_to_keep(file, self._places(file, with_assumed=True), is_complete=False)
         alive = [entry for entry in split_run_path(file.run_path) if not leads_nowhere(entry, file.folder)]
         bare = SetRunpath(":".join(dict.fromkeys(alive)), file.tag)
         found = [self.edit(file, file.tag), self._edit(file, file.tag, kept), bare]

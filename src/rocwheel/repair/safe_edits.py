@@ -49,8 +49,8 @@ def safe_edits(
         kept = {source: edits[0] for source, edits in waiting.items()}
         repaired = RepairedTree(tree, kept, toolkits, settings)
         sure = {owner.source: _sure(repaired, owner) for owner in tree.audited_distributions}
-        told = {source for source, toolkit in toolkits.items() if toolkit.is_sdk and toolkit.is_told}
-        losses = list(find_losses(before, repaired.subject, kept.keys(), sure, told)) if kept else []
+        spared = {source for source, toolkit in toolkits.items() if toolkit.replaces_system}
+        losses = list(find_losses(before, repaired.subject, kept.keys(), sure, spared)) if kept else []
         if not losses:
             left = {source: words for source, words in reasons.items() if source not in kept}
             return SafeEdits(kept, left, repaired)
@@ -65,5 +65,4 @@ def _sure(repaired: RepairedTree, owner: Distribution) -> frozenset[str]:
     tree, toolkit = repaired.subject.tree, repaired.toolkits.get(owner.source)
     installed = surely_installed(tree, owner, repaired.undeclared(owner))
     given = {other.name for other in tree.distributions}
-    is_told = toolkit is not None and toolkit.is_sdk and toolkit.is_told
-    return installed if is_told else installed & given
+    return installed if toolkit is not None and toolkit.replaces_system else installed & given

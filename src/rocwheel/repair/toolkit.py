@@ -10,7 +10,7 @@ from rocwheel.foundation.counting import first_of
 from rocwheel.installed.requirements import required_distributions
 from rocwheel.linking.known.sdk_layout import find_sdk_library, other_versions, sdk_selector
 from rocwheel.linking.known.sdk_names import is_sdk_package
-from rocwheel.linking.known.toolkits import is_cuda_library, is_shared_by_toolkits
+from rocwheel.linking.known.toolkits import is_cuda_library, is_shared_by_toolkits, is_versioned_by_rocm
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -30,9 +30,17 @@ class Toolkit(msgspec.Struct, frozen=True):
     is_sdk: bool
     """Whether run paths may be led to the SDK's packages."""
     is_told: bool = False
-    """Whether a user said so. Then the SDK's packages have what its layout says, though they are not at hand."""
+    """Whether a user said so."""
     reason: str = ""
     """Why a wheel's toolkit is not the SDK's: the libraries by which that is judged."""
+
+    @property
+    def replaces_system(self) -> bool:
+        """Whether the SDK's packages take the place of the toolkits on a machine, since a user said so.
+
+        Then the packages have what the SDK's layout says, though they are not at hand.
+        """
+        return self.is_sdk and self.is_told
 
 
 def choose_toolkit(tree: Tree, owner: Distribution, option: ToolkitOption, settings: AuditSettings) -> Toolkit:
@@ -71,8 +79,11 @@ def _sdk_libraries(tree: Tree) -> frozenset[str]:
 
 
 def _other_versions(tree: Tree, name: str, known: Collection[str]) -> list[str]:
-    """Return the other versions that the SDK has of a library of ROCm, where nothing at hand nor the SDK has it."""
-    if name in tree.libraries:
+    """Return the other versions that the SDK has of a library of ROCm, where nothing at hand nor the SDK has it.
+
+    Libraries of other projects that the SDK brings say nothing of the release: their versions follow those projects.
+    """
+    if name in tree.libraries or not is_versioned_by_rocm(name):
         return []
     given = {other.name for other in tree.distributions}
     layout = find_sdk_library(name)

@@ -15,6 +15,7 @@ from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.installed.environments import split_environments
 from rocwheel.linking.entries import expand_entry, leads_nowhere, split_run_path
 from rocwheel.linking.known.system_libraries import allowed_libraries
+from rocwheel.linking.known.toolkits import is_toolkit_folder
 from rocwheel.linking.loader import Library, Loader
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.linking.tree_disk import SITE, TreeDisk
@@ -42,6 +43,7 @@ ENTRIES = (
     "/opt/rocm/lib",
     "/opt/rocm-6.0.0/lib/",
     "/usr/local/cuda/lib64",
+    "/opt/vendor/lib",
     "/home/me/lib",
     "local/lib",
 )
@@ -102,8 +104,8 @@ def test_on_no_machine_a_repaired_file_finds_less(data: st.DataObject, toolkit: 
     beside = [*_installed_with(made, plan, is_told=toolkit == "sdk"), *machine.values()]
     for file in wheel:
         if file.elf is not None:
-            before = _found([*wheel, *beside], file.path, spares_host=toolkit == "sdk")
-            after = _found([*repaired, *beside], file.path, spares_host=False)
+            before = _found([*wheel, *beside], file.path, spares_toolkits=toolkit == "sdk")
+            after = _found([*repaired, *beside], file.path, spares_toolkits=False)
             assert {found for found in before if found[0] in {user for user, _ in after}} <= after | {("", "")}
 
 
@@ -120,7 +122,7 @@ def _installed_with(made: Tree, plan: RepairPlan, *, is_told: bool) -> list[Inst
     return SDK[1] if is_required and (at_hand or (is_told and len(made.distributions) == 1)) else []
 
 
-def _found(files: Iterable[InstalledFile], root: str, *, spares_host: bool) -> set[tuple[str, str]]:
+def _found(files: Iterable[InstalledFile], root: str, *, spares_toolkits: bool) -> set[tuple[str, str]]:
     """Return which objects of the process of a file look for which names, with ``""`` for each object itself."""
     elves = {file.path: file.elf for file in reversed([*files]) if file.elf is not None}
     loader = Loader(TreeDisk(elves, {}), allowed_libraries())
@@ -134,7 +136,7 @@ def _found(files: Iterable[InstalledFile], root: str, *, spares_host: bool) -> s
             opened.load(Library(f"{SITE}/{root}", f"{SITE}/{root}", elves[root]))
             search = opened.open_name(OPENED, index)
             place = opened.objects[search.found].library.identity if search.found is not None else ""
-            if place and not (spares_host and not place.startswith(SITE)):
+            if place and not (spares_toolkits and not place.startswith(SITE) and is_toolkit_folder(place)):
                 found.add((held.library.identity, OPENED))
     return found
 

@@ -1,4 +1,4 @@
-"""Which toolkit libraries belong to: CUDA, ROCm, or any."""
+"""Which toolkit libraries and folders belong to: CUDA, ROCm, or any."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import msgspec
 
 from rocwheel.foundation.tables import read_table
 
-__all__ = ["is_cuda_library", "is_shared_by_toolkits"]
+__all__ = ["is_cuda_library", "is_shared_by_toolkits", "is_toolkit_folder", "is_versioned_by_rocm"]
 
 
 class _Toolkits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cuda: tuple[str, ...]
     shared: tuple[str, ...]
+    guests: tuple[str, ...]
+    folders: tuple[str, ...]
 
 
 @functools.cache
@@ -24,9 +26,23 @@ def _toolkits() -> _Toolkits:
 
 def is_cuda_library(soname: str) -> bool:
     """Return whether a SONAME is that of a library of CUDA."""
-    return any(fnmatchcase(soname, pattern) for pattern in _toolkits().cuda)
+    return _fits(soname, _toolkits().cuda)
 
 
 def is_shared_by_toolkits(soname: str) -> bool:
     """Return whether a library of the SDK is one that systems and other toolkits have as well."""
-    return any(fnmatchcase(soname, pattern) for pattern in _toolkits().shared)
+    return _fits(soname, _toolkits().shared)
+
+
+def is_versioned_by_rocm(soname: str) -> bool:
+    """Return whether the version in the SONAME of a library of the SDK tells which release of ROCm it is from."""
+    return not is_shared_by_toolkits(soname) and not _fits(soname, _toolkits().guests)
+
+
+def is_toolkit_folder(path: str) -> bool:
+    """Return whether an absolute path leads into a machine's ROCm or CUDA, judging by the names of its folders."""
+    return path.startswith("/") and any(_fits(part, _toolkits().folders) for part in path.split("/"))
+
+
+def _fits(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -9,6 +9,7 @@ import msgspec
 
 from rocwheel.audit.subject import Process, Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.linking.known.toolkits import is_toolkit_folder
 from rocwheel.linking.tree_disk import SITE, place_of
 from rocwheel.repair.comparing.ways import find_ways, inheritable_folders, opened_folders
 
@@ -79,13 +80,17 @@ class _Pair(msgspec.Struct, frozen=True):
 
 
 def find_losses(
-    before: Subject, after: Subject, edited: Collection[str], sure: Mapping[str, Collection[str]], told: Collection[str]
+    before: Subject,
+    after: Subject,
+    edited: Collection[str],
+    sure: Mapping[str, Collection[str]],
+    spared: Collection[str],
 ) -> Iterator[Loss]:
     """Yield what files of an environment find ``before`` its files were ``edited``, and not ``after`` that.
 
     Every file that may load an edited one is loaded into a process of its own. ``sure`` are the distributions that each
-    one, by its source, is installed with for sure. ``told`` are the sources of those that are to use the SDK's toolkit
-    and not the system's: absolute folders don't count for what their files open by name.
+    one, by its source, is installed with for sure. ``spared`` are the sources of those that use the SDK in place of the
+    machine's toolkits: folders of these don't count for what their files open by name.
     """
     comparison = _Comparison(before, after, edited)
     seen: set[object] = set()
@@ -95,7 +100,7 @@ def find_losses(
             if key not in seen:
                 seen.add(key)
                 yield from _needed_losses(comparison, pair, sure.get(file.distribution, ()))
-                yield from _opened_losses(comparison, pair, spares_host=file.distribution in told)
+                yield from _opened_losses(comparison, pair, spares_toolkits=file.distribution in spared)
         yield from _replaced_losses(comparison, file) if file.is_loadable else ()
 
 
@@ -149,13 +154,17 @@ def _replaced_losses(comparison: _Comparison, file: InstalledFile) -> Iterator[L
             yield Loss(places[0], search.name, (), blamed)
 
 
-def _opened_losses(comparison: _Comparison, pair: _Pair, *, spares_host: bool) -> Iterator[Loss]:
+def _opened_losses(comparison: _Comparison, pair: _Pair, *, spares_toolkits: bool) -> Iterator[Loss]:
     if pair.library.elf is None or not pair.library.elf.imports_dlopen:
         return
     gone = opened_folders(pair.old, pair.index) - opened_folders(pair.new, pair.counterpart)
-    lost = sorted(folder for folder in gone if not spares_host or folder.startswith(f"{SITE}/"))
+    lost = sorted(folder for folder in gone if not (spares_toolkits and _is_of_system_toolkit(folder)))
     if lost:
         yield Loss(place_of(pair.library), "", tuple(lost), _blamed(comparison, pair))
+
+
+def _is_of_system_toolkit(folder: str) -> bool:
+    return not folder.startswith(f"{SITE}/") and is_toolkit_folder(folder)
 
 
 def _names(subject: Subject, pair: _Pair) -> list[str]:
