@@ -145,6 +145,9 @@ def test_run_paths_that_alone_may_lead_to_what_is_not_at_hand_stay(
     assert again.stdout.splitlines() == [
         f"{repaired.name}: no changes",
         "  ext/a.so: unchanged",
-        "    = libother.so.1: if the system or another package has it in /opt/lib:other_pkg/lib:ext/gone",
+        (
+            "    = libother.so.1: if the system or another package has it in "
+            "/opt/lib:other_pkg/lib:ext/gone:$ORIGIN/../../.."
+        ),
         "    = libamdhip64.so.7: in rocm-sdk-core",
     ]

@@ -206,6 +206,13 @@ def test_what_each_file_finds_is_told() -> None:
     assert made.finds["demo/b.so"] == (Found("liby.so.1", "nothing"),)
 
 
+def test_kept_folders_around_site_packages_are_told_as_the_run_path_has_them() -> None:
+    entries = "$ORIGIN/../../../../lib:$ORIGIN/../../../$LIB:$ORIGIN/$LIB:$ORIGIN/../x/lib:/opt/x/:/opt/$PLATFORM"
+    made = plan(library("demo/a.so", "libx.so.1", runpath=entries))
+    places = "$ORIGIN/../../../../lib:$ORIGIN/../../../$LIB:$ORIGIN/$LIB:x/lib:/opt/x/:/opt/$PLATFORM"
+    assert made.finds["demo/a.so"] == (Found("libx.so.1", "kept", places),)
+
+
 def test_a_library_that_is_found_by_another_spelling_goes_on_finding_what_it_inherits() -> None:
     first = library("demo/lib/_e.so", "libmid.so", rpath="$ORIGIN/..:$ORIGIN/../lib:$ORIGIN")
     made = plan(first, library("demo/lib/libmid.so", "libx.so.1"))

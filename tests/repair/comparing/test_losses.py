@@ -164,9 +164,9 @@ RUNPATH = RunpathTag.RUNPATH
 def test_a_folder_that_may_have_a_library_is_lost() -> None:
     made = tree((package(), [library("demo/a.so", "libx.so.1", runpath="/opt/x/:$ORIGIN")]))
     blamed = (f"{package().source}!demo/a.so",)
-    assert losses(made, a=SetRunpath("$ORIGIN", RUNPATH)) == [Loss("demo/a.so", "libx.so.1", ("/opt/x",), blamed)]
+    assert losses(made, a=SetRunpath("$ORIGIN", RUNPATH)) == [Loss("demo/a.so", "libx.so.1", ("/opt/x/",), blamed)]
     assert losses(made, a=SetRunpath("/opt/x", RUNPATH)) == [
-        Loss("demo/a.so", "libx.so.1", (f"{SITE}/demo",), blamed),
+        Loss("demo/a.so", "libx.so.1", ("demo",), blamed),
     ]
     assert losses(made, a=SetRunpath("$ORIGIN/../demo:/opt/x", RUNPATH)) == []
 
@@ -183,3 +183,11 @@ def test_what_a_file_opens_by_name_may_be_in_any_folder() -> None:
     made = tree((package(), [library("demo/a.so", runpath="/opt/x:/tmp/me", imports_dlopen=True)]))
     (loss,) = losses(made, a=SetRunpath("", RUNPATH))
     assert loss.words == "demo/a.so would no longer find what it opens by name in /opt/x"
+
+
+def test_a_folder_around_site_packages_is_named_as_the_run_path_has_it() -> None:
+    entries = "$ORIGIN/../../../../lib:$ORIGIN/../../../$LIB:$ORIGIN/../x/lib"
+    made = tree((package(), [library("demo/a.so", "libx.so.1", runpath=entries)]))
+    (loss,) = losses(made, a=SetRunpath("", RUNPATH))
+    places = "$ORIGIN/../../../../lib, $ORIGIN/../../../$LIB, x/lib"
+    assert loss.words == f"demo/a.so would no longer find libx.so.1 in {places}"

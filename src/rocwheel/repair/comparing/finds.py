@@ -25,7 +25,10 @@ class Found(msgspec.Struct, frozen=True):
     where: Literal["wheel", "package", "system", "kept", "nothing"]
     """``kept``: only in folders that the old run path named already, on a machine that has it there."""
     place: str = ""
-    """The package's name; the folder in the wheel; the folders that are kept, with colons between."""
+    """The package's name; the folder in the wheel; the folders that are kept, with colons between.
+
+    Those are named as in site-packages, and outside of it as the run path has them.
+    """
 
 
 def what_files_find(subject: Subject, owner: Distribution) -> dict[str, tuple[Found, ...]]:
@@ -42,7 +45,7 @@ def _finds(subject: Subject, owner: Distribution, process: Process) -> tuple[Fou
 def _found(subject: Subject, owner: Distribution, process: Process, search: Search) -> Found:
     if search.found is None:
         ways = find_ways(subject, process, 0, search.name, ())
-        folders = ":".join(_shown(folder) for folder in ways.folders if not subject.disk.is_folder(folder))
+        folders = ":".join(words for folder, words in ways.folders.items() if not _is_at_hand(subject, folder))
         return Found(search.name, "kept" if folders else "nothing", folders)
     library = process.loader.objects[search.found].library
     provider = subject.provider_of(library)
@@ -51,5 +54,6 @@ def _found(subject: Subject, owner: Distribution, process: Process, search: Sear
     return Found(search.name, "package", provider) if provider else Found(search.name, "system")
 
 
-def _shown(path: str) -> str:
-    return path.removeprefix(f"{SITE}/")
+def _is_at_hand(subject: Subject, folder: str) -> bool:
+    """Return whether a folder is one of the packages at hand: nothing is known of those around site-packages."""
+    return f"{folder}/".startswith(f"{SITE}/") and subject.disk.is_folder(folder)

@@ -30,7 +30,7 @@ class Loss(msgspec.Struct, frozen=True):
     name: str
     """The library's; empty for whatever the file opens by name at run time."""
     folders: tuple[str, ...]
-    """The folders that may have it and that are no longer searched."""
+    """The folders that may have it and that are no longer searched (`folder_words`)."""
     edited: tuple[str, ...]
     """The sources of the edited files whose run paths are to blame."""
     is_inherited: bool = False
@@ -40,7 +40,7 @@ class Loss(msgspec.Struct, frozen=True):
     def words(self) -> str:
         """What is lost, and where it is looked for no more."""
         wanted = self.name or "what it opens by name"
-        places = ", ".join(folder.removeprefix(f"{SITE}/") for folder in self.folders) or "a package"
+        places = ", ".join(self.folders) or "a package"
         if self.is_inherited:
             return f"{wanted}, which {self.user} may find, would no longer inherit the way to {places}"
         return f"{self.user} would no longer find {wanted} in {places}"
@@ -122,7 +122,7 @@ def _needed_losses(comparison: _Comparison, pair: _Pair, sure: Collection[str]) 
         was = find_ways(comparison.before, pair.old, pair.index, name, sure)
         now = find_ways(comparison.after, pair.new, pair.counterpart, name, sure)
         if not now.keep(was):
-            lost = tuple(folder for folder in was.folders if folder not in now.folders)
+            lost = tuple(words for folder, words in was.folders.items() if folder not in now.folders)
             yield Loss(place_of(pair.library), name, lost, _blamed(comparison, pair))
         elif now.folders:
             # Any folder may hold what is not at hand, also one of the wheel: packages share folders.
@@ -131,7 +131,8 @@ def _needed_losses(comparison: _Comparison, pair: _Pair, sure: Collection[str]) 
 
 def _inherited_losses(comparison: _Comparison, pair: _Pair, name: str) -> Iterator[Loss]:
     """Yield what a library that is not at hand no longer inherits of the way to its own dependencies."""
-    handed = inheritable_folders(pair.old, pair.index) - inheritable_folders(pair.new, pair.counterpart)
+    still = inheritable_folders(pair.new, pair.counterpart)
+    handed = {words for folder, words in inheritable_folders(pair.old, pair.index).items() if folder not in still}
     if handed:
         yield Loss(place_of(pair.library), name, (*sorted(handed),), _blamed(comparison, pair), is_inherited=True)
 
@@ -157,8 +158,9 @@ def _replaced_losses(comparison: _Comparison, file: InstalledFile) -> Iterator[L
 def _opened_losses(comparison: _Comparison, pair: _Pair, *, spares_toolkits: bool) -> Iterator[Loss]:
     if pair.library.elf is None or not pair.library.elf.imports_dlopen:
         return
-    gone = opened_folders(pair.old, pair.index) - opened_folders(pair.new, pair.counterpart)
-    lost = sorted(folder for folder in gone if not (spares_toolkits and _is_of_system_toolkit(folder)))
+    still = opened_folders(pair.new, pair.counterpart)
+    gone = [item for item in opened_folders(pair.old, pair.index).items() if item[0] not in still]
+    lost = sorted(words for folder, words in gone if not (spares_toolkits and _is_of_system_toolkit(folder)))
     if lost:
         yield Loss(place_of(pair.library), "", tuple(lost), _blamed(comparison, pair))
 

@@ -18,11 +18,11 @@ from rocwheel.linking.loader import How, LoaderStop
 from rocwheel.linking.tree_disk import SITE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from rocwheel.audit.subject import Process, Subject
 
-__all__ = ["Ways", "find_ways", "inheritable_folders", "opened_folders"]
+__all__ = ["Ways", "find_ways", "folder_words", "inheritable_folders", "opened_folders"]
 
 _HWCAPS = "/glibc-hwcaps/"
 
@@ -31,12 +31,15 @@ class Ways(msgspec.Struct, frozen=True):
     """Where one object of a process may find one library."""
 
     is_sure: bool
-    folders: tuple[str, ...]
-    """Absolute folders that may have it, in the loader's order. Those behind a sure place don't count."""
+    folders: dict[str, str]
+    """Absolute folders that may have it, in the loader's order, each with its words (`folder_words`).
+
+    Those behind a sure place don't count.
+    """
 
     def keep(self, before: Ways) -> bool:
         """Return whether everything that was found before is found, whichever of the folders have the library."""
-        return self.is_sure or (not before.is_sure and set(before.folders) <= set(self.folders))
+        return self.is_sure or (not before.is_sure and before.folders.keys() <= self.folders.keys())
 
 
 def find_ways(subject: Subject, process: Process, requester: int, name: str, sure: Collection[str]) -> Ways:
@@ -46,28 +49,40 @@ def find_ways(subject: Subject, process: Process, requester: int, name: str, sur
     """
     elf = process.file.elf
     machine = elf.machine if elf else 0
-    folders: dict[str, None] = {}
+    folders: dict[str, str] = {}
     for how, entry, path in process.loader.candidates(name, requester):
         found = subject.disk.find(path, machine)
         if isinstance(found, LoaderStop):
-            return Ways(is_sure=False, folders=(*folders,))
+            return Ways(is_sure=False, folders=folders)
         if found is not None and (how is How.PATH or subject.provider_of(found) in sure):
-            return Ways(is_sure=True, folders=(*folders,))
+            return Ways(is_sure=True, folders=folders)
         if found is not None or not _is_dead(entry, path):
-            folders[_folder(path)] = None
-    return Ways("/" not in name and subject.system.find(name, machine) is not None, (*folders,))
+            folders.setdefault(_folder(path), folder_words(entry, _folder(path)))
+    return Ways("/" not in name and subject.system.find(name, machine) is not None, folders)
 
 
-def opened_folders(process: Process, requester: int) -> frozenset[str]:
-    """Return the folders in which an object of a process looks for whatever it opens by name."""
-    candidates = process.loader.candidates("any", requester)
-    return frozenset(_folder(path) for _, entry, path in candidates if not _is_dead(entry, path))
+def opened_folders(process: Process, requester: int) -> dict[str, str]:
+    """Return the folders in which an object of a process looks for whatever it opens by name, each with its words."""
+    return _folders(process.loader.candidates("any", requester))
 
 
-def inheritable_folders(process: Process, requester: int) -> frozenset[str]:
-    """Return the folders in which everything is looked for that an object of a process has loaded."""
-    candidates = process.loader.candidates("any", requester)
-    return frozenset(_folder(path) for how, entry, path in candidates if how is How.RPATH and not _is_dead(entry, path))
+def inheritable_folders(process: Process, requester: int) -> dict[str, str]:
+    """Return the folders, each with its words, in which everything looks that an object of a process has loaded."""
+    return _folders(found for found in process.loader.candidates("any", requester) if found[0] is How.RPATH)
+
+
+def folder_words(entry: str, folder: str) -> str:
+    """Return how messages name a folder that a run path entry leads to.
+
+    That is its place in site-packages, else the entry itself: where packages are installed is only assumed.
+    """
+    inside = folder.removeprefix(f"{SITE}/")
+    return entry if inside == folder or "$" in inside else inside
+
+
+def _folders(candidates: Iterable[tuple[How, str, str]]) -> dict[str, str]:
+    alive = [(entry, _folder(path)) for _, entry, path in candidates if not _is_dead(entry, path)]
+    return {folder: folder_words(entry, folder) for entry, folder in reversed(alive)}
 
 
 def _is_dead(entry: str, path: str) -> bool:
