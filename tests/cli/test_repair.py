@@ -10,7 +10,7 @@ import pytest
 from rocwheel.binary.elf.facts import read_elf
 from tests.repair.wheels import repaired_plugin
 from tests.support.libraries import Lib, build_tree, needs_compiler
-from tests.support.wheels import make_wheel, members
+from tests.support.wheels import make_wheel, members, write_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,7 +123,12 @@ def test_what_stays_for_the_system_is_told(run: Run, tmp_path: Path) -> None:
         "  ext/a.so: unchanged",
         "    = libcudart.so.12, libamdhip64.so.7: if the system or another package has it in /usr/local/cuda/lib64",
     ]
-    assert "is for CUDA, judging by libcudart.so.12: paths to that stay" in done.stderr
+    assert done.status == 0
+    kept = "1 file keeps the paths to libraries that only the machine has, in /usr/local/cuda/lib64"
+    instead = "--toolkit sdk would lead to the SDK's packages instead, for every library that they have"
+    assert done.stderr == f"note {wheel.name}: is for CUDA, judging by libcudart.so.12: {kept}. {instead}\n"
+    asked = run("repair", wheel, "--dry-run", "--toolkit", "system")
+    assert (asked.status, asked.stderr) == (0, f"note {wheel.name}: as asked, {kept}\n")
     told = json.loads(run("repair", wheel, "--dry-run", "--toolkit", "sdk", "--json").stdout)["wheels"][0]
     assert told["finds"] == {
         "ext/a.so": [
@@ -146,3 +151,46 @@ def test_a_file_that_stays_as_it_was_is_told_with_the_reason(run: Run, tmp_path:
     done = run("repair", wheel, "--dry-run")
     reason = "since ext/lib/libmid.so would no longer find libtool.so.3 in /opt/tool/lib"
     assert f"  ext/lib/libmid.so: left as it was, {reason}\n" in done.stdout
+
+
+def test_many_findings_of_one_kind_are_counted_and_json_has_all(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "tree", *(Lib(f"{name}.so", ("libnowhere.so.1",)) for name in "abcde"))
+    files: dict[str, Path | bytes] = {f"ext/{path.name}": path for path in sorted(tree.glob("*.so"))}
+    wheel = make_wheel(tmp_path / "dist", "ext", files, tag="py3-none-manylinux_2_5_x86_64")
+    done = run("repair", wheel, "--dry-run")
+    why = "needs libnowhere.so.1, but no package, SDK library or allowed system library provides it"
+    assert done.status == 1
+    assert done.stderr.splitlines() == [
+        f"not repaired {wheel.name}: 5 findings of unresolved-library, such as",
+        f"    ext/a.so {why}",
+        f"    ext/b.so {why}",
+        f"    ext/c.so {why}",
+        "    and 2 more, which --json lists",
+    ]
+    (told,) = json.loads(run("repair", wheel, "--dry-run", "--json").stdout)["wheels"]
+    assert told["unmended"] == [f"ext/{name}.so {why}" for name in "abcde"]
+    assert told["unmended_rules"] == ["unresolved-library"] * 5
+
+
+def test_what_a_file_finds_is_told_once_below_all_its_changes(run: Run, tmp_path: Path) -> None:
+    tree = build_tree(
+        tmp_path / "tree", Lib("a.so", ("libx.so.1",), "/tmp/me:/opt/x"), Lib("b.so", ("libx.so.1",), "/opt/x")
+    )
+    files: dict[str, Path | bytes] = {f"ext/{path.name}": path for path in sorted(tree.glob("*.so"))}
+    wheel = make_wheel(tmp_path / "dist", "ext", files, tag="py3-none-manylinux_2_5_x86_64")
+    contents = {name: data for name, data in members(wheel).items() if not name.endswith("/RECORD")}
+    write_wheel(wheel, "ext-1.0.dist-info", contents, dict.fromkeys(files, 0o100757))
+    assert run("repair", wheel, "--dry-run").stdout.splitlines()[1:] == [
+        "  ext/a.so: RUNPATH",
+        "    - /tmp/me:/opt/x",
+        "    + /opt/x",
+        "  ext/a.so: mode",
+        "    - 0757",
+        "    + 0755",
+        "    = libx.so.1: if the system or another package has it in /opt/x",
+        "  ext/b.so: mode",
+        "    - 0757",
+        "    + 0755",
+        "  ext/b.so: its run path stays",
+        "    = libx.so.1: if the system or another package has it in /opt/x",
+    ]

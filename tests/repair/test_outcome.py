@@ -12,6 +12,7 @@ from rocwheel.binary.elf.facts import read_elf
 from rocwheel.binary.elf.linkage import SymbolReference
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.outcome import RepairedTree
+from rocwheel.repair.toolkit import choose_toolkit
 from tests.support.libraries import Lib, build_tree, needs_compiler
 from tests.support.trees import library, package, tree
 from tests.support.wheels import make_wheel, members
@@ -19,7 +20,8 @@ from tests.support.wheels import make_wheel, members
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.installed.tree import Tree
+    from rocwheel.installed.tree import InstalledFile, Tree
+    from rocwheel.repair.toolkit import ToolkitOption
     from tests.support.command_line import Run
 
 EDITS = {f"{package().source}!demo/a.so": SetRunpath("$ORIGIN/libs", RunpathTag.RUNPATH)}
@@ -27,7 +29,7 @@ EDITS = {f"{package().source}!demo/a.so": SetRunpath("$ORIGIN/libs", RunpathTag.
 
 def left(audited: Tree, **settings: tuple[str, ...]) -> tuple[str, ...]:
     settings_ = msgspec.structs.replace(AuditSettings(), **settings)
-    return RepairedTree(audited, EDITS, {}, settings_).leftovers(audited.distributions[0])
+    return tuple(one.text for one in RepairedTree(audited, EDITS, {}, settings_).leftovers(audited.distributions[0]))
 
 
 def test_a_library_that_the_new_run_path_leads_to_is_not_a_leftover() -> None:
@@ -72,35 +74,66 @@ def test_what_no_repair_fixes_is_reported_and_fails(run: Run, tmp_path: Path) ->
 
 
 @needs_compiler
-def test_what_was_built_with_another_sdk_gets_no_worse_and_is_reported(run: Run, tmp_path: Path) -> None:
+def test_what_was_built_with_another_sdk_gets_no_worse_and_is_no_failure(run: Run, tmp_path: Path) -> None:
     libraries = ("libamdhip64.so.6", "librccl.so.1")
     tree = build_tree(tmp_path / "tree", Lib("a.so", libraries, "/../rocm/lib:/opt/rocm/lib:/tmp/me/lib"))
     wheel = make_wheel(tmp_path / "dist", "old", {"old/a.so": tree / "a.so"})
     done = run("repair", wheel, "--dest-dir", tmp_path / "out", "--quiet")
-    assert done.status == 1
-    name = "not repaired old-1.0-py3-none-linux_x86_64.whl:"
-    assert done.stderr.splitlines() == [
-        (
-            f"{name} old/a.so needs librccl.so.1, which is in _rocm_sdk_libraries/lib, but its run path doesn't lead "
-            "there (only a host that has it in /opt/rocm/lib finds it)"
-        ),
-        (
-            f"{name} old/a.so needs libamdhip64.so.6, but no package, SDK library or allowed system library "
-            "provides it; the packages and the SDK have other versions: libamdhip64.so.7 "
-            "(only a host that has it in /opt/rocm/lib finds it)"
-        ),
-    ]
+    assert (done.status, done.stderr) == (0, "")
     (repaired,) = (tmp_path / "out").glob("*.whl")
     after = members(repaired)
     assert read_elf(after["old/a.so"], name="a").runpath == "/opt/rocm/lib"
     assert b"Requires-Dist" not in after["old-1.0.dist-info/METADATA"]
-    again = run("repair", repaired, "--dry-run")
+    again = run("repair", repaired, "--check")
+    assert again.status == 0
     assert again.stdout.splitlines() == [
         f"{repaired.name}: no changes",
         "  old/a.so: unchanged",
         "    = libamdhip64.so.6, librccl.so.1: if the system or another package has it in /opt/rocm/lib",
     ]
-    assert "is for another version of ROCm, judging by libamdhip64.so.6 (the SDK has libamdhip64.so.7)" in again.stderr
+    assert again.stderr.splitlines() == [
+        (
+            f"note {repaired.name}: is for another version of ROCm, judging by libamdhip64.so.6 (the SDK has "
+            "libamdhip64.so.7): 1 file keeps the paths to libraries that only the machine has, in /opt/rocm/lib. "
+            "--toolkit sdk would lead to the SDK's packages instead, for every library that they have"
+        )
+    ]
+
+
+def kept_for_system(
+    *files: InstalledFile, option: ToolkitOption = "auto"
+) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Return what is not repaired, each with its file alone, and what is kept on purpose: files and libraries."""
+    made = tree((package(), [*files]))
+    owner = made.distributions[0]
+    toolkits = {owner.source: choose_toolkit(made, owner, option, AuditSettings())}
+    repaired = RepairedTree(made, {}, toolkits, AuditSettings())
+    left = tuple(one.text.partition(",")[0] for one in repaired.leftovers(owner))
+    kept = repaired.kept_for_system(owner)
+    return left, tuple((path, one.library) for path, found in kept.items() for one in found)
+
+
+OLD = library("demo/a.so", "libamdhip64.so.6", "libmigraphx_c.so.3", runpath="/opt/rocm/lib")
+VENDOR = library("demo/b.so", "libvendor.so.1", runpath="/opt/vendor/lib")
+NOWHERE = library("demo/c.so", "libamdhip64.so.6")
+LIBS = (("demo/a.so", "libamdhip64.so.6"), ("demo/a.so", "libmigraphx_c.so.3"))
+
+
+def test_a_user_who_names_the_system_asks_for_every_path_that_is_kept() -> None:
+    expected = ("demo/c.so needs libamdhip64.so.6",), (*LIBS, ("demo/b.so", "libvendor.so.1"))
+    assert kept_for_system(OLD, VENDOR, NOWHERE, option="system") == expected
+
+
+def test_a_wheel_for_another_toolkit_asks_for_the_paths_to_that_toolkit_alone() -> None:
+    assert kept_for_system(OLD, VENDOR) == (("demo/b.so needs libvendor.so.1",), LIBS)
+    cuda = library("demo/a.so", "libcublas.so.12", runpath="$ORIGIN/../nvidia/cublas/lib")
+    assert kept_for_system(cuda, VENDOR) == (("demo/b.so needs libvendor.so.1",), (("demo/a.so", "libcublas.so.12"),))
+
+
+def test_a_wheel_of_the_sdk_or_of_no_toolkit_asks_for_no_path() -> None:
+    assert kept_for_system(VENDOR) == (("demo/b.so needs libvendor.so.1",), ())
+    sdk = library("demo/a.so", "libamdhip64.so.7", "libvendor.so.1", runpath="/opt/vendor/lib")
+    assert kept_for_system(sdk)[1] == ()
 
 
 @needs_compiler

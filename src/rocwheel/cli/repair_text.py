@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["show_plans"]
 
 _LONGEST = 160
+_EXAMPLES = 3
 _WHERE = {"wheel": "in the wheel", "package": "in {}", "kept": "if the system or another package has it in {}"}
 
 
@@ -37,17 +39,27 @@ def _show_changes(plan: RepairPlan) -> None:
     renamed = f" -> {plan.file_name}" if plan.file_name != name else ""
     changes = count(len(plan.changes), "change") if plan.changes else "no changes"
     results.print(f"[bold]{escape(name + renamed)}[/]: {changes}")
-    for change in plan.changes:
-        _show_change(change)
-        if change.file in plan.edits:
-            _show_finds(plan.finds.get(change.file, ()))
+    for file, changes_of_file in groupby(_by_file(plan.changes), key=attrgetter("file")):
+        for change in changes_of_file:
+            _show_change(change)
+        if file in plan.edits:
+            _show_finds(plan.finds.get(file, ()))
     for member, reason in plan.left.items():
         results.print(f"  {escape(member)}: left as it was, since {escape(reason)}")
+    changed = {change.file for change in plan.changes}
     unchanged = [member for member, found in plan.finds.items() if member not in plan.edits and _is_open(found)]
     for member in unchanged:
         if member not in plan.left:
-            results.print(f"  {escape(member)}: unchanged")
+            results.print(f"  {escape(member)}: {'its run path stays' if member in changed else 'unchanged'}")
         _show_finds(plan.finds[member])
+
+
+def _by_file(changes: Iterable[Change]) -> list[Change]:
+    """Return changes with all of one file next to each other, the files in the order of their first ones."""
+    by_file: dict[str, list[Change]] = {}
+    for change in changes:
+        by_file.setdefault(change.file, []).append(change)
+    return [change for group in by_file.values() for change in group]
 
 
 def _show_change(change: Change) -> None:
@@ -81,8 +93,23 @@ def _show_messages(plan: RepairPlan, *, quiet: bool) -> None:
     name = Path(plan.wheel).name
     for note in () if quiet else plan.notes:
         messages.print(f"[cyan]note[/] {escape(f'{name}: {note}')}")
-    for problem in plan.unmended:
-        messages.print(f"[yellow]not repaired[/] {escape(f'{name}: {problem}')}")
+    by_rule: dict[str, list[str]] = {}
+    for rule, problem in zip(plan.unmended_rules, plan.unmended, strict=True):
+        by_rule.setdefault(rule, []).append(problem)
+    for rule, problems in by_rule.items():
+        _show_unmended(name, rule, problems)
+
+
+def _show_unmended(name: str, rule: str, problems: Sequence[str]) -> None:
+    """Print what breaks one rule: each if they are few, else how many, and the first."""
+    if len(problems) <= _EXAMPLES:
+        for problem in problems:
+            messages.print(f"[yellow]not repaired[/] {escape(f'{name}: {problem}')}")
+        return
+    messages.print(f"[yellow]not repaired[/] {escape(name)}: {len(problems)} findings of {rule}, such as")
+    for problem in problems[:_EXAMPLES]:
+        messages.print(f"    {escape(problem)}")
+    messages.print(f"    and {len(problems) - _EXAMPLES} more, which --json lists")
 
 
 def _shortened(text: str) -> str:

@@ -12,7 +12,9 @@ from rocwheel.audit.finding import Severity
 from rocwheel.audit.subject import Subject
 from rocwheel.audit.undeclared_uses import undeclared_uses
 from rocwheel.installed.tree import Tree
+from rocwheel.linking.known.sdk_layout import find_sdk_library, other_versions
 from rocwheel.linking.known.sdk_names import is_sdk_package
+from rocwheel.linking.known.toolkits import is_cuda_library, is_toolkit_folder
 from rocwheel.repair.comparing.finds import Found, what_files_find
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from rocwheel.linking.run_path_choice import SetRunpath
     from rocwheel.repair.toolkit import Toolkit
 
-__all__ = ["RepairedTree"]
+__all__ = ["Leftover", "RepairedTree"]
 
 _RULES = (
     "unresolved-library",
@@ -35,6 +37,13 @@ _RULES = (
     "executable-stack",
     "wrong-machine",
 )
+
+
+class Leftover(msgspec.Struct, frozen=True):
+    """What no edit fixes in a wheel, with the rule of the audit that is broken."""
+
+    rule: str
+    text: str
 
 
 class RepairedTree:
@@ -64,10 +73,31 @@ class RepairedTree:
         is_left_out = toolkit is not None and not toolkit.is_sdk
         return tuple(name for name in used if name in self._given or not (is_left_out and is_sdk_package(name)))
 
-    def leftovers(self, owner: Distribution) -> tuple[str, ...]:
-        """Return what no edit fixes in a wheel."""
-        found = (finding for finding in self._findings if finding.file.startswith(f"{owner.source}!"))
-        return tuple(f"{finding.path} {finding.found}" for finding in found)
+    def leftovers(self, owner: Distribution) -> tuple[Leftover, ...]:
+        """Return what no edit fixes in a wheel, but for what is left to the machine's toolkits on purpose."""
+        found = [finding for finding in self._findings if finding.file.startswith(f"{owner.source}!")]
+        kept = self.kept_for_system(owner) if found else {}
+        return tuple(
+            Leftover(finding.rule, f"{finding.path} {finding.found}")
+            for finding in found
+            if not any(finding.found.startswith(f"needs {one.library}, ") for one in kept.get(finding.path, ()))
+        )
+
+    def kept_for_system(self, owner: Distribution) -> dict[str, tuple[Found, ...]]:
+        """Return what files of a wheel find by kept paths alone, as is asked for, by their places in site-packages.
+
+        A user who names the system as the toolkit asks for every such path. A wheel whose libraries are those of
+        another toolkit asks for those to that toolkit.
+        """
+        toolkit = self.toolkits.get(owner.source)
+        if toolkit is None or not toolkit.is_systems:
+            return {}
+        finds = self.finds(owner)
+        kept = {
+            file.path: tuple(one for one in finds.get(file.member, ()) if _is_kept_on_purpose(one, toolkit))
+            for file in self.subject.tree.files_of[owner.source]
+        }
+        return {path: found for path, found in kept.items() if found}
 
     def finds(self, owner: Distribution) -> dict[str, tuple[Found, ...]]:
         """Return what each loadable file of a wheel finds now, by the member's name."""
@@ -80,6 +110,14 @@ class RepairedTree:
     @cached_property
     def _findings(self) -> tuple[Finding, ...]:
         return tuple(finding for finding in check(self.subject) if finding.severity is not Severity.NOTE)
+
+
+def _is_kept_on_purpose(found: Found, toolkit: Toolkit) -> bool:
+    if found.where != "kept":
+        return False
+    is_rocm = find_sdk_library(found.library) is not None or bool(other_versions(found.library))
+    is_toolkits = is_rocm or is_cuda_library(found.library) or any(map(is_toolkit_folder, found.place.split(":")))
+    return toolkit.is_told or is_toolkits
 
 
 def _edited(file: InstalledFile, edits: Mapping[str, SetRunpath]) -> InstalledFile:

@@ -10,7 +10,7 @@ import msgspec
 from rocwheel.distributions.formats.platforms.tags import expand_tags, split_tags
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
 from rocwheel.distributions.zip.dist_info import SIGNATURES
-from rocwheel.foundation.counting import count
+from rocwheel.foundation.counting import count, first_of
 from rocwheel.installed.tree import Distribution, Tree
 from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path
 from rocwheel.linking.run_path_choice import SetRunpath
@@ -50,6 +50,8 @@ _OPEN = (
 )
 
 _OTHERS = "is for {}: paths to that stay, and none lead to the SDK's packages unless --toolkit sdk says so"
+_KEPT = "{} the paths to libraries that only the machine has, in {}"
+_INSTEAD = "is for {}: {}. --toolkit sdk would lead to the SDK's packages instead, for every library that they have"
 
 
 class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +74,8 @@ class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
     unmended: tuple[str, ...]
     """What a repair can't fix."""
+    unmended_rules: tuple[str, ...]
+    """For each of these the rule of the audit that stays broken."""
     finds: dict[str, tuple[Found, ...]]
     """What each file finds once the wheel is repaired, by the member's name."""
     left: dict[str, str]
@@ -166,6 +170,7 @@ def _planned(wheel: _Wheel) -> RepairPlan:
         for name in wheel.repaired.undeclared(owner)
     )
     file_name, tags = _tags(wheel)
+    leftovers = wheel.repaired.leftovers(owner)
     is_platlib = owner.is_purelib and bool(wheel.loadable)
     added = _initializer(wheel) if wheel.options.init else {}
     changes = [
@@ -186,7 +191,8 @@ def _planned(wheel: _Wheel) -> RepairPlan:
         added=added,
         dropped=dropped,
         changes=(*changes, *signature_changes(dropped)),
-        unmended=wheel.repaired.leftovers(owner),
+        unmended=tuple(one.text for one in leftovers),
+        unmended_rules=tuple(one.rule for one in leftovers),
         finds=wheel.repaired.finds(owner),
         left=wheel.left,
         notes=_notes(wheel, requires),
@@ -232,6 +238,15 @@ def _notes(wheel: _Wheel, requires: Sequence[str]) -> tuple[str, ...]:
     edited = {name: edit.value for name, edit in wheel.edits.items()}
     run_paths = [(file.folder, edited.get(file.member, file.run_path or "")) for file in wheel.loadable]
     kept = kept_entries_note(wheel.tree, wheel.owner, run_paths)
-    toolkit = wheel.repaired.toolkits[wheel.owner.source]
-    whose = _OTHERS.format(toolkit.reason) if toolkit.reason else ""
-    return (*(_OPEN.format(name) for name in requires if name not in given), *filter(None, (kept, whose)))
+    return (*(_OPEN.format(name) for name in requires if name not in given), *filter(None, (kept, _whose(wheel))))
+
+
+def _whose(wheel: _Wheel) -> str:
+    """Return a note on what is left to the machine's toolkits; empty if nothing is."""
+    reason = wheel.repaired.toolkits[wheel.owner.source].reason
+    found = wheel.repaired.kept_for_system(wheel.owner)
+    if not found:
+        return _OTHERS.format(reason) if reason else ""
+    folders = dict.fromkeys(place for finds in found.values() for one in finds for place in one.place.split(":"))
+    kept = _KEPT.format(count(len(found), "file keeps", "files keep"), first_of([*folders]))
+    return _INSTEAD.format(reason, kept) if reason else f"as asked, {kept}"

@@ -42,6 +42,11 @@ class Toolkit(msgspec.Struct, frozen=True):
         """
         return self.is_sdk and self.is_told
 
+    @property
+    def is_systems(self) -> bool:
+        """Whether the wheel is left to the machine's toolkits: a user said so, or its libraries do."""
+        return not self.is_sdk and (self.is_told or bool(self.reason))
+
 
 def choose_toolkit(tree: Tree, owner: Distribution, option: ToolkitOption, settings: AuditSettings) -> Toolkit:
     """Return the toolkit of a wheel in an environment.
