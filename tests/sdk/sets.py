@@ -137,6 +137,7 @@ class Builder:
                 extras["device"] = []
         return {
             "VERSION": v,
+            "MODULE_SUFFIX": self.options.nonce,
             "LAYOUT": "per-family" if self.per_family else "neutral",
             "FAMILIES": {name: {"targets": list(t), "platforms": ["linux"]} for name, t in families.items()},
             "DEFAULT_FAMILY": self.options.default,

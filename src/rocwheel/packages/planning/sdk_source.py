@@ -12,6 +12,26 @@ __all__ = ["dist_info_module", "render_literals", "script_function", "sdk_licens
 
 _SDK = Path(__file__).parents[2] / "sdk"
 
+_DIST_INFO = '''\
+"""What this package is; every other name is that of ``{sdk_module}._dist_info``."""
+
+from importlib import import_module
+
+__version__ = "{version}"
+PY_PACKAGE_SUFFIX_NONCE = "{suffix}"
+
+
+def __getattr__(name):
+    """Return a fact about the whole set, which ``{sdk_module}`` knows if it is installed."""
+    if not name.startswith("__"):
+        try:
+            return getattr(import_module("{sdk_module}._dist_info"), name)
+        except ModuleNotFoundError:
+            pass
+    msg = f"module {{__name__!r}} has no attribute {{name!r}}"
+    raise AttributeError(msg)
+'''
+
 
 def sdk_module(name: str) -> dict[str, str]:
     """Return the files of an SDK module, by path relative to it, such as ``_cli.py`` and ``tests/base_test.py``."""
@@ -34,9 +54,12 @@ def render_literals(values: Mapping[str, object]) -> str:
     return header + "".join(f"{name} = {value!r}\n" for name, value in values.items())
 
 
-def dist_info_module(version: str) -> dict[str, str]:
-    """Return the module ``_dist_info.py`` of a package, where scripts of the reference look for its version."""
-    return {"_dist_info.py": f'"""What this package is."""\n\n__version__ = "{version}"\n'}
+def dist_info_module(version: str, suffix: str, sdk_module: str) -> dict[str, str]:
+    """Return the module ``_dist_info.py`` of a package, where scripts of the reference look for facts about the set.
+
+    ``suffix`` ends the names of platform modules, ``sdk_module`` is the selector's module, which has the other facts.
+    """
+    return {"_dist_info.py": _DIST_INFO.format(version=version, suffix=suffix, sdk_module=sdk_module)}
 
 
 def script_function(script: str) -> str:

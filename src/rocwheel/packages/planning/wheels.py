@@ -50,7 +50,7 @@ def plan_runtime_wheel(
     """Plan the wheel of a runtime package; ``targets`` are those that the whole SDK has code for."""
     spec = group.recipe_of(package)
     scripts = {name: script for name, script in spec.console_scripts.items() if package.placement.has(script.path)}
-    modules = sdk_module(spec.module) | dist_info_module(group.basis.version)
+    modules = _modules(group, package)
     texts = {f"{package.module}/{path}": text for path, text in modules.items()}
     texts[f"{package.platform_module}/__init__.py"] = ""
     if spec.console_scripts:
@@ -83,7 +83,7 @@ def plan_devel_wheel(
 ) -> tuple[PlannedWheel, list[Dropped]]:
     """Plan the wheel that carries the devel tar; also return the entries that have no place in it."""
     compression, spec = group.basis.options.devel_compression, group.recipe_of(package)
-    modules = sdk_module(spec.module) | dist_info_module(group.basis.version)
+    modules = _modules(group, package)
     tree = DevelTar(package.platform_module, selected, prefix, tuple(group.by_key.values()))
     for overlaid in group.overlaid:
         forwarding = _forwarding_members(group, overlaid)
@@ -97,6 +97,13 @@ def plan_devel_wheel(
     requires = [placed.distribution for key, placed in group.by_key.items() if key in linked]
     wheel = _wheel(group, package, members, licenses, requires)
     return wheel, tree.dropped
+
+
+def _modules(group: PackageGroup, package: PlacedPackage) -> dict[str, str]:
+    """Return the Python files of a package, by path in its module."""
+    basis = group.basis
+    facts = dist_info_module(basis.version, basis.options.module_suffix, basis.recipe.selector.module)
+    return sdk_module(group.recipe_of(package).module) | facts
 
 
 def _shipped_members(group: PackageGroup, package: PlacedPackage) -> list[Member]:

@@ -24,6 +24,8 @@ def __getattr__(name: str) -> Any:
     """Import what the package offers on first use, as importing the package itself has to be quick."""
     if name == "__version__":
         return import_module("._build_info", __name__).VERSION
+    if name == "_dist_info":  # scripts read it of the package, without importing it
+        return import_module("._dist_info", __name__)
     if name in __all__:
         return getattr(import_module("._process", __name__), name)
     msg = f"module {__name__!r} has no attribute {name!r}"

@@ -19,6 +19,7 @@ class LibraryInfo(TypedDict):
 
 VERSION: str
 LAYOUT: str
+MODULE_SUFFIX: str
 FAMILIES: dict[str, FamilyInfo]
 DEFAULT_FAMILY: str
 PACKAGES: dict[str, PackageInfo]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from importlib.util import find_spec
 from typing import NamedTuple
 
 from . import _build_info
 from ._gpus.detect import detect_gpus
 from ._gpus.system import System
-from ._packages import describe_package, find_module, installed_devices
+from ._packages import describe_package, find_module, installed_devices, installed_families
 from ._select import available_families, family_serving, select
 
 try:
@@ -25,8 +24,10 @@ __all__ = [
     "ALL_LIBRARIES",
     "ALL_PACKAGES",
     "AVAILABLE_TARGET_FAMILIES",
+    "CACHED_TARGET_FAMILY",
     "DEFAULT_TARGET_FAMILY",
     "LINUX_TARGET_FAMILIES",
+    "PY_PACKAGE_SUFFIX_NONCE",
     "WINDOWS_TARGET_FAMILIES",
     "LibraryEntry",
     "PackageEntry",
@@ -39,6 +40,12 @@ __all__ = [
 ]
 
 __version__ = _build_info.VERSION
+PY_PACKAGE_SUFFIX_NONCE = _build_info.MODULE_SUFFIX
+"""What the names of the folders with files end with, so that several builds fit one environment; mostly empty."""
+
+CACHED_TARGET_FAMILY: str | None = None
+"""The outcome of `determine_target_family`; scripts set it, or set it to None to have the family determined again."""
+
 DEFAULT_TARGET_FAMILY = _build_info.DEFAULT_FAMILY
 AVAILABLE_TARGET_FAMILIES = list(_build_info.FAMILIES)
 LINUX_TARGET_FAMILIES = available_families("linux")
@@ -50,11 +57,14 @@ class PackageEntry(NamedTuple):
 
     logical_name: str
     dist_package_template: str
+    """Name of the distribution, with ``{target_family}`` where each family has one of its own."""
+    pure_py_package_name: str
+    """Import name of its Python code, with ``{target_family}`` likewise; empty for device packages."""
 
     @property
     def is_target_specific(self) -> bool:
         """Whether each target family has a package of its own."""
-        return "{family}" in self.dist_package_template
+        return "{target_family}" in self.dist_package_template
 
     @property
     def required(self) -> bool:
@@ -98,31 +108,54 @@ class LibraryEntry(NamedTuple):
     shortname: str
     package: PackageEntry
     so_pattern: str
+    dll_pattern: str
+    """Empty, which means that Windows has no such library: these packages are for Linux."""
     posix_relpath: str
     optional: bool
 
+    @property
+    def windows_relpath(self) -> str:
+        """Where scripts for Windows look."""
+        return "bin"
 
-ALL_PACKAGES = {name: PackageEntry(name, names["dist"]) for name, names in _build_info.PACKAGES.items()}
+
+def _template(name: str) -> str:
+    return name.replace("{family}", "{target_family}")
+
+
+ALL_PACKAGES = {
+    name: PackageEntry(name, _template(names["dist"]), _template(names["module"]))
+    for name, names in _build_info.PACKAGES.items()
+}
 ALL_LIBRARIES = {
-    name: LibraryEntry(name, ALL_PACKAGES[info["package"]], info["pattern"], info["directory"], info["optional"])
+    name: LibraryEntry(name, ALL_PACKAGES[info["package"]], info["pattern"], "", info["directory"], info["optional"])
     for name, info in _build_info.LIBRARIES.items()
     if info["package"] in ALL_PACKAGES
 }
 
 
-@lru_cache(maxsize=None)
 def determine_target_family() -> str:
-    """Return the family to use: ``ROCM_SDK_TARGET_FAMILY``, else the GPU's, else what was installed, else the default.
+    """Return the family to use: ``ROCM_SDK_TARGET_FAMILY``, else the GPU's, else one installed, else the release's.
 
-    Raises `ValueError` when the choice isn't available, and when there is none of these.
+    Of several installed it is the one that was chosen when ``rocm`` was installed, of the release's the default or the
+    first. Raises `ValueError` for a choice that isn't available, and when the release has no families at all.
     """
+    global CACHED_TARGET_FAMILY  # noqa: PLW0603 (scripts read and set it)
+    if CACHED_TARGET_FAMILY is None:
+        CACHED_TARGET_FAMILY = _find_family()
+    return CACHED_TARGET_FAMILY
+
+
+def _find_family() -> str:
     selection = select(System())
-    families = selection.families or INSTALLED_FAMILIES
-    if not families:
-        available = ", ".join(AVAILABLE_TARGET_FAMILIES) or "none"
-        msg = f"{selection.explanation}. Set ROCM_SDK_TARGET_FAMILY to one of the families available: {available}"
+    decided = () if selection.reason == "default" else selection.families
+    installed = sorted(installed_families(), key=lambda family: family not in INSTALLED_FAMILIES)
+    of_release = (*INSTALLED_FAMILIES, *selection.families, *AVAILABLE_TARGET_FAMILIES)
+    family = next(iter((*decided, *installed, *of_release)), None)
+    if family is None:
+        msg = f"ROCm {__version__} has no packages that depend on the GPU, so there is no target family to determine"
         raise ValueError(msg)
-    return families[0]
+    return family
 
 
 def discover_current_target_family() -> str | None:

@@ -28,6 +28,7 @@ def build_info(facts: SelectorFacts, *, decides: bool) -> dict[str, object]:
     return {
         "VERSION": facts.version,
         "LAYOUT": facts.basis.layout,
+        "MODULE_SUFFIX": facts.basis.options.module_suffix,
         "FAMILIES": families,
         "DEFAULT_FAMILY": facts.default_family,
         "PACKAGES": _packages(facts, present),

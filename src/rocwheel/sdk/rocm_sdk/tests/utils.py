@@ -1,0 +1,71 @@
+"""What test modules written for the reference's packages import; the self tests themselves have other helpers."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+__all__ = [
+    "assert_is_physical_package",
+    "exe_suffix",
+    "exec",
+    "find_console_script",
+    "get_module_shared_libraries",
+    "get_python_cmd",
+    "is_windows",
+    "run_command",
+]
+
+is_windows = False
+"""These packages are for Linux."""
+
+exe_suffix = ""
+"""What the names of programs end with."""
+
+
+def get_python_cmd(extra_args: Sequence[str] | None = None) -> list[str]:
+    """Return the command that runs this Python, without the current folder on ``sys.path`` where Python can do so."""
+    safe = ["-P"] if sys.version_info >= (3, 11) else []
+    return [sys.executable, *safe, *(extra_args or ())]
+
+
+def run_command(args: Sequence[str | Path], cwd: Path | None = None, capture: bool = False) -> bytes | None:
+    """Print a command, run it without input, and return its output if it is captured.
+
+    Raises `subprocess.CalledProcessError` for a status other than 0.
+    """
+    words = [str(word) for word in args]
+    print(f"$ {shlex.join(words)}", flush=True)
+    output = subprocess.PIPE if capture else None
+    done = subprocess.run(words, cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, check=True)
+    return done.stdout
+
+
+exec = run_command  # noqa: A001 (its name in older releases)
+
+
+def assert_is_physical_package(mod: ModuleType) -> None:
+    """Raise `AssertionError` unless a module is a folder with an ``__init__.py``."""
+    if mod.__file__ is None or Path(mod.__file__).name != "__init__.py":
+        msg = f"{mod.__name__} is no folder with an __init__.py, but {mod.__file__}"
+        raise AssertionError(msg)
+
+
+def get_module_shared_libraries(mod: ModuleType) -> list[Path]:
+    """Return every file below a package that is named like a shared library."""
+    root = Path(str(mod.__file__)).parent
+    return sorted({path for pattern in ("*.so", "*.so.*") for path in root.rglob(pattern)})
+
+
+def find_console_script(script_name: str) -> Path | None:
+    """Return the path of a console script of this Python or of its user, None when there is none."""
+    folders = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", "posix_user")]
+    return next((path for folder in folders if (path := Path(folder, script_name)).exists()), None)
