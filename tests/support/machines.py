@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["NODES", "FakeMachine", "make_machine"]
+__all__ = ["NODES", "FakeMachine", "copied_machine", "make_machine"]
 
 NODES = "/sys/class/kfd/kfd/topology/nodes"
 
@@ -71,3 +71,12 @@ def make_machine(tmp_path: Path) -> Callable[..., FakeMachine]:
         return FakeMachine(tmp_path, environ or {}, refused or {})
 
     return make
+
+
+def copied_machine(root: Path, *nodes: str) -> Path:
+    """Write the properties of each node of a machine below ``root``, as copied from one, and return ``root``."""
+    for number, text in enumerate(nodes):
+        properties = root / f"{NODES.lstrip('/')}/{number}/properties"
+        properties.parent.mkdir(parents=True)
+        properties.write_text(text)
+    return root

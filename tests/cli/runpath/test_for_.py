@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from tests.support.command_line import Run
 
+
 pytestmark = [pytest.mark.slow, needs_compiler]
 
 

@@ -1,13 +1,22 @@
-"""``rocwheel device list`` of kernels, and of wheels."""
+"""``rocwheel device list`` as a user runs it."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.bundles import bundle_of
 from tests.support.places import FIXTURES
+
+if TYPE_CHECKING:
+    from tests.support.command_line import Run
+
+
+from typing import TYPE_CHECKING
+
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -15,7 +24,94 @@ if TYPE_CHECKING:
 
     from tests.support.command_line import Run
 
+
 pytestmark = pytest.mark.slow
+
+
+def test_every_bundle_is_listed_in_file_order(run: Run) -> None:
+    status, out, err = run("device", "list", FIXTURES / "edge/two.ccob.fatbin")
+    assert (status, err) == (0, "")
+    assert out == (
+        "bundle 0 at 0x0: compressed, version 3, zstd, 2106 bytes, 16952 decompressed\n"
+        "             0  host-x86_64-unknown-linux-gnu- (host)\n"
+        "          3696  hipv4-amdgcn-amd-amdhsa--gfx1030\n"
+        "          3608  hipv4-amdgcn-amd-amdhsa--gfx906\n"
+        "          4664  hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+\n"
+        "bundle 1 at 0x1000: compressed, version 3, zstd, 1957 bytes, 16840 decompressed\n"
+        "             0  host-x86_64-unknown-linux-gnu- (host)\n"
+        "          3592  hipv4-amdgcn-amd-amdhsa--gfx1030\n"
+        "          3512  hipv4-amdgcn-amd-amdhsa--gfx906\n"
+        "          4552  hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("elf/gfx906.co", ["          2112  gfx906"]),
+        (
+            "v23/saxpy.rdc.o",
+            [
+                "          4088  hip-amdgcn-amd-amdhsa gfx1030",
+                "          4088  hip-amdgcn-amd-amdhsa gfx906",
+                "          4120  hip-amdgcn-amd-amdhsa gfx90a:xnack+",
+            ],
+        ),
+    ],
+    ids=["code object", "object file"],
+)
+def test_code_outside_of_bundles_is_listed(run: Run, name: str, lines: list[str]) -> None:
+    status, out, err = run("device", "list", FIXTURES / name)
+    assert (status, out.splitlines(), err) == (0, lines, "")
+
+
+def test_host_entries_are_apart_from_those_for_targets(run: Run) -> None:
+    _, out, _ = run("device", "list", FIXTURES / "v22/saxpy.hipfb", "--json")
+    [bundle] = json.loads(out)["bundles"]
+    assert bundle["hosts"] == [
+        {"id": "host-x86_64-unknown-linux-gnu-", "target": "host", "size": 0, "stored_size": 0, "kernels": None}
+    ]
+    assert "host" not in {entry["target"] for entry in bundle["entries"]}
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("banana", "'banana' is not a processor"),
+        ("gfx1030:xnack-", "gfx1030 doesn't have the feature xnack"),
+    ],
+)
+def test_entry_that_is_for_no_target_is_a_warning_and_exit_status_1(
+    run: Run, tmp_path: Path, target: str, reason: str
+) -> None:
+    path, entry = tmp_path / "x.hipfb", f"hipv4-amdgcn-amd-amdhsa--{target}"
+    path.write_bytes(bundle_of(target))
+    warning = f"warning: {path}: bundle 0 at offset 0x0: the entry {entry!r} is not for a valid target: {reason}\n"
+    status, out, err = run("device", "list", path)
+    assert (status, entry in out, err) == (1, True, warning)
+    status, _, err = run("inspect", path)
+    assert (status, err) == (1, warning)
+
+
+def test_processor_of_a_newer_compiler_does_not_matter(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "x.hipfb"
+    path.write_bytes(bundle_of("gfx9999", "gfx99-2-generic", "amdgcnspirv"))
+    assert run("device", "list", path)[::2] == (0, "")
+
+
+def test_declared_size_that_entries_do_not_come_to_is_reported(run: Run, tmp_path: Path) -> None:
+    path, output = FIXTURES / "edge/zlib.v3.usizebig.ccob", tmp_path / "out.ccob"
+    status, _, err = run("device", "list", path)
+    found = "its header says that it decompresses to 37433 bytes, but its entries end after 37432"
+    assert (status, err) == (1, f"warning: {path}: bundle 0 at offset 0x0: {found}\n")
+    status, _, err = run("device", "compress", path, "-o", output)
+    assert (status, err.count(f"error: {path}: bundle 0 at offset 0x0: "), output.exists()) == (2, 1, False)
+
+
+def test_quiet_list_tells_no_warnings(run: Run) -> None:
+    status, _, err = run("device", "list", FIXTURES / "edge/dup.hipfb")
+    assert (status, "occurs more than once" in err) == (1, True)
+    assert run("device", "list", FIXTURES / "edge/dup.hipfb", "--quiet")[::2] == (1, "")
 
 
 def rows_of(text: str) -> list[list[str]]:

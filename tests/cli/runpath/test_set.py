@@ -1,4 +1,4 @@
-"""``rocwheel runpath`` as a user runs it."""
+"""``rocwheel runpath set`` as a user runs it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tests.support.command_line import Run
 
+
 pytestmark = pytest.mark.slow
 
 
@@ -25,34 +26,6 @@ pytestmark = pytest.mark.slow
 def run(run: Run) -> Run:
     """Return a function that runs ``rocwheel runpath``."""
     return partial(run, "runpath")
-
-
-def test_show_lists_what_decides_the_search(run: Run) -> None:
-    finished = run("show", FIXTURES / "program-pie", FIXTURES / "librpath.so", FIXTURES / "static")
-    assert finished.status == 0
-    rows = [line.split() for line in finished.stdout.splitlines() if str(FIXTURES) in line]
-    assert [row[1:] for row in rows] == [
-        ["executable", "-", "RUNPATH", "/opt/answer", "libanswer.so.1"],
-        ["shared", "object", "libanswer.so.1", "RPATH", "/opt/rocm/lib", "-"],
-        ["executable", "-", "-", "-", "-"],
-    ]
-
-
-def test_show_tells_machines_the_same(run: Run) -> None:
-    path = FIXTURES / "program-pie"
-    assert json.loads(run("show", "--json", path).stdout) == {
-        "schema": "rocwheel.runpath.show/1",
-        "files": [
-            {
-                "file": str(path),
-                "kind": "executable",
-                "soname": None,
-                "tag": "runpath",
-                "run_path": "/opt/answer",
-                "needed": ["libanswer.so.1"],
-            }
-        ],
-    }
 
 
 def test_set_writes_changed_copies_and_leaves_the_files_alone(run: Run, tmp_path: Path) -> None:

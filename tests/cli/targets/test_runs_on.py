@@ -1,0 +1,182 @@
+"""``rocwheel targets runs-on`` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.bundles import bundle_of
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+
+pytestmark = pytest.mark.slow
+
+
+def test_runs_on_tells_which_code_is_used_and_why(run_targets: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.hipfb"
+    path.write_bytes(bundle_of("gfx1030", "gfx906"))
+    assert run_targets("runs-on", "gfx1031", path) == (
+        1,
+        (
+            f"{path}: gfx1031 on a stock runtime: finds nothing in 1 bundle (gfx1030: code for a similar GPU, "
+            "which only an extended runtime takes; gfx906: code for another processor)\n"
+            f"{path}: gfx1031 on an extended runtime: uses gfx1030 in 1 bundle "
+            "(code for a similar GPU, which only an extended runtime takes)\n"
+        ),
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpu", "message"),
+    [
+        pytest.param("foo", "GPU: 'foo' is not a known GPU target, family, product or policy", id="unknown"),
+        pytest.param("amdgcnspirv", "GPU: 'amdgcnspirv' is a target of code, not of a GPU", id="SPIR-V"),
+        pytest.param("gfx11-generic", "GPU: 'gfx11-generic' is a target of code, not of a GPU", id="generic"),
+    ],
+)
+def test_runs_on_refuses_what_is_not_a_gpu(run_targets: Run, tmp_path: Path, gpu: str, message: str) -> None:
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
+    finished = run_targets("runs-on", gpu, tmp_path)
+    assert (finished.status, finished.stdout) == (2, "")
+    assert finished.stderr.startswith(f"error: {message}")
+
+
+def test_runs_on_is_fine_when_a_stock_runtime_finds_code_everywhere(run_targets: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx1030", "gfx906"))
+    (tmp_path / "notes.txt").write_text("")
+    finished = run_targets("runs-on", "gfx906:sramecc+:xnack-", tmp_path, "--json")
+    assert finished.status == 0
+    verdict = json.loads(finished.stdout)["verdicts"][0]
+    assert verdict == {
+        "gpu": "gfx906:sramecc+:xnack-",
+        "path": str(tmp_path / "a.hipfb"),
+        "runtime": "stock",
+        "runs": True,
+        "kpacked": False,
+        "uses": [{"code": "gfx906", "fit": "open", "why": "the same processor, its features left open", "bundles": 1}],
+    }
+
+
+def test_runs_on_judges_each_setting_of_a_gpu_whose_setting_is_not_known(run_targets: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.hipfb"
+    path.write_bytes(bundle_of("gfx90a:xnack+", "gfx90a:xnack-"))
+    finished = run_targets("runs-on", "gfx90a", path, "--json")
+    assert finished.status == 0
+    assert {verdict["gpu"] for verdict in json.loads(finished.stdout)["verdicts"]} == {"gfx90a:xnack+", "gfx90a:xnack-"}
+
+
+def test_runs_on_names_files_without_device_code(run_targets: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
+    (tmp_path / "b.txt").write_text("")
+    assert run_targets("runs-on", "gfx906", tmp_path / "b.txt", tmp_path / "a.hipfb").stdout.endswith(
+        f"{tmp_path}/b.txt: no device code\n"
+    )
+    assert run_targets("runs-on", "gfx906", tmp_path / "b.txt") == (
+        2,
+        "",
+        f"error: {tmp_path}/b.txt: no device code; expected a fat binary or a file of bundles\n",
+    )
+
+
+def test_runs_on_passes_over_kernel_files_of_folders_that_are_named_for_other_targets(
+    run_targets: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "gfx1100/library"
+    folder.mkdir(parents=True)
+    for target in ("gfx906", "gfx90a-xnack+", "gfx90a-xnack-", "gfx1030"):
+        (folder / f"Kernels_{target}.co").write_bytes(bundle_of(target.replace("-", ":", 1)))
+    (folder / "libblas.gfx1030.so.hipfb").write_bytes(bundle_of("gfx90a", "gfx906"))
+    assert run_targets("runs-on", "gfx906", folder) == (
+        0,
+        (
+            f"{folder}/Kernels_gfx906.co: gfx906 on a stock runtime: uses gfx906 in 1 bundle "
+            "(the same processor with the same features)\n"
+            f"{folder}/Kernels_gfx906.co: gfx906 on an extended runtime: uses gfx906 in 1 bundle "
+            "(the same processor with the same features)\n"
+            f"{folder}/libblas.gfx1030.so.hipfb: gfx906 on a stock runtime: uses gfx906 in 1 bundle "
+            "(the same processor with the same features)\n"
+            f"{folder}/libblas.gfx1030.so.hipfb: gfx906 on an extended runtime: uses gfx906 in 1 bundle "
+            "(the same processor with the same features)\n"
+            "skipped, as named for other targets: 3 files\n"
+        ),
+        "",
+    )
+    finished = run_targets("runs-on", "gfx90a", folder, "--json")
+    assert finished.status == 0
+    assert json.loads(finished.stdout)["for_others"] == [
+        f"{folder}/Kernels_gfx1030.co",
+        f"{folder}/Kernels_gfx906.co",
+    ]
+    named = folder / "Kernels_gfx1030.co"
+    assert run_targets("runs-on", "gfx906", named).status == 1
+    (folder / "libblas.gfx1030.so.hipfb").unlink()
+    nothing = "finds nothing, all 4 files with device code are named for other targets: "
+    named_for = f"{nothing}gfx1030, gfx906, gfx90a:xnack+, gfx90a:xnack-"
+    assert run_targets("runs-on", "gfx942", folder) == (
+        1,
+        (
+            f"{folder}: gfx942 on a stock runtime: {named_for}\n"
+            f"{folder}: gfx942 on an extended runtime: {named_for}\n"
+            "skipped, as named for other targets: 4 files\n"
+        ),
+        "",
+    )
+
+
+def test_runs_on_says_which_kernel_files_an_extended_runtime_opens(run_targets: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "library"
+    folder.mkdir()
+    for target in ("gfx1030", "gfx906"):
+        (folder / f"Kernels_{target}.hsaco").write_bytes(bundle_of(target))
+    (folder / "TensileLibrary_gfx1030.dat").write_bytes(b"x")
+    similar = "code for a similar GPU, which only an extended runtime takes"
+    nothing = "finds nothing, all 2 files with device code are named for other targets: gfx1030, gfx906"
+    assert run_targets("runs-on", "gfx1031", folder) == (
+        1,
+        (
+            f"{folder}/Kernels_gfx1030.hsaco: gfx1031 on an extended runtime: uses gfx1030 in 1 bundle ({similar})\n"
+            f"{folder}: gfx1031 on a stock runtime: {nothing}\n"
+            "skipped, as named for other targets: 1 file\n"
+        ),
+        "",
+    )
+    document = json.loads(run_targets("runs-on", "gfx1031", folder, "--json").stdout)
+    assert [(row["path"], row["runtime"], row["runs"]) for row in document["verdicts"]] == [
+        (f"{folder}/Kernels_gfx1030.hsaco", "extended", True)
+    ]
+    assert document["for_others"] == [f"{folder}/Kernels_gfx906.hsaco"]
+
+
+def test_runs_on_takes_no_similar_file_where_there_is_one_for_the_gpu(run_targets: Run, tmp_path: Path) -> None:
+    for target in ("gfx1030", "gfx1031"):
+        (tmp_path / target).mkdir()
+        (tmp_path / target / "Kernels.co").write_bytes(bundle_of(target))
+    (tmp_path / "gfx1030/More.co").write_bytes(bundle_of("gfx1030"))
+    document = json.loads(run_targets("runs-on", "gfx1031", tmp_path, "--json").stdout)
+    assert [(row["path"], row["runtime"], row["uses"][0]["code"]) for row in document["verdicts"]] == [
+        (f"{tmp_path}/gfx1030/More.co", "extended", "gfx1030"),
+        (f"{tmp_path}/gfx1031/Kernels.co", "stock", "gfx1031"),
+        (f"{tmp_path}/gfx1031/Kernels.co", "extended", "gfx1031"),
+    ]
+
+
+def test_runs_on_refuses_wheels(run_targets: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "blas", {"blas/kernels.hipfb": bundle_of("gfx906")})
+    remedy = "Unpack it, and give the folder: python -m zipfile -e WHEEL FOLDER"
+    assert run_targets("runs-on", "gfx906", wheel) == (2, "", f"error: {wheel}: is a wheel, not a binary. {remedy}\n")
+
+
+def test_runs_on_refuses_a_damaged_file(run_targets: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.hipfb"
+    path.write_bytes(bundle_of("gfx906")[:50])
+    finished = run_targets("runs-on", "gfx906", path)
+    assert (finished.status, finished.stdout) == (2, "")
+    assert finished.stderr.startswith(f"error: {path}: ")
