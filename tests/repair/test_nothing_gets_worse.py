@@ -14,7 +14,7 @@ from rocwheel.repair.comparing.finds import Found
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan, RepairPlanner
 from rocwheel.repair.safe_edits import safe_edits
-from tests.support.trees import library, package, tree
+from tests.support.trees import data, library, package, tree
 
 if TYPE_CHECKING:
     from rocwheel.installed.tree import Distribution, InstalledFile
@@ -293,3 +293,56 @@ def test_entries_that_stay_keep_their_order() -> None:
     run_path = "/builds/x:/opt/x/lib:$ORIGIN/../xpkg/lib"
     made = plan(library("demo/a.so", "libx.so", runpath=run_path), requires="xpkg")
     assert run_paths(made) == {"a.so": "/opt/x/lib:$ORIGIN/../xpkg/lib"}
+
+
+OTHER: list[Part] = [
+    (package("other", is_context=True), [library("other/lib/libq.so"), data("other/__init__.py", size=9)])
+]
+
+
+@pytest.mark.parametrize(
+    ("folder", "module", "expected"),
+    [
+        ("demo", data("demo/__init__.py", size=9), RunpathTag.RUNPATH),
+        ("demo.libs", data("demo/x.py"), RunpathTag.RUNPATH),
+        ("demo", data("demo/__init__.py", size=0), RunpathTag.RPATH),
+        ("demo", data("demo/x.py"), RunpathTag.RPATH),
+        ("more.libs", data("demo/x.py"), RunpathTag.RPATH),
+    ],
+    ids=["in a package", "of auditwheel", "in a package that may be shared", "in no package", "named for another"],
+)
+def test_what_a_folder_of_the_wheel_alone_lacks_is_not_there(
+    folder: str, module: InstalledFile, expected: RunpathTag
+) -> None:
+    """A library that is nowhere inherits no RPATH: so this need not stay one as it is led to another package."""
+    file = library(f"{folder}/a.so", "libq.so", "libunseen.so", rpath="$ORIGIN")
+    made = plan(file, module, beside=OTHER, requires="other")
+    assert made.edits == {f"{folder}/a.so": SetRunpath("$ORIGIN:$ORIGIN/../other/lib", expected)}
+
+
+def test_a_folder_that_two_packages_add_to_may_have_more() -> None:
+    file = library("demo/a.so", "libq.so", "libunseen.so", rpath="$ORIGIN")
+    more = (package("more", is_context=True), [data("demo/more.py")])
+    made = plan(file, data("demo/__init__.py", size=9), beside=[*OTHER, more], requires="other")
+    assert [edit.tag for edit in made.edits.values()] == [RunpathTag.RPATH]
+
+
+@pytest.mark.parametrize(
+    ("beside", "expected"),
+    [
+        ([], RunpathTag.RUNPATH),
+        ([library("demo/_b.so", exports=("PyInit__b",))], RunpathTag.RUNPATH),
+        ([library("demo/libplugin.so")], RunpathTag.RPATH),
+    ],
+    ids=["nothing", "a module of Python", "a library"],
+)
+def test_a_dependency_loses_an_inherited_folder_of_the_wheel_only_if_that_has_what_it_may_open(
+    beside: list[InstalledFile], expected: RunpathTag
+) -> None:
+    files = [
+        library("demo/_a.so", "libq.so", "libgomp.so", rpath="$ORIGIN:$ORIGIN/../demo.libs", exports=("PyInit__a",)),
+        library("demo.libs/libgomp.so", imports_dlopen=True),
+        data("demo/__init__.py", size=9),
+    ]
+    made = plan(*files, *beside, beside=OTHER, requires="other")
+    assert [edit.tag for edit in made.edits.values()] == [expected]

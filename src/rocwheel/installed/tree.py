@@ -178,6 +178,16 @@ class Tree(msgspec.Struct, frozen=True, dict=True):
         return {file.source: file for file in self.files}
 
     @cached_property
+    def owners_of_tops(self) -> dict[str, frozenset[str]]:
+        """Top-level folder of site-packages to the names of the distributions that have files in it."""
+        found: dict[str, set[str]] = {}
+        for source, files in self.files_of.items():
+            name = self.owners[source].name if source in self.owners else ""
+            for top in {file.path.partition("/")[0] for file in files}:
+                found.setdefault(top, set()).add(name)
+        return {top: frozenset(names) for top, names in found.items()}
+
+    @cached_property
     def links(self) -> dict[str, str]:
         """Path to raw text of the symlinks, except those in wheels: installers make text files of them."""
         wheels = {distribution.source for distribution in self.distributions if distribution.is_wheel}

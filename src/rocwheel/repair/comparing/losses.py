@@ -11,6 +11,7 @@ from rocwheel.audit.subject import Process, Subject
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.linking.known.toolkits import is_toolkit_folder
 from rocwheel.linking.tree_disk import SITE, place_of
+from rocwheel.repair.comparing.own_folders import has_nothing_to_open
 from rocwheel.repair.comparing.ways import find_ways, inheritable_folders, opened_folders
 
 if TYPE_CHECKING:
@@ -160,9 +161,15 @@ def _opened_losses(comparison: _Comparison, pair: _Pair, *, spares_toolkits: boo
         return
     still = opened_folders(pair.new, pair.counterpart)
     gone = [item for item in opened_folders(pair.old, pair.index).items() if item[0] not in still]
-    lost = sorted(words for folder, words in gone if not (spares_toolkits and _is_of_system_toolkit(folder)))
+    place = place_of(pair.library)
+    lost = sorted(
+        words
+        for folder, words in gone
+        if not (spares_toolkits and _is_of_system_toolkit(folder))
+        and not has_nothing_to_open(comparison.before, folder, place)
+    )
     if lost:
-        yield Loss(place_of(pair.library), "", tuple(lost), _blamed(comparison, pair))
+        yield Loss(place, "", tuple(lost), _blamed(comparison, pair))
 
 
 def _is_of_system_toolkit(folder: str) -> bool:

@@ -2,8 +2,10 @@
 
 A library is found for sure in the wheel itself, in a package that the wheel requires and that is at hand, and among the
 libraries that every system has. Any other folder of a run path may have it: a folder of the host such as
-``/opt/rocm/lib``, and one of packages that are not at hand, not required, or that share the folder with others. Only
-entries that are proved to lead nowhere have nothing (`rocwheel.linking.entries.leads_nowhere`).
+``/opt/rocm/lib``, and one of packages that are not at hand, not required, or that share the folder with others.
+
+Two kinds of folders have nothing more: those of entries that are proved to lead nowhere
+(`rocwheel.linking.entries.leads_nowhere`), and those that a package at hand has for itself (`own_folders`).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import msgspec
 from rocwheel.linking.entries import is_origin_relative, leads_nowhere
 from rocwheel.linking.loader import How, LoaderStop
 from rocwheel.linking.tree_disk import SITE
+from rocwheel.repair.comparing.own_folders import is_own_folder
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -56,7 +59,7 @@ def find_ways(subject: Subject, process: Process, requester: int, name: str, sur
             return Ways(is_sure=False, folders=folders)
         if found is not None and (how is How.PATH or subject.provider_of(found) in sure):
             return Ways(is_sure=True, folders=folders)
-        if found is not None or not _is_dead(entry, path):
+        if found is not None or not (_is_dead(entry, path) or is_own_folder(subject, _folder(path))):
             folders.setdefault(_folder(path), folder_words(entry, _folder(path)))
     return Ways("/" not in name and subject.system.find(name, machine) is not None, folders)
 
