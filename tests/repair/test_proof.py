@@ -108,7 +108,27 @@ def test_what_a_dependency_found_by_an_inherited_rpath_counts(wheel_of: WheelOf,
     x = Lib("plugin/_x.so", ("libhelp.so",), "$ORIGIN:/opt/tool/lib", is_rpath=True)
     repaired = wheel_of("new", x._replace(is_rpath=False), helper)
     found = [(loss.file, loss.library) for loss in hold(wheel_of("old", x, helper), repaired).losses]
-    assert found == [("plugin/libhelp.so", "libtool.so.3")] * 2
+    # In the place alone, with everything there, and while its libraries need what is in each of the two folders.
+    assert found == [("plugin/libhelp.so", "libtool.so.3")] * 4
+
+
+def test_what_a_library_outside_the_wheel_inherits_counts(wheel_of: WheelOf, hold: Hold) -> None:
+    x = Lib("plugin/_x.so", ("libtool.so.3",), "/opt/tool/lib:/opt/more/lib:$ORIGIN/lib", is_rpath=True)
+    own = Lib("plugin/lib/libown.so")
+    original = wheel_of("old", x, own)
+    assert hold(original, wheel_of("same", x, own)).losses == []
+    losses = hold(original, wheel_of("new", x._replace(is_rpath=False), own)).losses
+    asker, inherited = "/opt/tool/lib/libtool.so.3", "libinherited-by-stubs.so.1"
+    assert [(loss.file, loss.library, loss.scenario, loss.found_at) for loss in losses] == [
+        (asker, inherited, f"inherited from {place}", f"{place}/{inherited}")
+        for place in ("/opt/tool/lib", "/opt/more/lib", f"{SITE}/plugin/lib")
+    ]
+
+
+def test_a_required_package_need_not_inherit_what_it_replaces_inherited(wheel_of: WheelOf, hold: Hold) -> None:
+    original = wheel_of("old", Lib("plugin/_x.so", ("libamdhip64.so.7",), "/opt/rocm/lib", is_rpath=True))
+    repaired = wheel_of("new", Lib("plugin/_x.so", ("libamdhip64.so.7",), CORE), requires=("rocm-sdk-core",))
+    assert hold(original, repaired).losses == []
 
 
 def test_one_folder_may_be_spelled_in_two_ways(wheel_of: WheelOf, hold: Hold) -> None:
@@ -179,6 +199,10 @@ WHEELS = {
     "an inherited RPATH": [
         Lib("plugin/_x.so", ("libhelp.so",), "$ORIGIN:/opt/tool/lib", is_rpath=True),
         Lib("plugin/libhelp.so", ("libtool.so.3",)),
+    ],
+    "an RPATH that a library outside of the wheel inherits": [
+        Lib("plugin/_x.so", ("libmid.so", "libtool.so.3"), "/tmp/x:$ORIGIN/lib:/opt/tool/lib", is_rpath=True),
+        Lib("plugin/lib/libmid.so", ("libtool.so.3",)),
     ],
     "one library of each": [
         Lib("plugin/_x.so", ("libamdhip64.so.7", "libcudart.so.12"), "/opt/rocm/lib:/opt/cuda/lib")

@@ -86,14 +86,14 @@ class Chroot:
         if not path.exists():
             os.link(self.stubs.path(soname), path)
 
-    def link_stubs(self, place: str, sonames: Iterable[str]) -> None:
-        """Have stubs in a folder until `unlink_stubs`; files that are there already stay."""
+    def link_stubs(self, place: str, sonames: Iterable[str], *, are_heirs: bool = False) -> None:
+        """Have stubs in a folder until `unlink_stubs`, maybe such that inherit; files that are there already stay."""
         folder = self.make_folder(place)
         for soname in sonames:
             link = folder / soname
             # The link's target is inside: from here, it is nowhere.
             if not os.path.lexists(link):
-                link.symlink_to(self._stub(soname))
+                link.symlink_to(self._stub(soname, are_heirs=are_heirs))
                 self._linked.append(link)
 
     def unlink_stubs(self) -> None:
@@ -130,12 +130,13 @@ class Chroot:
         if self._tracer is not None:
             self._tracer.communicate()
 
-    def _stub(self, soname: str) -> str:
-        path = self.inside(f"{_STUBS}/{soname}")
+    def _stub(self, soname: str, *, are_heirs: bool) -> str:
+        place = f"{_STUBS}/heirs/{soname}" if are_heirs else f"{_STUBS}/{soname}"
+        path = self.inside(place)
         if not path.exists():
-            path.parent.mkdir(exist_ok=True)
-            os.link(self.stubs.path(soname), path)
-        return f"{_STUBS}/{soname}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.link(self.stubs.heir(soname) if are_heirs else self.stubs.path(soname), path)
+        return place
 
     def _copy(self, source: Path, target: str) -> None:
         path = self.inside(target)

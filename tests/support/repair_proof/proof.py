@@ -4,6 +4,8 @@
   packages that the repaired wheel requires.
 * ``new``: the SDK's packages are there, and none of those places.
 * ``all``: everything is there.
+* For each place that an original RPATH leads to, the wheel's own folders included: the libraries in all those places
+  need one more, which is there alone. They find it by the RPATH that they inherit.
 
 A file that calls ``dlopen`` gets a probe next to it: an empty library with the file's run path that names as needed
 what the file may open.
@@ -12,6 +14,7 @@ what the file may open.
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,10 +26,11 @@ from rocwheel.linking.known.sdk_layout import sdk_folders, sdk_selector
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from tests.support.repair_proof.chroot import SITE, Answer, Chroot
 from tests.support.repair_proof.places import Places, find_places, sdk_libraries, sdk_places
+from tests.support.repair_proof.stubs import INHERITED
 from tests.support.repair_proof.wheel_files import UnpackedFile, folders, requirements, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from tests.support.repair_proof.stubs import Stubs
@@ -68,6 +72,17 @@ class Proof(msgspec.Struct):
     losses: list[Loss] = []
 
 
+class _Scenario(msgspec.Struct, frozen=True):
+    """Which libraries are where."""
+
+    name: str
+    places: Mapping[str, Sequence[str]]
+    heirs: Mapping[str, Sequence[str]] = {}
+    """Libraries that need `INHERITED`, by their place."""
+    inherited: str = ""
+    """The place of that library."""
+
+
 class _Side(msgspec.Struct):
     """The wheel before or after its repair: its files, by their paths, in a root of their own."""
 
@@ -90,8 +105,8 @@ def prove(original: Path, repaired: Path, folder: Path, stubs: Stubs, others: Se
     for root in before.root, after.root:
         _add_system(root, names)
     foreign = [name for name in names if not _is_system(name)]
-    for scenario, places in _scenarios(proof.places.folders, foreign, _required(repaired)):
-        _compare(scenario, places, before, after, asked, proof)
+    for scenario in _scenarios(proof, before.files.values(), foreign, _required(repaired)):
+        _compare(scenario, before, after, asked, proof)
     before.root.close()
     after.root.close()
     return proof
@@ -154,26 +169,31 @@ def _required(wheel: Path) -> frozenset[str]:
 
 
 def _scenarios(
-    old: Sequence[str], names: Sequence[str], required: frozenset[str]
-) -> Iterator[tuple[str, dict[str, Sequence[str]]]]:
-    """Yield each scenario: its name, and which libraries are where."""
+    proof: Proof, files: Iterable[UnpackedFile], names: Sequence[str], required: frozenset[str]
+) -> Iterator[_Scenario]:
     sdk = sdk_places()
+    old = proof.places.folders
     needed = {f"{SITE}/{folder.folder}" for folder in sdk_folders() if folder.distribution in required}
     installed = {place: libraries for place, libraries in sdk.items() if place in needed}
     held = {place: names if (libraries := sdk_libraries(place)) is None else libraries for place in old}
     for place in old:
-        yield place, {place: held[place], **installed}
-    yield "new", {**sdk}
-    yield "all", {**held, **sdk}
+        yield _Scenario(place, {place: held[place], **installed})
+    yield _Scenario("new", {**sdk})
+    yield _Scenario("all", {**held, **sdk})
+    rpaths = [file for file in files if file.elf.run_path_tag is RunpathTag.RPATH]
+    for place in find_places(rpaths, ()).folders if old else ():
+        yield _Scenario(f"inherited from {place}", installed, held, place)
 
 
-def _compare(
-    scenario: str, places: Mapping[str, Sequence[str]], before: _Side, after: _Side, asked: Sequence[str], proof: Proof
-) -> None:
+def _compare(scenario: _Scenario, before: _Side, after: _Side, asked: Sequence[str], proof: Proof) -> None:
     answers = []
     for side in before, after:
-        for place, names in places.items():
+        for place, names in scenario.places.items():
             side.root.link_stubs(place, names)
+        for place, names in scenario.heirs.items():
+            side.root.link_stubs(place, names, are_heirs=True)
+        if scenario.inherited:
+            side.root.link_stubs(scenario.inherited, [INHERITED])
         answers.append(side.root.ask([f"{SITE}/{path}" for path in asked]))
         side.root.unlink_stubs()
     for path in asked:
@@ -183,7 +203,7 @@ def _compare(
         proof.after += len(now.found)
         proof.gained += len(now.found.keys() - was.found.keys())
         for asker, name in lost:
-            proof.losses.append(_loss(asker, path, name, was.found[name], scenario, before, after))
+            proof.losses.append(_loss(asker, path, name, was.found[name], scenario.name, before, after))
 
 
 def _lost(path: str, was: Answer, now: Answer) -> Iterator[tuple[str, str]]:
@@ -194,7 +214,8 @@ def _lost(path: str, was: Answer, now: Answer) -> Iterator[tuple[str, str]]:
     loaded = {*was.found.values(), path}
     in_vain = {(asker, name) for asker, name in now.missing - was.missing if name in was.found and asker in loaded}
     yield from sorted(in_vain)
-    known = {name for _, name in in_vain}
+    # Heirs may have given way to a required package, which needs nothing by inheritance.
+    known = {name for _, name in in_vain} | {INHERITED}
     yield from (("", name) for name in sorted(was.found.keys() - now.found.keys() - known))
 
 

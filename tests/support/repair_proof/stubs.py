@@ -9,7 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["Stubs"]
+__all__ = ["INHERITED", "Stubs"]
+
+INHERITED = "libinherited-by-stubs.so.1"
+"""What `Stubs.heir` needs."""
 
 
 class Stubs:
@@ -23,6 +26,13 @@ class Stubs:
         path = self._folder / soname
         if not path.exists():
             _link(path, ["-soname", soname], [])
+        return path
+
+    def heir(self, soname: str) -> Path:
+        """Return the library with this SONAME that needs `INHERITED`, and has no run path of its own to find it by."""
+        path = self._folder / "heirs" / soname
+        if not path.exists():
+            _link(path, ["-soname", soname, "--no-as-needed"], [self.path(INHERITED)])
         return path
 
     def link_probe(self, path: Path, needed: Iterable[str], run_path: str, *, is_rpath: bool) -> None:
