@@ -2,128 +2,22 @@
 
 from __future__ import annotations
 
-import ast
-import re
 import subprocess
 import sys
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import rocwheel
 from rocwheel.demo.demo import SAMPLE_SDK
-from rocwheel.foundation.errors import InputError
 from rocwheel.packages.job import BuildJob, PlanJob
-from rocwheel.packages.plan import Plan, TextMember
-from rocwheel.packages.planning.make_plan import make_plan
+from rocwheel.packages.plan import TextMember
 from rocwheel.packages.planning.options import PlanOptions
-from rocwheel.packages.planning.sdk_source import render_literals
-from rocwheel.packages.recipe.load import load_recipe
-from rocwheel.targets.catalog.catalog import load_catalog
-from tests.packages.trees import file_entry, make_catalog, make_facts
+from tests.packages.selectors import literals, plan
 
 RECIPE = Path(rocwheel.__file__).parent / "packages/recipe/rocm.toml"
-UNAVAILABLE = {row.name for row in load_catalog().targets} - {"gfx906", "gfx1030"}
-CORE = file_entry("bin/hipcc", "core-hip_run_generic", mode=0o755)
-BLAS = file_entry("lib/librocblas.so.5", "blas_lib_generic")
-
-
-def plan(*targets: str, kpack: bool = True, options: PlanOptions | None = None) -> Plan:
-    kernels = [file_entry(f"lib/{target}.co", f"blas_lib_{target}") for target in targets]
-    catalog = make_catalog(CORE, BLAS, *kernels, flags={"KPACK_SPLIT_ARTIFACTS": kpack})
-    return make_plan(catalog, load_recipe(), make_facts(), options or PlanOptions())
-
-
-def literals(text: str) -> dict[str, Any]:
-    """Read the assignments of a generated module without running it."""
-    body = [node for node in ast.parse(text).body if isinstance(node, ast.Assign)]
-    return {node.targets[0].id: ast.literal_eval(node.value) for node in body if isinstance(node.targets[0], ast.Name)}
-
-
-def build_info(*targets: str, kpack: bool = True) -> dict[str, Any]:
-    return literals(plan(*targets, kpack=kpack).sdists[0].files["src/rocm_sdk/_build_info.py"])
-
-
-def test_each_device_package_can_be_selected_and_asked_for() -> None:
-    info = build_info("gfx906", "gfx1030")
-    assert info["FAMILIES"] == {
-        "gfx906": {"targets": ["gfx906"], "platforms": ["linux"]},
-        "gfx1030": {"targets": ["gfx1030"], "platforms": ["linux"]},
-    }
-    assert info["SELECTED"] == {"device": "rocm-sdk-device-{family}==7.2.0"}
-    assert info["EXTRAS"]["device-gfx906"] == [["rocm-sdk-device-gfx906==7.2.0", ""]]
-    assert info["EXTRAS"]["device-all"] == [
-        ["rocm-sdk-device-gfx906==7.2.0", ""],
-        ["rocm-sdk-device-gfx1030==7.2.0", ""],
-    ]
-
-
-def test_a_public_library_is_optional_only_where_the_sdk_lacks_it() -> None:
-    hip = file_entry("lib/libamdhip64.so.7", "core-hip_lib_generic")
-    made = make_plan(make_catalog(CORE, BLAS, hip), load_recipe(), make_facts(), PlanOptions())
-    libraries = literals(made.sdists[0].files["src/rocm_sdk/_build_info.py"])["LIBRARIES"]
-    assert libraries["amdhip64"] == {
-        "package": "core",
-        "directory": "lib",
-        "pattern": "libamdhip64.so.*",
-        "optional": False,
-    }
-    assert libraries["rccl"]["optional"]
-
-
-def test_no_target_is_a_default_just_for_being_first() -> None:
-    assert build_info("gfx906", "gfx1030")["DEFAULT_FAMILY"] == ""
-
-
-def test_a_lone_target_is_the_default() -> None:
-    assert build_info("gfx906")["DEFAULT_FAMILY"] == "gfx906"
-
-
-def test_asking_for_a_known_target_without_package_is_refused_with_those_that_have_one() -> None:
-    extras = build_info("gfx906", "gfx1030")["EXTRAS"]
-    assert extras["device-gfx942"] == [
-        ["rocm-sdk-core==7.2.0+gfx942.is.not.in.this.release.which.has.gfx906.gfx1030", ""]
-    ]
-    assert extras["device-gfx906"] == [["rocm-sdk-device-gfx906==7.2.0", ""]]
-
-
-def test_only_gpus_that_people_own_are_refused_by_name() -> None:
-    extras = set(build_info("gfx906", "gfx1030")["EXTRAS"])
-    assert {"device-gfx803", "device-gfx90c", "device-gfx942", "device-gfx1036", "device-gfx1250"} <= extras
-    others = ("gfx600", "gfx703", "gfx801", "gfx940", "gfx1154", "gfx1310")
-    assert extras.isdisjoint(f"device-{name}" for name in others)
-    assert len(extras) == 32
-
-
-def test_frameworks_may_ask_for_device_where_no_device_package_exists() -> None:
-    info = build_info()
-    assert info["EXTRAS"] == {
-        "libraries": [["rocm-sdk-libraries==7.2.0", ""]],
-        "device": [],
-        "device-all": [],
-        "devel": [["rocm-sdk-devel==7.2.0", ""]],
-    }
-    assert info["SELECTED"] == {}
-
-
-def test_in_a_layout_per_family_the_libraries_are_selected() -> None:
-    info = build_info("gfx94X-dcgpu", kpack=False)
-    assert info["LAYOUT"] == "per-family"
-    assert info["FAMILIES"] == {"gfx94X-dcgpu": {"targets": ["gfx942"], "platforms": ["linux"]}}
-    assert info["SELECTED"] == {"libraries": "rocm-sdk-libraries-{family}==7.2.0"}
-    assert info["PACKAGES"]["libraries"] == {
-        "dist": "rocm-sdk-libraries-{family}",
-        "module": "rocm_sdk_libraries_{family}",
-        "platform_module": "_rocm_sdk_libraries_{family}",
-    }
-
-
-def test_a_default_that_a_person_chose_is_written() -> None:
-    made = plan("gfx906", "gfx1030", options=PlanOptions(default_family="gfx1030"))
-    assert literals(made.sdists[0].files["src/rocm_sdk/_build_info.py"])["DEFAULT_FAMILY"] == "gfx1030"
 
 
 def test_the_sdist_needs_nothing_to_build() -> None:
@@ -217,20 +111,3 @@ def test_the_wheel_decides_nothing_and_offers_every_target() -> None:
     assert wheel.console_scripts == {"rocm-sdk": "rocm_sdk._cli:main"}
     text = next(m.text for m in wheel.members if isinstance(m, TextMember) and m.path.endswith("_build_info.py"))
     assert literals(text)["SELECTED"] == {}
-
-
-def test_a_default_without_packages_is_refused() -> None:
-    expected = "--default-family: 'gfx942' has no packages; expected one of gfx906, gfx1030"
-    with pytest.raises(InputError, match=re.escape(expected)):
-        plan("gfx906", "gfx1030", options=PlanOptions(default_family="gfx942"))
-
-
-def test_a_suffix_that_fits_no_module_name_is_refused() -> None:
-    expected = "--version-suffix: is '-x'; expected letters, digits and underscores, as in a module's name"
-    with pytest.raises(InputError, match=re.escape(expected)):
-        plan(options=PlanOptions(module_suffix="-x"))
-
-
-@pytest.mark.parametrize("name", ["x'; import os #", 'a"b', "back\\slash", "line\nbreak"])
-def test_a_name_stays_data_whatever_it_holds(name: str) -> None:
-    assert literals(render_literals({"NAME": name})) == {"NAME": name}
