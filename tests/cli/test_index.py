@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.command_line import rocwheel
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,9 +23,7 @@ run = partial(rocwheel, "index")
 @pytest.fixture
 def dist_dir(tmp_path: Path) -> Path:
     folder = tmp_path / "dist"
-    folder.mkdir()
-    with zipfile.ZipFile(folder / "a-1.0-py3-none-any.whl", "w") as archive:
-        archive.writestr("a-1.0.dist-info/METADATA", "Metadata-Version: 2.4\nName: a\nVersion: 1.0\n")
+    make_wheel(folder, "a", {}, tag="py3-none-any", is_purelib=True)
     return folder
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 import posixpath
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.distributions.formats.record import spell_hash
+from rocwheel.distributions.formats.record import find_record_gaps, spell_hash
 from rocwheel.distributions.zip.dist_info import SIGNATURES
 
 if TYPE_CHECKING:
@@ -41,17 +40,15 @@ def wheel_record_problems(owner: Distribution, files: Iterable[InstalledFile]) -
     """Yield what is wrong with the RECORD of a wheel, whose members are ``files``."""
     rows = {entry.path: entry for entry in owner.record}
     members = {file.member: file for file in files}
-    for path, count in Counter(entry.path for entry in owner.record).items():
-        if count > 1:
-            yield RecordProblem(path, "repeated", f"RECORD lists {path} {count} times")
-    for path in sorted(rows.keys() - members.keys()):
-        yield _absent(path)
-    for path, file in members.items():
-        if path.rpartition("/")[2] in _UNHASHED and path.startswith(owner.dist_info):
-            continue
-        if path not in rows:
-            yield RecordProblem(path, "unlisted", f"RECORD doesn't list {path}")
-        elif problem := _row_problem(rows[path], file):
+    gaps = find_record_gaps((entry.path for entry in owner.record), members, owner.dist_info)
+    for path, number in gaps.repeated.items():
+        yield RecordProblem(path, "repeated", f"RECORD lists {path} {number} times")
+    yield from map(_absent, gaps.absent)
+    for path in gaps.unlisted:
+        yield RecordProblem(path, "unlisted", f"RECORD doesn't list {path}")
+    unhashed = {f"{owner.dist_info}/{name}" for name in _UNHASHED}
+    for path, row in rows.items():
+        if path in members and path not in unhashed and (problem := _row_problem(row, members[path])):
             yield problem
 
 

@@ -15,12 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocwheel.distributions.index.entry import Reading, read_entry
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, ProblemsError
+from tests.support.wheels import members, write_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.distributions.index.conftest import AddWheel, MakeSdist
+
+INFO = "demo-1.0.dist-info"
 
 
 def test_a_wheel_gives_its_names_size_hash_and_metadata(add_wheel: AddWheel) -> None:
@@ -53,7 +56,7 @@ def test_an_sdist_gives_metadata_only_when_its_build_cannot_change_it(
 
 
 def fail(path: Path) -> str:
-    with pytest.raises(InputError) as caught:
+    with pytest.raises((InputError, ProblemsError)) as caught:
         read_entry(path)
     return str(caught.value)
 
@@ -168,7 +171,85 @@ def test_a_damaged_file_is_read_or_reported_and_nothing_else(
 )
 def test_a_member_that_leads_outside_is_refused_as_by_audits(add_wheel: AddWheel, name: str, reason: str) -> None:
     path = add_wheel("demo")
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr(name, b"x")
+    write_wheel(path, INFO, {**_contents(path), name: b"x"})
     expected = f"{path}!{name}: {reason}; expected a place inside the environment. Build the wheel again."
     assert fail(path) == expected
+
+
+def test_all_members_with_one_fault_are_named_together(add_wheel: AddWheel) -> None:
+    path = add_wheel("demo")
+    outside = {f"../{number}.so": b"x" for number in range(12)}
+    write_wheel(path, INFO, {**_contents(path), **outside, "a/../b": b"", "/abs": b""})
+    names = ", ".join(f"../{number}.so" for number in range(10))
+    many = f"{path}: 13 members ({names} and 3 more): a path that leads out of the wheel"
+    end = "; expected a place inside the environment. Build the wheel again."
+    assert fail(path).splitlines() == [
+        f"{path}: 2 problems",
+        f"  {many}{end}",
+        f"  {path}!/abs: an absolute path{end}",
+    ]
+
+
+def test_all_damaged_members_are_named(add_wheel: AddWheel) -> None:
+    path = add_wheel("demo")
+    write_wheel(path, INFO, {**_contents(path), "one": b"some bytes", "other": b"other bytes"})
+    with zipfile.ZipFile(path) as archive:
+        starts = [archive.getinfo(name).header_offset + 30 + len(name) for name in ("one", "other")]
+    data = bytearray(path.read_bytes())
+    for start in starts:
+        data[start + 3] ^= 0xFF
+    path.write_bytes(data)
+    found = fail(path)
+    assert [name for name in ("one", "other", "demo.py") if f"!{name}" in found or f" {name}" in found] == [
+        "one",
+        "other",
+    ]
+
+
+AGAIN = "expected each member once. Build the wheel again."
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (b"", ["doesn't list 3 files: demo.py, demo-1.0.dist-info/METADATA, demo-1.0.dist-info/WHEEL"]),
+        (
+            b"demo.py,,\ndemo.py,,\ngone.py,,\ndemo-1.0.dist-info/METADATA,,\ndemo-1.0.dist-info/WHEEL,,\n",
+            ["lists absent 1 file: gone.py", "repeats 1 file: demo.py"],
+        ),
+    ],
+    ids=["empty", "absent and repeated"],
+)
+def test_a_record_that_disagrees_with_the_members_is_reported(
+    add_wheel: AddWheel, record: bytes, expected: list[str]
+) -> None:
+    path = add_wheel("demo")
+    _with_record(path, record)
+    lines = fail(path).splitlines()
+    source = f"{path}!{INFO}/RECORD"
+    assert [line.strip() for line in lines[-len(expected) :]] == [f"{source}: {what}; {AGAIN}" for what in expected]
+
+
+def test_a_wheel_without_record_is_reported(add_wheel: AddWheel) -> None:
+    path = add_wheel("demo")
+    _with_record(path, None)
+    expected = f"has no {INFO}/RECORD; expected a list of its members there. Build the wheel again."
+    assert fail(path) == f"{path}: {expected}"
+
+
+def test_signatures_need_no_row(add_wheel: AddWheel) -> None:
+    path = add_wheel("demo")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(f"{INFO}/RECORD.jws", "{}")
+    assert read_entry(path).entry.project == "demo"
+
+
+def _contents(path: Path) -> dict[str, bytes]:
+    return {name: data for name, data in members(path).items() if name != f"{INFO}/RECORD"}
+
+
+def _with_record(path: Path, record: bytes | None) -> None:
+    contents = _contents(path) | ({f"{INFO}/RECORD": record} if record is not None else {})
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in contents.items():
+            archive.writestr(name, data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -115,13 +115,13 @@ def test_what_is_not_what_a_run_has_written_is_not_believed(
     assert read == [wheel.name]
 
 
-def test_another_version_reads_all_files_again(
-    add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str]
+@pytest.mark.parametrize("other", [{"version": "0.0.1"}, {"checks": 1}], ids=lambda other: next(iter(other)))
+def test_another_version_or_other_checks_read_all_files_again(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, read: list[str], other: dict[str, Any]
 ) -> None:
     wheel = add_wheel("a")
     write_index(dist_dir, output)
-    other = msgspec.structs.replace(read_known(output), version="0.0.1")
-    (output / KNOWN_NAME).write_bytes(msgspec.json.encode(other))
+    (output / KNOWN_NAME).write_bytes(msgspec.json.encode(msgspec.structs.replace(read_known(output), **other)))
     read.clear()
     write_index(dist_dir, output)
     assert read == [wheel.name]

@@ -411,6 +411,23 @@ def test_pages_may_stand_among_the_distributions(add_wheel: AddWheel, dist_dir: 
         assert (report.ignored, report.subfolders) == ((), ())
 
 
+def test_folders_are_named_that_hold_distributions_of_their_own(
+    add_wheel: AddWheel, dist_dir: Path, output: Path
+) -> None:
+    wheel = add_wheel("a")
+    for folder in ("family/deep", "www/simple/a", ".hidden", "artifacts", "plain", "family/.git"):
+        (dist_dir / folder).mkdir(parents=True)
+    for place in ("family/deep", "www/simple/a", ".hidden"):
+        (dist_dir / place / wheel.name).write_bytes(wheel.read_bytes())
+    (dist_dir / "www/simple/index.json").write_text("{}")
+    (dist_dir / "artifacts" / "blas_lib_gfx94X-dcgpu.tar.gz").write_bytes(b"")
+    (dist_dir / "plain" / "notes.whl").write_bytes(b"")
+    (dist_dir / "latest").symlink_to(".")
+    (dist_dir / "above").symlink_to("..")
+    (dist_dir / "linked").symlink_to("family")
+    assert write_index(dist_dir, output).subfolders == ("family", "linked")
+
+
 def test_a_folder_of_folders_is_refused_with_their_names(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
     wheel = add_wheel("a")
     (dist_dir / "gfx90x").mkdir()

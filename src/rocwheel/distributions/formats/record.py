@@ -5,10 +5,25 @@ from __future__ import annotations
 import base64
 import csv
 import io
+from collections import Counter
+from typing import TYPE_CHECKING
 
 import msgspec
 
-__all__ = ["RecordEntry", "RecordRow", "parse_record", "render_record", "spell_hash"]
+from rocwheel.distributions.zip.dist_info import SIGNATURES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+__all__ = [
+    "RecordEntry",
+    "RecordGaps",
+    "RecordRow",
+    "find_record_gaps",
+    "parse_record",
+    "render_record",
+    "spell_hash",
+]
 
 
 class RecordRow(msgspec.Struct, frozen=True, order=True):
@@ -50,3 +65,23 @@ def parse_record(data: bytes) -> tuple[RecordEntry, ...]:
     """Return the rows of RECORD; cells that a row lacks are empty. Raises `csv.Error` for text that is not CSV."""
     rows = csv.reader(io.StringIO(data.decode(errors="replace")))
     return tuple(RecordEntry(*(*row, "", "")[:3]) for row in rows if row)
+
+
+class RecordGaps(msgspec.Struct, frozen=True):
+    """Where the RECORD of a wheel disagrees with its members about their names."""
+
+    repeated: dict[str, int]
+    """Paths of several rows, and how many each has."""
+    absent: tuple[str, ...]
+    """Paths of rows that no member has."""
+    unlisted: tuple[str, ...]
+    """Members without a row that need one: all but RECORD itself and its signatures (:pep:`427`)."""
+
+
+def find_record_gaps(paths: Iterable[str], members: Collection[str], dist_info: str) -> RecordGaps:
+    """Compare the paths in RECORD with the members of a wheel whose ``.dist-info`` folder is ``dist_info``."""
+    rows = Counter(paths)
+    exempt = {f"{dist_info}/{name}" for name in ("RECORD", *SIGNATURES)}
+    repeated = {path: number for path, number in rows.items() if number > 1}
+    unlisted = tuple(name for name in members if name not in rows and name not in exempt)
+    return RecordGaps(repeated, tuple(sorted(rows.keys() - set(members))), unlisted)

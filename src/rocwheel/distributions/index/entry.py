@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,21 +21,19 @@ from packaging.utils import (
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.index.check_members import check_members
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.distributions.zip.dist_info import find_metadata
-from rocwheel.distributions.zip.member_names import outside_reason
-from rocwheel.distributions.zip.reader import check_member, read_directory, read_member
+from rocwheel.distributions.zip.reader import read_directory, read_member
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.file_stamp import FileStamp
 from rocwheel.foundation.files.regular_files import open_regular, unchanged
 from rocwheel.foundation.quoting import quoted
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from packaging.metadata import RawMetadata
 
-__all__ = ["IndexEntry", "Reading", "read_entry", "read_metadata"]
+__all__ = ["IndexEntry", "Reading", "is_distribution_name", "read_entry", "read_metadata"]
 
 _METADATA_LIMIT = 16 << 20
 _BLOCK = 1 << 20
@@ -77,8 +76,8 @@ class _FileName(msgspec.Struct, frozen=True):
 def read_entry(path: Path) -> Reading:
     """Read a wheel or sdist: all of it is hashed and unpacked, and compared with its checksums.
 
-    Raises `InputError` for a name that is not a distribution's, for a file that can't be read as one or is damaged, and
-    for metadata that disagrees with the name.
+    Raises `InputError` for a name that is not a distribution's, for a file that can't be read as one or is damaged, for
+    metadata that disagrees with the name, and for a RECORD that does with the members; `ProblemsError` for several.
     """
     name = _parse_filename(path)
     is_wheel = path.name.endswith(".whl")
@@ -102,6 +101,14 @@ def read_entry(path: Path) -> Reading:
         metadata_sha256=hashlib.sha256(shown).hexdigest() if shown is not None else None,
     )
     return Reading(entry, shown, stamp)
+
+
+def is_distribution_name(name: str) -> bool:
+    """Return whether a wheel or sdist may be called so."""
+    try:
+        return bool(_parse_filename(Path(name)))
+    except InputError:
+        return False
 
 
 def _parse_filename(path: Path) -> _FileName:
@@ -139,11 +146,7 @@ def _read_checked_metadata(path: Path, name: _FileName) -> bytes:
     found = members[find_metadata(path, members, expected=expected)]
     if found.size > _METADATA_LIMIT:
         raise InputError(path, f"{found.name} is {found.size} bytes long", expected="at most 16 MiB")
-    for member in members.values():
-        if reason := outside_reason(member.name):
-            remedy = "Build the wheel again."
-            raise InputError(member.source, reason, expected="a place inside the environment", remedy=remedy)
-        check_member(member)
+    check_members(path, members)
     return read_member(found)
 
 

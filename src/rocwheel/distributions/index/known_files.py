@@ -26,6 +26,9 @@ __all__ = ["KNOWN_NAME", "KnownFile", "KnownIndex", "KnownProject", "is_settled"
 KNOWN_NAME = ".rocwheel-index.json"
 """The file in the output; a hidden name, which no page links to."""
 
+_CHECKS = 2
+"""Raised with every release of rocwheel, or change between two, that refuses what was listed before."""
+
 _GRANULARITY = 2_000_000_000
 """Nanoseconds; FAT has the coarsest times."""
 
@@ -64,6 +67,8 @@ class KnownIndex(msgspec.Struct, frozen=True):
 
     version: str = __version__
     """Of the rocwheel that wrote it; another may judge the same files otherwise."""
+    checks: int = 0
+    """Which checks the files have passed; those of another number are checked again."""
     files: dict[str, KnownFile] = {}
     """By file name."""
     written: dict[str, tuple[str, ...]] = {}
@@ -81,9 +86,10 @@ def read_known(output: Path) -> KnownIndex:
             known = decode_json(file.read(), KnownIndex)
     except (OSError, msgspec.DecodeError):
         return KnownIndex()
-    return known if known.version == __version__ else KnownIndex(written=known.written)
+    is_current = (known.version, known.checks) == (__version__, _CHECKS)
+    return known if is_current else KnownIndex(written=known.written)
 
 
 def write_known(output: Path, known: KnownIndex) -> None:
     """Write what this run knows. Raises `WorkError` when the output can't be written."""
-    write_changed(output / KNOWN_NAME, msgspec.json.encode(known))
+    write_changed(output / KNOWN_NAME, msgspec.json.encode(msgspec.structs.replace(known, checks=_CHECKS)))

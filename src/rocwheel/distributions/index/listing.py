@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.distributions.index.entry import is_distribution_name
 from rocwheel.distributions.index.known_files import KNOWN_NAME
 from rocwheel.distributions.index.previous import PAGES
 from rocwheel.foundation.errors import InputError
@@ -15,7 +17,6 @@ from rocwheel.foundation.files.file_stamp import FileStamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 __all__ = ["SUFFIXES", "Listing", "list_folder"]
 
@@ -32,7 +33,7 @@ class Listing(msgspec.Struct, frozen=True):
     ignored: tuple[str, ...]
     """Files that are neither wheels nor sdists, those that an index consists of apart."""
     subfolders: tuple[str, ...]
-    """Folders in it that hold distributions, at any depth."""
+    """Folders in it that hold distributions, at any depth: those of other indexes and hidden ones apart."""
 
 
 def list_folder(dist_dir: Path, output: Path) -> Listing:
@@ -70,6 +71,15 @@ def _is_distribution(name: str) -> bool:
 
 
 def _is_subfolder(folder: Path, output: Path) -> bool:
-    if folder.resolve() == output.resolve() or (folder / PAGES[1]).exists():
-        return False
-    return any(_is_distribution(name) for _, _, names in os.walk(folder) for name in names)
+    if folder.name.startswith(".") or folder.parent.resolve().is_relative_to(folder.resolve()):
+        return False  # hidden, or a link to where we are
+    return any(is_distribution_name(name) for names in _names_outside_of_indexes(folder, output) for name in names)
+
+
+def _names_outside_of_indexes(folder: Path, output: Path) -> Iterator[list[str]]:
+    for place, folders, names in os.walk(folder):
+        if PAGES[1] in names or Path(place).resolve() == output.resolve():
+            folders.clear()
+        else:
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            yield names

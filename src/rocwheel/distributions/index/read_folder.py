@@ -50,7 +50,7 @@ def read_folder(
     with ThreadPoolExecutor() as executor:
         for path, result in zip(new, executor.map(_try_reading, new), strict=True):
             if isinstance(result, RocwheelError):
-                problems.append(result)
+                problems += result.problems if isinstance(result, ProblemsError) else [result]
             else:
                 found[path.name] = result
                 progress.advance(result.known.entry.size)
