@@ -27,7 +27,7 @@ from rocwheel.targets.spelling.target_set import parse_target_set
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.frameworks.torch import VersionLock
+    from rocwheel.frameworks.torch import Mismatch, VersionLock
     from tests.frameworks.conftest import Compile
 
 pytestmark = pytest.mark.slow
@@ -62,7 +62,7 @@ def test_the_initialiser_loads_what_the_files_need(
     source = "int hipGetDeviceCount(int *); int use(void) { int n; return hipGetDeviceCount(&n); }"
     compile_library(tmp_path / "own/_C.so", source, str(site / "_rocm_sdk_core/lib/libamdhip64.so.7"))
     text = initializer_for(read_tree([tmp_path / "own"]).loadable, "7.0.0", "exact")
-    assert '        preload_shortnames=[\n            "amdhip64",\n        ],\n' in text
+    assert '    names = [\n        "amdhip64",\n    ]\n' in text
     done = use(text, site, tmp_path)
     assert done.returncode == 0, done.stderr
     assert "libamdhip64.so.7" in done.stdout
@@ -82,14 +82,14 @@ def test_the_initialiser_loads_what_the_files_need(
 )
 def test_the_version_of_the_sdk_is_locked(site: Path, tmp_path: Path, version: str, lock: VersionLock) -> None:
     text = initializer(version, lock)
-    checked = "\n".join(line for line in text.splitlines() if not line.startswith('            "'))
+    checked = "\n".join(line for line in text.splitlines() if not line.startswith('        "'))
     assert use(checked, site, tmp_path).returncode == 0
 
 
 @needs_x86_64
 def test_another_version_of_the_sdk_is_refused_at_the_start(site: Path, tmp_path: Path) -> None:
     text = initializer("7.1.0", "minor")
-    checked = "\n".join(line for line in text.splitlines() if not line.startswith('            "'))
+    checked = "\n".join(line for line in text.splitlines() if not line.startswith('        "'))
     done = use(checked, site, tmp_path)
     assert done.returncode == 1
     assert "7.1.*" in done.stderr
@@ -99,10 +99,59 @@ def test_another_version_of_the_sdk_is_refused_at_the_start(site: Path, tmp_path
 @pytest.mark.parametrize("version", ["7.0.1", "7.0.0rc1", "7.0.0.post1", "1!7.0.0", "7.0.0+local", "70.0"])
 def test_an_exact_lock_refuses_every_other_version(site: Path, tmp_path: Path, version: str) -> None:
     text = initializer(version, "exact")
-    checked = "\n".join(line for line in text.splitlines() if not line.startswith('            "'))
+    checked = "\n".join(line for line in text.splitlines() if not line.startswith('        "'))
     done = use(checked, site, tmp_path)
     assert done.returncode == 1
     assert "but this Python environment has ROCm 7.0.0" in done.stderr
+
+
+OTHER_SDK = """
+import re, warnings
+__version__ = "7.0.0"
+def initialize_process(*, preload_shortnames=None, check_version=None, fail_on_version_mismatch=False):
+    for name in preload_shortnames:
+        if name not in _dist_info.ALL_LIBRARIES:
+            raise ModuleNotFoundError(name)
+    print(*preload_shortnames)
+    assert isinstance(check_version, str), "a mismatch of a pattern ends with an UnboundLocalError"
+    if not re.match("^" + re.escape(check_version).replace("\\\\*", ".*") + "$", __version__):
+        if fail_on_version_mismatch:
+            raise RuntimeError(check_version)
+        warnings.warn(check_version)
+from . import _dist_info
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "lock", "mismatch", "status", "said"),
+    [
+        ("7.0", "exact", "fail", 0, ""),
+        ("7.0.9", "minor", "fail", 0, ""),
+        ("7.1.0", "exact", "fail", 1, "RuntimeError: 7.1.0"),
+        ("7.1.0", "exact", "warn", 0, "UserWarning: 7.1.0"),
+        ("7.1.0", "minor", "warn", 0, "UserWarning: 7.1.*"),
+    ],
+)
+def test_the_initialiser_works_with_an_older_release_of_the_reference(
+    tmp_path: Path, version: str, lock: VersionLock, mismatch: Mismatch, status: int, said: str
+) -> None:
+    # Given packages of the reference, whose release has no names for amd_smi and others
+    (tmp_path / "rocm_sdk").mkdir()
+    (tmp_path / "rocm_sdk/__init__.py").write_text(OTHER_SDK)
+    (tmp_path / "rocm_sdk/_dist_info.py").write_text("ALL_LIBRARIES = {'amdhip64': 1, 'hipblas': 2, 'hiprtc': 3}\n")
+    done = use(initializer(version, lock, mismatch), tmp_path, tmp_path)
+    assert done.returncode == status, done.stderr
+    assert said in done.stderr
+    assert bool(said) == bool(done.stderr)
+    assert done.stdout.splitlines()[0] == "amdhip64 hiprtc hipblas"
+
+
+@needs_x86_64
+def test_another_version_of_the_sdk_is_a_warning_if_asked_for(site: Path, tmp_path: Path) -> None:
+    done = use(initializer("7.1.0", "exact", "warn"), site, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "UserWarning: The program was compiled against a ROCm version matching '7.1.0'" in done.stderr
+    assert "libamdhip64.so.7" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -119,7 +168,7 @@ def test_an_exact_lock_refuses_every_other_version(site: Path, tmp_path: Path, v
     ],
 )
 def test_the_initialiser_takes_the_versions_that_satisfy_the_requirement(version: str, installed: str) -> None:
-    (pattern,) = re.findall(r'check_version=re\.compile\(r"(.*)"\),', initializer(version, "exact"))
+    (pattern,) = re.findall(r're\.match\(r"(.*)", rocm_sdk', initializer(version, "exact"))
     requirement = requirements_variable(version, "exact").partition("'")[2].rstrip("'\n")
     satisfies = Requirement(requirement).specifier.contains(installed, prereleases=True)
     assert (re.match(pattern, installed) is not None) == satisfies

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,25 +20,23 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, needs_compiler]
 
 
-def test_an_initializer_loads_what_the_libraries_need_in_their_order(run: Run, tmp_path: Path) -> None:
+def test_an_initializer_loads_what_the_libraries_need_in_their_order(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libhipblas.so.3", "libamdhip64.so.7", "librocsolver.so.0")))
     wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so", "ext/__init__.py": b""})
     run("repair", wheel, "--dest-dir", tmp_path / "out", "--init")
     (repaired,) = (tmp_path / "out").glob("*.whl")
     calls: list[dict[str, object]] = []
 
-    class Sdk:
-        @staticmethod
-        def initialize_process(**arguments: object) -> None:
-            calls.append(arguments)
-
-    space: dict[str, object] = {}
+    sdk, facts = ModuleType("rocm_sdk"), ModuleType("rocm_sdk._dist_info")
+    vars(sdk)["initialize_process"] = lambda **arguments: calls.append(arguments)
+    vars(facts)["ALL_LIBRARIES"] = {"amdhip64": None, "hipblas": None, "rccl": None}
+    space: dict[str, Any] = {}
     exec(members(repaired)["ext/_rocm_init.py"], space)
-    sys.modules["rocm_sdk"] = Sdk  # type: ignore[assignment]
-    try:
-        space["initialize"]()  # type: ignore[operator]
-    finally:
-        del sys.modules["rocm_sdk"]
+    monkeypatch.setitem(sys.modules, "rocm_sdk", sdk)
+    monkeypatch.setitem(sys.modules, "rocm_sdk._dist_info", facts)
+    space["initialize"]()
     assert calls == [{"preload_shortnames": ["hipblas", "amdhip64"]}]
 
 
@@ -88,7 +87,7 @@ def test_an_initializer_lists_the_libraries_that_it_does_not_load(run: Run, tmp_
     run("repair", wheel, "--dest-dir", tmp_path / "out", "--init")
     (repaired,) = (tmp_path / "out").glob("*.whl")
     text = members(repaired)["ext/_rocm_init.py"].decode()
-    assert "        # Left to run paths, since rocm_sdk has no names for them: librocsolver.so.0\n" in text
+    assert "    # Left to run paths, since rocm_sdk has no names for them: librocsolver.so.0\n" in text
 
 
 def test_a_module_that_checks_the_version_needs_one(run: Run, tmp_path: Path) -> None:

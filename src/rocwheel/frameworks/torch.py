@@ -17,7 +17,7 @@ from rocwheel.foundation.tables import read_table
 from rocwheel.linking.known.sdk_layout import sdk_search_folders
 from rocwheel.linking.known.sdk_names import device_extra, is_family
 from rocwheel.linking.run_path_choice import origin_relative
-from rocwheel.repair.initializer import preload_names, render_initializer
+from rocwheel.repair.initializer import VersionCheck, preload_names, render_initializer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rocwheel.targets.spelling.target_set import TargetSet
 
 __all__ = [
+    "Mismatch",
     "VersionLock",
     "initializer",
     "initializer_for",
@@ -37,6 +38,9 @@ __all__ = [
 
 VersionLock = Literal["exact", "minor"]
 """``exact``: this version of the SDK alone. ``minor``: any of its major and minor version."""
+
+Mismatch = Literal["fail", "warn"]
+"""What the initialiser does when the SDK has another version."""
 
 _MINOR = 2
 _OPTION = "--sdk-version"
@@ -60,19 +64,21 @@ def torch_folder() -> str:
     return _torch().folder
 
 
-def initializer(sdk_version: str, lock: VersionLock) -> str:
+def initializer(sdk_version: str, lock: VersionLock, mismatch: Mismatch = "fail") -> str:
     """Return ``torch/_rocm_init.py``, which loads every library that PyTorch is known to need."""
-    return render_initializer(_torch().preload, _checked(sdk_version, lock))
+    return render_initializer(_torch().preload, _checked(sdk_version, lock, mismatch))
 
 
-def initializer_for(files: Sequence[InstalledFile], sdk_version: str, lock: VersionLock) -> str:
+def initializer_for(
+    files: Sequence[InstalledFile], sdk_version: str, lock: VersionLock, mismatch: Mismatch = "fail"
+) -> str:
     """Return the initialiser that loads exactly what ``files`` need."""
     names, others = preload_names(files)
     if not names:
         found = "needs none of the SDK's public libraries"
         source = files[0].source if files else "the given files"
         raise InputError(source, found, remedy="Name the libraries that use ROCm.")
-    return render_initializer(names, _checked(sdk_version, lock), others)
+    return render_initializer(names, _checked(sdk_version, lock, mismatch), others)
 
 
 def requirements_variable(sdk_version: str, lock: VersionLock, targets: TargetSet | None = None) -> str:
@@ -114,16 +120,17 @@ def _locked(sdk_version: str, lock: VersionLock) -> str:
     return str(version) if lock == "exact" else release_match(version, _MINOR)
 
 
-def _checked(sdk_version: str, lock: VersionLock) -> str | re.Pattern[str]:
-    """Return what ``rocm_sdk`` compares its version with, as text: a pattern of all that satisfy the requirement.
+def _checked(sdk_version: str, lock: VersionLock, mismatch: Mismatch) -> VersionCheck:
+    """Return the check that accepts what satisfies the requirement.
 
     By :pep:`440` zeros at the end of a release make no difference, nor do local versions that aren't asked for.
     """
-    locked = _locked(sdk_version, lock)
+    locked, fails = _locked(sdk_version, lock), mismatch == "fail"
     if locked.endswith(".*"):
-        return locked
+        return VersionCheck(locked, fails=fails)
     version = Version(locked)
     numbers = version.base_version
     rest = re.escape(version.public.removeprefix(numbers))
     local = re.escape(f"+{version.local}") if version.local else r"(\+.*)?"
-    return re.compile(re.escape(re.sub(r"(\.0)+$", "", numbers)) + r"(\.0)*" + rest + local + "$")
+    pattern = re.escape(re.sub(r"(\.0)+$", "", numbers)) + r"(\.0)*" + rest + local + "$"
+    return VersionCheck(locked, pattern, fails)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-import re
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.linking.known.sdk_layout import find_sdk_library, short_name
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from rocwheel.installed.tree import Distribution, InstalledFile
 
-__all__ = ["initializer_member", "preload_names", "render_initializer"]
+__all__ = ["VersionCheck", "initializer_member", "preload_names", "render_initializer"]
 
 _NAME = "_rocm_init.py"
 _NO_INIT = "Repair without --init."
@@ -26,12 +27,26 @@ _TEMPLATE = '''"""Loads the ROCm libraries that this package's extensions need; 
 def initialize():
     """Load them, in order, and check the version of ROCm: call this before the first extension is imported."""
 {imports}    import rocm_sdk
+    from rocm_sdk._dist_info import ALL_LIBRARIES
 
-    rocm_sdk.initialize_process(
-        preload_shortnames=[
-{names}        ],
-{others}{version}    )
+    names = [
+{names}    ]
+{others}    rocm_sdk.initialize_process(
+        # Older releases of ROCm name fewer libraries; run paths lead to the others.
+        preload_shortnames=[name for name in names if name in ALL_LIBRARIES],
+{version}    )
 '''
+
+
+class VersionCheck(msgspec.Struct, frozen=True):
+    """What the installed SDK's version has to be."""
+
+    text: str
+    """For people, and for ``rocm_sdk``, to which ``*`` is anything."""
+    pattern: str = ""
+    """A regular expression that decides in place of ``text``; ``rocm_sdk`` itself may not be able to refuse by one."""
+    fails: bool = True
+    """Whether another version is an error, not a warning."""
 
 
 def preload_names(loadable: Iterable[InstalledFile]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -56,7 +71,7 @@ def initializer_member(owner: Distribution, files: Sequence[InstalledFile], vers
         found = "has no library in a Python package"
         raise InputError(owner.source, found, expected=f"a package that {_NAME} can go to", remedy=_NO_INIT)
     names, others = preload_names(loadable)
-    text = render_initializer(names, version, others)
+    text = render_initializer(names, VersionCheck(version) if version else None, others)
     there = next((file for file in files if file.path == f"{folder}/{_NAME}"), None)
     if there is not None and there.sha256 != hashlib.sha256(text.encode()).digest():
         remedy = "Leave it out when building, or repair without --init."
@@ -71,15 +86,21 @@ def _package_folder(loadable: Iterable[InstalledFile]) -> str:
     return min(packages, key=lambda folder: (folder.count("/"), folder), default="")
 
 
-def render_initializer(names: Sequence[str], version: str | re.Pattern[str] = "", others: Sequence[str] = ()) -> str:
+def render_initializer(names: Sequence[str], check: VersionCheck | None = None, others: Sequence[str] = ()) -> str:
     """Return the module's text.
 
-    ``version`` is what the SDK's version has to match: a pattern, or text with ``*`` for anything. ``others`` are
-    libraries that ``rocm_sdk`` has no names for; a comment in the module lists them.
+    ``others`` are libraries that ``rocm_sdk`` has no names for; a comment in the module lists them.
     """
-    lines = "".join(f'            "{name}",\n' for name in names)
-    left = f"        # Left to run paths, since rocm_sdk has no names for them: {', '.join(others)}\n" if others else ""
-    matched = f're.compile(r"{version.pattern}")' if isinstance(version, re.Pattern) else f'"{version}"'
-    check = f"        check_version={matched},\n        fail_on_version_mismatch=True,\n" if version else ""
-    imports = "    import re\n\n" if isinstance(version, re.Pattern) else ""
-    return _TEMPLATE.format(names=lines, others=left, version=check, imports=imports)
+    lines = "".join(f'        "{name}",\n' for name in names)
+    left = f"    # Left to run paths, since rocm_sdk has no names for them: {', '.join(others)}\n" if others else ""
+    imports = "    import re\n\n" if check and check.pattern else ""
+    return _TEMPLATE.format(names=lines, others=left, version=_check_arguments(check), imports=imports)
+
+
+def _check_arguments(check: VersionCheck | None) -> str:
+    if check is None:
+        return ""
+    wanted = f'"{check.text}"'
+    if check.pattern:
+        wanted = f'"*" if re.match(r"{check.pattern}", rocm_sdk.__version__) else {wanted}'
+    return f"        check_version={wanted},\n        fail_on_version_mismatch={check.fails},\n"

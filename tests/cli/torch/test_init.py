@@ -20,3 +20,10 @@ def test_init_prints_a_module(tmp_path: Path) -> None:
     assert (made.returncode, made.stderr) == (0, "")
     compile(made.stdout, "_rocm_init.py", "exec")
     assert r"7\.14(\.0)*" in made.stdout
+    assert "fail_on_version_mismatch=True" in made.stdout
+
+
+def test_init_prints_a_module_that_only_warns(tmp_path: Path) -> None:
+    made = rocwheel("torch", "init", "--sdk-version", "7.14.0", "--mismatch", "warn", cwd=tmp_path)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert "fail_on_version_mismatch=False" in made.stdout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,10 +12,7 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.torch.group import torch_app
 from rocwheel.cli.torch.options import Lock, LockOption, SdkVersionOption
-from rocwheel.frameworks.torch import (
-    initializer,
-    initializer_for,
-)
+from rocwheel.frameworks.torch import initializer, initializer_for
 from rocwheel.installed.reading.read_tree import read_tree
 
 __all__ = ["init"]
@@ -29,6 +26,10 @@ def init(
         typer.Argument(metavar="PATH", help="Load what the files of these wheels or folders need."),
     ] = None,
     lock: LockOption = Lock.EXACT,
+    mismatch: Annotated[
+        Literal["fail", "warn"],
+        typer.Option("--mismatch", help="Fail or warn at run time when ROCm has another version."),
+    ] = "fail",
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -39,7 +40,7 @@ def init(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     if paths:
-        text = initializer_for(read_tree(paths).loadable, sdk_version, lock.value)
+        text = initializer_for(read_tree(paths).loadable, sdk_version, lock.value, mismatch)
     else:
-        text = initializer(sdk_version, lock.value)
+        text = initializer(sdk_version, lock.value, mismatch)
     print_text("torch.init", text, json=json)
