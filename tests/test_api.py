@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-FUNCTIONS = ["audit", "build", "index", "inspect", "plan", "repair"]
+FUNCTIONS = ["audit", "build", "index", "inspect", "plan", "promote", "repair"]
 CORE = "rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl"
 
 
-def test_the_functions_are_these_six() -> None:
+def test_the_functions_are_these_seven() -> None:
     assert [name for name in api.__all__ if inspect.isfunction(getattr(api, name))] == FUNCTIONS
 
 
@@ -78,7 +78,7 @@ def test_types_hold_in_the_examples(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(ROOT / ".mypy_cache/api"), "."]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     # Then it finds nothing
-    assert done.stdout.splitlines()[-1] == "Success: no issues found in 8 source files"
+    assert done.stdout.splitlines()[-1] == "Success: no issues found in 9 source files"
 
 
 def test_a_plan_names_what_a_build_makes(sample_dist: Path) -> None:
@@ -93,6 +93,24 @@ def test_a_build_is_indexed(tmp_path: Path) -> None:
     assert f"{tmp_path}/dist/rocm-7.0.1.tar.gz" in [built.path for built in result.distributions]
     assert report.projects["rocm"] == ["rocm-7.0.1.tar.gz"]
     assert (tmp_path / "simple/rocm/rocm-7.0.1.tar.gz").exists()
+
+
+def test_packages_are_promoted_for_some_targets(sample_dist: Path, tmp_path: Path) -> None:
+    result = api.promote(str(sample_dist), "7.0.1", str(tmp_path / "release"), targets=["gfx90a:xnack+"])
+    assert (result.old_version, result.version, result.targets) == ("7.0.0", "7.0.1", ("gfx90a",))
+    assert sorted(path.name for path in (tmp_path / "release").iterdir()) == sorted(
+        made.path.rpartition("/")[2] for made in result.distributions
+    )
+    assert {path.rpartition("/")[2].split("-")[0] for path in result.left_out} == {
+        "rocm_sdk_device_gfx906",
+        "rocm_sdk_device_gfx1030",
+    }
+
+
+def test_unknown_targets_are_not_promoted(sample_dist: Path, tmp_path: Path) -> None:
+    with pytest.raises(api.RocwheelError, match=r"^targets: 'gfx9zz' is not a known GPU target"):
+        api.promote(sample_dist, "7.0.1", tmp_path / "release", targets="gfx9zz")
+    assert not (tmp_path / "release").exists()
 
 
 def test_the_facts_of_a_binary_are_given(sample_dist: Path) -> None:

@@ -11,7 +11,7 @@ for work that failed, such as on a full disk, and `ProblemsError` for several pr
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rocwheel.audit.audit import AuditReport
 from rocwheel.audit.audit import audit as audit_environments
@@ -30,9 +30,15 @@ from rocwheel.packages.building.build import BuildResult
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.packages.plan import Plan
 from rocwheel.packages.planning.options import PlanOptions
+from rocwheel.packages.promoting.promote import PromoteJob, PromotionResult
 from rocwheel.repair.job import RepairJob, RepairResult
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan
+from rocwheel.targets.machine import native_targets
+from rocwheel.targets.spelling.target_set import parse_target_set
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = [
     "AuditReport",
@@ -47,6 +53,7 @@ __all__ = [
     "Plan",
     "PlanOptions",
     "ProblemsError",
+    "PromotionResult",
     "RepairOptions",
     "RepairPlan",
     "RepairResult",
@@ -59,6 +66,7 @@ __all__ = [
     "index",
     "inspect",
     "plan",
+    "promote",
     "repair",
 ]
 
@@ -122,6 +130,34 @@ def build(
     job = BuildJob(_plan_job(artifact_dir, recipe, options), Path(dest_dir), level, jobs)
     _, result = job.run()
     return result
+
+
+def promote(
+    dist_dir: GivenPath, version: str, dest_dir: GivenPath, *, targets: Iterable[str] | str = (), jobs: int = 0
+) -> PromotionResult:
+    """Write the packages of a folder with another version, without packing them again; the given files stay.
+
+    Either all are written, or none.
+
+    Args:
+        dist_dir: The folder of the candidates: wheels and sdists that all have one version.
+        version: The version that all of them get, higher than the one they have.
+        dest_dir: The folder for the packages with the new version; it is made when it does not exist.
+        targets: The GPU targets whose packages stay, in any spelling; without any, those for all GPUs.
+        jobs: The number of workers; 0 for one per core.
+
+    Example:
+        ```python
+        from rocwheel import api
+
+        result = api.promote("candidates/dist", "7.1.0", "release/dist", targets=["gfx942", "gfx1100"])
+        for made in result.distributions:
+            print(made.source, "->", made.path)
+        ```
+    """
+    words = [targets] if isinstance(targets, str) else list(targets)
+    kept = parse_target_set(words, source="targets", native=native_targets).processors if words else ()
+    return PromoteJob(Path(dist_dir), version, Path(dest_dir), kept, jobs).run()
 
 
 def index(

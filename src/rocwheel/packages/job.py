@@ -16,6 +16,7 @@ from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LE
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.destination import check_destination
 from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.workers import worker_count
 from rocwheel.packages.building.build import BuildResult, build
 from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinished
 from rocwheel.packages.layout.facts import read_facts
@@ -74,8 +75,8 @@ class BuildJob(msgspec.Struct, frozen=True):
         is written; `WorkError` when writing fails.
         """
         self._check()
+        workers = worker_count(self.jobs)
         source_date = SourceDate.from_environment(os.environ)
-        workers = self.jobs or len(os.sched_getaffinity(0))
         with ThreadPoolExecutor(workers, "rocwheel") as executor, self.inputs.opened(executor, progress) as plan:
             dist_dir = self.dest_dir / "dist"
             removed = tuple(str(path) for path in remove_unfinished(dist_dir))
@@ -88,6 +89,3 @@ class BuildJob(msgspec.Struct, frozen=True):
         if not 0 <= self.level <= HIGHEST_LEVEL:
             parameter, found = "level", f"is {self.level}"
             raise InputError(parameter, found, expected=f"a level from 0 to {HIGHEST_LEVEL}")
-        if self.jobs < 0:
-            parameter, found = "jobs", f"is {self.jobs}"
-            raise InputError(parameter, found, expected="a number of workers, or 0 for one per core")

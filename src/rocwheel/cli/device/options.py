@@ -30,6 +30,7 @@ from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import Progress
+from rocwheel.foundation.workers import worker_count
 
 __all__ = [
     "GIB",
@@ -169,7 +170,7 @@ def read_rewriting(
 ) -> Rewriting:
     """Return how to rewrite, by the options that all such commands end with; set up the logging."""
     setup_logging(quiet=quiet, verbose=verbose)
-    return Rewriting(trim, jobs or os.cpu_count() or 1, as_json, quiet, verbose)
+    return Rewriting(trim, worker_count(jobs), as_json, quiet, verbose)
 
 
 def read_storage(rocm: RocmOption = "", level: LevelOption = 9, limit: LimitOption = 4) -> Storage:

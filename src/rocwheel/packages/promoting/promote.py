@@ -16,6 +16,7 @@ from rocwheel.foundation.errors import InputError, write_error
 from rocwheel.foundation.files.destination import check_destination
 from rocwheel.foundation.files.scratch import scratch_folder
 from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.workers import worker_count
 from rocwheel.packages.layout.prefixes import canonical_order
 from rocwheel.packages.promoting.candidates import Candidate, SetInFolder, read_candidates
 from rocwheel.packages.promoting.checks import check_output, check_versions, checked_version
@@ -68,6 +69,7 @@ class PromoteJob(msgspec.Struct, frozen=True):
         files; `ChangedFileError` for a file that changes meanwhile, and `WorkError` when writing fails.
         """
         check_destination(self.dest_dir)
+        workers = worker_count(self.jobs)
         version = checked_version(self.to)
         sets = read_candidates(self.dist)
         candidates = [candidate for packages in sets for candidate in packages.candidates]
@@ -77,7 +79,7 @@ class PromoteJob(msgspec.Struct, frozen=True):
         groups = [promote_set(one, change, kept[one.folder]) for one in sets if _stays(kept[one.folder])]
         promotions = [promotion for group in groups for promotion in group]
         check_output(self.dist, self.dest_dir, [promotion.place for promotion in promotions])
-        self._write(promotions, progress)
+        self._write(promotions, workers, progress)
         return self._result(change, promotions, candidates, kept.values())
 
     def _kept(self, sets: Sequence[SetInFolder]) -> dict[str, KeptTargets | None]:
@@ -97,9 +99,8 @@ class PromoteJob(msgspec.Struct, frozen=True):
         shared = KeptTargets.together(kept.values())
         return {packages.folder: kept.get(packages.folder, shared) for packages in sets}
 
-    def _write(self, promotions: Sequence[Promotion], progress: Progress) -> None:
+    def _write(self, promotions: Sequence[Promotion], workers: int, progress: Progress) -> None:
         """Write everything into a hidden folder, then give all of it its place."""
-        workers = self.jobs or len(os.sched_getaffinity(0))
         date = SourceDate.from_environment(os.environ)
         total = sum(member.size for one in promotions for member in one.candidate.members.values())
         is_new = not self.dest_dir.exists()
