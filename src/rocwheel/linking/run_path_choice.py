@@ -63,6 +63,13 @@ class LibraryPlaces(msgspec.Struct, frozen=True):
         """Return whether a folder exists, if only because it has others in it."""
         return folder in self.folders or any(other.startswith(f"{folder}/") for other in self.folders)
 
+    def joined(self, others: LibraryPlaces) -> LibraryPlaces:
+        """Return the places of both; where a library is in several folders, these ones' come first."""
+        providers = dict(self.providers)
+        for name, folders in others.providers.items():
+            providers[name] = tuple(dict.fromkeys((*providers.get(name, ()), *folders)))
+        return LibraryPlaces(providers, self.folders | others.folders)
+
     def resolve(self, entry: str, folder: str) -> str | None:
         """Return the folder that an entry of a file in ``folder`` leads to; None for what only other packages make so.
 

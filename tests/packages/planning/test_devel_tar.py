@@ -10,6 +10,7 @@ from tests.packages.trees import file_entry, library, link_entry, make_catalog, 
 
 HIP = file_entry("lib/libamdhip64.so.7.2", "core-hip_lib_generic")
 CLANG = file_entry("lib/llvm/bin/clang-20", "amd-llvm_run_generic", mode=0o755)
+ROCALUTION = file_entry("lib/librocalution.so.1", "rocalution_lib_generic")
 ENTRIES = (
     HIP,
     link_entry("lib/libamdhip64.so.7", "libamdhip64.so.7.2", "core-hip_lib_generic"),
@@ -20,9 +21,16 @@ ENTRIES = (
     link_entry("share/gone", "nowhere", "base_dev_generic"),
     file_entry("lib/libstatic.a", "core-hip_dev_generic"),
     file_entry("lib/librocblas.so.5", "blas_lib_generic"),
+    ROCALUTION,
     file_entry("test/unit", "blas_test_generic"),
 )
-FACTS = make_facts({HIP: library("libamdhip64.so.7"), CLANG: program()})
+FACTS = make_facts(
+    {
+        HIP: library("libamdhip64.so.7"),
+        CLANG: program(),
+        ROCALUTION: library("librocalution.so.1", "librocblas.so.5", runpath="$ORIGIN:$ORIGIN/../lib64"),
+    }
+)
 
 
 def plan(options: PlanOptions | None = None) -> Plan:
@@ -61,6 +69,13 @@ def test_what_only_builds_need_is_a_file() -> None:
     assert found.link is None
     assert found.file is not None
     assert found.file.artifact == "core-hip_dev_generic"
+
+
+def test_a_library_that_no_runtime_package_ships_finds_the_others_through_the_tree_itself() -> None:
+    found = entry("lib/librocalution.so.1").file
+    assert found is not None
+    assert found.run_path is not None
+    assert found.run_path.value == "$ORIGIN"
 
 
 def test_dangling_links_are_left_out_and_reported() -> None:

@@ -52,10 +52,15 @@ class DevelTar:
 
     def entries(self, maker: MemberMaker) -> list[TarEntry]:
         """Return the members of the tar, sorted by path; fill `dropped`, and `linked` with keys of packages."""
-        found = {entry.path: entry for entry in self._entries(maker)}
+        links = {entry.path: entry for entry in self._links()}
+        files = {posixpath.join(self.root, path): entry for path, entry in self._own_files()}
+        # A file finds its libraries in the tree itself, be they files or links to what other packages ship.
+        maker = maker.among([*links, *files])
+        members = (maker.file(path, entry) for path, entry in files.items())
+        found = links | {member.path: TarEntry(member.path, member.mode, file=member) for member in members}
         return [found[path] for path in sorted(found)]
 
-    def _entries(self, maker: MemberMaker) -> Iterator[TarEntry]:
+    def _links(self) -> Iterator[TarEntry]:
         for path, entry in self._selected.items():
             if path in self._other_names:
                 place = self._other_names[path]
@@ -66,10 +71,12 @@ class DevelTar:
                 yield self._shipped_link(path)
             elif entry.kind is FileKind.SYMLINK:
                 yield from self._source_link(entry)
-            elif entry.kind is FileKind.FILE:
-                member = maker.file(posixpath.join(self.root, path), entry)
-                yield TarEntry(member.path, member.mode, file=member)
         yield from map(self._shipped_link, self._mirrored)
+
+    def _own_files(self) -> Iterator[tuple[str, Entry]]:
+        for path, entry in self._selected.items():
+            if entry.kind is FileKind.FILE and path not in self._other_names and path not in self._shipped:
+                yield path, entry
 
     def _shipped_link(self, path: str) -> TarEntry:
         package = self._shipped[path]

@@ -52,6 +52,10 @@ class MemberMaker(msgspec.Struct, frozen=True):
         )
         return [*files, *stubs]
 
+    def among(self, paths: Iterable[str]) -> MemberMaker:
+        """Return a maker for files that also find libraries at these paths, relative to site-packages."""
+        return msgspec.structs.replace(self, places=self.places.joined(library_places(paths)))
+
     def _edit(self, path: str, entry: Entry) -> SetRunpath | None:
         elf = self.basis.facts.elf(entry)
         if elf is None or not elf.is_loadable:
