@@ -130,6 +130,7 @@ class ImportRules:
         self.table = table
         self.edits = [TextEdit(rule) for rule in table.edit]
         self._artifacts = [_Artifact(rule, table) for rule in table.artifact]
+        self._common = PathPatterns(table.common) if table.common else None
         self._skips = [(skip, PathPatterns(skip.files)) for skip in table.skip]
 
     def rule_of_package(self, package: str) -> ArtifactRule | None:
@@ -153,6 +154,11 @@ class ImportRules:
         if destination is None:
             return None
         return next((a.at(destination) for a in self._artifacts if a.takes(destination)), None)
+
+    def tells(self, path: str) -> bool:
+        """Return whether a file at this source path is one that ROCm has and other software has not."""
+        is_common = self._common is not None and self._common.matches(path)
+        return not is_common and self.place(path, "") is not None
 
     def place_rest(self, path: str) -> Destination | None:
         """Return where a source path goes that no rule matches: into the catch-all artifact, if the table has one."""

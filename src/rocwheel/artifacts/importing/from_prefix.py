@@ -8,15 +8,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.artifacts.importing.choose_artifact import Origin
+from rocwheel.artifacts.importing.choose_artifact import ImportRules, Origin
 from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
+from rocwheel.artifacts.importing.prefix_release import check_one_release, library_signs, stated_signs
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
+from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.regular_files import open_unchanged
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rocwheel.artifacts.importing.report import ImportReport
     from rocwheel.artifacts.importing.table import ImportTable
@@ -30,7 +32,8 @@ def import_prefix(
     """Turn a prefix into artifacts in the folder ``dest``, which must be new or empty.
 
     Files that no rule matches go into the table's catch-all artifact; with ``strict`` they are errors.
-    Raises `InputError` when the prefix can't be read, `ProblemsError` for symlinks that leave it.
+    Raises `InputError` when the prefix can't be read, has nothing of ROCm or mixes releases; `ProblemsError` for
+    symlinks that leave it.
     """
     root = prefix.resolve()
     if not root.is_dir():
@@ -38,8 +41,11 @@ def import_prefix(
     if dest.resolve().is_relative_to(root):
         raise InputError(dest, f"is inside the prefix {prefix}", remedy="Choose a folder outside.")
     entries = list(_walk(root))
+    _check_is_rocm(prefix, [os.path.relpath(entry.path, root) for entry in entries], ImportRules(table))
+    files = [os.path.relpath(entry.path, root) for entry in entries if not entry.is_symlink()]
+    version = _sdk_version(prefix, root, files, table)
     with importing(table, dest, strict=strict) as importer:
-        importer.version = _sdk_version(root, table)
+        importer.version = version
         progress.begin(f"copying {prefix}", sum(entry.stat(follow_symlinks=False).st_size for entry in entries))
         for entry in entries:
             _add(importer, root, entry)
@@ -93,11 +99,19 @@ def _read_link(root: Path, path: str) -> tuple[str, bool]:
     return str(raw), True
 
 
-def _sdk_version(root: Path, table: ImportTable) -> str:
-    """Return the version in the first version file, without its build number: ``6.2.0`` for ``6.2.0-66``."""
-    for pattern in table.version_from:
-        for path in sorted(root.glob(pattern)):
-            text = path.read_text("utf-8", "replace").strip()
-            if text:
-                return text.split()[0].partition("-")[0]
-    return ""
+def _sdk_version(prefix: Path, root: Path, files: Sequence[str], table: ImportTable) -> str:
+    """Return the version that the prefix states, or that all its libraries name; empty when it is not known."""
+    stated, libraries = stated_signs(root, table.version_from), library_signs(files)
+    check_one_release(prefix, stated, libraries)
+    named = {sign.release for sign in libraries}
+    return stated[0].release if stated else named.pop() if len(named) == 1 else ""
+
+
+def _check_is_rocm(prefix: Path, paths: Sequence[str], rules: ImportRules) -> None:
+    """Raise `InputError`, before anything is copied, for a folder without a file that ROCm alone has."""
+    if any(map(rules.tells, paths)):
+        return
+    below = sorted({path.partition("/")[0] for path in paths if rules.tells(path.partition("/")[2])})
+    found = f"holds no file that tells it is ROCm, among {count(len(paths), 'file')}"
+    inside = f"Give the folder itself: {first_of([str(prefix / name) for name in below])}."
+    raise InputError(prefix, found, remedy=inside if below else "Check the path, or the --table option.")

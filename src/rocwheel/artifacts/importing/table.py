@@ -119,6 +119,8 @@ class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The artifact of files that no rule matches; without it such files are errors."""
     version_from: tuple[str, ...] = ()
     """Shell patterns of the packages, or patterns of the files, whose version is the SDK's; the first found wins."""
+    common: tuple[str, ...] = ()
+    """Patterns of files that other software has at the same paths: they alone don't make a prefix one of ROCm."""
     skip: tuple[Skip, ...] = ()
     edit: tuple[Edit, ...] = ()
     link: tuple[Link, ...] = ()

@@ -30,8 +30,7 @@ def print_report(report: ImportReport, *, json: bool, verbose: bool) -> None:
         print_json("artifact-import", 1, report)
         return
     print_table(_import_table(report))
-    if report.version:
-        print_line(f"SDK version: {report.version}")
+    print_line(f"SDK version: {report.version or 'unknown, so give one to `rocwheel build --version`'}")
     for reason, files in report.skipped.items():
         print_line(f"left out, {reason}: {files}")
     if report.left_out:

@@ -1,0 +1,57 @@
+"""A tree like AMD's own ``/opt/rocm``, from the prefix to the self test of the installed packages."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import rocwheel
+from tests.support.libraries import needs_compiler
+from tests.support.rocm_prefix import ROCM_6, ROCM_7, Release, make_rocm_prefix
+
+pytestmark = [pytest.mark.slow, needs_compiler]
+
+
+def install(dist: Path, environment: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    options = ["-q", "--no-index", "--find-links", str(dist)]
+    command = [str(environment / "bin/pip"), "install", *options, "rocm[libraries,devel]"]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def use(environment: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    variables = {"PATH": f"{environment}/bin:/usr/bin:/bin", "HOME": str(environment)}
+    return subprocess.run(command, env=variables, check=False, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("release", [ROCM_6, ROCM_7], ids=lambda release: release.version)
+def test_tree_like_amds_becomes_packages_that_work_without_it(release: Release, tmp_path: Path) -> None:
+    prefix = make_rocm_prefix(tmp_path, release)
+    artifacts, packages, environment = tmp_path / "artifacts", tmp_path / "packages", tmp_path / "env"
+
+    imported = rocwheel("artifacts", "from-prefix", tmp_path / "rocm", "--dest-dir", artifacts)
+    built = rocwheel("build", "--artifact-dir", artifacts, "--dest-dir", packages, "--quiet")
+    install(packages / "dist", environment)
+    prefix.rename(tmp_path / "away")
+
+    assert (imported.returncode, built.returncode) == (0, 0), imported.stderr + built.stderr
+    assert f"SDK version: {release.version}" in imported.stdout.splitlines()
+    tested = use(environment, "rocm-sdk", "test")
+    assert (tested.returncode, ", 0 failed, " in tested.stdout) == (0, True), tested.stdout
+    assert use(environment, "hipcc", "--version").stdout == f"AMD clang version {release.llvm}.0.0git\n"
+    root = Path(use(environment, "rocm-sdk", "path", "--root").stdout.strip())
+    for path in (".info/version", "amdgcn/bitcode/ockl.bc", "llvm/bin/clang", "hip/include/hip/hip_runtime.h"):
+        assert (root / path).exists(), path
+
+
+@pytest.mark.parametrize("release", [ROCM_6, ROCM_7], ids=lambda release: release.version)
+def test_tree_like_amds_has_no_file_without_a_rule_but_its_tests(release: Release, tmp_path: Path) -> None:
+    make_rocm_prefix(tmp_path, release)
+
+    imported = rocwheel("artifacts", "from-prefix", tmp_path / "rocm", "--dest-dir", tmp_path / "artifacts", "-v")
+
+    title = "files that no rule matches, put into the catch-all artifact: 1\n"
+    assert f"{title}  tests/hip/run.sh\n" in imported.stdout
