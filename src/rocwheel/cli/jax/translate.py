@@ -1,18 +1,22 @@
-"""``rocwheel jax translate``: an old build command in new words."""
+"""``rocwheel jax translate``: old build commands in new words."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rocwheel.cli.jax.group import jax_app
+from rocwheel.cli.jax.translate_text import call_document, tell_calls, tell_translation
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.frameworks.jax.commands import spell_commands
-from rocwheel.frameworks.jax_migration.notes import Note
-from rocwheel.frameworks.jax_migration.translate import Translation, translate
+from rocwheel.frameworks.jax.words import mark_variables
+from rocwheel.frameworks.jax_migration.reading.read_file import read_calls_of_file
+from rocwheel.frameworks.jax_migration.translate import translate
+from rocwheel.frameworks.jax_migration.translate_calls import translate_calls
 
 __all__ = ["translate_command"]
 
@@ -20,8 +24,16 @@ __all__ = ["translate_command"]
 @jax_app.command("translate", context_settings={"ignore_unknown_options": True})
 def translate_command(
     words: Annotated[
-        list[str], typer.Argument(metavar="COMMAND", help="Translate this command line, given behind --.")
-    ],
+        list[str] | None, typer.Argument(metavar="COMMAND", help="Translate this command line, given behind --.")
+    ] = None,
+    file: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--file",
+            metavar="FILE",
+            help="Translate the calls in this Makefile, shell script, workflow or Python file; may be repeated.",
+        ),
+    ] = None,
     version: Annotated[str, shared("--version", "Set the wheels' version.")] = "VERSION",
     sdk: Annotated[
         str, shared("--with", metavar="DIR", help="Verify the wheels with the SDK's packages in this folder.")
@@ -32,33 +44,41 @@ def translate_command(
 ) -> None:
     """Translate a command line of rocm-jax's build/build.py: print settings, commands, and what was silently wrong.
 
+    With --file, the calls in files are shown beside their new commands. Variables are carried over as they stand.
+
     Example: rocwheel jax translate -- python build/build.py build --wheels=jax-rocm-pjrt --rocm_path=/opt/rocm
     """
     setup_logging(quiet=quiet, verbose=verbose)
+    if bool(words) == bool(file):
+        message = "give either a command line behind --, or --file"
+        raise typer.BadParameter(message)
+    if file:
+        _translate_files(file, version, sdk, json=json)
+    else:
+        _translate_words([mark_variables(word) for word in words or []], version, sdk, json=json)
+
+
+def _translate_words(words: list[str], version: str, sdk: str, *, json: bool) -> None:
     made = translate(words, version=version, sdk=sdk)
     commands = spell_commands(made.commands, "shell")
     if json:
         notes = {"kept": made.kept, "assumed": made.assumed, "dropped": made.dropped, "wrong": made.wrong}
         print_json("jax.translate", 1, {"settings": made.settings_text, "commands": commands, **notes})
     else:
-        typer.echo(_told(made, commands), nl=False)
+        typer.echo(tell_translation(made, commands), nl=False)
 
 
-def _told(made: Translation, commands: str) -> str:
-    sections = [
-        "# rocm.toml, for `rocwheel jax bazelrc --output rocm.bazelrc`:",
-        made.settings_text,
-        "# The commands:" if made.commands else "# No commands: the old command line only configured.",
-        commands if made.commands else "",
-    ]
-    notes = {
-        "What says the same": made.kept,
-        "Assumed, since the command line leaves it open": made.assumed,
-        "Dropped": made.dropped,
-        "Silently wrong before": made.wrong,
-    }
-    return "\n".join([*sections, *(_noted(title, rows) for title, rows in notes.items() if rows)])
-
-
-def _noted(title: str, notes: tuple[Note, ...]) -> str:
-    return f"# {title}:\n" + "".join(f"#   {note.option}: {note.text}\n" for note in notes)
+def _translate_files(files: list[Path], version: str, sdk: str, *, json: bool) -> None:
+    made = [(path, translate_calls(read_calls_of_file(path), version=version, sdk=sdk)) for path in files]
+    if json:
+        documents = [
+            {
+                "file": str(path),
+                "calls": [call_document(call) for call in found.calls],
+                "undecided": list(found.undecided),
+            }
+            for path, found in made
+        ]
+        print_json("jax.translate_files", 1, {"files": documents})
+    else:
+        typer.echo("\n".join(tell_calls(str(path), found) for path, found in made), nl=False)

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.frameworks.jax.bazelrc import python_config
+from rocwheel.frameworks.jax.spelling import CommandForm, spell_line
+from rocwheel.frameworks.jax.words import has_references, lookup, pieces, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rocwheel.frameworks.jax.settings import BazelSettings
 
-__all__ = ["BuildOptions", "Command", "CommandForm", "commit_in", "commit_of", "spell_commands", "wheel_commands"]
+__all__ = [
+    "BuildOptions",
+    "Command",
+    "CommandForm",
+    "commit_in",
+    "commit_of",
+    "python_option",
+    "spell_commands",
+    "wheel_commands",
+]
 
-CommandForm = Literal["shell", "makefile", "ci"]
-"""``ci``: steps of a workflow file, YAML."""
-
-_LOOKUP = re.compile("\0([^\0]*)\0")
 _LATER = "VERSION"
 _VERSION_OPTION = "--version"
 _MAIN_REPOSITORY = "ROCm/rocm-jax"
@@ -51,17 +56,21 @@ class BuildOptions(msgspec.Struct, frozen=True):
     """The program and its startup options."""
     bazel_options: tuple[str, ...] = ()
     """Further options, after the configs, so that they take precedence."""
+    python: str = ""
+    """The Python, in place of those of the settings, if it is known only when the commands run."""
+    rocm: str = ""
+    """The version of ROCm, in place of that of the settings."""
 
 
 def commit_of(checkout: str = "") -> str:
     """Return a part of a word that stands for the commit of a checkout, looked up when the command runs."""
-    return f"\0git {'-C ' + shlex.quote(checkout) + ' ' if checkout else ''}rev-parse HEAD\0"
+    return lookup("git", *(("-C", checkout) if checkout else ()), "rev-parse", "HEAD")
 
 
 def commit_in(file: str, constant: str) -> str:
     """Return a part of a word that stands for the commit that a Starlark file assigns to a constant."""
     script = rf's/^{constant} *= *"\([0-9a-f]*\)".*/\1/p'
-    return f"\0sed -n {shlex.quote(script)} {shlex.quote(file)}\0"
+    return lookup("sed", "-n", script, file)
 
 
 def wheel_commands(settings: BazelSettings, options: BuildOptions) -> list[Command]:
@@ -73,34 +82,47 @@ def wheel_commands(settings: BazelSettings, options: BuildOptions) -> list[Comma
     commands = []
     if "pjrt" in options.kinds:
         commands += [
-            _bazel("Build the PJRT plugin", settings.python_versions[0], settings.pjrt_targets, options),
+            _bazel(
+                "Build the PJRT plugin", options.python or settings.python_versions[0], settings.pjrt_targets, options
+            ),
             _assembly("Assemble its wheel", ("pjrt",), settings, options),
         ]
-    for python in settings.python_versions if "plugin" in options.kinds else ():
-        title = f"Build the extension modules for Python {python}"
+    pythons = (options.python,) if options.python else settings.python_versions
+    for python in pythons if "plugin" in options.kinds else ():
+        title = f"Build the extension modules for Python {shown(python)}"
         commands += [
             _bazel(title, python, settings.plugin_targets, options),
-            _assembly(f"Assemble their wheel for Python {python}", ("plugin", "--python", python), settings, options),
+            _assembly(
+                f"Assemble their wheel for Python {shown(python)}", ("plugin", "--python", python), settings, options
+            ),
         ]
     return commands
 
 
 def _check_version(version: str) -> None:
+    filled = "".join(part if isinstance(part, str) else "0" for part in pieces(version))
     try:
-        Version(f"0{version.removeprefix(_LATER)}" if version.startswith(_LATER) else version)
+        Version(f"0{filled.removeprefix(_LATER)}" if filled.startswith(_LATER) else filled)
     except InvalidVersion as e:
         raise InputError(_VERSION_OPTION, f"is {version!r}", expected="a version such as 0.12.0 (PEP 440)") from e
 
 
+def python_option(python: str) -> str:
+    """Return the option of Bazel that chooses a Python; the fragment has configs for those of the settings alone."""
+    if has_references(python):
+        return f"--repo_env=HERMETIC_PYTHON_VERSION={python}"
+    return f"--config={python_config(python)}"
+
+
 def _bazel(title: str, python: str, targets: Sequence[str], options: BuildOptions) -> Command:
-    configs = (f"--config={options.config}", f"--config={python_config(python)}")
+    configs = (f"--config={options.config}", python_option(python))
     return Command(title, (*options.bazel, "build", *configs, *options.bazel_options, *targets))
 
 
 def _assembly(title: str, kind: tuple[str, ...], settings: BazelSettings, options: BuildOptions) -> Command:
     spec = settings.pjrt_spec if kind[0] == "pjrt" else settings.plugin_spec
     words = ["rocwheel", "jax", "wheel", *kind, *(("--spec", spec) if spec else ())]
-    words += ["--version", options.version, "--rocm", settings.rocm_version]
+    words += ["--version", options.version, "--rocm", options.rocm or settings.rocm_version]
     words += [word for path in ("bazel-bin", *settings.wheel_sources) for word in ("--src", path)]
     commits = {_MAIN_REPOSITORY: commit_of(), **_pinned(settings), **options.commits}
     words += [word for name, commit in sorted(commits.items()) for word in ("--commit", f"{name}={commit}")]
@@ -120,33 +142,17 @@ def spell_commands(commands: Sequence[Command], form: CommandForm) -> str:
     return _FORMS[form](commands)
 
 
-def _shell_line(command: Command) -> str:
-    return " ".join(map(_shell_word, command.words))
-
-
-def _shell_word(word: str) -> str:
-    """Quote a word for a POSIX shell; a commit is looked up by a command substitution."""
-    literals, lookups = _LOOKUP.split(word)[::2], _LOOKUP.findall(word)
-    if not lookups:
-        return shlex.quote(word)
-    parts = [shlex.quote(literals[0]) if literals[0] else ""]
-    for lookup, literal in zip(lookups, literals[1:], strict=True):
-        parts += [f'"$({lookup})"', shlex.quote(literal) if literal else ""]
-    return "".join(parts)
-
-
 def _shell(commands: Sequence[Command]) -> str:
     lines = ["#!/bin/sh", "set -eu"]
     for command in commands:
-        lines += ["", f"# {command.title}.", _shell_line(command)]
+        lines += ["", f"# {command.title}.", spell_line(command.words, "shell")]
     return "\n".join([*lines, ""])
 
 
 def _makefile(commands: Sequence[Command]) -> str:
     lines = [".PHONY: wheels", "wheels:"]
     for command in commands:
-        # make expands $ before it gives a line to the shell.
-        lines += [f"\t# {command.title}.", "\t" + _shell_line(command).replace("$", "$$")]
+        lines += [f"\t# {command.title}.", "\t" + spell_line(command.words, "makefile")]
     return "\n".join([*lines, ""])
 
 
@@ -156,9 +162,19 @@ def _ci(commands: Sequence[Command]) -> str:
 
 
 def _ci_step(command: Command) -> list[str]:
-    # A workflow's own expressions begin with ${{, wherever they stand.
-    line = _shell_line(command).replace("${{", "$'{{'")
-    return [f"- name: {command.title}", "  run: |", f"    {line}"]
+    return [f"- name: {command.title}", "  run: |", f"    {spell_line(command.words, 'ci')}"]
 
 
-_FORMS: dict[CommandForm, Callable[[Sequence[Command]], str]] = {"shell": _shell, "makefile": _makefile, "ci": _ci}
+def _python(commands: Sequence[Command]) -> str:
+    lines = []
+    for command in commands:
+        lines += [f"# {command.title}.", f"subprocess.run({spell_line(command.words, 'python')}, check=True)"]
+    return "\n".join([*lines, ""])
+
+
+_FORMS: dict[CommandForm, Callable[[Sequence[Command]], str]] = {
+    "shell": _shell,
+    "makefile": _makefile,
+    "ci": _ci,
+    "python": _python,
+}

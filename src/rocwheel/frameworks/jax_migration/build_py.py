@@ -6,21 +6,25 @@ import argparse
 import functools
 import re
 import shlex
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import msgspec
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.tables import read_table
+from rocwheel.frameworks.jax.words import Reference, bare, has_references, is_reference, pieces, reference, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from rocwheel.frameworks.jax.words import Lookup
 
 __all__ = ["Fate", "OldCommand", "option_fates", "parse_build_py", "variable_fates", "wheel_cpus"]
 
 _FILE = "build_py.toml"
 _COMMAND = "command line"
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_HELD = re.compile("\3([0-9]+)\3")
 _SUBCOMMANDS = ("build", "requirements_update")
 _INTERPRETER = re.compile(r"python(3\.[0-9]{1,2})")
 
@@ -37,6 +41,10 @@ class Fate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A regular expression for the values that can be translated; empty for any."""
     expected: str = ""
     """The same in words."""
+    carried: tuple[str, ...] = ()
+    """Options of Bazel, up to their value, that say the same when the value is known only to the shell or make."""
+    decides: bool = False
+    """Whether the value has to be known for a translation."""
 
 
 class OldCommand(msgspec.Struct, frozen=True):
@@ -49,6 +57,8 @@ class OldCommand(msgspec.Struct, frozen=True):
     """The Python that ran the old tool, such as ``3.12``; empty if the program's name doesn't say it."""
     parted: tuple[str, ...] = ()
     """Values that the old tool's shell split into several words, or removed quotes from."""
+    carried: dict[str, str] = {}
+    """Options and variables whose values a shell, make, a workflow or Python fills in; they are in no other field."""
 
     def text(self, name: str, default: str = "") -> str:
         """Return the value of an option that takes one."""
@@ -59,6 +69,10 @@ class OldCommand(msgspec.Struct, frozen=True):
         """Return the values of an option that may be given several times."""
         value = self.options.get(name, [])
         return value if isinstance(value, list) else []
+
+    def value(self, name: str, default: str = "") -> str:
+        """Return the value of an option or variable, whoever fills it in."""
+        return self.carried.get(name) or self.text(name) or self.variables.get(name, default)
 
     def has(self, name: str) -> bool:
         """Return whether an option was given."""
@@ -110,17 +124,33 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
     subcommand = given.pop("subcommand")
     options = {name: value for name, value in given.items() if value is not None}
     _check_ends(options)
+    carried = _take_carried(options, option_fates(), "--") | _take_carried(variables, variable_fates(), "")
     for name, fate in option_fates().items():
         value = options.get(name)
         if fate.pattern and value is not None and not re.fullmatch(fate.pattern, value):
             option = f"--{name}"
             raise InputError(option, f"is {value!r}", expected=fate.expected)
     texts = [text for value in options.values() if isinstance(value, list) for text in value]
-    parted = tuple(text for text in texts if _shell_words(text) != [text])
+    parted = tuple(shown(text) for text in texts if not is_reference(text) and _shell_words(text) != [text])
     for name, value in options.items():
         if isinstance(value, list):
             options[name] = [word for text in value for word in _shell_words(text)]
-    return OldCommand(subcommand, options, variables, _interpreter(rest[: max(start, 0)]), parted)
+    interpreter = _interpreter(rest[: max(start, 0)])
+    return OldCommand(subcommand, options, variables, interpreter, parted, carried)
+
+
+def _take_carried(values: dict[str, Any], fates: Mapping[str, Fate], dashes: str) -> dict[str, str]:
+    """Remove the values with references and return them; raise `InputError` for one that has to be known."""
+    found = {name: value for name, value in values.items() if isinstance(value, str) and has_references(value)}
+    for name, value in found.items():
+        if name in fates and fates[name].decides:
+            option, remedy = f"{dashes}{name}", "Give the value that it has."
+            text = f"is {shown(value)}, which is known only when the command runs"
+            raise InputError(
+                option, text, expected="the value itself, since it decides what the new ones are", remedy=remedy
+            )
+        del values[name]
+    return found
 
 
 def _check_ends(options: Mapping[str, object]) -> None:
@@ -137,10 +167,26 @@ def _check_ends(options: Mapping[str, object]) -> None:
 
 def _shell_words(text: str) -> list[str]:
     """Return the words into which the old tool's shell split a value; variables stay as they are written."""
+    if is_reference(text):
+        return [bare(text)]
+    parts = list(pieces(text))
+    held = "".join(part if isinstance(part, str) else f"\3{index}\3" for index, part in enumerate(parts))
     try:
-        return shlex.split(text)
+        words = shlex.split(held)
     except ValueError as e:
-        raise InputError(_COMMAND, f"has {text!r}, which a shell can't read ({e})", remedy="Close the quotes.") from e
+        raise InputError(
+            _COMMAND, f"has {shown(text)!r}, which a shell can't read ({e})", remedy="Close the quotes."
+        ) from e
+    return [_restored(word, parts) for word in words]
+
+
+def _restored(word: str, parts: Sequence[str | Reference | Lookup]) -> str:
+    def spelled(match: re.Match[str]) -> str:
+        part = parts[int(match[1])]
+        return reference(part.text, part.language, part.quoting) if isinstance(part, Reference) else match[0]
+
+    restored = _HELD.sub(spelled, word)
+    return bare(restored) if is_reference(restored) else restored
 
 
 def _interpreter(words: Sequence[str]) -> str:

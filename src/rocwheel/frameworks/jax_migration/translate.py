@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.frameworks.jax.bazelrc import python_config
-from rocwheel.frameworks.jax.commands import BuildOptions, Command, commit_of, wheel_commands
+from rocwheel.frameworks.jax.commands import BuildOptions, Command, commit_of, python_option, wheel_commands
 from rocwheel.frameworks.jax.settings import BazelSettings, check_settings
 from rocwheel.frameworks.jax_migration import notes
 from rocwheel.frameworks.jax_migration.build_py import parse_build_py
@@ -18,6 +17,7 @@ from rocwheel.frameworks.jax_migration.values import (
     STAMPED,
     WHEEL_KINDS,
     bazel_configs,
+    carried_options,
     compiler,
     cpu_features,
     gpu_targets,
@@ -28,7 +28,7 @@ from rocwheel.frameworks.jax_migration.values import (
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rocwheel.frameworks.jax_migration.build_py import OldCommand
 
@@ -106,27 +106,29 @@ def _fields(old: OldCommand) -> dict[str, Any]:
 
 
 def _commands(old: OldCommand, settings: BazelSettings, version: str, sdk: str) -> list[Command]:
-    bazel = (old.text("bazel_path", "bazel"), *old.texts("bazel_startup_options"))
+    bazel = (old.value("bazel_path", "bazel"), *old.texts("bazel_startup_options"))
     if old.subcommand == "requirements_update":
         return [_requirements_command(old, settings, bazel)]
     if old.has("configure_only"):
         return []
     options = BuildOptions(
-        version=_version(version, old.variables),
+        version=_version(version, old),
         sdk=sdk,
-        dest_dir=old.text("output_path", "dist"),
+        dest_dir=old.value("output_path", "dist"),
         kinds=_kinds(old),
         commits=_commits(old),
         config="rocm_build_remote" if old.has("rbe") else "rocm_build",
         bazel=bazel,
-        bazel_options=tuple(_bazel_options(old)),
+        bazel_options=(*carried_options(old), *_bazel_options(old)),
+        python=old.carried.get("python_version", ""),
+        rocm=old.carried.get("rocm_version", ""),
     )
     return wheel_commands(settings, options)
 
 
 def _requirements_command(old: OldCommand, settings: BazelSettings, bazel: Sequence[str]) -> Command:
     target = "//build:requirements_nightly.update" if old.has("nightly_update") else "//build:requirements.update"
-    python = f"--config={python_config(settings.python_versions[0])}"
+    python = python_option(old.carried.get("python_version") or settings.python_versions[0])
     return Command("Pin the requirements", (*bazel, "run", python, *_given_options(old), target))
 
 
@@ -140,7 +142,7 @@ def _kinds(old: OldCommand) -> tuple[str, ...]:
 
 
 def _local_xla(old: OldCommand) -> str:
-    return old.text("local_xla_path", old.variables.get("JAXCI_XLA_GIT_DIR", ""))
+    return old.value("local_xla_path") or old.value("JAXCI_XLA_GIT_DIR")
 
 
 def _bazel_options(old: OldCommand) -> Iterator[str]:
@@ -163,11 +165,11 @@ def _commits(old: OldCommand) -> dict[str, str]:
     local = {"xla": _local_xla(old)} if _local_xla(old) else {}
     overrides = {**local, **overridden_repositories(old)}
     commits = {STAMPED[name]: commit_of(path) for name, path in overrides.items() if name in STAMPED}
-    given = old.variables.get("ROCM_JAX_COMMIT")
+    given = old.value("ROCM_JAX_COMMIT")
     return commits | ({"ROCm/rocm-jax": given} if given else {})
 
 
-def _version(version: str, variables: Mapping[str, str]) -> str:
-    post, extra = variables.get("WHEEL_POST_RELEASE"), variables.get("ROCM_VERSION_EXTRA")
-    version += variables.get("WHEEL_VERSION_SUFFIX", "")
+def _version(version: str, old: OldCommand) -> str:
+    post, extra = old.value("WHEEL_POST_RELEASE"), old.value("ROCM_VERSION_EXTRA")
+    version += old.value("WHEEL_VERSION_SUFFIX")
     return version + (f".post{post}" if post else "") + (f"+rocm{extra}" if extra else "")

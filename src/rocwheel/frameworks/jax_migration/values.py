@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from rocwheel.frameworks.jax.settings import BazelSettings
+from rocwheel.frameworks.jax_migration.build_py import option_fates, variable_fates
 
 if TYPE_CHECKING:
     from rocwheel.frameworks.jax_migration.build_py import OldCommand
@@ -15,6 +16,7 @@ __all__ = [
     "STAMPED",
     "WHEEL_KINDS",
     "bazel_configs",
+    "carried_options",
     "compiler",
     "compiler_major",
     "cpu_features",
@@ -91,6 +93,12 @@ def bazel_configs(old: OldCommand) -> list[str]:
     if not old.has("disable_mkl_dnn"):
         configs.append("mkl_aarch64_threadpool" if old.text("target_cpu") == "aarch64" else "mkl_open_source_only")
     return configs
+
+
+def carried_options(old: OldCommand) -> list[str]:
+    """Return the options of Bazel that say what settings can't: values that are known only when the commands run."""
+    fates = option_fates() | variable_fates()
+    return [option + value for name, value in old.carried.items() if name in fates for option in fates[name].carried]
 
 
 def wheel_names(old: OldCommand) -> list[str]:

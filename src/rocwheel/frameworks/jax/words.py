@@ -1,0 +1,143 @@
+"""Words of commands: literal text, with parts that a shell, make, a workflow or Python fills in when they run."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "MARKS",
+    "Language",
+    "Lookup",
+    "Reference",
+    "bare",
+    "has_references",
+    "is_reference",
+    "lookup",
+    "mark_variables",
+    "pieces",
+    "reference",
+    "shown",
+]
+
+Language = Literal["shell", "make", "either", "workflow", "template", "python"]
+"""Who fills a reference in. ``either``: it is spelled alike for a shell and for make, and the one at hand does.
+
+``workflow``: GitHub's ``${{ ... }}``. ``template``: Python's ``%(name)s``, which stands in a text for the others.
+"""
+
+MARKS = frozenset("\0\1\2\3\x1f")
+"""Characters that no word of a command may have: they mark what is filled in."""
+
+_CODES: dict[Language, str] = {
+    "shell": "s",
+    "make": "m",
+    "either": "e",
+    "workflow": "w",
+    "template": "t",
+    "python": "p",
+}
+_LANGUAGES = {code: language for language, code in _CODES.items()}
+_PIECE = re.compile("\0([a-z])([qub])([^\0]*)\0|\1([^\1\2]*)\2")
+_QUOTINGS = {"quoted": "q", "unquoted": "u", "bare": "b"}
+_QUOTING_NAMES: dict[str, Literal["quoted", "unquoted", "bare"]] = {"q": "quoted", "u": "unquoted", "b": "bare"}
+_OF_THE_LOADER = "ORIGIN|LIB|PLATFORM|SITE_PACKAGES"
+_VARIABLE = re.compile(
+    r"(?P<workflow>\$\{\{[^\n]*?\}\})"
+    r"|(?P<either>\$\{[A-Za-z_][^{}\n]*\}|\$\([^()\n]*\))"
+    rf"|(?P<shell>\$(?!(?:{_OF_THE_LOADER})\b)[A-Za-z_]\w*)"
+)
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """A part that is filled in: ``text`` as it is written, such as ``${ROCM_PATH}``; Python's is an expression."""
+
+    language: Language
+    text: str
+    quoting: Literal["quoted", "unquoted", "bare"] = "quoted"
+    """``bare``: what it stands for is split at blanks, and is no word at all if it is empty.
+
+    ``unquoted``: make puts its text between no quotes, since it may bring its own.
+    """
+
+
+class Lookup(msgspec.Struct, frozen=True):
+    """A part that a command prints."""
+
+    words: tuple[str, ...]
+
+
+def reference(text: str, language: Language, quoting: Literal["quoted", "unquoted", "bare"] = "quoted") -> str:
+    """Return a part of a word that stands for a `Reference`."""
+    return f"\0{_CODES[language]}{_QUOTINGS[quoting]}{text}\0"
+
+
+def lookup(*words: str) -> str:
+    """Return a part of a word that stands for what a command prints; its words may have references."""
+    return "\1" + "\x1f".join(words) + "\2"
+
+
+def pieces(word: str) -> Iterator[str | Reference | Lookup]:
+    """Yield the parts of a word in order."""
+    end = 0
+    for match in _PIECE.finditer(word):
+        if match.start() > end:
+            yield word[end : match.start()]
+        end = match.end()
+        if match[1]:
+            yield Reference(_LANGUAGES[match[1]], match[3], _QUOTING_NAMES[match[2]])
+        else:
+            yield Lookup(tuple(match[4].split("\x1f")))
+    if end < len(word):
+        yield word[end:]
+
+
+def has_references(word: str) -> bool:
+    """Return whether a part of the word is filled in later."""
+    return "\0" in word
+
+
+def is_reference(word: str) -> bool:
+    """Return whether the word is one reference and nothing else."""
+    parts = list(pieces(word))
+    return len(parts) == 1 and isinstance(parts[0], Reference)
+
+
+def bare(word: str) -> str:
+    """Return the word with its references marked as to be split at blanks."""
+    parts = (
+        reference(part.text, part.language, "bare") if isinstance(part, Reference) else part
+        for part in pieces(word)
+        if not isinstance(part, Lookup)
+    )
+    return "".join(parts)
+
+
+def shown(word: str) -> str:
+    """Return the word as a person reads it: references as they are written, Python's in braces."""
+    return "".join(map(_shown, pieces(word)))
+
+
+def _shown(part: str | Reference | Lookup) -> str:
+    if isinstance(part, Reference):
+        return f"{{{part.text}}}" if part.language == "python" else part.text
+    return part if isinstance(part, str) else " ".join(part.words)
+
+
+def mark_variables(word: str) -> str:
+    """Return a word with the variables in it marked: ``${NAME}``, ``$(NAME)``, ``$NAME``, ``${{ expression }}``.
+
+    What the dynamic loader expands (``$ORIGIN``) stays literal.
+    """
+
+    def marked(match: re.Match[str]) -> str:
+        if match["workflow"]:
+            return reference(match[0], "workflow")
+        return reference(match[0], "either") if match["either"] else reference(match[0], "shell")
+
+    return _VARIABLE.sub(marked, word)
