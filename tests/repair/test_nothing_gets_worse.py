@@ -13,7 +13,7 @@ from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.repair.comparing.finds import Found
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan, RepairPlanner
-from rocwheel.repair.safe_edits import safe_edits
+from rocwheel.repair.run_paths.safe_edits import safe_edits
 from tests.support.trees import data, library, package, tree
 
 if TYPE_CHECKING:

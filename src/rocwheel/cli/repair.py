@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from rocwheel.audit.settings import find_settings
-from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.parsing.app import app
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
+from rocwheel.cli.repair_options import read_repair_options
 from rocwheel.cli.repair_text import show_plans
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import RocwheelError
 from rocwheel.repair.job import RepairJob
 from rocwheel.repair.options import RepairOptions
-from rocwheel.repair.toolkit import ToolkitOption
 
 __all__ = ["repair"]
 
 
 @app.command("repair")
+@takes(options=read_repair_options)
 def repair(
     wheels: Annotated[
         list[Path],
@@ -39,24 +38,8 @@ def repair(
         list[Path] | None,
         shared("--with", "Let the wheels load libraries of this package, such as a wheel of the SDK."),
     ] = None,
-    dlopen: Annotated[list[str] | None, shared("--dlopen")] = None,
-    toolkit: Annotated[
-        ToolkitOption,
-        typer.Option(help="Take ROCm's libraries from the SDK's packages or the system; by default as the wheel fits."),
-    ] = "auto",
-    pin: Annotated[
-        Literal["none", "minor", "exact"], typer.Option(help="Pin added requirements to the version at hand.")
-    ] = "none",
-    init: Annotated[
-        bool, typer.Option("--init", help="Add _rocm_init.py, which makes rocm_sdk load the libraries.")
-    ] = (False),
-    config: Annotated[Path | None, shared("--config")] = None,
-    rpath: Annotated[
-        bool | None,
-        typer.Option(
-            "--rpath/--runpath", help="Set all run paths under this tag; by default RPATHs within a release stay."
-        ),
-    ] = None,
+    *,
+    options: RepairOptions,
     check: Annotated[bool, shared("--check")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; show the changes.")] = False,
     json: JsonOption = False,
@@ -73,17 +56,16 @@ def repair(
     Example: rocwheel repair dist/*.whl --dest-dir repaired/
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    tag = None if rpath is None else RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
-    settings, _ = find_settings(config)
-    options = RepairOptions(tag=tag, pin=pin, dlopen=tuple(dlopen or ()), init=init, toolkit=toolkit, settings=settings)
     target = None if check or dry_run else dest_dir
     problems: list[RocwheelError] = []
     result = RepairJob(tuple(wheels), tuple(with_packages or ()), target, options).run(
         progress=make_progress(quiet=quiet), problems=problems
     )
     plans = result.wheels
-    if pin != "none" and not with_packages and len(wheels) == 1:
-        report_warning(f"--pin {pin} pins nothing: the wheel gets no requirement of a package given by '--with'")
+    if options.pin != "none" and not with_packages and len(wheels) == 1:
+        report_warning(
+            f"--pin {options.pin} pins nothing: the wheel gets no requirement of a package given by '--with'"
+        )
     if json:
         print_json("repair", 1, result)
     else:

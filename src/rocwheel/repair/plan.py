@@ -23,14 +23,14 @@ from rocwheel.repair.changes import (
 )
 from rocwheel.repair.comparing.finds import Found
 from rocwheel.repair.initializer import initializer_member, preload_names
-from rocwheel.repair.kept_entries import kept_entries_note
 from rocwheel.repair.metadata.modes import mode_changes
 from rocwheel.repair.metadata.pins import locked_requirement, sdk_version_to_match
 from rocwheel.repair.metadata.platform_tags import repaired_platforms
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.refusals import check_repairable
-from rocwheel.repair.run_paths import milder_edits, run_path_edits
-from rocwheel.repair.safe_edits import SafeEdits, safe_edits
+from rocwheel.repair.run_paths.edits import milder_edits, run_path_edits
+from rocwheel.repair.run_paths.kept_entries import kept_entries_note
+from rocwheel.repair.run_paths.safe_edits import SafeEdits, safe_edits
 from rocwheel.repair.toolkit import choose_toolkit
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class RepairPlanner:
         the wheel's release, as the audit's rule ``rpath-into-others`` asks for. Where all run paths are RPATHs and, as
         repaired, lead only there, those that change stay RPATHs, too: ``rocwheel build`` makes such packages.
 
-        No edit takes anything away that a file may find before (`rocwheel.repair.safe_edits`).
+        No edit takes anything away that a file may find before (`rocwheel.repair.run_paths.safe_edits`).
 
         Raises `InputError`, or `ProblemsError` for several, for wheels that no repair makes installable: bad metadata,
         damaged binaries, symlinks, members outside of the wheel, several files at one path. Raises `InputError` as

@@ -1,8 +1,8 @@
 """The run paths that the files of one wheel get: right where they are wrong, of one kind as far as that is safe.
 
 Which folders they name is decided in `rocwheel.linking.run_path_choice`, which entries to what is not at hand stay in
-`rocwheel.repair.kept_entries`, whether they may lead to the SDK's packages in `rocwheel.repair.toolkit`, and under
-which tag they are written here (`_wheel_tag`).
+`rocwheel.repair.run_paths.kept_entries`, whether they may lead to the SDK's packages in `rocwheel.repair.toolkit`, and
+under which tag they are written here (`_wheel_tag`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rocwheel.linking.known.sdk_layout import sdk_folders
 from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.run_path_choice import KeptEntries, LibraryPlaces, SetRunpath, fewest_folders, run_path_edit
-from rocwheel.repair.kept_entries import entries_to_keep
+from rocwheel.repair.run_paths.kept_entries import entries_to_keep
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

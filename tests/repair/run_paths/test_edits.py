@@ -16,7 +16,7 @@ from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.packages.job import BuildJob, PlanJob
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
-from rocwheel.repair.run_paths import run_path_edits
+from rocwheel.repair.run_paths.edits import run_path_edits
 from rocwheel.repair.toolkit import Toolkit
 from tests.repair.wheels import repaired_plugin
 from tests.support.libraries import Lib, build_tree, needs_compiler

@@ -1,0 +1,45 @@
+"""The options of ``rocwheel repair`` that say what a repaired wheel is like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from rocwheel.audit.settings import find_settings
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.cli.parsing.shared_options import shared
+from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.toolkit import ToolkitOption
+
+__all__ = ["read_repair_options"]
+
+ToolkitChoice = Annotated[
+    ToolkitOption,
+    typer.Option(help="Take ROCm's libraries from the SDK's packages or the system; by default as the wheel fits."),
+]
+PinOption = Annotated[
+    Literal["none", "minor", "exact"], typer.Option(help="Pin added requirements to the version at hand.")
+]
+InitOption = Annotated[bool, typer.Option("--init", help="Add _rocm_init.py, which makes rocm_sdk load the libraries.")]
+TagOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--rpath/--runpath", help="Set all run paths under this tag; by default RPATHs within a release stay."
+    ),
+]
+
+
+def read_repair_options(
+    dlopen: Annotated[list[str] | None, shared("--dlopen")] = None,
+    toolkit: ToolkitChoice = "auto",
+    pin: PinOption = "none",
+    init: InitOption = False,
+    config: Annotated[Path | None, shared("--config")] = None,
+    rpath: TagOption = None,
+) -> RepairOptions:
+    """Return what the options say, with the audit's settings."""
+    tag = None if rpath is None else RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
+    settings, _ = find_settings(config)
+    return RepairOptions(tag=tag, pin=pin, dlopen=tuple(dlopen or ()), init=init, toolkit=toolkit, settings=settings)
