@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.kind import is_binary
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, read_file_code
-from rocwheel.device.reading.files import is_wheel
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory
 from rocwheel.foundation.errors import InputError
 
@@ -19,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["refuse_wheels"]
 
+_MEMBER_MAGIC = b"PK\x03\x04"
+"""The signature of a member's header, with which an archive begins (APPNOTE.TXT 4.3.7)."""
+
 
 def refuse_wheels(paths: Iterable[Path], keep: Sequence[TargetId]) -> Iterator[InputError]:
     """Yield an error for each wheel with device code, or kernel files for targets other than those to ``keep``.
@@ -26,7 +28,7 @@ def refuse_wheels(paths: Iterable[Path], keep: Sequence[TargetId]) -> Iterator[I
     Wheels that can't be read are errors as well. Other wheels can be copied as they are.
     """
     for path in paths:
-        if path.suffix != ".whl" or path.is_symlink() or not is_wheel(path):
+        if path.suffix != ".whl" or path.is_symlink() or not _begins_like_a_wheel(path):
             continue
         try:
             if any(_is_pruned(member, keep) for member in read_directory(path)):
@@ -34,6 +36,14 @@ def refuse_wheels(paths: Iterable[Path], keep: Sequence[TargetId]) -> Iterator[I
                 yield InputError(path, "a wheel with device code in a folder", expected="unpacked files", remedy=remedy)
         except InputError as e:
             yield e
+
+
+def _begins_like_a_wheel(path: Path) -> bool:
+    """Return whether a file begins like a ZIP archive, of which the end may have been cut off."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_MEMBER_MAGIC)) == _MEMBER_MAGIC
 
 
 def _is_pruned(member: ZipMember, keep: Sequence[TargetId]) -> bool:
