@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
     from tests.support.command_line import Run
 
+
+import json
+import subprocess
+from typing import TYPE_CHECKING
+
+from tests.support.command_line import rocwheel
+
 REPORT = DemoReport(BuildResult("7.0.0", (), ()), "file:///simple", "/env", "rocm==7.0.0", "OK: 7 checks\n")
 
 
@@ -30,3 +37,12 @@ def test_an_interrupt_says_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("rocwheel.cli.demo.run_demo", interrupt)
     finished = run("demo", "-d", Path("here"))
     assert finished == (130, "", "interrupted; what is finished stays in here\n")
+
+
+def test_the_demo_ends_with_a_tested_environment(tmp_path: Path) -> None:
+    done = rocwheel("demo", "--json", "--quiet", "--dest-dir", str(tmp_path))
+    report = json.loads(done.stdout)
+    assert report["schema"] == "rocwheel.demo/1"
+    assert ", 0 failed, " in report["test_output"]
+    tool = tmp_path / "env/bin/rocm-sdk"
+    assert subprocess.run([tool, "version"], capture_output=True, text=True, check=True).stdout == "7.0.0\n"

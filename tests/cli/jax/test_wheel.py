@@ -1,0 +1,23 @@
+"""``rocwheel jax wheel`` as a user runs it; what it shares with ``rocwheel wheel`` is tested there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.command_line import rocwheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("rocm", ["", "7.2.0", "x"])
+def test_the_rocm_of_a_wheel_is_a_major_version(rocm: str, tmp_path: Path) -> None:
+    failed = rocwheel("jax", "wheel", "pjrt", "--version", "1.0", "--rocm", rocm, cwd=tmp_path)
+    assert (failed.returncode, failed.stderr) == (
+        2,
+        f"error: --rocm: is {rocm!r}; expected a major version, such as 7\n",
+    )
