@@ -124,7 +124,7 @@ def test_what_stays_for_the_system_is_told(run: Run, tmp_path: Path) -> None:
         "    = libcudart.so.12, libamdhip64.so.7: if the system or another package has it in /usr/local/cuda/lib64",
     ]
     assert done.status == 0
-    kept = "1 file keeps the paths to libraries that only the machine has, in /usr/local/cuda/lib64"
+    kept = "1 file keeps the paths to libraries that are not at hand, in /usr/local/cuda/lib64"
     instead = "--toolkit sdk would lead to the SDK's packages instead, for every library that they have"
     assert done.stderr == f"note {wheel.name}: is for CUDA, judging by libcudart.so.12: {kept}. {instead}\n"
     asked = run("repair", wheel, "--dry-run", "--toolkit", "system")

@@ -94,7 +94,7 @@ def test_what_was_built_with_another_sdk_gets_no_worse_and_is_no_failure(run: Ru
     assert again.stderr.splitlines() == [
         (
             f"note {repaired.name}: is for another version of ROCm, judging by libamdhip64.so.6 (the SDK has "
-            "libamdhip64.so.7): 1 file keeps the paths to libraries that only the machine has, in /opt/rocm/lib. "
+            "libamdhip64.so.7): 1 file keeps the paths to libraries that are not at hand, in /opt/rocm/lib. "
             "--toolkit sdk would lead to the SDK's packages instead, for every library that they have"
         )
     ]

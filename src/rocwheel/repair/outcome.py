@@ -12,7 +12,7 @@ from rocwheel.audit.finding import Severity
 from rocwheel.audit.subject import Subject
 from rocwheel.audit.undeclared_uses import undeclared_uses
 from rocwheel.installed.tree import Tree
-from rocwheel.linking.known.sdk_layout import find_sdk_library, other_versions
+from rocwheel.linking.known.sdk_layout import is_rocm_library
 from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.linking.known.toolkits import is_cuda_library, is_toolkit_folder
 from rocwheel.repair.comparing.finds import Found, what_files_find
@@ -115,9 +115,8 @@ class RepairedTree:
 def _is_kept_on_purpose(found: Found, toolkit: Toolkit) -> bool:
     if found.where != "kept":
         return False
-    is_rocm = find_sdk_library(found.library) is not None or bool(other_versions(found.library))
-    is_toolkits = is_rocm or is_cuda_library(found.library) or any(map(is_toolkit_folder, found.place.split(":")))
-    return toolkit.is_told or is_toolkits
+    is_toolkits = is_rocm_library(found.library) or is_cuda_library(found.library)
+    return toolkit.is_told or is_toolkits or any(map(is_toolkit_folder, found.place.split(":")))
 
 
 def _edited(file: InstalledFile, edits: Mapping[str, SetRunpath]) -> InstalledFile:

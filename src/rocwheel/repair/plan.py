@@ -50,7 +50,7 @@ _OPEN = (
 )
 
 _OTHERS = "is for {}: paths to that stay, and none lead to the SDK's packages unless --toolkit sdk says so"
-_KEPT = "{} the paths to libraries that only the machine has, in {}"
+_KEPT = "{} the paths to libraries that are not at hand, in {}"
 _INSTEAD = "is for {}: {}. --toolkit sdk would lead to the SDK's packages instead, for every library that they have"
 
 

@@ -9,6 +9,7 @@ import pytest
 from rocwheel.installed.reading.read_tree import read_tree
 from rocwheel.linking.known.sdk_layout import (
     find_sdk_library,
+    is_rocm_library,
     other_versions,
     sdk_folders,
     sdk_search_folders,
@@ -79,3 +80,19 @@ def test_libraries_of_built_packages_lie_where_the_layout_has_them(sample_dist: 
 )
 def test_other_versions_differ_in_their_version_alone(soname: str, others: list[str]) -> None:
     assert other_versions(soname) == others
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("libamdhip64.so.7", True),
+        ("libamdhip64.so.5", True),
+        ("libhipfft.so", True),
+        ("librocfft.so.0.1", True),
+        ("libhipfft_extra.so", False),
+        ("libcudart.so.12", False),
+        ("libc.so.6", False),
+    ],
+)
+def test_libraries_of_rocm_are_known_in_any_version(name: str, expected: bool) -> None:
+    assert is_rocm_library(name) is expected

@@ -18,6 +18,7 @@ __all__ = [
     "SdkFolder",
     "SdkSelector",
     "find_sdk_library",
+    "is_rocm_library",
     "other_versions",
     "sdk_folders",
     "sdk_search_folders",
@@ -86,6 +87,16 @@ def short_name(soname: str) -> str | None:
 def find_sdk_library(soname: str) -> SdkFolder | None:
     """Return the folder that holds the library of a SONAME; None if no folder does."""
     return next((folder for folder in sdk_folders() if soname in folder.libraries), None)
+
+
+def is_rocm_library(name: str) -> bool:
+    """Return whether a name is that of a library of the layout, in any version or without one (``libhipfft.so``)."""
+    return name.partition(".so")[0] in _stems()
+
+
+@functools.cache
+def _stems() -> frozenset[str]:
+    return frozenset(name.partition(".so")[0] for folder in sdk_folders() for name in folder.libraries)
 
 
 def other_versions(soname: str, known: Collection[str] = ()) -> list[str]:

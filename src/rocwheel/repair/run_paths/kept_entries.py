@@ -2,7 +2,8 @@
 
 A user's machine may have it: a toolkit of the system (``/opt/rocm/lib``, ``/usr/local/cuda/lib64``), or a package that
 is not at hand or shares a folder with others. So every entry stays that is not proved to lead nowhere, unless the file
-can do without: it finds all that it needs for sure, and opens nothing by name at run time.
+can do without: it finds all that it needs for sure, and opens nothing by name at run time. That is judged by what is at
+hand; once it is known what the repaired wheel requires, `rocwheel.repair.run_paths.safe_edits` has the last word.
 
 A file that opens libraries by name keeps no entries to the machine's ROCm or CUDA, if a user says that the SDK's
 packages take their place and if it finds all that it needs for sure. Folders of no toolkit stay.
