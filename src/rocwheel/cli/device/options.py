@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -39,6 +39,7 @@ __all__ = [
     "LevelOption",
     "LimitOption",
     "OutputOption",
+    "PathArgument",
     "Rewriting",
     "RocmOption",
     "SourceArgument",
@@ -57,25 +58,23 @@ def regular_path(path: Path) -> Path:
     return path
 
 
+def _code_argument(metavar: str, text: str, *, dir_okay: bool = False) -> Any:
+    """Return the argument for a file with device code, or with ``dir_okay`` also a folder of such."""
+    return typer.Argument(metavar=metavar, help=text, exists=True, dir_okay=dir_okay, callback=regular_path)
+
+
 FileArgument = Annotated[
     Path,
-    typer.Argument(
-        metavar="FILE",
-        help="A fat binary, a file of bundles, a code object, an object file or a static library.",
-        exists=True,
-        dir_okay=False,
-        callback=regular_path,
-    ),
+    _code_argument("FILE", "A fat binary, a file of bundles, a code object, an object file or a static library."),
 ]
 SourceArgument = Annotated[
     Path,
-    typer.Argument(
-        metavar="FILE",
-        help="A fat binary, a file of bundles, a code object, an object file, a static library or a wheel.",
-        exists=True,
-        dir_okay=False,
-        callback=regular_path,
+    _code_argument(
+        "FILE", "A fat binary, a file of bundles, a code object, an object file, a static library or a wheel."
     ),
+]
+PathArgument = Annotated[
+    Path, _code_argument("PATH", "A fat binary, a file of bundles, a wheel, or a folder.", dir_okay=True)
 ]
 LimitOption = Annotated[
     int,

@@ -12,10 +12,10 @@ from rocwheel.binary.bundles.storage import Storage
 from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import (
     ForceOption,
+    PathArgument,
     Rewriting,
     read_rewriting,
     read_storage,
-    regular_path,
 )
 from rocwheel.cli.device.text import many_files_line
 from rocwheel.cli.output.documents import print_json
@@ -30,34 +30,32 @@ from rocwheel.foundation.errors import InputError
 __all__ = ["prune"]
 
 
+OutputOption = Annotated[Path, shared("--output", "Write the result to this file or folder.", metavar="PATH")]
+KeepOption = Annotated[
+    list[str],
+    typer.Option(
+        "--keep",
+        "-k",
+        metavar="TARGETS",
+        autocompletion=complete_targets,
+        help="Keep the code for these targets, in any spelling.",
+    ),
+]
+CompressOption = Annotated[bool, typer.Option("--compress", help="Compress plain bundles, too.")]
+AllowEmptyOption = Annotated[
+    bool, typer.Option("--allow-empty", help="Let bundles without any code for the targets become empty.")
+]
+
+
 @device_app.command()
 @takes(storage=read_storage, rewriting=read_rewriting)
 def prune(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PATH",
-            help="A fat binary, a file of bundles, a wheel, or a folder.",
-            exists=True,
-            callback=regular_path,
-        ),
-    ],
-    output: Annotated[Path, shared("--output", metavar="PATH", help="Write the result to this file or folder.")],
-    keep: Annotated[
-        list[str],
-        typer.Option(
-            "--keep",
-            "-k",
-            metavar="TARGETS",
-            autocompletion=complete_targets,
-            help="Keep the code for these targets, in any spelling.",
-        ),
-    ],
+    path: PathArgument,
+    output: OutputOption,
+    keep: KeepOption,
     *,
-    compressed: Annotated[bool, typer.Option("--compress", help="Compress plain bundles, too.")] = False,
-    allow_empty: Annotated[
-        bool, typer.Option("--allow-empty", help="Let bundles without any code for the targets become empty.")
-    ] = False,
+    compressed: CompressOption = False,
+    allow_empty: AllowEmptyOption = False,
     storage: Storage,
     force: ForceOption = False,
     rewriting: Rewriting,
@@ -71,11 +69,15 @@ def prune(
     """
     edit = Prune(tuple(read_targets(keep)), allow_empty)
     storage = msgspec.structs.replace(storage, compress=compressed, accept_wrong_hash=force)
-    if rewriting.trim and path.is_dir():
-        raise InputError(path, "a folder", expected="one shared library for --trim")
-    if not path.is_dir():
+    if path.is_dir():
+        _prune_folder(path, output, edit, storage, rewriting)
+    else:
         rewriting.rewrite(path, output, edit, storage)
-        return
+
+
+def _prune_folder(path: Path, output: Path, edit: Prune, storage: Storage, rewriting: Rewriting) -> None:
+    if rewriting.trim:
+        raise InputError(path, "a folder", expected="one shared library for --trim")
     report = prune_tree(path, output, edit, storage, jobs=rewriting.jobs, progress=rewriting.progress)
     if rewriting.as_json:
         print_json("device-prune", 1, report)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 import typer
@@ -19,42 +19,45 @@ from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.printable import cell
 from rocwheel.cli.output.text import print_line, print_table
 from rocwheel.cli.parsing.completion import complete_tools
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.runpath.group import runpath_app
-from rocwheel.installed.run_path_advice import advise
+from rocwheel.installed.run_path_advice import RunPathAdvice, advise
 from rocwheel.linking.hwcaps import CpuLevel
 from rocwheel.linking.link_flags import TOOLS, spell_run_path
 
-if TYPE_CHECKING:
-    from rocwheel.installed.run_path_advice import RunPathAdvice
-from rocwheel.cli.parsing.shared_options import shared
-
 __all__ = ["for_"]
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A linked shared library or program.")]
+PlaceOption = Annotated[
+    str, typer.Option(metavar="PLACE", help="Compute it for a file installed here: site-packages/PACKAGE/[FILE].")
+]
+WithOption = Annotated[
+    list[str] | None, shared("--with", "Find libraries in this wheel, folder, or SDK package (by its name).")
+]
+DlopenOption = Annotated[list[str] | None, shared("--dlopen")]
+SpellOption = Annotated[
+    list[str] | None,
+    shared(
+        "--spell",
+        f"Print what to write for this tool: {', '.join(TOOLS)}, or all.",
+        autocompletion=complete_tools,
+    ),
+]
+RpathOption = Annotated[bool, shared("--rpath")]
+CpuLevelOption = Annotated[
+    CpuLevel, typer.Option(help="Count the glibc-hwcaps folders of this processor; by default the oldest.")
+]
 
 
 @runpath_app.command("for")
 def for_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A linked shared library or program.")],
-    at: Annotated[
-        str, typer.Option(metavar="PLACE", help="Compute it for a file installed here: site-packages/PACKAGE/[FILE].")
-    ],
-    packages: Annotated[
-        list[str] | None,
-        shared("--with", "Find libraries in this wheel, folder, or SDK package (by its name)."),
-    ] = None,
-    dlopen: Annotated[list[str] | None, shared("--dlopen")] = None,
-    spell: Annotated[
-        list[str] | None,
-        shared(
-            "--spell",
-            autocompletion=complete_tools,
-            text=f"Print what to write for this tool: {', '.join(TOOLS)}, or all.",
-        ),
-    ] = None,
-    rpath: Annotated[bool, shared("--rpath")] = (False),
-    cpu_level: Annotated[
-        CpuLevel, typer.Option(help="Count the glibc-hwcaps folders of this processor; by default the oldest.")
-    ] = "x86-64",
+    file: FileArgument,
+    at: PlaceOption,
+    packages: WithOption = None,
+    dlopen: DlopenOption = None,
+    spell: SpellOption = None,
+    rpath: RpathOption = False,
+    cpu_level: CpuLevelOption = "x86-64",
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -67,12 +70,10 @@ def for_(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     advice = advise(file, at, packages or (), dlopen or (), cpu_level)
-    tools = list(TOOLS) if "all" in (spell or ()) else spell or []
-    tag = RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
-    texts = {tool: spell_run_path(advice.values, tool, tag) for tool in tools}
+    texts = _spelled(advice, spell or [], RunpathTag.RPATH if rpath else RunpathTag.RUNPATH)
     if json:
         print_json("runpath.for", 1, {**msgspec.to_builtins(advice), "spellings": texts})
-    elif tools:
+    elif texts:
         _print_texts(texts)
     else:
         print_table(_table(advice))
@@ -80,6 +81,12 @@ def for_(
         messages.print(f"[yellow]{escape(name)}[/]: neither in the packages nor on every system")
     if advice.missing:
         sys.exit(1)
+
+
+def _spelled(advice: RunPathAdvice, words: list[str], tag: RunpathTag) -> dict[str, str]:
+    """Return what to write for each tool that is asked for."""
+    tools = list(TOOLS) if "all" in words else words
+    return {tool: spell_run_path(advice.values, tool, tag) for tool in tools}
 
 
 def _print_texts(texts: dict[str, str]) -> None:
