@@ -23,7 +23,9 @@ def test_missing_settings_are_bad_usage(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("form", "start"), [("shell", "#!/bin/sh\n"), ("makefile", ".PHONY:"), ("ci", "- name: ")])
+@pytest.mark.parametrize(
+    ("form", "start"), [("shell", "#!/bin/sh\n"), ("makefile", "# make, or make wheels:"), ("ci", "- name: ")]
+)
 def test_commands_have_three_forms(project: Path, form: str, start: str) -> None:
     made = rocwheel("jax", "commands", "--version", "0.12.0", "--form", form, cwd=project)
     assert made.returncode == 0

@@ -14,6 +14,7 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.frameworks.jax.commands import BuildOptions, spell_commands, wheel_commands
+from rocwheel.frameworks.jax.makefile import render_makefile
 from rocwheel.frameworks.jax.settings import SettingsError, read_settings
 
 __all__ = ["CommandFormChoice", "commands"]
@@ -49,6 +50,8 @@ def commands(
 ) -> None:
     """Print the commands that build both wheels, for each Python: plain Bazel, and the assembly.
 
+    The Makefile has a target for each wheel (jax-rocm-pjrt, jax-rocm-plugin, wheels), and variables to override.
+
     Example: rocwheel jax commands --settings rocm.toml --version 0.12.0 --form makefile
     """
     setup_logging(quiet=quiet, verbose=verbose)
@@ -56,8 +59,11 @@ def commands(
     if remote and not given.remote_execution:
         raise SettingsError(settings, "has no remote-execution", expected="a file that defines the config rocm_rbe")
     config = "rocm_build_remote" if remote else "rocm_build"
-    made = wheel_commands(given, BuildOptions(version, sdk=sdk, dest_dir=dest_dir, config=config))
-    text = spell_commands(made, form.value)
+    options = BuildOptions(version, sdk=sdk, dest_dir=dest_dir, config=config)
+    if form is CommandFormChoice.MAKEFILE:
+        text = render_makefile(given, options)
+    else:
+        text = spell_commands(wheel_commands(given, options), form.value)
     if json:
         print_json("jax.commands", 1, {"form": form.value, "text": text})
     else:

@@ -21,6 +21,7 @@ __all__ = [
     "BuildOptions",
     "Command",
     "CommandForm",
+    "check_version",
     "commit_in",
     "commit_of",
     "python_option",
@@ -38,6 +39,8 @@ class Command(msgspec.Struct, frozen=True):
 
     title: str
     words: tuple[str, ...]
+    wheel: str = ""
+    """The wheel that it is for, as a target of make: ``jax-rocm-pjrt``, ``jax-rocm-plugin-3.12``."""
 
 
 class BuildOptions(msgspec.Struct, frozen=True):
@@ -78,28 +81,26 @@ def wheel_commands(settings: BazelSettings, options: BuildOptions) -> list[Comma
 
     Raises `InputError` for a version that wheels can't have; it may begin with ``VERSION``, to be filled in later.
     """
-    _check_version(options.version)
+    check_version(options.version)
     commands = []
     if "pjrt" in options.kinds:
+        wheel, python = "jax-rocm-pjrt", options.python or settings.python_versions[0]
         commands += [
-            _bazel(
-                "Build the PJRT plugin", options.python or settings.python_versions[0], settings.pjrt_targets, options
-            ),
-            _assembly("Assemble its wheel", ("pjrt",), settings, options),
+            _bazel(wheel, "Build the PJRT plugin", python, settings.pjrt_targets, options),
+            _assembly(wheel, "Assemble its wheel", ("pjrt",), settings, options),
         ]
     pythons = (options.python,) if options.python else settings.python_versions
     for python in pythons if "plugin" in options.kinds else ():
-        title = f"Build the extension modules for Python {shown(python)}"
-        commands += [
-            _bazel(title, python, settings.plugin_targets, options),
-            _assembly(
-                f"Assemble their wheel for Python {shown(python)}", ("plugin", "--python", python), settings, options
-            ),
-        ]
+        wheel, name = f"jax-rocm-plugin-{python}", shown(python)
+        title = f"Build the extension modules for Python {name}"
+        commands.append(_bazel(wheel, title, python, settings.plugin_targets, options))
+        title, kind = f"Assemble their wheel for Python {name}", ("plugin", "--python", python)
+        commands.append(_assembly(wheel, title, kind, settings, options))
     return commands
 
 
-def _check_version(version: str) -> None:
+def check_version(version: str) -> None:
+    """Raise `InputError` for a version that wheels can't have; it may begin with ``VERSION``, to be filled in later."""
     filled = "".join(part if isinstance(part, str) else "0" for part in pieces(version))
     try:
         Version(f"0{filled.removeprefix(_LATER)}" if filled.startswith(_LATER) else filled)
@@ -114,12 +115,12 @@ def python_option(python: str) -> str:
     return f"--config={python_config(python)}"
 
 
-def _bazel(title: str, python: str, targets: Sequence[str], options: BuildOptions) -> Command:
+def _bazel(wheel: str, title: str, python: str, targets: Sequence[str], options: BuildOptions) -> Command:
     configs = (f"--config={options.config}", python_option(python))
-    return Command(title, (*options.bazel, "build", *configs, *options.bazel_options, *targets))
+    return Command(title, (*options.bazel, "build", *configs, *options.bazel_options, *targets), wheel)
 
 
-def _assembly(title: str, kind: tuple[str, ...], settings: BazelSettings, options: BuildOptions) -> Command:
+def _assembly(wheel: str, title: str, kind: tuple[str, ...], settings: BazelSettings, options: BuildOptions) -> Command:
     spec = settings.pjrt_spec if kind[0] == "pjrt" else settings.plugin_spec
     words = ["rocwheel", "jax", "wheel", *kind, *(("--spec", spec) if spec else ())]
     words += ["--version", options.version, "--rocm", options.rocm or settings.rocm_version]
@@ -128,7 +129,7 @@ def _assembly(title: str, kind: tuple[str, ...], settings: BazelSettings, option
     words += [word for name, commit in sorted(commits.items()) for word in ("--commit", f"{name}={commit}")]
     words += [word for entry in settings.system_run_paths for word in ("--system-run-path", entry)]
     words += ["--with", options.sdk] if options.sdk else []
-    return Command(title, (*words, "--dest-dir", options.dest_dir))
+    return Command(title, (*words, "--dest-dir", options.dest_dir), wheel)
 
 
 def _pinned(settings: BazelSettings) -> dict[str, str]:
