@@ -188,11 +188,11 @@ def test_doubtful_device_code_is_a_warning_and_exit_status_1(run: Run) -> None:
     [
         (
             (FIXTURES / "edge/v3.pad1.ccob").read_bytes(),
-            "bundle 0 at offset 0xa18: 1 bytes follow the compressed bundle, which LLVM's bundler refuses",
+            "bundle 0 at offset 0xa18: 1 byte after the compressed bundle, which LLVM's bundler refuses",
         ),
         (
             (FIXTURES / "edge/zlib.v2.ccob").read_bytes() + bytes(3),
-            "bundle 0 at offset 0xb13: 3 bytes follow the compressed bundle",
+            "bundle 0 at offset 0xb13: 3 bytes after the compressed bundle",
         ),
         (
             (FIXTURES / "v22/saxpy.hipfb").read_bytes().replace(b"--gfx906", b"--gfx908", 1),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rocwheel
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError, read_error
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError, read_error, write_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +72,27 @@ def test_the_exit_status_distinguishes_bad_input_from_failed_work(error: Rocwhee
 def test_a_limit_of_the_process_is_no_fault_of_the_input(number: int, kind: type[InputError], remedy: str) -> None:
     error: InputError = read_error("a.so", OSError(number, os.strerror(number)), remedy="Look.")
     assert (type(error), error.remedy) == (kind, remedy)
+
+
+@pytest.mark.parametrize(
+    ("number", "to_read", "to_write"),
+    [
+        (errno.EISDIR, "Name a file, not a folder.", "Name another output, or remove the folder."),
+        (
+            errno.ENOTDIR,
+            "Correct its path, of which a part is a file and not a folder.",
+            "Name another output, or remove the file that stands where its path has a folder.",
+        ),
+        (errno.EACCES, "Look.", "Look."),
+    ],
+    ids=lambda value: errno.errorcode[value] if isinstance(value, int) else "",
+)
+def test_a_remedy_fits_where_a_file_and_a_folder_were_taken_for_each_other(
+    number: int, to_read: str, to_write: str
+) -> None:
+    error = OSError(number, os.strerror(number))
+    read: InputError = read_error("a.so", error, remedy="Look.")
+    assert (read.remedy, write_error("a.so", error, remedy="Look.").remedy) == (to_read, to_write)
 
 
 def test_several_problems_are_reported_together() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 __all__ = [
@@ -21,6 +21,16 @@ __all__ = [
     "read_error",
     "write_error",
 ]
+
+
+_READ_REMEDIES: Mapping[int | None, str] = {
+    errno.EISDIR: "Name a file, not a folder.",
+    errno.ENOTDIR: "Correct its path, of which a part is a file and not a folder.",
+}
+_WRITE_REMEDIES: Mapping[int | None, str] = {
+    errno.EISDIR: "Name another output, or remove the folder.",
+    errno.ENOTDIR: "Name another output, or remove the file that stands where its path has a folder.",
+}
 
 
 class RocwheelError(Exception):
@@ -94,12 +104,18 @@ def read_error(
     """Return the error to raise for a file or folder that can't be read, of the given ``kind``.
 
     Where the process has met a limit of its own, ``remedy`` gives way to what helps against that, and an `InputError`
-    to a `WorkError`: nothing is wrong with the input.
+    to a `WorkError`: nothing is wrong with the input. It also gives way where a folder stands in the place of a file,
+    or a file in that of a folder.
     """
     limit = limit_remedy(error)
     if limit and issubclass(WorkError, kind):
         kind = WorkError  # type: ignore[assignment]  # mypy doesn't narrow type variables
-    return kind(source, f"cannot be read ({error.strerror or error})", expected=expected, remedy=limit or remedy)
+    return kind(
+        source,
+        f"cannot be read ({error.strerror or error})",
+        expected=expected,
+        remedy=limit or _READ_REMEDIES.get(error.errno, remedy),
+    )
 
 
 def write_error(
@@ -107,7 +123,7 @@ def write_error(
 ) -> WorkError:
     """Return the error to raise for an output that can't be written; ``remedy`` is as for `read_error`."""
     found = f"cannot be written ({error.strerror or error})"
-    return WorkError(place, found, remedy=limit_remedy(error) or remedy)
+    return WorkError(place, found, remedy=limit_remedy(error) or _WRITE_REMEDIES.get(error.errno, remedy))
 
 
 def limit_remedy(error: BaseException) -> str:

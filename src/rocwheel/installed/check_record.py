@@ -10,6 +10,7 @@ import msgspec
 
 from rocwheel.distributions.formats.record import find_record_gaps, spell_hash
 from rocwheel.distributions.zip.dist_info import SIGNATURES
+from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -82,7 +83,7 @@ def _row_problem(row: RecordEntry, file: InstalledFile) -> RecordProblem | None:
         found = f"RECORD has an {algorithm} hash for {row.path}; the weakest allowed is sha256"
         return RecordProblem(row.path, "algorithm", found)
     if row.size not in {"", str(file.size)}:
-        found = f"RECORD has the size {row.size} for {row.path}, which has {file.size} bytes"
+        found = f"RECORD has the size {row.size} for {row.path}, which has {count(file.size, 'byte')}"
         return RecordProblem(row.path, "size", found)
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -55,14 +56,20 @@ HOST_FOLDER = EntryRule(
     "run-path-absolute", is_host_folder, "searches {}, absolute folders of the host", is_error=False
 )
 ENTRY_RULES = (RELATIVE, EATEN_ORIGIN, BUILD_FOLDER, HOST_FOLDER)
+_CONTROL = re.compile(r"[\0-\x1f\x7f]")
 _QUOTING = "Write $ORIGIN as it is, in single quotes; 'rocwheel runpath for --spell TOOL' prints what build tools take."
 
 
 def entry_problems(source: Path | str, entries: Sequence[str], *, remedy: str = "") -> tuple[InputError, ...]:
-    """Return an error about ``source`` for each rule by which entries are wrong wherever their file is installed."""
+    """Return an error about ``source`` for each rule by which entries are wrong wherever their file is installed.
+
+    Control characters are such a fault, too: no folder of users has them in its name.
+    """
     expected = "$ORIGIN, $ORIGIN/FOLDER or an absolute folder that users have"
     advice = f"{_QUOTING} {remedy}".rstrip()
-    found = _broken_rules(entries, is_error=True)
+    control = [repr(entry) for entry in entries if _CONTROL.search(entry)]
+    found = [f"has control characters in {first_of(control)}"] if control else []
+    found += _broken_rules(entries, is_error=True)
     return tuple(InputError(source, text, expected=expected, remedy=advice) for text in found)
 
 

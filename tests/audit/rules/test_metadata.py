@@ -102,7 +102,7 @@ def test_extras_that_an_environment_was_not_asked_for_do_not_count() -> None:
             RecordEntry("demo/a.so", "md5=00", "1"),
             "RECORD has an md5 hash for demo/a.so; the weakest allowed is sha256",
         ),
-        (RecordEntry("demo/a.so", "", "2"), "RECORD has the size 2 for demo/a.so, which has 1 bytes"),
+        (RecordEntry("demo/a.so", "", "2"), "RECORD has the size 2 for demo/a.so, which has 1 byte"),
         (RecordEntry("demo/a.so", "", ""), None),
     ],
 )

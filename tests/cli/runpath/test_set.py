@@ -85,6 +85,7 @@ def test_an_empty_value_removes_the_run_path(run: Run, tmp_path: Path) -> None:
         ("\\$ORIGIN", r"searches '\\$ORIGIN' relative to the folder in which the process was started"),
         ("@loader_path/..", "searches '@loader_path/..' relative to the folder in which the process was started"),
         ("$ORIGIN:", "searches '' relative to the folder in which the process was started"),
+        ("$ORIGIN/\x01lib", r"has control characters in '$ORIGIN/\x01lib'"),
         ("/home/me/lib", "searches '/home/me/lib', a folder of the machine that built it"),
     ],
 )
@@ -94,7 +95,7 @@ def test_a_run_path_that_the_audit_calls_wrong_is_set_by_force_alone(
     arguments = ("set", value, FIXTURES / "libplain.so", "--dest-dir", tmp_path / "fixed")
     refused = run(*arguments)
     assert (refused.status, refused.stdout) == (2, "")
-    assert refused.stderr.startswith(f"error: VALUE: {found}; expected $ORIGIN, $ORIGIN/FOLDER or an absolute folder")
+    assert refused.stderr.startswith(f"error: RUNPATH: {found}; expected $ORIGIN, $ORIGIN/FOLDER or an absolute folder")
     assert refused.stderr.endswith("--force sets it all the same.\n")
     assert not (tmp_path / "fixed").exists()
     forced = run(*arguments, "--force")

@@ -105,7 +105,7 @@ def test_a_device_or_pipe_under_the_final_name_is_not_replaced(tmp_path: Path) -
 def test_a_folder_under_the_final_name_is_a_failure_that_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "file.whl"
     path.mkdir()
-    text = f"{path}: cannot be written (Is a directory). Check the free space and the permissions of its folder."
+    text = f"{path}: cannot be written (Is a directory). Name another output, or remove the folder."
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
         AtomicFile(path)
     assert list(tmp_path.iterdir()) == [path]
@@ -113,7 +113,7 @@ def test_a_folder_under_the_final_name_is_a_failure_that_leaves_nothing(tmp_path
 
 def test_a_folder_that_takes_the_final_name_meanwhile_is_a_failure_that_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "file.whl"
-    text = f"{path}: cannot be written (Is a directory). Check the free space and the permissions of its folder."
+    text = f"{path}: cannot be written (Is a directory). Name another output, or remove the folder."
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"), atomic_file(path):
         path.mkdir()
     assert list(tmp_path.iterdir()) == [path]

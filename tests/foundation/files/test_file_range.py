@@ -69,7 +69,7 @@ def test_a_file_that_shrank_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_cannot_be_viewed(tmp_path: Path) -> None:
-    text = f"{tmp_path}: cannot be read (Is a directory). Check that it exists and may be read."
+    text = f"{tmp_path}: cannot be read (Is a directory). Name a file, not a folder."
     with pytest.raises(InputError, match=f"^{re.escape(text)}$"), FileRange.whole(tmp_path).view():
         pass
 

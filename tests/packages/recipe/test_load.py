@@ -220,7 +220,9 @@ def test_a_missing_recipe_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_or_device_is_not_a_recipe(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=re.escape(f"{tmp_path}: cannot be read (Is a directory). Check --recipe.")):
+    with pytest.raises(
+        RecipeError, match=re.escape(f"{tmp_path}: cannot be read (Is a directory). Name a file, not a folder.")
+    ):
         load_recipe(tmp_path)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(RecipeError, match=re.escape("pipe: cannot be read (it is not a regular file).")):

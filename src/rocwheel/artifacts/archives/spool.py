@@ -7,6 +7,7 @@ import os
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, cast
 
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.regular_files import open_regular, open_unchanged
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, require_room, write_all
@@ -87,7 +88,10 @@ def _decompressed_chunks(archive: Path, advance: Callable[[int], None]) -> Itera
 
 def _check_expansion(archive: Path, packed_size: int, size: int) -> None:
     if size > max(_TRUSTED, packed_size * _MOST_EXPANDED):
-        found, expected = f"holds more than {size} bytes in {packed_size}", f"at most {_MOST_EXPANDED} times its size"
+        found, expected = (
+            f"holds more than {count(size, 'byte')} in {packed_size}",
+            f"at most {_MOST_EXPANDED} times its size",
+        )
         remedy = "If you trust it, unpack it by hand and give the folder."
         raise InputError(archive, found, expected=expected, remedy=remedy)
 

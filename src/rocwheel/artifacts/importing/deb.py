@@ -14,6 +14,7 @@ from rocwheel.artifacts.importing.deb_parts import DebError, DebPart, data_error
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
 from rocwheel.artifacts.model.paths import path_fault
 from rocwheel.distributions.tar.stream import tar_members
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import read_error
 from rocwheel.foundation.files.regular_files import open_unchanged
 from rocwheel.foundation.progress import SILENT, Progress
@@ -119,7 +120,7 @@ class Deb:
                 if posixpath.normpath(info.name) == "control" and (file := tar.extractfile(info)):
                     if info.size > _MAX_CONTROL:
                         expected = f"at most {_MAX_CONTROL}"
-                        raise DebError(self.path, f"its control file has {info.size} bytes", expected=expected)
+                        raise DebError(self.path, f"its control file has {count(info.size, 'byte')}", expected=expected)
                     return _parse_control(self.path, file.read().decode("utf-8", "replace"))
         raise DebError(self.path, "holds no control file", expected="control in control.tar")
 

@@ -16,6 +16,7 @@ from rocwheel.binary.bundles.ar_archive import AR_HEADER_SIZE, parse_ar_header
 from rocwheel.binary.kind import AR_MAGIC
 from rocwheel.distributions.tar.header import SparseMemberError
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.xz import open_xz
 from rocwheel.foundation.zstd import zstd
@@ -86,11 +87,11 @@ class _Window(io.RawIOBase):
     def readinto(self, buffer: object) -> int:
         view = memoryview(cast("bytearray", buffer))[: self._left]
         self._file.seek(self._position)
-        count: int = cast("io.BufferedReader", self._file).readinto(view)
-        self._position += count
-        self._left -= count
-        self._progress.advance(count)
-        return count
+        got: int = cast("io.BufferedReader", self._file).readinto(view)
+        self._position += got
+        self._left -= got
+        self._progress.advance(got)
+        return got
 
 
 def read_parts(path: Path, file: IO[bytes]) -> Iterator[DebPart]:
@@ -109,8 +110,8 @@ def read_parts(path: Path, file: IO[bytes]) -> Iterator[DebPart]:
         if part.offset + part.size > end:
             raise DebError(
                 path,
-                f"cut off in {part.name} ({end - part.offset} bytes left)",
-                expected=f"{part.size} bytes",
+                f"cut off in {part.name} ({count(end - part.offset, 'byte')} left)",
+                expected=count(part.size, "byte"),
                 remedy="Download the package again.",
             )
         yield part

@@ -11,6 +11,7 @@ import msgspec
 
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import AR_MAGIC
+from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +67,7 @@ def iter_ar_members(data: Data, *, name: str) -> Iterator[ArMember]:
             found = f"{bytes(data[position : position + 16])!r} where an archive member should start"
             raise DeviceCodeError(Place(name, position), found)
         if header.size > len(data) - start:
-            found = f"a member of {header.size} bytes, of which {len(data) - start} are there"
+            found = f"a member of {count(header.size, 'byte')}, of which {len(data) - start} are there"
             raise DeviceCodeError(Place(name, position), found, expected="a whole archive", remedy="Build it again.")
         if header.name == b"//":
             names = bytes(data[start : start + header.size])

@@ -20,6 +20,7 @@ from rocwheel.binary.elf.header import read_header
 from rocwheel.binary.elf.relocations import Pointer, resolve_pointers
 from rocwheel.binary.elf.sections import SHT_NOBITS, Section, read_section_table
 from rocwheel.binary.kind import is_bundle, is_elf64
+from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -79,7 +80,7 @@ class FatBinary(msgspec.Struct, frozen=True):
             raise DeviceCodeError(
                 Place(self.name, wrapper.offset),
                 f"a wrapper that points to address {wrapper.pointer.target:#x}",
-                expected=f"one in .hip_fatbin, {self.section.size} bytes from {self.section.address:#x}",
+                expected=f"one in .hip_fatbin, {count(self.section.size, 'byte')} from {self.section.address:#x}",
             )
         return start
 

@@ -24,6 +24,7 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.machine import find_illegal
 from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId
 from rocwheel.binary.kind import BUNDLE_MAGIC
+from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -146,28 +147,29 @@ def read_offload_bundle(head: Data, *, place: Place, available: int | None = Non
     available = len(head) if available is None else available
     if len(head) < HEADER_LAYOUT.size:
         raise DeviceCodeError(
-            place, f"{len(head)} bytes, too few for a bundle", expected=f"at least {HEADER_LAYOUT.size}"
+            place, f"{count(len(head), 'byte')}, too few for a bundle", expected=f"at least {HEADER_LAYOUT.size}"
         )
-    magic, count = HEADER_LAYOUT.unpack(bytes(head[: HEADER_LAYOUT.size]))
+    magic, entry_count = HEADER_LAYOUT.unpack(bytes(head[: HEADER_LAYOUT.size]))
     if magic != BUNDLE_MAGIC:
         raise DeviceCodeError(place, f"starts with {magic!r}", expected=f"{BUNDLE_MAGIC!r}")
-    if count * ENTRY_LAYOUT.size > len(head):
-        raise DeviceCodeError(place, f"{count} entries declared in a header of {len(head)} bytes at most")
-    bundle = _read_entries(head, count, place)
+    if entry_count * ENTRY_LAYOUT.size > len(head):
+        found = f"{count(entry_count, 'entry', 'entries')} declared in a header of {count(len(head), 'byte')} at most"
+        raise DeviceCodeError(place, found)
+    bundle = _read_entries(head, entry_count, place)
     _check_layout(bundle, place, available)
     return bundle
 
 
-def _read_entries(head: Data, count: int, place: Place) -> OffloadBundle:
+def _read_entries(head: Data, entry_count: int, place: Place) -> OffloadBundle:
     entries = []
     position = HEADER_LAYOUT.size
-    for number in range(count):
+    for number in range(entry_count):
         if position + ENTRY_LAYOUT.size > len(head):
-            raise DeviceCodeError(place, f"the header ends within entry {number} of {count}")
+            raise DeviceCodeError(place, f"the header ends within entry {number} of {entry_count}")
         offset, size, id_size = ENTRY_LAYOUT.unpack(bytes(head[position : position + ENTRY_LAYOUT.size]))
         position += ENTRY_LAYOUT.size
         if id_size > min(_ID_LIMIT, len(head) - position):
-            raise DeviceCodeError(place, f"the id of entry {number} of {count} is {id_size} bytes long")
+            raise DeviceCodeError(place, f"the id of entry {number} of {entry_count} is {count(id_size, 'byte')} long")
         spelling = bytes(head[position : position + id_size]).decode("ascii", "backslashreplace")
         position += id_size
         entries.append(BundleEntry(BundleEntryId.parse(spelling, source=f"{place}"), spelling, offset, size))

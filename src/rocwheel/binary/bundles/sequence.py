@@ -18,6 +18,7 @@ from rocwheel.binary.kind import (
     is_compressed_bundle,
     is_plain_bundle,
 )
+from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,7 +65,7 @@ class Bundle(msgspec.Struct, frozen=True):
         if self.compressed and self.compressed.version == 1:
             problems.append("it is compressed in version 1, the runtime reads it as a later version and refuses it")
         if self.compressed and self.compressed.raw_size != self.plain.size:
-            sizes = f"{self.compressed.raw_size} bytes, but its entries end after {self.plain.size}"
+            sizes = f"{count(self.compressed.raw_size, 'byte')}, but its entries end after {self.plain.size}"
             problems.append(f"its header says that it decompresses to {sizes}")
         if self.compressed and self.plain.short_host:
             problems.append(f"LLVM 21 and later refuse the entry {self.plain.short_host!r} in a compressed bundle")
@@ -87,7 +88,7 @@ def _no_bundle(rest: Data, place: Place, previous: Bundle | None = None) -> Devi
     """Return what to raise for bytes that start no bundle: maybe they belong to ``previous``, which says otherwise."""
     remedy = ""
     if previous and previous.compressed and previous.compressed.version > 1:
-        declared = f"the {previous.size} bytes that its header declares"
+        declared = f"the {count(previous.size, 'byte')} that its header declares"
         remedy = f"Bundle {previous.place.bundle}, before it, may be longer than {declared}."
     return DeviceCodeError(
         place,

@@ -15,6 +15,7 @@ from rocwheel.binary.bundles.compressed.versions import choose_version, is_read_
 from rocwheel.binary.bundles.plain import RUNTIME_HEADER_LIMIT
 from rocwheel.binary.bundles.sequence import Bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.patch import Replacement
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def store_bundle(slot: BundleSlot, raw: list[Data], storage: Storage) -> BundleC
     if is_plain and len(raw[0]) > RUNTIME_HEADER_LIMIT:
         raise DeviceCodeError(
             bundle.place,
-            f"needs a header of {len(raw[0])} bytes",
+            f"needs a header of {count(len(raw[0]), 'byte')}",
             expected=f"at most {RUNTIME_HEADER_LIMIT}, which the runtime reads of a plain bundle",
             remedy="Compress the device code (--compress).",
         )
@@ -105,7 +106,7 @@ def store_bundle(slot: BundleSlot, raw: list[Data], storage: Storage) -> BundleC
     remedy = (
         "Compress the device code to make room (--compress)." if is_plain else "Leave out other targets to make room."
     )
-    raise DeviceCodeError(bundle.place, f"needs {size} bytes", expected=f"at most {room}", remedy=remedy)
+    raise DeviceCodeError(bundle.place, f"needs {count(size, 'byte')}", expected=f"at most {room}", remedy=remedy)
 
 
 def _replace(offset: int, buffers: list[Data], room: int) -> Iterator[Replacement]:

@@ -28,6 +28,7 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.target_id import DEVICE_KINDS, BundleEntryId, TargetId, parse_target_id
 from rocwheel.binary.elf.sections import Section, read_sections
 from rocwheel.binary.kind import is_elf64
+from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +95,7 @@ def _read_binaries(data: Data, section: Section, name: str) -> Iterator[OffloadI
     view = data[section.offset : section.offset + section.size]
     while position + _HEADER.size <= len(view):
         place = Place(name, section.offset + position)
-        magic, version, size, entries, count = _HEADER.unpack(bytes(view[position : position + _HEADER.size]))
+        magic, version, size, entries, entry_count = _HEADER.unpack(bytes(view[position : position + _HEADER.size]))
         if magic != _MAGIC or version not in _STRING_SIZES:
             raise DeviceCodeError(
                 place,
@@ -103,10 +104,10 @@ def _read_binaries(data: Data, section: Section, name: str) -> Iterator[OffloadI
             )
         if not _HEADER.size <= size <= len(view) - position:
             raise DeviceCodeError(
-                place, f"an offload binary of {size} bytes", expected=f"at most {len(view) - position}"
+                place, f"an offload binary of {count(size, 'byte')}", expected=f"at most {len(view) - position}"
             )
         binary = view[position : position + size]
-        for number in range(count if version == 2 else 1):
+        for number in range(entry_count if version == 2 else 1):
             yield _read_entry(binary, entries + number * _ENTRY.size, version, place)
         position += -(-size // 8) * 8
 

@@ -9,6 +9,7 @@ import msgspec
 
 from rocwheel.binary.elf.bytes import ElfError
 from rocwheel.binary.kind import ELF_MAGIC
+from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -144,10 +145,10 @@ def _check_identification(source: ElfBytes) -> None:
         raise ElfError(source.name, f"an ELF file of version {start[6]}", expected="version 1")
 
 
-def _check_table(source: ElfBytes, entry: str, offset: int, count: int, entry_size: int, expected: int) -> None:
-    if count and entry_size != expected:
-        raise ElfError(source.name, f"a {entry} of {entry_size} bytes", expected=f"{expected} bytes")
-    source.require(offset if count else 0, count * expected, f"the {entry} table")
+def _check_table(source: ElfBytes, entry: str, offset: int, number: int, entry_size: int, expected: int) -> None:
+    if number and entry_size != expected:
+        raise ElfError(source.name, f"a {entry} of {count(entry_size, 'byte')}", expected=count(expected, "byte"))
+    source.require(offset if number else 0, number * expected, f"the {entry} table")
 
 
 def read_segments(source: ElfBytes, header: Header) -> tuple[Segment, ...]:
@@ -167,7 +168,8 @@ def require_contents(source: ElfBytes, segments: Iterable[Segment]) -> None:
         source.require(segment.offset, segment.file_size, "a loaded segment")
         if segment.file_size > segment.memory_size:
             raise ElfError(
-                source.name, f"a segment of {segment.file_size} bytes in {segment.memory_size} bytes of memory"
+                source.name,
+                f"a segment of {count(segment.file_size, 'byte')} in {count(segment.memory_size, 'byte')} of memory",
             )
 
 

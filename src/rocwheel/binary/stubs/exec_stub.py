@@ -18,6 +18,7 @@ from rocwheel.binary.elf.header import (
     Segment,
     pack_header,
 )
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 
 __all__ = ["EXEC_STUB_MACHINES", "make_exec_stub"]
@@ -83,5 +84,5 @@ def _find_problem(target: bytes) -> str:
         return "the target is absolute"
     # One byte of PATH_MAX is the final NUL, one the slash of the shortest folder.
     if len(target) > _PATH_MAX - 2:
-        return f"the target is {len(target)} bytes long, more than the {_PATH_MAX - 2} that Linux can open"
+        return f"the target is {count(len(target), 'byte')} long, more than the {_PATH_MAX - 2} that Linux can open"
     return ""

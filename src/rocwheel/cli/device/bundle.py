@@ -10,11 +10,12 @@ import typer
 
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.cli.device.group import device_app
-from rocwheel.cli.device.options import LevelOption, RocmOption, regular_path
+from rocwheel.cli.device.options import LevelOption, RocmOption
 from rocwheel.cli.device.text import made_line
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.given_places import existing_places, regular_place
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.device.editing.make_bundle import make_bundle
 
@@ -25,7 +26,7 @@ __all__ = ["bundle"]
 def bundle(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE", help="Code objects, one for each target.", exists=True),
+        typer.Argument(metavar="FILE", help="Code objects, one for each target.", callback=existing_places),
     ],
     output: Annotated[Path, shared("--output")],
     *,
@@ -50,7 +51,7 @@ def bundle(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     for file in files:
-        regular_path(file)
+        regular_place(file)
     storage = Storage(compress=compressed, version=header_version, rocm=rocm, level=level)
     made = make_bundle(files, output, storage)
     if as_json:

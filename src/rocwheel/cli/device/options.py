@@ -19,6 +19,7 @@ from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.given_places import regular_file, regular_place
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.device.editing.bundle import BundleEdit
 from rocwheel.device.editing.file_rewrite import RewriteOrder, RewriteReport
@@ -45,22 +46,13 @@ __all__ = [
     "SourceArgument",
     "read_rewriting",
     "read_storage",
-    "regular_path",
     "wheel_output",
 ]
 
 
-def regular_path(path: Path) -> Path:
-    """Return the path of a file or folder; raise `InputError` for anything else."""
-    if not path.is_dir() and not path.is_file():
-        # A pipe would be waited for, a device read without end.
-        raise InputError(path, "is not a regular file", expected="one with device code")
-    return path
-
-
 def _code_argument(metavar: str, text: str, *, dir_okay: bool = False) -> Any:
     """Return the argument for a file with device code, or with ``dir_okay`` also a folder of such."""
-    return typer.Argument(metavar=metavar, help=text, exists=True, dir_okay=dir_okay, callback=regular_path)
+    return typer.Argument(metavar=metavar, help=text, callback=regular_place if dir_okay else regular_file)
 
 
 FileArgument = Annotated[

@@ -59,8 +59,8 @@ def set_(
 def _check(value: str, *, force: bool) -> tuple[str, ...]:
     """Return warnings about a run path; raise the errors by the audit's rules, which ``force`` makes warnings, too."""
     entries = split_run_path(value)
-    problems = entry_problems("VALUE", entries, remedy="--force sets it all the same.")
+    problems = entry_problems("RUNPATH", entries, remedy="--force sets it all the same.")
     if not force:
-        raise_all("VALUE", problems)
+        raise_all("RUNPATH", problems)
     found = (*(problem.found for problem in problems), *doubtful_entries(entries))
     return tuple(f"the run path {text}" for text in found)

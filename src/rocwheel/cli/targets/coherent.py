@@ -11,6 +11,7 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_targets
+from rocwheel.cli.parsing.given_places import existing_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.targets.group import targets_app
 from rocwheel.cli.targets.options import expand_folders
@@ -33,7 +34,8 @@ _DIVIDED = "no target is served by every package with device code"
 @targets_app.command()
 def coherent(
     wheels: Annotated[
-        list[Path], typer.Argument(exists=True, metavar="WHEEL", help="Wheels and rocm's sdist, or folders of them.")
+        list[Path],
+        typer.Argument(callback=existing_places, metavar="WHEEL", help="Wheels and rocm's sdist, or folders of them."),
     ],
     require: Annotated[
         list[str] | None,

@@ -9,6 +9,7 @@ import typer
 
 from rocwheel.cli.parsing.command import Command
 from rocwheel.cli.parsing.completion import complete_targets
+from rocwheel.cli.parsing.given_places import folder_place
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.machine import native_targets
@@ -60,8 +61,7 @@ RootOption = Annotated[
     typer.Option(
         "--root",
         metavar="DIR",
-        exists=True,
-        file_okay=False,
+        callback=folder_place,
         help="Look at /sys and /dev of another machine, copied to this folder.",
     ),
 ]

@@ -12,6 +12,7 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_targets
+from rocwheel.cli.parsing.given_places import existing_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.targets.group import targets_app
 from rocwheel.cli.targets.options import TargetCommand, expand_folders, read_targets
@@ -35,7 +36,9 @@ def runs_on(
             metavar="GPU", autocompletion=complete_targets, help="A target, such as gfx90a:xnack-; or native."
         ),
     ],
-    paths: Annotated[list[Path], typer.Argument(exists=True, metavar="PATH", help="Binaries, or folders of them.")],
+    paths: Annotated[
+        list[Path], typer.Argument(callback=existing_places, metavar="PATH", help="Binaries, or folders of them.")
+    ],
     *,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

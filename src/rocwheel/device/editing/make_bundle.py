@@ -19,6 +19,7 @@ from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import EM_AMDGPU, ET_DYN, read_header, read_segments
 from rocwheel.binary.kind import is_bundle, is_elf64
 from rocwheel.foundation.collecting import convert_all, raise_all
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, write_error
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.file_range import FileRange
@@ -159,7 +160,7 @@ def _version(raw: Sequence[Data], raw_size: int, output: Path, storage: Storage)
     if storage.compress:
         return choose_version(raw_size, rocm=storage.rocm, wanted=storage.version, source=str(output))
     if len(raw[0]) > RUNTIME_HEADER_LIMIT:
-        found = f"needs a header of {len(raw[0])} bytes"
+        found = f"needs a header of {count(len(raw[0]), 'byte')}"
         expected = f"at most {RUNTIME_HEADER_LIMIT}, which the runtime reads of a plain bundle"
         raise InputError(output, found, expected=expected, remedy="Compress it (--compress).")
     return 0

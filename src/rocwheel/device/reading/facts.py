@@ -14,6 +14,7 @@ from rocwheel.binary.code_objects.kernel_metadata import count_kernels
 from rocwheel.binary.code_objects.machine import find_illegal
 from rocwheel.binary.kind import is_ar_archive, is_thin_archive
 from rocwheel.device.reading.payload_facts import Look, read_payload_facts
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.mapped_range import release_pages
@@ -182,7 +183,7 @@ def _read_bundles(data: Data, code: DeviceCode, look: Look) -> DeviceFacts:
         if rest and last.version:
             place = Place(code.name, last.offset + last.size, last.number)
             refusal = ", which LLVM's bundler refuses" if last.method == "zstd" else ""
-            problems.append(f"{place}: {rest} bytes follow the compressed bundle{refusal}")
+            problems.append(f"{place}: {count(rest, 'byte')} after the compressed bundle{refusal}")
         return DeviceFacts(container="bundles", bundles=tuple(bundles), problems=tuple(problems))
     problems += fat.find_problems(bundle.offset for bundle in bundles)
     container = "kpacked fat binary" if fat.is_kpacked else "fat binary"

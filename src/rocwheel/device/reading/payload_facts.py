@@ -10,6 +10,7 @@ from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT, WrongHash
 from rocwheel.binary.bundles.sequence import iter_entries
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.kernel_metadata import count_kernels
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_view import load
 
@@ -66,7 +67,7 @@ def read_payload_facts(view: Data, bundle: Bundle, look: Look) -> PayloadFacts:
     if not look.deep:
         return PayloadFacts(unknown, unknown)
     if bundle.raw_size > look.limit:
-        found = f"it holds {bundle.raw_size} bytes and was not read: at most {look.limit} bytes are"
+        found = f"it holds {count(bundle.raw_size, 'byte')} and was not read: at most {look.limit} bytes are"
         return PayloadFacts(unknown, unknown, (f"{bundle.place}: {found}",))
     kernels, problems = _look_into(view, bundle, strict=look.strict)
     return PayloadFacts(_measure(view, bundle, bundle.compressed), kernels, tuple(problems))

@@ -25,6 +25,7 @@ from rocwheel.distributions.index.check_members import check_members
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import read_directory, read_member
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.file_stamp import FileStamp
 from rocwheel.foundation.files.regular_files import open_regular, unchanged
@@ -145,7 +146,7 @@ def _read_checked_metadata(path: Path, name: _FileName) -> bytes:
     expected = f"one *.dist-info/METADATA of {name.project} {name.version}"
     found = members[find_metadata(path, members, expected=expected)]
     if found.size > _METADATA_LIMIT:
-        raise InputError(path, f"{found.name} is {found.size} bytes long", expected="at most 16 MiB")
+        raise InputError(path, f"{found.name} is {count(found.size, 'byte')} long", expected="at most 16 MiB")
     check_members(path, members)
     return read_member(found)
 

@@ -10,6 +10,8 @@ import tarfile
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, NoReturn, cast
 
+from rocwheel.foundation.counting import count
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -75,13 +77,13 @@ class _Header(tarfile.TarInfo):
 
     def _proc_gnulong(self, archive: BoundedTar) -> _Header:
         if self.size > MAX_NAME:
-            _refuse(f"a name has {self.size} bytes")
+            _refuse(f"a name has {count(self.size, 'byte')}")
         archive.count_names(self.size)
         return cast("_Header", super()._proc_gnulong(archive))  # type: ignore[misc]
 
     def _proc_pax(self, archive: BoundedTar) -> _Header:
         if self.size > MAX_RECORDS:
-            _refuse(f"the records of a member have {self.size} bytes")
+            _refuse(f"the records of a member have {count(self.size, 'byte')}")
         stream = cast("IO[bytes]", archive.fileobj)
         data = stream.read(-(-self.size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE)[: self.size]
         records = dict(_iter_records(data))
@@ -158,7 +160,7 @@ def _used_records(records: dict[bytes, bytes]) -> Iterator[tuple[bytes, bytes]]:
     """Yield the records of pax that the library applies."""
     for keyword in _USED & records.keys():
         if len(records[keyword]) > MAX_NAME:
-            _refuse(f"a name has {len(records[keyword])} bytes")
+            _refuse(f"a name has {count(len(records[keyword]), 'byte')}")
         yield keyword, records[keyword]
 
 

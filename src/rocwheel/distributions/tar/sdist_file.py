@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
 from rocwheel.distributions.tar.stream import TAR_ERRORS, open_tar_stream, tar_members
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.regular_files import open_regular
 
@@ -74,7 +75,7 @@ def _find(path: Path, tar: BoundedTar, name: str, *, to_end: bool) -> bytes | No
     for info in tar_members(tar):
         if found is None and info.isfile() and info.name.partition("/")[2] == name:
             if info.size > _LIMIT:
-                raise InputError(path, f"{info.name} is {info.size} bytes long", expected="at most 16 MiB")
+                raise InputError(path, f"{info.name} is {count(info.size, 'byte')} long", expected="at most 16 MiB")
             content = tar.extractfile(info)
             found = content.read() if content else b""
         if found is not None and not to_end:

@@ -18,6 +18,7 @@ from rocwheel.binary.kind import HEAD_SIZE
 from rocwheel.distributions.content.digest import Digest
 from rocwheel.distributions.packing.compression import DEFLATED, STORED
 from rocwheel.distributions.zip.local_header import read_local_header
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.file_stamp import FileStamp
@@ -148,7 +149,7 @@ def iter_member(member: ZipMember, *, copy_to: Writing | None = None) -> Iterato
             break
         yield piece
     if (size, crc32) != (member.size, member.crc32):
-        found = f"{size} bytes with checksum {crc32:08x}"
+        found = f"{count(size, 'byte')} with checksum {crc32:08x}"
         raise InputError(member.source, found, expected=f"{member.size} with {member.crc32:08x}", remedy=_AGAIN)
 
 
@@ -192,7 +193,7 @@ def digest_member(member: ZipMember, *, copy_to: Writing | None = None) -> Diges
 def read_member(member: ZipMember) -> bytes:
     """Return the unpacked bytes of a small member, such as a metadata file; raises `InputError` for a large one."""
     if member.size > _MOST_TEXT:
-        raise InputError(member.source, f"{member.size} bytes", expected=f"at most {_MOST_TEXT} for such a file")
+        raise InputError(member.source, count(member.size, "byte"), expected=f"at most {_MOST_TEXT} for such a file")
     return b"".join(iter_member(member))
 
 
@@ -221,7 +222,7 @@ def open_unpacked(member: ZipMember, *, limit: int = _MOST_UNPACKED) -> Iterator
     if member.size > limit:
         remedy = "Set a higher limit if you trust the file."
         raise InputError(
-            member.source, f"{member.size} bytes when unpacked", expected=f"at most {limit}", remedy=remedy
+            member.source, f"{count(member.size, 'byte')} when unpacked", expected=f"at most {limit}", remedy=remedy
         )
     with ExitStack() as stack:
         try:

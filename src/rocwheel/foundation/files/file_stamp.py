@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import WorkError, read_error
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class FileStamp(msgspec.Struct, frozen=True, order=True, array_like=True):
         if not now.links:
             return "was removed or replaced while it was being read"
         if self.size != now.size:
-            return f"changed from {self.size} to {now.size} bytes while it was being read"
+            return f"changed from {self.size} to {count(now.size, 'byte')} while it was being read"
         return "was written to while it was being read"
 
 

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from rocwheel.distributions.formats.sdist import sdist_name
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.packages.plan import TarMember
 from rocwheel.targets.catalog.families import is_family, targets_of
@@ -121,13 +122,15 @@ def _path_problems(path: str) -> Iterator[InputError]:
     length, limit = len(os.fsencode(path)), _PATH_MAX - _SITE_MAX
     if length > limit:
         expected = f"at most {limit}, as Linux allows {_PATH_MAX} together with the path of site-packages"
-        yield InputError(_shown(path), f"is a path of {length} bytes", expected=expected, remedy=remedy)
+        yield InputError(_shown(path), f"is a path of {count(length, 'byte')}", expected=expected, remedy=remedy)
 
 
 def _long_name(path: str, limit: int, remedy: str) -> Iterator[InputError]:
     length = max(len(os.fsencode(name)) for name in path.split("/"))
     if length > limit:
-        yield InputError(_shown(path), f"has a name of {length} bytes", expected=f"at most {limit}", remedy=remedy)
+        yield InputError(
+            _shown(path), f"has a name of {count(length, 'byte')}", expected=f"at most {limit}", remedy=remedy
+        )
 
 
 def _shown(path: str) -> str:

@@ -104,7 +104,7 @@ def test_size_that_is_only_declared_takes_no_memory() -> None:
     data = ccob(3, zstd.compress(b"x"), 1 << 28)
     tracemalloc.start()
     try:
-        with pytest.raises(DeviceCodeError, match="decompresses to 1 bytes; expected 268435456, as "):
+        with pytest.raises(DeviceCodeError, match="decompresses to 1 byte; expected 268435456, as "):
             decompress(data, limit=1 << 28)
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:
@@ -191,7 +191,7 @@ def test_compressed_bytes_of_every_frame_are_attributed() -> None:
 
 @pytest.mark.parametrize("version", [1, 4])
 def test_versions_that_no_runtime_reads_are_never_written(version: int) -> None:
-    with pytest.raises(ValueError, match=f"a bundle of 1 bytes can't be written in version {version}"):
+    with pytest.raises(ValueError, match=f"a bundle of 1 byte can't be written in version {version}"):
         compress_bundle([memoryview(b"x")], version=version, level=3)
 
 
@@ -229,7 +229,7 @@ def test_bundle_with_a_wrong_header_is_refused(fixture: Fixture, name: str, mess
         (ccob(3, b"", 1), "its header declares a total size of 32 bytes; expected more than 32"),
         (
             ccob(3, zstd.compress(b"x") + b"\0", 1),
-            "its payload ends 1 bytes before the declared total size of 43. Readers of LLVM 22 and earlier refuse",
+            "its payload ends 1 byte before the declared total size of 43. Readers of LLVM 22 and earlier refuse",
         ),
         (ccob(3, zstd.compress(b"x" * 99)[:-1], 99), "its payload can't be decompressed (the compressed data end"),
         (

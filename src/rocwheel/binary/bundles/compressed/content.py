@@ -15,6 +15,7 @@ from rocwheel.binary.bundles.compressed.payload import (
 )
 from rocwheel.binary.bundles.plain import OffloadBundle, read_offload_bundle
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.files.file_view import Data, iter_pieces
 
 if TYPE_CHECKING:
@@ -103,12 +104,13 @@ def _iter_checked(data: Data, bundle: CompressedBundle, place: Place, *, block: 
         raise bad_payload(place, e) from e
     if produced != bundle.raw_size:
         raise DeviceCodeError(
-            place, f"decompresses to {produced} bytes", expected=f"{bundle.raw_size}, as its header declares"
+            place, f"decompresses to {count(produced, 'byte')}", expected=f"{bundle.raw_size}, as its header declares"
         )
     if consumed != len(payload):
+        rest = count(len(payload) - consumed, "byte")
         raise DeviceCodeError(
             place,
-            f"its payload ends {len(payload) - consumed} bytes before the declared total size of {bundle.size}",
+            f"its payload ends {rest} before the declared total size of {bundle.size}",
             remedy="Readers of LLVM 22 and earlier refuse such a bundle.",
         )
 
@@ -138,7 +140,7 @@ def require_raw_size(bundle: CompressedBundle, limit: int, *, place: Place) -> N
     if bundle.raw_size > limit:
         raise DeviceCodeError(
             place,
-            f"holds a bundle of {bundle.raw_size} bytes",
+            f"holds a bundle of {count(bundle.raw_size, 'byte')}",
             expected=f"at most {limit}, the limit set here",
             remedy="Set a higher limit if you trust the file.",
         )
@@ -182,7 +184,7 @@ def compress_bundle(raw: Iterable[Data], *, version: int, level: int, method: Me
     buffers = list(raw)
     raw_size = sum(len(buffer) for buffer in buffers)
     if version not in {2, 3} or (version == 2 and raw_size >= 1 << 32):
-        msg = f"a bundle of {raw_size} bytes can't be written in version {version}"
+        msg = f"a bundle of {count(raw_size, 'byte')} can't be written in version {version}"
         raise ValueError(msg)
     payload = compress_payload(buffers, method, level)
     start = header_size(version)

@@ -28,6 +28,7 @@ from rocwheel.binary.bundles.compressed.payload import (
 from rocwheel.binary.bundles.compressed.zstd_frame import measure_frame
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import COMPRESSED_MAGIC, is_compressed_bundle
+from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
     from rocwheel.foundation.files.file_view import Data
@@ -88,14 +89,14 @@ def read_compressed_bundle(data: Data, *, place: Place) -> CompressedBundle:
     version, method = _read_version(data, place)
     start = header_size(version)
     if len(data) < start:
-        raise DeviceCodeError(place, f"{len(data)} bytes, too few for a header of version {version}")
+        raise DeviceCodeError(place, f"{count(len(data), 'byte')}, too few for a header of version {version}")
     fields = _LAYOUTS[version].unpack(bytes(data[_COMMON.size : start]))
     raw_size: int = fields[-2]
     size: int = fields[0] if version > 1 else start + _measure_payload(data[start:], method, raw_size, place)
     if not start < size <= len(data):
         raise DeviceCodeError(
             place,
-            f"its header declares a total size of {size} bytes",
+            f"its header declares a total size of {count(size, 'byte')}",
             expected=f"more than {start} and at most {len(data)}, where the data end",
             remedy="The file may be truncated.",
         )
@@ -106,7 +107,7 @@ def read_compressed_bundle(data: Data, *, place: Place) -> CompressedBundle:
 
 def _read_version(data: Data, place: Place) -> tuple[int, Method]:
     if len(data) < _COMMON.size:
-        raise DeviceCodeError(place, f"{len(data)} bytes, too few for a compressed bundle")
+        raise DeviceCodeError(place, f"{count(len(data), 'byte')}, too few for a compressed bundle")
     magic, version, method = _COMMON.unpack(bytes(data[: _COMMON.size]))
     if magic != COMPRESSED_MAGIC:
         raise DeviceCodeError(place, f"starts with {magic!r}", expected=f"{COMPRESSED_MAGIC!r}")
@@ -147,4 +148,4 @@ def bad_payload(place: Place, error: Exception) -> DeviceCodeError:
 
 def too_large(place: Place, raw_size: int) -> DeviceCodeError:
     """Return what to raise for a payload that gives more than the ``raw_size`` that its header declares."""
-    return DeviceCodeError(place, f"decompresses to more than the {raw_size} bytes that its header declares")
+    return DeviceCodeError(place, f"decompresses to more than the {count(raw_size, 'byte')} that its header declares")

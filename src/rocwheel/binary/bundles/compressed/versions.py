@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.version import InvalidVersion, Version
 
+from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.tables import read_table
 
@@ -76,7 +77,9 @@ def choose_version(raw_size: int, *, rocm: str = "", wanted: int | None = None, 
     if version not in {2, 3}:
         raise InputError(source, f"header version {version}", expected="2 or 3; ROCm doesn't read version 1")
     if version < least:
-        raise InputError(source, f"a bundle of {raw_size} bytes", expected="less than 4 GiB for header version 2")
+        raise InputError(
+            source, f"a bundle of {count(raw_size, 'byte')}", expected="less than 4 GiB for header version 2"
+        )
     if not is_read_by(version, rocm):
         since = reader_of(version).since
         raise InputError(

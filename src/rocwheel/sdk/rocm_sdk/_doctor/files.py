@@ -83,7 +83,7 @@ def _fault(path: Path, digest: str, size: str, deep: bool) -> str:
     try:
         facts = path.stat() if digest or size else path.lstat()
         if stat.S_ISREG(facts.st_mode) and size and str(facts.st_size) != size:
-            return f"{facts.st_size} bytes instead of {size}"
+            return f"{facts.st_size} {'byte' if facts.st_size == 1 else 'bytes'} instead of {size}"
         if (digest or size) and not stat.S_ISREG(facts.st_mode):
             return "not a file"
         if deep and digest.startswith("sha256=") and digest != _hash_file(path):

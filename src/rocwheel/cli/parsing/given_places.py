@@ -1,0 +1,53 @@
+"""Checks of the files and folders that a command is given, worded like all other messages about files."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from rocwheel.foundation.collecting import convert_all
+from rocwheel.foundation.errors import InputError, read_error
+
+__all__ = ["existing_places", "folder_place", "regular_file", "regular_place"]
+
+
+def existing_places(paths: list[Path]) -> list[Path]:
+    """Return the paths of files, folders or anything else; raise `InputError` for what isn't there, for all at once."""
+    return convert_all("paths", _existing, paths)
+
+
+def regular_place(path: Path) -> Path:
+    """Return the path of a file or folder; raise `InputError` for anything else."""
+    _existing(path)
+    if not path.is_dir() and not path.is_file():
+        # A pipe would be waited for, a device read without end.
+        raise InputError(path, "is not a regular file", expected="one with device code")
+    return path
+
+
+def regular_file(path: Path) -> Path:
+    """Return the path of a file; raise `InputError` for anything else."""
+    if regular_place(path).is_dir():
+        raise _refusal(path, errno.EISDIR)
+    return path
+
+
+def folder_place(path: Path) -> Path:
+    """Return the path of a folder; raise `InputError` for anything else."""
+    if not _existing(path).is_dir():
+        raise InputError(path, "is not a folder", remedy="Name a folder.")
+    return path
+
+
+def _existing(path: Path) -> Path:
+    try:
+        path.stat()
+    except OSError as e:
+        raise read_error(path, e) from e
+    return path
+
+
+def _refusal(path: Path, number: int) -> InputError:
+    error: InputError = read_error(path, OSError(number, os.strerror(number)))
+    return error
