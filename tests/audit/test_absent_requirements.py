@@ -61,3 +61,11 @@ def test_files_for_which_the_rule_is_left_out_are_not_counted() -> None:
     audited = one(*files, owner=package(requires=NVIDIA))
     (finding,) = find(audited, select=(RULE,), per_file_ignore={"demo/b.so": (RULE,)})
     assert "1 file needs 1 library" in finding.found
+
+
+def test_what_another_package_of_the_same_sdk_has_in_its_own_version_belongs_to_it() -> None:
+    user = library("_rocm_sdk_libraries/lib/librocsolver.so.0", "librocm-openblas.so.0.3")
+    owner = package("rocm-sdk-libraries", requires=("rocm-sdk-core==7.0",))
+    (finding,) = find(one(user, owner=owner), select=(RULE,))
+    expected = "requires rocm-sdk-core, not given, for which 1 file needs 1 library: librocm-openblas.so.0.3"
+    assert (finding.found, finding.remedy) == (expected, "Give it with --with, or use --with-requirements.")

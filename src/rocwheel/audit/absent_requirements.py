@@ -10,16 +10,18 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from rocwheel.audit.unresolved import UnresolvedLibrary
-from rocwheel.installed.requirements import packages_elsewhere
+from rocwheel.installed.requirements import packages_elsewhere, required_distributions
 from rocwheel.installed.tree import Distribution, InstalledFile
 from rocwheel.linking.entries import resolve_entry, split_run_path
+from rocwheel.linking.known.sdk_layout import other_versions, sdk_folders
+from rocwheel.linking.known.sdk_names import is_sdk_package
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from rocwheel.audit.subject import Subject
 
-__all__ = ["AbsentRequirement", "absent_requirements"]
+__all__ = ["AbsentRequirement", "absent_requirements", "absent_sibling"]
 
 _LIBRARY = re.compile(r"(?:lib)?([a-z0-9]+)")
 
@@ -46,10 +48,25 @@ def absent_requirements(subject: Subject, libraries: Iterable[UnresolvedLibrary]
         if owner is not None and owner.dist_info:
             if owner.source not in elsewhere:
                 elsewhere[owner.source] = packages_elsewhere(subject.tree, owner)
-            if packages := _packages_of(library, elsewhere[owner.source]):
+            sibling = absent_sibling(subject, library)
+            if packages := (sibling,) if sibling else _packages_of(library, elsewhere[owner.source]):
                 found[owner.source, packages].append(library)
     owners = subject.tree.owners
     return [AbsentRequirement(owners[source], packages, tuple(group)) for (source, packages), group in found.items()]
+
+
+def absent_sibling(subject: Subject, library: UnresolvedLibrary) -> str:
+    """Return the package of the same SDK, required but not given, that has a library in any version; empty if none.
+
+    The packages of an SDK are built together: it has the version that the others need, whatever the layout knows.
+    """
+    owner = subject.tree.owners.get(library.file.distribution)
+    if owner is None or not is_sdk_package(owner.name):
+        return ""
+    alike = {library.name, *other_versions(library.name)}
+    missing = required_distributions(subject.tree, owner) - {other.name for other in subject.tree.distributions}
+    names = (f.distribution for f in sdk_folders() if f.distribution in missing and alike & {*f.libraries})
+    return next(names, "")
 
 
 def _packages_of(library: UnresolvedLibrary, required: Collection[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.audit.absent_requirements import absent_requirements
+from rocwheel.audit.absent_requirements import absent_requirements, absent_sibling
 from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.audit.unresolved import find_unresolved, folders_with, host_hint
 from rocwheel.foundation.counting import count, first_of
@@ -41,8 +41,10 @@ def _missing(subject: Subject) -> Iterator[Evidence]:
 
 def _is_judged_alone(subject: Subject, library: UnresolvedLibrary) -> bool:
     """Return whether it is known why a library is missing: no other package would have it."""
-    is_there = library.name in subject.tree.libraries or subject.other_versions(library.name)
-    return bool(is_there) or find_sdk_library(library.name) is not None
+    if library.name in subject.tree.libraries:
+        return True
+    is_known = subject.other_versions(library.name) or find_sdk_library(library.name)
+    return bool(is_known) and not absent_sibling(subject, library)
 
 
 def _absent_requirement(absent: AbsentRequirement) -> Evidence:
