@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -53,6 +54,89 @@ def test_build_and_plan_take_the_same_options(command: str) -> None:
     own = ["--compression", "--jobs"] if command == "build" else []
     shown = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", rocwheel(command, "--help").stdout, re.MULTILINE)
     assert shown == [*required, *shared, *own, "--json", "--quiet", "--verbose", "--help"]
+
+
+TAG_VARIABLE = "ROCM_SDK_WHEEL_PLATFORM_TAG"
+
+
+@pytest.mark.parametrize(
+    ("variable", "options", "tag"),
+    [
+        ("manylinux_2_28_x86_64", [], "manylinux_2_28_x86_64"),
+        ("linux-x86_64", [], "linux_x86_64"),
+        ("manylinux_2_28_x86_64", ["--platform-tag", "manylinux_2_34_x86_64"], "manylinux_2_34_x86_64"),
+        ("nonsense", ["--platform-tag", "manylinux_2_34_x86_64"], "manylinux_2_34_x86_64"),
+        ("", [], "manylinux_2_5_x86_64"),
+    ],
+    ids=["variable", "as Python says it", "option wins", "option hides a wrong variable", "empty variable"],
+)
+def test_the_platform_tag_of_the_reference_s_variable_is_taken(variable: str, options: list[str], tag: str) -> None:
+    done = rocwheel("plan", "--artifact-dir", SAMPLE, *options, "--json", environ={TAG_VARIABLE: variable})
+    wheels = json.loads(done.stdout)["wheels"]
+    assert {wheel["name"]["tag"] for wheel in wheels if wheel["package"] == "libraries"} == {f"py3-none-{tag}"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ("nonsense", "is 'nonsense', which no installer takes"),
+        ("manylinux_2_28_aarch64", "is 'manylinux_2_28_aarch64', but the files are for Linux on x86_64"),
+    ],
+)
+def test_a_wrong_platform_tag_is_that_of_the_variable(variable: str, said: str) -> None:
+    done = rocwheel("plan", "--artifact-dir", SAMPLE, environ={TAG_VARIABLE: variable})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{TAG_VARIABLE}: {said}" in done.stderr
+
+
+def test_folders_of_artifacts_are_united(tmp_path: Path) -> None:
+    # Given the sample SDK in two folders, with one artifact in both
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder in (one, two):
+        folder.mkdir()
+    for number, archive in enumerate(sorted(SAMPLE_SDK.iterdir())):
+        for folder in {(one, two)[number % 2], one if archive.name.startswith("base_lib") else two}:
+            (folder / archive.name).symlink_to(archive)
+    united = rocwheel("plan", "--artifact-dir", str(one), "--artifact-dir", str(two), "--json")
+    whole = rocwheel("plan", "--artifact-dir", SAMPLE, "--json")
+    assert united.returncode == 0, united.stderr
+    members = [
+        [[member["path"] for member in wheel["members"]] for wheel in json.loads(done.stdout)["wheels"]]
+        for done in (united, whole)
+    ]
+    assert members[0] == members[1]
+
+
+def test_one_artifact_in_two_folders_with_different_content_is_bad_input(tmp_path: Path) -> None:
+    other = tmp_path / "base_lib_generic"
+    (other / "stage").mkdir(parents=True)
+    (other / "artifact_manifest.txt").write_text("stage\n")
+    done = rocwheel("plan", "--artifact-dir", SAMPLE, "--artifact-dir", str(tmp_path), "--quiet")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {SAMPLE}/base_lib_generic.tar.")
+    assert f" is not the same artifact as {other}: they differ in " in done.stderr
+
+
+def test_old_options_are_taken_with_a_note(tmp_path: Path) -> None:
+    old = ["--linux-amdgpu-families", "gfx906,gfx1030", "--devel-tarball-compression", "--no-wheel-compression"]
+    done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path), *old)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith(
+        "note: --linux-amdgpu-families is now --targets\n"
+        "note: --devel-tarball-compression is now --devel-compression xz\n"
+        "note: --no-wheel-compression is now --compression stored\n"
+    )
+    (devel,), (core,) = ((tmp_path / "dist").glob(f"rocm_sdk_{name}-*.whl") for name in ("devel", "core"))
+    assert "rocm_sdk_devel/_devel.tar.xz" in zipfile.ZipFile(devel).namelist()
+    members = zipfile.ZipFile(core).infolist()
+    assert {member.compress_type for member in members if "/lib/" in member.filename} == {zipfile.ZIP_STORED}
+
+
+def test_not_building_writes_nothing_and_shows_the_plan(tmp_path: Path) -> None:
+    done = rocwheel("build", "--artifact-dir", SAMPLE, "--dest-dir", str(tmp_path / "d"), "--no-build-packages", "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "rocm-sdk-core" in done.stdout
+    assert not (tmp_path / "d").exists()
 
 
 def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:

@@ -6,18 +6,42 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.demo.demo import SAMPLE_SDK
+from tests.sdk.installed import BIN, run
 from tests.support.places import ROOT
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.sdk.installed import Installed
 
 pytestmark = pytest.mark.slow
+
+BUILD_SCRIPT = """
+set -e
+rocwheel build \\
+    --artifact-dir "$BUILD_DIR" \\
+    --dest-dir "$PYTHON_PACKAGE_ROOT" \\
+    --version "10.0.0+mi50.5" \\
+    --linux-amdgpu-families gfx906 \\
+    --no-wheel-compression
+ls "${PYTHON_PACKAGE_ROOT}/dist"
+"""
 
 TEST_MODULES = """
 import sys, unittest, rocm_sdk.tests
 rocm_sdk.tests.__path__.append(sys.argv[1])
 unittest.main("rocm_sdk.tests.self_test_of_the_reference", argv=["tests"])
 """
+
+
+def test_build_scripts_of_users_run_with_the_name_of_the_packager_replaced(tmp_path: Path) -> None:
+    variables = {"BUILD_DIR": str(SAMPLE_SDK), "PYTHON_PACKAGE_ROOT": str(tmp_path), "PATH": f"{BIN}:/usr/bin:/bin"}
+    tag = "manylinux_2_28_x86_64"
+    done = run(["sh", "-c", BUILD_SCRIPT], environ=variables | {"ROCM_SDK_WHEEL_PLATFORM_TAG": tag})
+    assert f"rocm_sdk_core-10.0.0+mi50.5-py3-none-{tag}.whl\n" in done.stdout
+    assert "rocm-10.0.0+mi50.5.tar.gz\n" in done.stdout
+    assert done.stderr.startswith("note: --linux-amdgpu-families is now --targets\n")
 
 
 def test_test_modules_of_the_reference_pass_without_a_gpu(sdk: Installed) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,6 +11,8 @@ from rocwheel.artifacts.model.artifact import Artifact, FileKind
 from rocwheel.artifacts.model.names import ArtifactName
 from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH, SdkManifest
 from rocwheel.artifacts.reading.open import open_artifacts
+from rocwheel.artifacts.reading.unite import unite
+from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.progress import SILENT, Progress
 
@@ -42,6 +44,7 @@ class Catalog(msgspec.Struct, frozen=True):
     """The artifacts of a folder and their entries."""
 
     root: str
+    """The folder, or the folders, for messages."""
     artifacts: tuple[ArtifactName, ...]
     """Sorted; those without entries included."""
     entries: tuple[Entry, ...]
@@ -52,24 +55,32 @@ class Catalog(msgspec.Struct, frozen=True):
 
 @contextmanager
 def open_catalog(
-    directory: Path, *, progress: Progress = SILENT, unread: list[RocwheelError] | None = None
+    directory: Path, *more: Path, progress: Progress = SILENT, unread: list[RocwheelError] | None = None
 ) -> Iterator[Catalog]:
-    """Read the artifacts of ``directory`` as one catalogue; ``unread`` and errors are as for `open_artifacts`.
+    """Read the artifacts of ``directory`` as one catalogue, with those of ``more`` folders as `unite` does it.
+
+    ``unread`` and errors are as for `open_artifacts`.
 
     Its file ranges are valid inside the block, in every thread and in every process of the same user on the machine.
     """
-    with open_artifacts(directory, progress=progress, unread=unread) as artifacts:
-        yield make_catalog(directory, artifacts)
+    directories = tuple(dict.fromkeys((directory, *more)))
+    root = " and ".join(map(str, directories))
+    with ExitStack() as stack:
+
+        def read(folder: Path) -> tuple[Artifact, ...]:
+            return stack.enter_context(open_artifacts(folder, progress=progress, unread=unread))
+
+        yield make_catalog(root, unite(root, convert_all(root, read, directories)))
 
 
-def make_catalog(directory: Path, artifacts: Sequence[Artifact]) -> Catalog:
+def make_catalog(root: Path | str, artifacts: Sequence[Artifact]) -> Catalog:
     """Merge artifacts into a catalogue. Raises `InputError` when the SDK manifest among them is malformed."""
     entries = sorted(
         (entry for artifact in artifacts for entry in _entries(artifact)),
         key=lambda entry: (entry.path, entry.artifact),
     )
     names = tuple(artifact.name for artifact in artifacts)
-    return Catalog(str(directory), names, tuple(entries), _find_manifest(entries))
+    return Catalog(str(root), names, tuple(entries), _find_manifest(entries))
 
 
 def _entries(artifact: Artifact) -> Iterator[Entry]:

@@ -11,10 +11,11 @@ from itertools import takewhile
 import typer
 
 from rocwheel.cli import commands as commands
-from rocwheel.cli.output.consoles import prepare_streams
+from rocwheel.cli.output.consoles import messages, prepare_streams
 from rocwheel.cli.output.documents import begin_documents
 from rocwheel.cli.output.errors import report_failure
 from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.old_words import current_words
 from rocwheel.cli.parsing.usage_errors import usage_error
 from rocwheel.foundation.errors import RocwheelError, WorkError, limit_remedy, memory_error
 
@@ -52,7 +53,11 @@ def _run() -> int:
 
 def _attempt() -> int:
     try:
-        return app(prog_name="rocwheel", standalone_mode=False) or 0
+        words, notes = current_words(sys.argv[1:])
+        if not {"--quiet", "-q"} & {*words}:
+            for note in notes:
+                messages.print(f"note: {note}", markup=False)
+        return app(words, prog_name="rocwheel", standalone_mode=False) or 0
     except RocwheelError as e:
         error = e
     except typer.TyperException as e:

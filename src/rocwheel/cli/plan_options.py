@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,7 +15,14 @@ from rocwheel.packages.planning.options import PlanOptions
 
 __all__ = ["read_plan_job"]
 
-ArtifactDirOption = Annotated[Path, shared("--artifact-dir")]
+_TAG_OPTION = "--platform-tag"
+_TAG_VARIABLE = "ROCM_SDK_WHEEL_PLATFORM_TAG"
+"""The reference's packager takes the tag from it."""
+
+ArtifactDirOption = Annotated[
+    list[Path],
+    shared("--artifact-dir", "Read the artifacts (folders, .tar.xz or .tar.zst) in this folder; several are united."),
+]
 RecipeOption = Annotated[
     Path | None, typer.Option("--recipe", metavar="FILE", help="Use this recipe (TOML) in place of the one for ROCm.")
 ]
@@ -64,7 +72,9 @@ RocmOption = Annotated[
         show_default="the SDK manifest's",
     ),
 ]
-PlatformTagOption = Annotated[str | None, shared("--platform-tag", show_default="computed from their files")]
+PlatformTagOption = Annotated[
+    str | None, shared(_TAG_OPTION, show_default=f"${_TAG_VARIABLE}, else computed from their files")
+]
 
 
 def read_plan_job(
@@ -80,7 +90,8 @@ def read_plan_job(
     rocm: RocmOption = None,
     platform_tag: PlatformTagOption = None,
 ) -> PlanJob:
-    """Return what the options describe."""
+    """Return what the options describe, and the variable that stands for one of them."""
+    tag, tag_source = _given_tag(platform_tag)
     options = PlanOptions(
         version=version,
         module_suffix=version_suffix,
@@ -90,6 +101,15 @@ def read_plan_job(
         devel_compression=devel_compression,
         device_code=device_code,
         rocm=rocm,
-        platform_tag=platform_tag,
+        platform_tag=tag,
+        platform_tag_source=tag_source,
     )
-    return PlanJob(artifact_dir, recipe, options)
+    return PlanJob(artifact_dir[0], recipe, options, tuple(artifact_dir[1:]))
+
+
+def _given_tag(option: str | None) -> tuple[str | None, str]:
+    """Return the platform tag, none if it is to be computed, and what gave it."""
+    variable = os.environ.get(_TAG_VARIABLE, "")
+    if option is not None or not variable:
+        return option, _TAG_OPTION
+    return variable.replace("-", "_"), _TAG_VARIABLE  # sysconfig.get_platform() says linux-x86_64

@@ -39,6 +39,8 @@ class PlanJob(msgspec.Struct, frozen=True):
     artifact_dir: Path
     recipe: Path | None = None
     options: PlanOptions = PlanOptions()
+    more_dirs: tuple[Path, ...] = ()
+    """Further folders of artifacts."""
 
     @contextmanager
     def opened(self, executor: Executor, progress: Progress) -> Iterator[Plan]:
@@ -48,7 +50,7 @@ class PlanJob(msgspec.Struct, frozen=True):
         """
         check_options(self.options)
         recipe = load_recipe(self.recipe)
-        with open_catalog(self.artifact_dir, progress=progress) as catalog:
+        with open_catalog(self.artifact_dir, *self.more_dirs, progress=progress) as catalog:
             progress.end()
             facts = read_facts(catalog, executor)
             yield make_plan(catalog, recipe, facts, self.options)

@@ -108,7 +108,7 @@ def test_a_tag_that_promises_more_than_the_files_keep_is_reported(tag: str, foun
     hip = msgspec.structs.replace(library("libamdhip64.so.7"), version_needs=(VersionNeed("libc.so.6", "GLIBC_2.17"),))
     told = warnings({HIP: hip}, options=PlanOptions(platform_tag=tag))
     core = [warning for warning in told if warning.subject.startswith("rocm_sdk_core-")]
-    remedy = "Build without --platform-tag, or with manylinux_2_17_x86_64."
+    remedy = "Build without a platform tag, or with manylinux_2_17_x86_64."
     name = f"rocm_sdk_core-7.2.0-py3-none-{tag}.whl"
     assert core == ([PlanWarning("platform-tag", name, found, remedy)] if found else [])
 

@@ -56,6 +56,8 @@ class PlanOptions(msgspec.Struct, frozen=True):
     """The oldest ROCm release whose runtime has to read compressed bundles; by default the SDK manifest's."""
     platform_tag: str | None = None
     """Platform tag of all wheels; by default each wheel's is computed from its files."""
+    platform_tag_source: str = "--platform-tag"
+    """What gave that tag, for messages."""
 
 
 def check_options(options: PlanOptions) -> None:
@@ -83,7 +85,7 @@ def _check_rocm(options: PlanOptions) -> None:
 
 def _check_tag(options: PlanOptions) -> None:
     if options.platform_tag is not None:
-        check_platform(options.platform_tag)
+        check_platform(options.platform_tag, options.platform_tag_source)
 
 
 def expected_targets(options: PlanOptions) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ def _platform_tags(facts: Facts, groups: Iterable[Sequence[PlannedWheel]]) -> It
         checked.add(name)
         platforms = wheel_platforms(name)
         promised = lowest_glibc(platforms)
-        remedy = f"Build without --platform-tag, or with {floor.tag}."
+        remedy = f"Build without a platform tag, or with {floor.tag}."
         local = [tag.text for tag in platforms if tag.is_local]
         if local:
             found = f"has the tag {', '.join(local)}, which public indexes refuse"

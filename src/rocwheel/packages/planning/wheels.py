@@ -161,7 +161,7 @@ def _wheel(
     basis, spec = group.basis, group.recipe_of(package)
     floor = members_floor(members, basis.facts)
     if basis.options.platform_tag is not None:
-        check_platform_of_files(basis.options.platform_tag, floor)
+        check_platform_of_files(basis.options.platform_tag, floor, basis.options.platform_tag_source)
     tag = basis.options.platform_tag or (floor.tag if floor else oldest_tag(basis.facts.machine))
     texts = tuple(_license_members(licenses))
     metadata = CoreMetadata(

@@ -22,22 +22,22 @@ _OPTION = "--platform-tag"
 _EXAMPLE = "manylinux_2_28_x86_64"
 
 
-def check_platform(text: str) -> None:
+def check_platform(text: str, source: str = _OPTION) -> None:
     """Raise `InputError` for a text that is no platform tag, and for a tag that no installer takes.
 
-    The text may be several tags, joined by dots.
+    The text may be several tags, joined by dots. ``source`` is what gave it, for messages.
     """
     if not is_platform(text):
-        raise InputError(_OPTION, f"is {text!r}", expected=f"a tag such as {_EXAMPLE}, or several joined by dots")
+        raise InputError(source, f"is {text!r}", expected=f"a tag such as {_EXAMPLE}, or several joined by dots")
     for tag in split_tags(text):
         if not is_known_platform(tag):
             nearest = nearest_platform(tag)
             expected = f"a tag that installers know, such as {nearest or _EXAMPLE}"
             remedy = f"Did you mean {nearest}?" if nearest else ""
-            raise InputError(_OPTION, f"is {tag!r}, which no installer takes", expected=expected, remedy=remedy)
+            raise InputError(source, f"is {tag!r}, which no installer takes", expected=expected, remedy=remedy)
 
 
-def check_platform_of_files(text: str, floor: PlatformFloor | None) -> None:
+def check_platform_of_files(text: str, floor: PlatformFloor | None, source: str = _OPTION) -> None:
     """Raise `InputError` for a tag of another system or machine than that of the files, whose floor is ``floor``.
 
     Any tag fits files without machine code, which have no floor.
@@ -45,4 +45,4 @@ def check_platform_of_files(text: str, floor: PlatformFloor | None) -> None:
     for tag in parse_platforms(text) if floor else ():
         if floor and (not tag.is_linux or tag.machine != floor.architecture):
             found = f"is {tag.text!r}, but the files are for Linux on {floor.architecture}"
-            raise InputError(_OPTION, found, expected=f"a tag such as {floor.tag}")
+            raise InputError(source, found, expected=f"a tag such as {floor.tag}")

@@ -1,0 +1,97 @@
+"""Options of the reference's ``build_python_packages.py``, in the words of ``rocwheel build`` and ``plan``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["current_words"]
+
+_COMMANDS = ("build", "plan")
+_NOT_BUILT = "--no-build-packages"
+
+_BUILD_ONLY = ("--dest-dir", "-d", "--compression", "--jobs", "-j")
+"""Options of ``rocwheel build`` with a value, which ``rocwheel plan`` lacks."""
+
+
+class _Now(NamedTuple):
+    """What an old option is today."""
+
+    words: tuple[str, ...]
+    takes_value: bool = False
+    note: str = ""
+    """What to say; by default the words."""
+
+
+_OLD = {
+    "--linux-amdgpu-families": _Now(("--targets",), takes_value=True),
+    "--windows-amdgpu-families": _Now((), takes_value=True, note="left out: the packages are for Linux"),
+    "--devel-tarball-compression": _Now(("--devel-compression", "xz")),
+    "--no-devel-tarball-compression": _Now(("--devel-compression", "none")),
+    "--wheel-compression": _Now((), note="the default"),
+    "--no-wheel-compression": _Now(("--compression", "stored")),
+    "--build-packages": _Now((), note="the default"),
+}
+
+
+def current_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return a command line with today's words in place of old options, and a note for each of these.
+
+    Other commands than ``build`` and ``plan`` stay as they are. Raises `InputError` for an old option beside the one
+    that replaces it.
+    """
+    command, *given = words or [""]
+    if command not in _COMMANDS:
+        return list(words), []
+    notes: list[str] = []
+    if command == "build" and _NOT_BUILT in _options(given):
+        given.remove(_NOT_BUILT)
+        command = "plan"
+        notes.append(f"{_NOT_BUILT} is now the command rocwheel plan, which writes nothing")
+    current = list(_translated(given, notes))
+    if command == "plan" and notes:
+        current = list(_without_build_options(current))
+    return [command, *current], notes
+
+
+def _options(words: Sequence[str]) -> Sequence[str]:
+    return words[: words.index("--")] if "--" in words else words
+
+
+def _translated(words: Sequence[str], notes: list[str]) -> Iterator[str]:
+    """Yield the words of today, and append a note for each that replaces an old one."""
+    options = _options(words)
+    given = {word.partition("=")[0] for word in options}
+    rest = iter(options)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        now = _OLD.get(name)
+        if now is None or (equals and not now.takes_value):
+            yield word
+            continue
+        if now.words and now.words[0] in given:
+            raise InputError(name, f"is now {now.words[0]}, which is given, too", remedy="Give one of them.")
+        notes.append(f"{name} is now {' '.join(now.words)}" if now.words else f"{name}: {now.note}")
+        values = ([value] if equals else [*_one_of(rest)]) if now.takes_value else []
+        yield from (*now.words, *values) if now.words else ()
+    yield from words[len(options) :]
+
+
+def _one_of(words: Iterator[str]) -> Iterator[str]:
+    """Yield the next word, if there is one: without it the new option has no value, which its command reports."""
+    yield from (word for word in [next(words, None)] if word is not None)
+
+
+def _without_build_options(words: Sequence[str]) -> Iterator[str]:
+    rest = iter(words)
+    for word in rest:
+        name = word.partition("=")[0]
+        if name in _BUILD_ONLY:
+            if name == word:
+                next(rest, None)
+        elif not word.startswith(("-d", "-j")):
+            yield word

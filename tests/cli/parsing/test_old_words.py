@@ -1,0 +1,56 @@
+"""Options of the reference's packager, in the words of today."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.cli.parsing.old_words import current_words
+from rocwheel.foundation.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("old", "now", "note"),
+    [
+        ("--linux-amdgpu-families gfx94X-dcgpu;gfx906", "--targets gfx94X-dcgpu;gfx906", "is now --targets"),
+        ("--linux-amdgpu-families=gfx906", "--targets gfx906", "is now --targets"),
+        ("--linux-amdgpu-families", "--targets", "is now --targets"),
+        ("--windows-amdgpu-families gfx906", "", ": left out: the packages are for Linux"),
+        ("--devel-tarball-compression", "--devel-compression xz", "is now --devel-compression xz"),
+        ("--no-devel-tarball-compression", "--devel-compression none", "is now --devel-compression none"),
+        ("--wheel-compression", "", ": the default"),
+        ("--no-wheel-compression", "--compression stored", "is now --compression stored"),
+        ("--build-packages", "", ": the default"),
+    ],
+)
+def test_an_old_option_becomes_the_new_one_with_a_note(old: str, now: str, note: str) -> None:
+    words, notes = current_words(["build", *old.split()])
+    assert words == ["build", *now.split()]
+    option = old.partition(" ")[0].partition("=")[0]
+    assert [text.removeprefix(option).strip() for text in notes] == [note.strip()]
+
+
+def test_not_building_is_planning_without_the_options_of_a_build() -> None:
+    old = "build --artifact-dir a --no-build-packages --dest-dir=d -j 2 --no-wheel-compression -d e -j3 --version 7.1"
+    words, notes = current_words(old.split())
+    assert words == ["plan", "--artifact-dir", "a", "--version", "7.1"]
+    assert notes[0] == "--no-build-packages is now the command rocwheel plan, which writes nothing"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "plan --artifact-dir a --dest-dir d",
+        "build --artifact-dir a --no-wheel-compression=yes",
+        "build -- --no-wheel-compression --no-build-packages",
+        "index --no-wheel-compression",
+        "",
+    ],
+)
+def test_other_words_stay_as_they_are(words: str) -> None:
+    assert current_words(words.split()) == (words.split(), [])
+
+
+def test_an_old_option_beside_its_new_one_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        current_words(["build", "--targets=gfx906", "--linux-amdgpu-families", "gfx942"])
+    assert str(caught.value) == ("--linux-amdgpu-families: is now --targets, which is given, too. Give one of them.")
