@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from itertools import product
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,9 +21,10 @@ from rocwheel.linking.loader import Library, Loader
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.linking.tree_disk import SITE, TreeDisk
 from rocwheel.repair.comparing.losses import Loss, find_losses
+from rocwheel.repair.comparing.own_folders import is_own_folder
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
-from tests.support.trees import library, package, tree
+from tests.support.trees import data, library, package, tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -56,7 +58,7 @@ NAMES = (
     "libcudart.so.12",
     "libx.so.1",
 )
-OPENED = "libopened.so"
+OPENED = ("libopened.so", "libc.so")
 SDK = (
     package("rocm-sdk-core", version="7.1.2", is_context=True),
     [library("_rocm_sdk_core/lib/libamdhip64.so.7"), library("_rocm_sdk_core/lib/libhsa-runtime64.so.1")],
@@ -72,20 +74,27 @@ def wheels(draw: st.DrawFn) -> Tree:
         tag = draw(st.sampled_from(["rpath", "runpath"]))
         needed = draw(st.lists(st.sampled_from(NAMES), max_size=4, unique=True))
         files.append(library(path, *needed, **{tag: run_path}, imports_dlopen=draw(st.booleans())))  # type: ignore[arg-type]
+    if draw(st.booleans()):
+        files.append(data("demo/__init__.py", size=9))
     requires = draw(st.sampled_from([(), ("rocm-sdk-core",), ("rocm-sdk-core==6.4.*",), ("rocm-sdk-core==7.1.2",)]))
     return tree((package(requires=requires), files), *draw(st.sampled_from([[SDK], []])))
 
 
 @st.composite
 def machines(draw: st.DrawFn, made: Tree) -> dict[str, InstalledFile]:
-    """Draw what a machine has at the places that the run paths of a wheel lead to, by absolute path."""
+    """Draw what a machine has at the places that the run paths of a wheel lead to, by absolute path.
+
+    It has nothing more in folders that the wheel has for itself.
+    """
     led_to = {
         posixpath.normpath(expand_entry(entry, f"{SITE}/{file.folder}"))
         for file in made.files
         for entry in split_run_path(file.run_path)
         if not leads_nowhere(entry, file.folder)
     }
-    everything = [f"{folder}/{name}" for folder in sorted(led_to) for name in (*NAMES, OPENED)]
+    subject = Subject(made, AuditSettings())
+    led_to = {folder for folder in led_to if not is_own_folder(subject, folder)}
+    everything = [f"{folder}/{name}" for folder in sorted(led_to) for name in (*NAMES, *OPENED)]
     chosen = draw(st.lists(st.sampled_from(everything), unique=True)) if everything else []
     needed = st.lists(st.sampled_from(NAMES), max_size=2, unique=True)
     return {path: library(path, *draw(needed)) for path in chosen}
@@ -130,14 +139,14 @@ def _found(files: Iterable[InstalledFile], root: str, *, spares_toolkits: bool) 
     objects = [*loader.objects]
     found = {(held.library.identity, "") for held in objects}
     found |= {(objects[s.requester].library.identity, s.name) for s in loader.searches if s.found is not None}
-    for index, held in enumerate(objects):
-        if held.library.elf is not None and held.library.elf.imports_dlopen:
-            opened = Loader(TreeDisk(elves, {}), allowed_libraries())
-            opened.load(Library(f"{SITE}/{root}", f"{SITE}/{root}", elves[root]))
-            search = opened.open_name(OPENED, index)
-            place = opened.objects[search.found].library.identity if search.found is not None else ""
-            if place and not (spares_toolkits and not place.startswith(SITE) and is_toolkit_folder(place)):
-                found.add((held.library.identity, OPENED))
+    openers = [i for i, held in enumerate(objects) if held.library.elf is not None and held.library.elf.imports_dlopen]
+    for index, name in product(openers, OPENED):
+        opened = Loader(TreeDisk(elves, {}), allowed_libraries())
+        opened.load(Library(f"{SITE}/{root}", f"{SITE}/{root}", elves[root]))
+        search = opened.open_name(name, index)
+        place = opened.objects[search.found].library.identity if search.found is not None else ""
+        if place and not (spares_toolkits and not place.startswith(SITE) and is_toolkit_folder(place)):
+            found.add((objects[index].library.identity, name))
     return found
 
 
