@@ -37,6 +37,7 @@ import rocwheel.cli.jax.starlark
 import rocwheel.cli.jax.commands
 import rocwheel.cli.jax.translate
 import rocwheel.cli.jax.wheel
+import rocwheel.cli.jax.wheel_targets
 import rocwheel.cli.runpath.group
 import rocwheel.cli.runpath.show
 import rocwheel.cli.runpath.set

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -10,15 +14,19 @@ import pytest
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.frameworks.jax.commands import spell_commands
 from rocwheel.frameworks.jax.settings import BazelSettings, read_settings
+from rocwheel.frameworks.jax.words import mark_variables, shown
 from rocwheel.frameworks.jax_migration.build_py import option_fates, variable_fates
 from rocwheel.frameworks.jax_migration.translate import Translation, translate
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # What the argparse of rocm-jax's build.py declares, its versions of 2025 and 2026 together.
 DECLARED = {
     "append": {"bazel_options", "bazel_startup_options"},
     "flag": {
         *("build_cuda_with_clang", "configure_only", "detailed_timestamped_log", "disable_mkl_dnn", "disable_nccl"),
-        *("dry_run", "editable", "nightly_update", "rbe", "verbose"),
+        *("dry_run", "editable", "nightly_update", "rbe", "use_new_wheel_build_rule", "verbose"),
     },
     "optional": {"use_clang"},
     "value": {
@@ -454,3 +462,85 @@ def test_a_run_path_by_the_repository_rule_is_not_a_run_path_that_patchelf_repla
 def test_clang_has_its_config_from_16_on(clang: str, has_config: bool) -> None:
     made = translate([*PJRT, f"--clang_path=/usr/lib/llvm-{clang}/bin/clang"])
     assert ("clang" in made.settings.configs) is has_config
+
+
+def test_a_call_by_the_new_wheel_rules_builds_the_targets_of_jax() -> None:
+    made = translate([*BUILD, "--use_new_wheel_build_rule", "--output_path=out"])
+    assert [command.words[-1] for command in made.commands if command.words[0] == "bazel"] == [
+        "//jaxlib/tools:jax_rocm_pjrt_wheel",
+        "//jaxlib/tools:jax_rocm_plugin_wheel",
+    ]
+    assert made.commands[-1].words == ("cp", "-rf", "bazel-bin/jaxlib/tools/dist/.", "out")
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (
+            "--rocm_amdgpu_targets=${T}",
+            ["--repo_env=TF_ROCM_AMDGPU_TARGETS=${T}", "--action_env=TF_ROCM_AMDGPU_TARGETS=${T}"],
+        ),
+        ("--rocm_path=$(R)", ["--repo_env=ROCM_PATH=$(R)", "--action_env=ROCM_PATH=$(R)"]),
+        (
+            "--clang_path=$C/clang",
+            [
+                "--repo_env=CC=$C/clang",
+                "--repo_env=BAZEL_COMPILER=$C/clang",
+                "--action_env=CLANG_COMPILER_PATH=$C/clang",
+            ],
+        ),
+        ("--gcc_path=$G", ["--repo_env=CC=$G", "--repo_env=BAZEL_COMPILER=$G"]),
+        ("--target_cpu=$X", ["--cpu=$X"]),
+        ("--bazel_options=${ALL}", ["${ALL}"]),
+        ("--bazel_options=--jobs=${{ inputs.jobs }}", ["--jobs=${{ inputs.jobs }}"]),
+        ("--local_xla_path=$X", ["--override_repository=xla=$X"]),
+    ],
+)
+def test_variables_are_carried_over_to_the_command_of_bazel(option: str, words: list[str]) -> None:
+    made = translate([*PJRT, mark_variables(option)])
+    assert [shown(word) for word in bazel_words(made)][4:-1] == words
+
+
+def test_a_python_that_is_a_variable_takes_the_place_of_the_config() -> None:
+    made = translate([*BUILD, mark_variables("--python_version=${PY}")])
+    assert [shown(command.words[3]) for command in made.commands[::2]] == [
+        "--repo_env=HERMETIC_PYTHON_VERSION=${PY}"
+    ] * 2
+    words = [shown(word) for word in made.commands[3].words]
+    assert words[words.index("--python") + 1] == "${PY}"
+
+
+@pytest.mark.parametrize(
+    ("variable", "position", "value"),
+    [
+        ("--output_path=$OUT", "--dest-dir", "$OUT"),
+        ("--rocm_version=${V}", "--rocm", "${V}"),
+        ("WHEEL_POST_RELEASE=$N", "--version", "VERSION.post$N"),
+    ],
+)
+def test_variables_are_carried_over_to_the_assembly(variable: str, position: str, value: str) -> None:
+    given = mark_variables(variable)
+    made = translate([*PJRT, given] if variable.startswith("--") else [given, *PJRT])
+    words = [shown(word) for word in assembly_words(made)]
+    assert words[words.index(position) + 1] == value
+
+
+@pytest.mark.parametrize("option", ["--wheels=$W", "--target_cpu_features=$F"])
+def test_a_variable_that_decides_the_commands_is_refused(option: str) -> None:
+    with pytest.raises(InputError, match="is known only when the command runs; expected the value itself") as caught:
+        translate(["build.py", "build", "--wheels=jax-rocm-pjrt", mark_variables(option)])
+    assert str(caught.value).startswith(option.replace("=", ": is ") + ",")
+
+
+def test_carried_variables_arrive_through_a_shell(tmp_path: Path) -> None:
+    options = ["--rocm_path=$R", "--bazel_options=${ALL}", "--bazel_options=--copt=-DX=$R", "--bazel_options=${NONE}"]
+    made = translate([*PJRT, *map(mark_variables, [*options, "--bazel_path=./show"])])
+    show = tmp_path / "show"
+    show.write_text(f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n")
+    show.chmod(0o755)
+    script = spell_commands(made.commands[:1], "shell")
+    variables = {"PATH": "/usr/bin:/bin", "R": "/a b", "ALL": "--x --y", "NONE": ""}
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=variables, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)[3:-1] == [
+        *("--repo_env=ROCM_PATH=/a b", "--action_env=ROCM_PATH=/a b", "--x", "--y", "--copt=-DX=/a b")
+    ]

@@ -16,6 +16,7 @@ from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, Verbose
 from rocwheel.frameworks.jax.commands import BuildOptions, spell_commands, wheel_commands
 from rocwheel.frameworks.jax.makefile import render_makefile
 from rocwheel.frameworks.jax.settings import SettingsError, read_settings
+from rocwheel.frameworks.jax.wheel_rules import wheel_rule_commands
 
 __all__ = ["CommandFormChoice", "commands"]
 
@@ -44,6 +45,9 @@ def commands(
     remote: Annotated[
         bool, typer.Option("--remote", help="Build by remote execution, with the file that the settings name.")
     ] = False,
+    jax_rules: Annotated[
+        bool, typer.Option("--jax-rules", help="Build the wheels by JAX's own rules, jax_wheel and wheel_sources.")
+    ] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -60,10 +64,11 @@ def commands(
         raise SettingsError(settings, "has no remote-execution", expected="a file that defines the config rocm_rbe")
     config = "rocm_build_remote" if remote else "rocm_build"
     options = BuildOptions(version, sdk=sdk, dest_dir=dest_dir, config=config)
+    commands_for = wheel_rule_commands if jax_rules else wheel_commands
     if form is CommandFormChoice.MAKEFILE:
-        text = render_makefile(given, options)
+        text = render_makefile(given, options, commands_for)
     else:
-        text = spell_commands(wheel_commands(given, options), form.value)
+        text = spell_commands(commands_for(given, options), form.value)
     if json:
         print_json("jax.commands", 1, {"form": form.value, "text": text})
     else:

@@ -11,7 +11,7 @@ from rocwheel.frameworks.jax.spelling import spell_line, spell_make_value
 from rocwheel.frameworks.jax.words import reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from rocwheel.frameworks.jax.commands import Command
     from rocwheel.frameworks.jax.settings import BazelSettings
@@ -25,8 +25,12 @@ _HEAD = """\
 _PLUGIN = "jax-rocm-plugin"
 
 
-def render_makefile(settings: BazelSettings, options: BuildOptions) -> str:
-    """Return the Makefile's text; raise what `wheel_commands` raises."""
+def render_makefile(
+    settings: BazelSettings,
+    options: BuildOptions,
+    commands_for: Callable[[BazelSettings, BuildOptions], Sequence[Command]] = wheel_commands,
+) -> str:
+    """Return the Makefile's text; raise what ``commands_for`` raises."""
     check_version(options.version)
     variables = {
         "BAZEL": spell_make_value(options.bazel),
@@ -48,7 +52,7 @@ def render_makefile(settings: BazelSettings, options: BuildOptions) -> str:
         bazel_options=(_made("$(BAZEL_OPTIONS)"),),
     )
     recipes: dict[str, list[Command]] = {}
-    for command in wheel_commands(settings, given):
+    for command in commands_for(settings, given):
         recipes.setdefault(command.wheel, []).append(command)
     lines = [f"{name} = {value}".rstrip() for name, value in variables.items()]
     return _HEAD + "\n".join([*lines, "", *_targets(recipes), ""])
@@ -75,7 +79,8 @@ def _overridable(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the words of a command, for the assembly with the variables for its program and for the SDK."""
     if words[0] != "rocwheel":
         return words
-    return (_made("$(ROCWHEEL)"), *words[1:-2], _made("$(if $(SDK),--with $(SDK))"), *words[-2:])
+    end = words.index("--dest-dir") if "--dest-dir" in words else len(words)
+    return (_made("$(ROCWHEEL)"), *words[1:end], _made("$(if $(SDK),--with $(SDK))"), *words[end:])
 
 
 def _made(text: str) -> str:

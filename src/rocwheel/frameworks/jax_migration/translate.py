@@ -10,6 +10,7 @@ import msgspec
 from rocwheel.foundation.errors import InputError
 from rocwheel.frameworks.jax.commands import BuildOptions, Command, commit_of, python_option, wheel_commands
 from rocwheel.frameworks.jax.settings import BazelSettings, check_settings
+from rocwheel.frameworks.jax.wheel_rules import wheel_rule_commands
 from rocwheel.frameworks.jax_migration import notes
 from rocwheel.frameworks.jax_migration.build_py import parse_build_py
 from rocwheel.frameworks.jax_migration.notes import Note
@@ -123,7 +124,8 @@ def _commands(old: OldCommand, settings: BazelSettings, version: str, sdk: str) 
         python=old.carried.get("python_version", ""),
         rocm=old.carried.get("rocm_version", ""),
     )
-    return wheel_commands(settings, options)
+    commands_for = wheel_rule_commands if old.has("use_new_wheel_build_rule") else wheel_commands
+    return commands_for(settings, options)
 
 
 def _requirements_command(old: OldCommand, settings: BazelSettings, bazel: Sequence[str]) -> Command:

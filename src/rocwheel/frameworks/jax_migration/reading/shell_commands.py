@@ -40,6 +40,8 @@ _DOUBLE = re.compile(
 _NAME = re.compile(r"\$(?:\{(?:[^{}\n'\"`$]|\$\w+|\$\{[^{}\n]*\})*\}|[A-Za-z_]\w*|[0-9@*#?$!-])")
 _PARENTHESIS = re.compile(r"[()'\"\\\n]|[^()'\"\\\n]+")
 _DEEPEST = 20
+_MOST_UNENDED = 1000
+"""Looking for the end of an expansion may take the rest of the text; this many without one are looked at."""
 _ARRAY = re.compile(r"[A-Za-z_]\w*\+?=")
 
 
@@ -75,6 +77,7 @@ class _Lexer:
         self.drops_word = False
         self.array: list[str] | None = None
         self.chained = False
+        self.unended = 0
 
     def commands(self) -> Iterator[ShellCommand]:
         while match := _TOKEN.match(self.text, self.position):
@@ -139,8 +142,9 @@ class _Lexer:
 
     def _dollar(self, quoting: str) -> None:
         start = self.position - 1
-        end = _end_of_expansion(self.text, start)
+        end = _end_of_expansion(self.text, start) if self.unended < _MOST_UNENDED else None
         if end is None:
+            self.unended += 1
             self._add("$")
             return
         text = self.text[start:end]
