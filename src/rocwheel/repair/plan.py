@@ -10,7 +10,7 @@ import msgspec
 from rocwheel.distributions.formats.platforms.tags import expand_tags, split_tags
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
 from rocwheel.distributions.zip.dist_info import SIGNATURES
-from rocwheel.foundation.counting import count, first_of
+from rocwheel.foundation.counting import count
 from rocwheel.installed.tree import Distribution, Tree
 from rocwheel.linking.entries import leads_nowhere, resolve_entry, split_run_path
 from rocwheel.linking.run_path_choice import SetRunpath
@@ -26,6 +26,7 @@ from rocwheel.repair.initializer import initializer_member, preload_names
 from rocwheel.repair.metadata.modes import mode_changes
 from rocwheel.repair.metadata.pins import locked_requirement, sdk_version_to_match
 from rocwheel.repair.metadata.platform_tags import repaired_platforms
+from rocwheel.repair.notes import open_version_note, toolkit_note
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.refusals import check_repairable
 from rocwheel.repair.run_paths.edits import milder_edits, run_path_edits
@@ -43,15 +44,6 @@ if TYPE_CHECKING:
 __all__ = ["RepairPlan", "RepairPlanner"]
 
 _T = TypeVar("_T")
-
-_OPEN = (
-    "Requires-Dist: {0} allows any version, though its libraries are assumed to be those of ROCm 7: give {0} with "
-    "--with, and --pin"
-)
-
-_OTHERS = "is for {}: paths to that stay, and none lead to the SDK's packages unless --toolkit sdk says so"
-_KEPT = "{} the paths to libraries that are not at hand, in {}"
-_INSTEAD = "is for {}: {}. --toolkit sdk would lead to the SDK's packages instead, for every library that they have"
 
 
 class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -238,15 +230,5 @@ def _notes(wheel: _Wheel, requires: Sequence[str]) -> tuple[str, ...]:
     edited = {name: edit.value for name, edit in wheel.edits.items()}
     run_paths = [(file.folder, edited.get(file.member, file.run_path or "")) for file in wheel.loadable]
     kept = kept_entries_note(wheel.tree, wheel.owner, run_paths)
-    return (*(_OPEN.format(name) for name in requires if name not in given), *filter(None, (kept, _whose(wheel))))
-
-
-def _whose(wheel: _Wheel) -> str:
-    """Return a note on what is left to the machine's toolkits; empty if nothing is."""
-    reason = wheel.repaired.toolkits[wheel.owner.source].reason
-    found = wheel.repaired.kept_for_system(wheel.owner)
-    if not found:
-        return _OTHERS.format(reason) if reason else ""
-    folders = dict.fromkeys(place for finds in found.values() for one in finds for place in one.place.split(":"))
-    kept = _KEPT.format(count(len(found), "file keeps", "files keep"), first_of([*folders]))
-    return _INSTEAD.format(reason, kept) if reason else f"as asked, {kept}"
+    found = (kept, toolkit_note(wheel.repaired, wheel.owner))
+    return (*(open_version_note(name) for name in requires if name not in given), *filter(None, found))
