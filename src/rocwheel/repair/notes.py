@@ -1,4 +1,4 @@
-"""What users should know of a repaired wheel before they publish it: what rests on assumptions, and whose ROCm it uses."""
+"""What users should know of a repaired wheel before they publish it: what is assumed, and whose ROCm it uses."""
 
 from __future__ import annotations
 
