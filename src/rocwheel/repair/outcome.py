@@ -61,6 +61,7 @@ class RepairedTree:
         self.subject = Subject(Tree(tree.distributions, files, tree.is_prefix), rules)
         self.toolkits = toolkits
         """Those of the wheels, by their source."""
+        self._finds: dict[str, dict[str, tuple[Found, ...]]] = {}
         self._given = {other.name for other in tree.distributions}
 
     def undeclared(self, owner: Distribution) -> tuple[str, ...]:
@@ -101,7 +102,9 @@ class RepairedTree:
 
     def finds(self, owner: Distribution) -> dict[str, tuple[Found, ...]]:
         """Return what each loadable file of a wheel finds now, by the member's name."""
-        return what_files_find(self.subject, owner)
+        if owner.source not in self._finds:
+            self._finds[owner.source] = what_files_find(self.subject, owner)
+        return self._finds[owner.source]
 
     @cached_property
     def _uses(self) -> tuple[UndeclaredUse, ...]:
