@@ -10,7 +10,8 @@ import pytest
 
 from rocwheel.targets.catalog.releases import release_for
 from rocwheel.targets.errors import NoFlagError
-from rocwheel.targets.spelling.linux_distributions import gentoo_variables, spack_variant
+from rocwheel.targets.spelling.gentoo import gentoo_variables
+from rocwheel.targets.spelling.linux_distributions import spack_variant
 from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
 
 LOOP = r"""

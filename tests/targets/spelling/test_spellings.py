@@ -20,7 +20,7 @@ from rocwheel.targets.errors import ConflictError, NoFlagError
 from rocwheel.targets.named_files import targets_in_path
 from rocwheel.targets.spelling.spellings import file_name_spelling, spell_lines
 from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
-from rocwheel.targets.spelling.tool_settings import Tool, flags_for
+from rocwheel.targets.spelling.tool_settings import WITH_OPTIONAL, Tool, flags_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,7 @@ def test_a_target_list_of_nothing_names_the_cpu_so_that_no_gpu_is_looked_for() -
     assert spell_lines(TargetSet()) == "gfx000\n"
 
 
-@pytest.mark.parametrize("tool", [tool for tool in Tool if tool is not Tool.GENTOO])
+@pytest.mark.parametrize("tool", [tool for tool in Tool if tool not in (*WITH_OPTIONAL, Tool.GENTOO_DESC)])
 def test_what_is_printed_for_a_tool_is_read_back(tool: Tool) -> None:
     targets = parse_target_set("gfx90a:xnack+ gfx90a:xnack- gfx1100")
     expected = "gfx90a;gfx1100" if tool is Tool.TARGET_LST else str(targets)

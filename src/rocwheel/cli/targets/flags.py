@@ -13,7 +13,7 @@ from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, Verbose
 from rocwheel.cli.targets.group import targets_app
 from rocwheel.cli.targets.options import TargetCommand, Words, read_targets
 from rocwheel.foundation.errors import InputError
-from rocwheel.targets.spelling.tool_settings import Tool, flags_for
+from rocwheel.targets.spelling.tool_settings import WITH_OPTIONAL, Tool, flags_for
 
 __all__ = ["flags"]
 
@@ -35,7 +35,7 @@ def flags(
             "--optional",
             metavar="TARGETS",
             autocompletion=complete_targets,
-            help="With --for gentoo: give these targets a flag that is off by default.",
+            help="With --for gentoo or ebuild: give these targets a flag that is off by default.",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -49,9 +49,9 @@ def flags(
     setup_logging(quiet=quiet, verbose=verbose)
     targets = read_targets(words)
     others = read_targets(optional or [], required=False)
-    if optional and tool is not Tool.GENTOO:
+    if optional and tool not in WITH_OPTIONAL:
         source, found = "--optional", f"{tool.value} has no optional targets"
-        raise InputError(source, found, expected="--for gentoo")
+        raise InputError(source, found, expected=" or ".join(f"--for {one.value}" for one in WITH_OPTIONAL))
     text = flags_for(tool, targets, others)
     if as_json:
         print_json("target-flags", 1, {"for": tool.value, "targets": targets.words, "text": text})

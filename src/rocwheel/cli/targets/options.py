@@ -11,8 +11,10 @@ from rocwheel.cli.parsing.command import Command
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.given_places import folder_place
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.files.regular_files import read_regular
 from rocwheel.targets.machine import native_targets
+from rocwheel.targets.spelling.gentoo import parse_desc
 from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set, strip_setting
 
 __all__ = ["RequireGpu", "RootOption", "TargetCommand", "Words", "expand_folders", "read_targets"]
@@ -25,9 +27,13 @@ Words = Annotated[
         help="Target ids, products (MI300X, 'RX 7900 XTX'), generic processors, families, "
         "official@VERSION (by Gentoo's lists), amd@VERSION (by AMD's), "
         "supported@VERSION, extended@VERSION, "
-        "list@PACKAGER, all, native; in any spelling, also as --offload-arch=... or -DGPU_TARGETS=...",
+        "list@PACKAGER, desc@FILE (amdgpu_targets.desc), "
+        "all, native; in any spelling, also as --offload-arch=... or -DGPU_TARGETS=...",
     ),
 ]
+
+
+_DESC = "desc@"
 
 
 class TargetCommand(Command):
@@ -39,8 +45,23 @@ class TargetCommand(Command):
 
 
 def read_targets(words: list[str], *, source: str = "TARGETS", required: bool = True) -> TargetSet:
-    """Parse the words of a command line; ``native`` asks this machine."""
-    return parse_target_set(words, source=source, native=native_targets, required=required)
+    """Parse the words of a command line; ``native`` asks this machine, and ``desc@FILE`` is read.
+
+    Raises `InputError` for such a file that can't be read, and what `parse_target_set` raises.
+    """
+    expanded = [name for word in words for name in _described(word)]
+    return parse_target_set(expanded, source=source, native=native_targets, required=required)
+
+
+def _described(word: str) -> list[str]:
+    """Return the targets that a file of Gentoo's describes, for ``desc@FILE``; any other word as it is."""
+    path = Path(word.removeprefix(_DESC))
+    if not word.startswith(_DESC):
+        return [word]
+    try:
+        return list(parse_desc(read_regular(path).decode("utf-8", "replace"), str(path)))
+    except OSError as e:
+        raise read_error(path, e) from e
 
 
 def expand_folders(paths: list[Path], pattern: str) -> list[Path]:

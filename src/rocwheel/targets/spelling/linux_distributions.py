@@ -1,48 +1,20 @@
-"""What Gentoo, Spack, Debian and RPM distributions declare about GPU targets, ready to paste.
-
-Gentoo's is equal in meaning to rocm.eclass: https://github.com/gentoo/gentoo/blob/master/eclass/rocm.eclass
-"""
+"""What Spack, Debian and RPM distributions declare about GPU targets, ready to paste."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.targets.catalog.catalog import is_specific, load_catalog
+from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.errors import NoFlagError
 from rocwheel.targets.spelling.spellings import spell_cmake, spell_commas, spell_spaces
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rocwheel.targets.spelling.target_set import TargetSet
 
-__all__ = ["debian_field", "gentoo_variables", "rpm_macros", "spack_variant"]
+__all__ = ["debian_build", "debian_field", "rpm_macros", "spack_variant"]
 
 _SPACK_WITH_FEATURES = ("gfx900:xnack-", "gfx906:xnack-", "gfx908:xnack-", "gfx90a:xnack-", "gfx90a:xnack+")
 """The values that set features; the catalogue's list of Spack has the others, with their sources."""
-
-
-def gentoo_variables(targets: TargetSet, optional: Sequence[str] = ()) -> str:
-    """Return ``AMDGPU_TARGETS`` for make.conf and the variables that rocm.eclass sets, as shell assignments.
-
-    ``targets`` are on by default and ``optional`` processors off. Flags know no features: only processors are named.
-    Raises `NoFlagError` for generic processors and SPIR-V, which Gentoo has no flags for.
-    """
-    named = (*targets.processors, *optional)
-    without_flag = [name for name in dict.fromkeys(named) if not is_specific(TargetId(name))]
-    if without_flag:
-        raise NoFlagError(without_flag)
-    flags = [f"amdgpu_targets_{name}" for name in targets.processors]
-    others = [f"amdgpu_targets_{name}" for name in optional if name not in targets.processors]
-    # || ( ): at least one. x(-)?: what is on here is on in the dependency, where a missing flag counts as off.
-    variables = {
-        "AMDGPU_TARGETS": " ".join(targets.processors),
-        "IUSE": " ".join([*(f"+{flag}" for flag in flags), *others]),
-        "ROCM_REQUIRED_USE": f"|| ( {' '.join([*flags, *others])} )",
-        "ROCM_USEDEP": ",".join(f"{flag}(-)?" for flag in [*flags, *others]),
-    }
-    return "".join(f'{name}="{value}"\n' for name, value in variables.items())
 
 
 def spack_variant(targets: TargetSet) -> str:
@@ -61,6 +33,14 @@ def spack_variant(targets: TargetSet) -> str:
 def debian_field(targets: TargetSet) -> str:
     """Return the field by which a Debian package declares the targets that it carries."""
     return f"X-ROCm-GPU-Architecture: {spell_spaces(targets)}\n"
+
+
+def debian_build(targets: TargetSet) -> str:
+    """Return the variable by which a build of a Debian package makes ``rocm-target-arch`` name these targets.
+
+    https://manpages.debian.org/unstable/pkg-rocm-tools/rocm-target-arch.1.en.html
+    """
+    return f'export ROCM_TARGET_ARCH_FIXED="{spell_spaces(targets)}"\n'
 
 
 def rpm_macros(targets: TargetSet) -> str:

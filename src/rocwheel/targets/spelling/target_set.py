@@ -46,7 +46,7 @@ _NATIVE = "native"
 _SEPARATORS = re.compile(r"[;,\s\"'\[\]]+")
 _LABELS = frozenset(
     {
-        *("build", "X-ROCm-GPU-Architecture:", "%rocm_gpu_list_default"),
+        *("build", "export", "X-ROCm-GPU-Architecture:", "%rocm_gpu_list_default"),
         *("rocmPackages.clr.override", "{", "localGpuTargets", "=", "}"),
     }
 )
@@ -57,7 +57,8 @@ _FILE_NAME_FEATURE = re.compile(r"-(?=(sramecc|xnack)[+-])")
 
 _SETTING = re.compile(
     r"(--offload-arch|(--|)amdgpu[-_]target|--rocm_amdgpu_targets|"
-    r"(-D|--(repo|action)_env=|)(CMAKE_HIP_ARCHITECTURES|(AMD)?GPU_TARGETS|TF_ROCM_AMDGPU_TARGETS|PYTORCH_ROCM_ARCH)"
+    r"(-D|--(repo|action)_env=|)(CMAKE_HIP_ARCHITECTURES|(AMD)?GPU_TARGETS|TF_ROCM_AMDGPU_TARGETS|PYTORCH_ROCM_ARCH|"
+    r"ROCM_TARGET_ARCH_FIXED)"
     r"(:[A-Z]+)?)="
 )
 """The settings of clang, older compilers, Spack, JAX, CMake, Bazel and shells that take targets."""

@@ -6,7 +6,8 @@ import shlex
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from rocwheel.targets.spelling.linux_distributions import debian_field, gentoo_variables, rpm_macros, spack_variant
+from rocwheel.targets.spelling.gentoo import ebuild_fragment, gentoo_variables, spell_desc
+from rocwheel.targets.spelling.linux_distributions import debian_build, debian_field, rpm_macros, spack_variant
 from rocwheel.targets.spelling.spellings import (
     file_name_spelling,
     spell_cmake,
@@ -18,7 +19,7 @@ from rocwheel.targets.spelling.spellings import (
 if TYPE_CHECKING:
     from rocwheel.targets.spelling.target_set import TargetSet
 
-__all__ = ["Tool", "flags_for"]
+__all__ = ["WITH_OPTIONAL", "Tool", "flags_for"]
 
 
 class Tool(str, Enum):
@@ -32,7 +33,10 @@ class Tool(str, Enum):
     SPACK = "spack"
     NIX = "nix"
     GENTOO = "gentoo"
+    GENTOO_DESC = "gentoo-desc"
+    EBUILD = "ebuild"
     DEBIAN = "debian"
+    DEBIAN_BUILD = "debian-build"
     RPM = "rpm"
     TARGET_LST = "target-lst"
     FILE_NAME = "file-name"
@@ -44,8 +48,8 @@ def flags_for(tool: Tool, targets: TargetSet, optional: TargetSet | None = None)
     Arguments are quoted for the shell where they need it. Only Gentoo has ``optional`` targets, off by default.
     Raises `NoFlagError` for what Gentoo, Spack or ``ROCM_TARGET_LST`` have no name for.
     """
-    if tool is Tool.GENTOO:
-        return gentoo_variables(targets, optional.processors if optional else ())
+    if tool in WITH_OPTIONAL:
+        return WITH_OPTIONAL[tool](targets, optional.processors if optional else ())
     return _WRITERS[tool](targets)
 
 
@@ -69,6 +73,9 @@ def _file_names(targets: TargetSet) -> str:
     return "".join(f"{file_name_spelling(target)}\n" for target in targets)
 
 
+WITH_OPTIONAL = {Tool.GENTOO: gentoo_variables, Tool.EBUILD: ebuild_fragment}
+"""The tools that also have targets which are off by default."""
+
 _WRITERS = {
     Tool.CMAKE: _cmake,
     Tool.HIP: lambda targets: shlex.join(spell_offload_arch(targets)) + "\n",
@@ -77,7 +84,9 @@ _WRITERS = {
     Tool.JAX: lambda targets: f"--rocm_amdgpu_targets={spell_commas(targets)}\n",
     Tool.SPACK: spack_variant,
     Tool.NIX: _nix,
+    Tool.GENTOO_DESC: spell_desc,
     Tool.DEBIAN: debian_field,
+    Tool.DEBIAN_BUILD: debian_build,
     Tool.RPM: rpm_macros,
     Tool.TARGET_LST: spell_lines,
     Tool.FILE_NAME: _file_names,

@@ -1,0 +1,110 @@
+"""Ebuilds and the file of USE flags; what an ebuild says is what bash makes of it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.foundation.errors import RocwheelError
+from rocwheel.targets.catalog.catalog import is_specific, load_catalog
+from rocwheel.targets.catalog.releases import release_for
+from rocwheel.targets.errors import NoFlagError
+from rocwheel.targets.spelling.gentoo import ebuild_fragment, parse_desc, spell_desc
+from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
+
+ECLASS = r"""
+set -e
+inherit() {
+    echo "inherit $*, ROCM_VERSION=${ROCM_VERSION-}, ROCM_SKIP_GLOBALS=${ROCM_SKIP_GLOBALS-}"
+    if [[ -z ${ROCM_SKIP_GLOBALS-} ]]; then IUSE=eclass ROCM_REQUIRED_USE=eclass ROCM_USEDEP=eclass; fi
+}
+rocm_use_hipcc() { echo "hipcc"; }
+get_amdgpu_flags() { echo $(printf "%s;" ${AMDGPU_TARGETS}); }
+cmake_src_configure() { printf '%s\n' "${mycmakeargs[@]}"; }
+source /dev/stdin
+printf '%s\n' "$IUSE" "$REQUIRED_USE" "$ROCM_USEDEP"
+AMDGPU_TARGETS="gfx906 gfx1100" src_configure
+"""
+"""What an ebuild meets, in the place of Portage and rocm.eclass."""
+
+
+def _run(ebuild: str) -> list[str]:
+    command = ["bash", "-c", ECLASS]
+    return subprocess.run(command, input=ebuild, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_ebuild_with_lists_of_its_own_keeps_the_eclass_from_setting_any() -> None:
+    assert _run(ebuild_fragment(parse_target_set("gfx90a:xnack+ gfx1100"), ["gfx1031"])) == [
+        "inherit cmake rocm, ROCM_VERSION=, ROCM_SKIP_GLOBALS=1",
+        "+amdgpu_targets_gfx90a +amdgpu_targets_gfx1100 amdgpu_targets_gfx1031",
+        "|| ( amdgpu_targets_gfx90a amdgpu_targets_gfx1100 amdgpu_targets_gfx1031 )",
+        "amdgpu_targets_gfx90a(-)?,amdgpu_targets_gfx1100(-)?,amdgpu_targets_gfx1031(-)?",
+        "hipcc",
+        "-DGPU_TARGETS=gfx906;gfx1100;",
+        "-DAMDGPU_TARGETS=gfx906;gfx1100;",
+    ]
+
+
+@pytest.mark.parametrize(("version", "named"), [("6.4", "6.4.0"), ("6.4.3", "6.4.3"), ("7.1", "7.0.0")])
+def test_ebuild_with_the_eclasss_lists_names_a_version_that_has_them(version: str, named: str) -> None:
+    lists = ebuild_fragment(parse_target_set(f"official@{version}"), release_for(version).unofficial)
+    assert _run(lists)[:4] == [
+        f"inherit cmake rocm, ROCM_VERSION={named}, ROCM_SKIP_GLOBALS=",
+        "eclass",
+        "eclass",
+        "eclass",
+    ]
+
+
+@pytest.mark.parametrize("write", [ebuild_fragment, spell_desc])
+def test_what_gentoo_has_no_flag_for_is_refused(write: object) -> None:
+    with pytest.raises(NoFlagError):
+        write(parse_target_set("gfx9-4-generic"))  # type: ignore[operator]
+
+
+def test_file_of_flags_names_products() -> None:
+    assert spell_desc(parse_target_set("gfx1011 gfx906:xnack- gfx1013")).splitlines() == [
+        "gfx906 - GPU, including Radeon Instinct MI50, Radeon Instinct MI60, Radeon VII, Radeon Pro VII",
+        "gfx1011 - GPU, including Radeon Pro V520, Radeon Pro 5600M",
+        "gfx1013 - integrated GPU, of which no product is known",
+    ]
+
+
+def test_file_of_flags_is_read_back() -> None:
+    names = [row.name for row in load_catalog().targets]
+    assert list(parse_desc(spell_desc(parse_target_set("all")), "desc")) == [
+        str(target) for target in parse_target_set(names) if is_specific(target)
+    ]
+
+
+def test_file_of_flags_has_comments_and_empty_lines() -> None:
+    text = "# Copyright\n\ngfx906 - Vega GPU, codename vega20 - the second\n  gfx90a\t-  CDNA2  \n"
+    assert parse_desc(text, "desc") == {"gfx906": "Vega GPU, codename vega20 - the second", "gfx90a": "CDNA2"}
+
+
+def test_every_bad_line_of_a_file_of_flags_is_told_with_its_number() -> None:
+    with pytest.raises(RocwheelError) as error:
+        parse_desc("gfx906 - a\ngfx906 - b\ngfx90a\ngfx908 -\n", "amdgpu_targets.desc")
+    assert str(error.value) == (
+        "amdgpu_targets.desc: 3 problems\n"
+        "  amdgpu_targets.desc:2: describes 'gfx906' again; expected each flag once\n"
+        "  amdgpu_targets.desc:3: has 'gfx90a'; expected FLAG - DESCRIPTION\n"
+        "  amdgpu_targets.desc:4: has 'gfx908 -'; expected FLAG - DESCRIPTION"
+    )
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused_as_a_file_of_flags(text: str) -> None:
+    try:
+        found = parse_desc(text, "desc")
+    except RocwheelError:
+        return
+    assert all(re.fullmatch(r"\S+", name) for name in found)
+
+
+def test_no_target_is_no_line() -> None:
+    assert spell_desc(TargetSet()) == ""
