@@ -44,6 +44,7 @@ COMMANDS = {
 FILE_COMMANDS = {
     "index": ("sdist", ["index", "FOLDER", "--output", "OUT"]),
     "coherent": ("sdist", ["targets", "coherent", "FILE"]),
+    "coherent deb": ("deb", ["targets", "coherent", "FILE"]),
     "from-deb": ("deb", ["artifacts", "from-deb", "FILE", "--dest-dir", "OUT"]),
     "artifacts list": ("artifact", ["artifacts", "list", "FOLDER"]),
     "artifacts extract": ("artifact", ["artifacts", "extract", "FILE", "--dest-dir", "OUT"]),

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocwheel.artifacts.importing.deb import DebControl, DebError, DebMember, open_deb
+from rocwheel.artifacts.importing.deb_relations import Choice, Relation
 from rocwheel.foundation.zstd import zstd
 from tests.artifacts.conftest import MakeDeb, ar_archive, deb_tar
 
@@ -42,7 +43,9 @@ def test_package_of_dpkg_deb_is_read(tmp_path: Path, compression: str) -> None:
     root = tmp_path / "root"
     (root / "DEBIAN").mkdir(parents=True)
     (root / "DEBIAN/control").write_text(
-        "Package: hipcc\nVersion: 1:5.2.3+dfsg-8\nArchitecture: all\nMaintainer: A <a@example.org>\nDescription: text\n"
+        "Package: hipcc\nSource: rocm-hipamd (1:5.2.3+dfsg-7)\nVersion: 1:5.2.3+dfsg-8\nArchitecture: all\n"
+        "Maintainer: A <a@example.org>\nPre-Depends: perl\nDepends: clang-15 (>= 1:15)\nProvides: hip\n"
+        "X-ROCm-GPU-Architecture: gfx906 gfx90a:xnack+\nDescription: text\n"
     )
     (root / "usr/bin").mkdir(parents=True)
     (root / "usr/bin/hipcc").write_bytes(b"#!/usr/bin/perl\n" * 5000)
@@ -55,7 +58,17 @@ def test_package_of_dpkg_deb_is_read(tmp_path: Path, compression: str) -> None:
         control = deb.control
         members = sorted((m.path, m.kind.value, oct(m.mode), m.link) for m in deb.members())
 
-    assert control == DebControl("hipcc", "1:5.2.3+dfsg-8", "all")
+    assert control == DebControl(
+        package="hipcc",
+        version="1:5.2.3+dfsg-8",
+        architecture="all",
+        source="rocm-hipamd",
+        source_version="1:5.2.3+dfsg-7",
+        maintainers=("A <a@example.org>",),
+        depends=(Choice((Relation("perl"),)), Choice((Relation("clang-15", ">=", "1:15"),))),
+        provides=(Choice((Relation("hip"),)),),
+        gpu_targets="gfx906 gfx90a:xnack+",
+    )
     assert members == [
         ("usr", "directory", "0o755", None),
         ("usr/bin", "directory", "0o755", None),

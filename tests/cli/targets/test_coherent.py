@@ -139,7 +139,7 @@ def test_an_empty_list_of_required_targets_is_wrong_usage(run_targets: Run, tmp_
 
 
 def test_folders_without_wheels_are_refused(run_targets: Run, tmp_path: Path) -> None:
-    message = f"error: {tmp_path}: holds no wheel; expected a folder of files *.whl\n"
+    message = f"error: {tmp_path}: holds no wheel and no .deb; expected a folder of files *.whl or *.deb\n"
     assert run_targets("coherent", tmp_path) == (2, "", message)
 
 

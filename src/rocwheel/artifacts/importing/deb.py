@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import tarfile
 from contextlib import ExitStack, contextmanager
 from email.parser import HeaderParser
@@ -11,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.importing.deb_parts import DebError, DebPart, data_errors, find_tar, open_tar, read_parts
+from rocwheel.artifacts.importing.deb_relations import Choice, parse_choices
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
 from rocwheel.artifacts.model.paths import path_fault
 from rocwheel.distributions.tar.stream import tar_members
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["Deb", "DebContent", "DebControl", "DebError", "DebMember", "open_deb"]
 
 _MAX_CONTROL = 1 << 20
-
+_REBUILD = re.compile(r"\+b[0-9]+$")
+"""What Debian appends to the version of packages that it builds again from the same source."""
 
 _KINDS = {
     tarfile.REGTYPE: FileKind.FILE,
@@ -38,11 +41,24 @@ _KINDS = {
 
 
 class DebControl(msgspec.Struct, frozen=True):
-    """What a package says about itself in its control file, deb-control(5)."""
+    """What a package says about itself in its control file, deb-control(5), and in its shlibs file, deb-shlibs(5)."""
 
     package: str
     version: str
     architecture: str
+    source: str = ""
+    """The source package that it was built from."""
+    source_version: str = ""
+    """Without the suffix of a rebuild, so that it is the same for all packages of one build of a source."""
+    maintainers: tuple[str, ...] = ()
+    """The maintainer, and the original one where a distribution derived from Debian names both."""
+    depends: tuple[Choice, ...] = ()
+    """``Depends`` and ``Pre-Depends``."""
+    provides: tuple[Choice, ...] = ()
+    sonames: tuple[str, ...] = ()
+    """The shared libraries that the package offers to others."""
+    gpu_targets: str = ""
+    """``X-ROCm-GPU-Architecture``: the GPUs that it declares to be built for, separated by spaces."""
 
     @property
     def upstream_version(self) -> str:
@@ -115,14 +131,18 @@ class Deb:
         return DebMember(path, kind, info.mode & PERMISSIONS, info.size, content=content)
 
     def _read_control(self, part: DebPart) -> DebControl:
+        texts: dict[str, str] = {}
         with open_tar(self.path, self._file, part, self._progress) as tar:
             for info in tar.forward():
-                if posixpath.normpath(info.name) == "control" and (file := tar.extractfile(info)):
+                name = posixpath.normpath(info.name)
+                if name in ("control", "shlibs") and (file := tar.extractfile(info)):
                     if info.size > _MAX_CONTROL:
                         expected = f"at most {_MAX_CONTROL}"
-                        raise DebError(self.path, f"its control file has {count(info.size, 'byte')}", expected=expected)
-                    return _parse_control(self.path, file.read().decode("utf-8", "replace"))
-        raise DebError(self.path, "holds no control file", expected="control in control.tar")
+                        raise DebError(self.path, f"its {name} file has {count(info.size, 'byte')}", expected=expected)
+                    texts[name] = file.read().decode("utf-8", "replace")
+        if "control" not in texts:
+            raise DebError(self.path, "holds no control file", expected="control in control.tar")
+        return _parse_control(self.path, texts["control"], texts.get("shlibs", ""))
 
 
 @contextmanager
@@ -139,12 +159,37 @@ def open_deb(path: Path, *, progress: Progress = SILENT) -> Iterator[Deb]:
         yield Deb(path, file, progress)
 
 
-def _parse_control(path: Path, text: str) -> DebControl:
+def _parse_control(path: Path, text: str, shlibs: str) -> DebControl:
     fields = HeaderParser().parsestr(text)
     missing = [name for name in ("Package", "Version", "Architecture") if not fields.get(name)]
     if missing:
         raise DebError(path, f"its control file lacks {', '.join(missing)}")
-    return DebControl(fields["Package"], fields["Version"], fields["Architecture"])
+    source, _, source_version = fields.get("Source", "").partition(" ")
+    maintainers = (fields.get("Maintainer"), fields.get("Original-Maintainer"))
+    return DebControl(
+        package=fields["Package"],
+        version=fields["Version"],
+        architecture=fields["Architecture"],
+        source=source or fields["Package"],
+        source_version=source_version.strip("( )") or _REBUILD.sub("", fields["Version"]),
+        maintainers=tuple(name for name in maintainers if name),
+        depends=parse_choices(", ".join(filter(None, (fields.get("Pre-Depends"), fields.get("Depends"))))),
+        provides=parse_choices(fields.get("Provides", "")),
+        sonames=tuple(sorted(_sonames(shlibs))),
+        gpu_targets=fields.get("X-ROCm-GPU-Architecture", "").strip(),
+    )
+
+
+def _sonames(shlibs: str) -> set[str]:
+    """Return the SONAMEs of lines ``[type:] library version dependencies``: ``libz.so.1`` or ``libdb-5.3.so``."""
+    names: set[str] = set()
+    for line in shlibs.splitlines():
+        fields = line.partition("#")[0].split()
+        if fields and fields[0].endswith(":"):  # Such as udeb:, which says the same for Debian's installer.
+            fields = fields[1:]
+        if len(fields) > 1:
+            names |= {f"{fields[0]}.so.{fields[1]}", f"{fields[0]}-{fields[1]}.so"}
+    return names
 
 
 def _checked_path(path: Path, name: str) -> str:

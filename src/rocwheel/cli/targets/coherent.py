@@ -14,17 +14,18 @@ from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.given_places import existing_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.targets.group import targets_app
-from rocwheel.cli.targets.options import expand_folders
+from rocwheel.cli.targets.options import expand_folders, read_targets
 from rocwheel.cli.targets.text import print_target_set
 from rocwheel.foundation.collecting import convert_good, raise_all
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
 from rocwheel.targets.coherence.check import Carrier, CoherenceReport, check_coherence
+from rocwheel.targets.coherence.deb_carriers import deb_carriers
+from rocwheel.targets.coherence.deb_facts import DebFacts, read_deb_facts
 from rocwheel.targets.coherence.selector_facts import find_selectors, read_selector_facts
 from rocwheel.targets.coherence.wheel_facts import read_wheel_facts
 from rocwheel.targets.compatibility import covers
-from rocwheel.targets.machine import native_targets
-from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
+from rocwheel.targets.spelling.target_set import TargetSet
 
 __all__ = ["coherent"]
 
@@ -33,9 +34,11 @@ _DIVIDED = "no target is served by every package with device code"
 
 @targets_app.command()
 def coherent(
-    wheels: Annotated[
+    packages: Annotated[
         list[Path],
-        typer.Argument(callback=existing_places, metavar="WHEEL", help="Wheels and rocm's sdist, or folders of them."),
+        typer.Argument(
+            callback=existing_places, metavar="PACKAGE", help="Wheels, rocm's sdist and .deb files, or folders of them."
+        ),
     ],
     require: Annotated[
         list[str] | None,
@@ -60,29 +63,41 @@ def coherent(
     Example: rocwheel targets coherent dist/ --require gfx90a,gfx1100
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    required = parse_target_set(require or [], source="--require", native=native_targets, required=require is not None)
+    required = read_targets(require or [], source="--require", required=require is not None)
     unread: list[RocwheelError] = []
-    carriers = carriers_of(convert_good("wheels", _read_facts, _find_wheels(wheels), unread))
+    facts = convert_good("packages", _read_facts, _find_packages(packages), unread)
+    debs = deb_carriers([one for one in facts if isinstance(one, DebFacts)])
+    carriers = [*carriers_of([one for one in facts if isinstance(one, WheelFacts)]), *debs]
     report = check_coherence(carriers, required)
     if reduce:
         print_target_set("targets", _words(report.common), as_json=as_json)
-        raise_all("wheels", unread)
+        raise_all("packages", unread)
         raise typer.Exit(_report_shortage(report, required))
     if as_json:
         print_json("coherence", 1, _coherence_json(report))
     for line in [] if as_json else _coherence_lines(report, carriers, quiet=quiet):
         print_line(line)
-    raise_all("wheels", unread)
+    raise_all("packages", unread)
     raise typer.Exit(0 if report.coherent else 1)
 
 
-def _find_wheels(paths: list[Path]) -> list[Path]:
-    empty = [path for path in paths if path.is_dir() and not expand_folders([path], "*.whl")]
-    raise_all("wheels", [InputError(path, "holds no wheel", expected="a folder of files *.whl") for path in empty])
-    return [*expand_folders(paths, "*.whl"), *find_selectors([path for path in paths if path.is_dir()])]
+def _find_packages(paths: list[Path]) -> list[Path]:
+    empty = [path for path in paths if path.is_dir() and not _expand(path)]
+    expected = "a folder of files *.whl or *.deb"
+    raise_all("packages", [InputError(path, "holds no wheel and no .deb", expected=expected) for path in empty])
+    found = [package for path in paths for package in _expand(path)]
+    return [*found, *find_selectors([path for path in paths if path.is_dir()])]
 
 
-def _read_facts(path: Path) -> WheelFacts:
+def _expand(path: Path) -> list[Path]:
+    """Return the file itself, or the packages below the folder."""
+    found = [package for pattern in ("*.whl", "*.deb") for package in expand_folders([path], pattern)]
+    return list(dict.fromkeys(found))
+
+
+def _read_facts(path: Path) -> WheelFacts | DebFacts:
+    if path.suffix == ".deb":
+        return read_deb_facts(path)
     return read_selector_facts(path) if path.name.endswith(".tar.gz") else read_wheel_facts(path)
 
 

@@ -1,0 +1,84 @@
+"""Which Debian packages need which, for comparing their GPU targets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rocwheel.artifacts.importing.choose_artifact import ImportRules
+from rocwheel.artifacts.importing.table import load_table
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError
+from rocwheel.targets.coherence.check import Carrier
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.artifacts.importing.deb_relations import Choice, Relation
+    from rocwheel.targets.coherence.deb_facts import DebFacts
+
+__all__ = ["deb_carriers"]
+
+_EVERY_MACHINE = "all"
+
+
+def deb_carriers(packages: Sequence[DebFacts]) -> list[Carrier]:
+    """Return what `check_coherence` compares: each package with all it needs, directly or through others of them.
+
+    What is not among ``packages`` is named only if it is ROCm's. Raises `InputError`, or `ProblemsError` for several,
+    for two versions of one package, and for packages of another architecture than most.
+    """
+    by_name = {package.name: package for package in packages}
+    architectures = Counter(package.architecture for package in packages if package.architecture != _EVERY_MACHINE)
+    usual = architectures.most_common(1)[0][0] if architectures else _EVERY_MACHINE
+    raise_all("the packages", [problem for package in packages if (problem := _problem(package, by_name, usual))])
+    relations = _Relations(packages)
+    return [Carrier(name, package.targets, relations.needed(package)) for name, package in by_name.items()]
+
+
+def _problem(package: DebFacts, by_name: dict[str, DebFacts], usual: str) -> InputError | None:
+    if package.architecture not in (usual, _EVERY_MACHINE):
+        expected = f"{usual}, as the other packages"
+        return InputError(package.path, f"is a package for {package.architecture}", expected=expected)
+    other = by_name[package.name]
+    if (other.version, other.targets) == (package.version, package.targets):
+        return None
+    found = f"is version {package.version} of {package.name}, but {other.path} is version {other.version}"
+    return InputError(package.path, found, expected="one version of each package")
+
+
+class _Relations:
+    """The relations among the packages that were given."""
+
+    def __init__(self, packages: Sequence[DebFacts]) -> None:
+        self._packages = packages
+        self._names = {package.name for package in packages}
+        self._rules = ImportRules(load_table("debian.toml"))
+
+    def needed(self, package: DebFacts) -> tuple[str, ...]:
+        """Return the names of all packages that one needs, and the relations that none of the given ones satisfies."""
+        found: dict[str, None] = {}
+        left = [package]
+        while left:
+            for choice in left.pop().depends:
+                satisfying = [other for other in self._packages if any(_meets(other, r) for r in choice.relations)]
+                left += [other for other in satisfying if other.name not in found]
+                found |= dict.fromkeys(other.name for other in satisfying)
+                found |= {} if satisfying else dict.fromkeys(self._missing(choice))
+        return tuple(sorted(found.keys() - {package.name}))
+
+    def _missing(self, choice: Choice) -> Iterator[str]:
+        """Yield what is told of packages that no given one stands for: a version of a given one, or one of ROCm's."""
+        if any(relation.package in self._names or self._is_rocms(relation.package) for relation in choice.relations):
+            yield str(choice)
+
+    def _is_rocms(self, name: str) -> bool:
+        rule = self._rules.rule_of_package(name)
+        return rule is not None and not rule.system
+
+
+def _meets(package: DebFacts, relation: Relation) -> bool:
+    if relation.package == package.name:
+        return relation.accepts(package.version)
+    offered = (offer for choice in package.provides for offer in choice.relations if offer.package == relation.package)
+    return any(not relation.operator or (offer.version and relation.accepts(offer.version)) for offer in offered)

@@ -1,0 +1,171 @@
+"""``rocwheel targets coherent`` on Debian packages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.artifacts.conftest import ar_archive, deb_tar
+from tests.support.bundles import bundle_of
+from tests.support.wheels import make_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.command_line import Run
+
+pytestmark = pytest.mark.slow
+
+
+def _deb(
+    folder: Path, name: str, *targets: str, version: str = "5.5-1", architecture: str = "amd64", **fields: str
+) -> Path:
+    control = f"Package: {name}\nVersion: {version}\nArchitecture: {architecture}\nDescription: text\n"
+    control += "".join(f"{key.replace('_', '-')}: {value}\n" for key, value in fields.items())
+    files = {"./usr/share/doc/copyright": b"text"}
+    files |= {f"./usr/lib/{name}.hipfb": bundle_of(*targets)} if targets else {}
+    parts = {"control.tar": deb_tar({"./control": control.encode()}), "data.tar": deb_tar(files)}
+    path = folder / f"{name}_{version}_{architecture}.deb"
+    path.write_bytes(ar_archive({"debian-binary": b"2.0\n", **parts}))
+    return path
+
+
+def test_gap_between_packages_is_named_as_for_wheels(run_targets: Run, tmp_path: Path) -> None:
+    _deb(tmp_path, "librocblas4", "gfx906")
+    _deb(tmp_path, "libhipblas2", Depends="librocblas4 (>= 5.0), libc6 (>= 2.38)")
+    _deb(tmp_path, "libmiopen1", "gfx906", "gfx1100", Depends="libhipblas2 | other")
+    assert run_targets("coherent", tmp_path) == (
+        1,
+        (
+            "libhipblas2: no device code\n"
+            "libmiopen1: gfx906, gfx1100\n"
+            "librocblas4: gfx906\n"
+            "librocblas4 lacks gfx1100, which libmiopen1 asks for; it carries gfx906\n"
+            "not coherent; served by all: gfx906\n"
+        ),
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "absent"),
+    [
+        ({"Depends": "librocblas4 (>= 6)"}, "librocblas4 (>= 6)"),
+        ({"Depends": "librocsparse1, libc6"}, "librocsparse1"),
+        ({"Pre-Depends": "libamdhip64-6 (= 6.4.3-1)"}, "libamdhip64-6 (= 6.4.3-1)"),
+    ],
+    ids=["another version of a given one", "one of ROCm", "before unpacking"],
+)
+def test_package_that_is_needed_but_not_given_is_named(
+    run_targets: Run, tmp_path: Path, fields: dict[str, str], absent: str
+) -> None:
+    _deb(tmp_path, "librocblas4", "gfx906")
+    _deb(tmp_path, "libmiopen1", "gfx906", **fields)
+    assert f"needed, but not given, so not compared: {absent}\n" in run_targets("coherent", tmp_path).stdout
+
+
+def test_package_that_provides_the_needed_one_is_compared(run_targets: Run, tmp_path: Path) -> None:
+    _deb(tmp_path, "librocblas-all", "gfx906", Provides="librocblas4 (= 5.5)")
+    _deb(tmp_path, "libmiopen1", "gfx1100", Depends="librocblas4 (>= 5)")
+    found = run_targets("coherent", tmp_path).stdout
+    assert "librocblas-all lacks gfx1100, which libmiopen1 asks for; it carries gfx906\n" in found
+
+
+def test_package_without_code_counts_by_what_it_declares(run_targets: Run, tmp_path: Path) -> None:
+    _deb(tmp_path, "librocblas-dev", X_ROCm_GPU_Architecture="gfx906 gfx1030")
+    _deb(tmp_path, "libmiopen1", "gfx906", "gfx1100", Depends="librocblas-dev")
+    found = run_targets("coherent", tmp_path).stdout
+    assert "librocblas-dev lacks gfx1100, which libmiopen1 asks for; it carries gfx906, gfx1030\n" in found
+
+
+def test_declaration_without_features_fits_code_that_has_some(run_targets: Run, tmp_path: Path) -> None:
+    _deb(tmp_path, "librocblas4", "gfx90a:xnack+", "gfx90a:xnack-", X_ROCm_GPU_Architecture="gfx90a")
+    assert run_targets("coherent", tmp_path).status == 0
+
+
+def test_declaration_of_other_targets_than_the_codes_is_refused(run_targets: Run, tmp_path: Path) -> None:
+    path = _deb(tmp_path, "librocblas4", "gfx906", X_ROCm_GPU_Architecture="gfx906 gfx1100")
+    finished = run_targets("coherent", tmp_path)
+    assert (finished.status, finished.stderr) == (
+        2,
+        (
+            f"error: {path}: declares gfx906, gfx1100 in X-ROCm-GPU-Architecture, but its binaries carry gfx906. "
+            "Build it again: the field has to name what it was built for.\n"
+        ),
+    )
+
+
+def test_malformed_word_in_a_declaration_is_refused_with_the_package(run_targets: Run, tmp_path: Path) -> None:
+    path = _deb(tmp_path, "librocblas4", X_ROCm_GPU_Architecture="gfx906 gfx90a:xnack")
+    finished = run_targets("coherent", tmp_path)
+    assert (finished.status, finished.stdout) == (2, "")
+    assert finished.stderr.startswith(f"error: {path}: X-ROCm-GPU-Architecture: ")
+
+
+def test_package_of_another_architecture_is_refused(run_targets: Run, tmp_path: Path) -> None:
+    _deb(tmp_path, "librocblas4", "gfx906")
+    _deb(tmp_path, "libhipblas2")
+    _deb(tmp_path, "rocm-cmake", architecture="all")
+    wrong = _deb(tmp_path, "libmiopen1", architecture="arm64")
+    assert run_targets("coherent", tmp_path) == (
+        2,
+        "",
+        f"error: {wrong}: is a package for arm64; expected amd64, as the other packages\n",
+    )
+
+
+def test_two_versions_of_one_package_are_refused(run_targets: Run, tmp_path: Path) -> None:
+    first = _deb(tmp_path, "librocblas4", "gfx906")
+    second = _deb(tmp_path, "librocblas4", "gfx906", version="6.1-1")
+    assert run_targets("coherent", tmp_path) == (
+        2,
+        "",
+        (
+            f"error: {first}: is version 5.5-1 of librocblas4, but {second} is version 6.1-1; "
+            "expected one version of each package\n"
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"rubbish", "not an ar archive; expected a Debian package (.deb)"),
+        (b"!<arch>\n", "holds no data.tar; expected the members debian-binary, control.tar and data.tar"),
+        (
+            ar_archive({"control.tar": deb_tar({}), "data.tar": deb_tar({})}),
+            "holds no control file; expected control in control.tar",
+        ),
+        (
+            ar_archive({"control.tar": deb_tar({"./control": b"Package: a\n"}), "data.tar": deb_tar({})}),
+            "its control file lacks Version, Architecture",
+        ),
+    ],
+    ids=["no archive", "no members", "no control", "control without version"],
+)
+def test_damaged_package_is_told_after_the_comparison_of_the_others(
+    run_targets: Run, tmp_path: Path, data: bytes, found: str
+) -> None:
+    _deb(tmp_path, "librocblas4", "gfx906")
+    (tmp_path / "bad.deb").write_bytes(data)
+    finished = run_targets("coherent", tmp_path)
+    assert finished == (
+        2,
+        "librocblas4: gfx906\ncoherent; served by all: gfx906\n",
+        f"error: {tmp_path}/bad.deb: {found}\n",
+    )
+
+
+def test_package_cut_off_anywhere_is_refused_not_half_read(run_targets: Run, tmp_path: Path) -> None:
+    whole = _deb(tmp_path, "librocblas4", "gfx906").read_bytes()
+    for size in range(0, len(whole), len(whole) // 12):
+        (tmp_path / "librocblas4_5.5-1_amd64.deb").write_bytes(whole[:size])
+        finished = run_targets("coherent", tmp_path)
+        assert (finished.status, finished.stdout) == (2, ""), size
+
+
+def test_wheels_and_debian_packages_are_compared_together(run_targets: Run, tmp_path: Path) -> None:
+    _deb(tmp_path, "librocblas4", "gfx906")
+    make_wheel(tmp_path, "torch", {"torch/kernels.hipfb": bundle_of("gfx906", "gfx1100")}, tag="py3-none-any")
+    assert run_targets("coherent", tmp_path, "--reduce").stdout == "gfx906\n"
