@@ -23,6 +23,7 @@ from rocwheel.device.reading.facts import DeviceFacts
 from rocwheel.device.reading.inspection import ElfFacts, FileFacts, inspect_paths
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.distributions.index.write_index import FilePlacement, IndexReport, default_output, write_index
+from rocwheel.distributions.index.yanked import Yanking
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.foundation.files.given_paths import GivenPath, GivenPaths, paths_given, some_paths_given
 from rocwheel.installed.reading.read_tree import read_environments
@@ -38,7 +39,7 @@ from rocwheel.targets.machine import native_targets
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 __all__ = [
     "AuditReport",
@@ -161,7 +162,12 @@ def promote(
 
 
 def index(
-    dist_dir: GivenPath, output: GivenPath | None = None, *, files: Literal["relative", "hardlink", "copy"] = "relative"
+    dist_dir: GivenPath,
+    output: GivenPath | None = None,
+    *,
+    files: Literal["relative", "hardlink", "copy"] = "relative",
+    yank: Mapping[str, str] | None = None,
+    unyank: Iterable[str] = (),
 ) -> IndexReport:
     """Write a static package index over the wheels and sdists of a folder.
 
@@ -170,6 +176,8 @@ def index(
         output: The folder of the index. Without it, ``simple`` next to ``dist_dir``, or ``simple-NAME`` for a
             ``dist_dir`` not named ``dist``.
         files: Whether the pages link to the files where they are, or to hard links or copies inside of the index.
+        yank: Files to mark as yanked from now on (PEP 592), with the reason, which may be empty.
+        unyank: Files to mark so no longer.
 
     Example:
         ```python
@@ -180,7 +188,8 @@ def index(
         ```
     """
     target = default_output(Path(dist_dir)) if output is None else Path(output)
-    return write_index(Path(dist_dir), target, placement=FilePlacement(files))
+    yanking = Yanking(dict(yank or {}), tuple(unyank))
+    return write_index(Path(dist_dir), target, placement=FilePlacement(files), yanking=yanking)
 
 
 def inspect(paths: GivenPaths, *, deep: bool = False, limit: int = 4 * _GIB) -> tuple[FileFacts, ...]:

@@ -64,6 +64,7 @@ def test_json_says_what_was_written(dist_dir: Path, tmp_path: Path) -> None:
         "projects": {"a": ["a-1.0-py3-none-any.whl"]},
         "ignored": ["notes.txt"],
         "subfolders": [],
+        "yanked": {},
     }
     assert finished.stderr == ""
 
@@ -105,6 +106,15 @@ def test_folders_with_distributions_are_named(dist_dir: Path) -> None:
         "Index it by itself, as two folders can have different files of one name.\n"
     )
     assert run(dist_dir, "--quiet").stderr == ""
+
+
+def test_a_file_is_yanked_and_unyanked(dist_dir: Path, tmp_path: Path) -> None:
+    name = "a-1.0-py3-none-any.whl"
+    yanked = run(dist_dir, "--yank", f"{name}=bad = worse")
+    assert yanked.stdout.startswith("a: 1 file, 1 yanked\n")
+    assert 'data-yanked="bad = worse"' in (tmp_path / "simple/a/index.html").read_text()
+    assert json.loads(run(dist_dir, "--json").stdout)["yanked"] == {name: "bad = worse"}
+    assert run(dist_dir, "--unyank", name).stdout.startswith("a: 1 file\n")
 
 
 def test_help_has_an_example() -> None:

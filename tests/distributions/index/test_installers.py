@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.distributions.index.write_index import FilePlacement, write_index
+from rocwheel.distributions.index.yanked import Yanking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,6 +164,26 @@ def test_a_version_for_another_python_is_passed_over_unread(
     assert finished.returncode == 0, finished.stderr
     assert (tmp_path / "site/rocm_sdk_core-1.0.dist-info").is_dir()
     assert not [path for path in server.requests if "2.0" in path]
+
+
+@pytest.mark.parametrize("pages", ["html", "json"])
+def test_a_yanked_version_is_taken_only_when_it_is_asked_for(
+    add_wheel: AddWheel,
+    dist_dir: Path,
+    tmp_path: Path,
+    install: Callable[..., subprocess.CompletedProcess[str]],
+    serve: Serve,
+    pages: str,
+) -> None:
+    add_wheel("core", "1.0")
+    yanked = add_wheel("core", "2.0")
+    write_index(dist_dir, dist_dir.parent / "simple", yanking=Yanking({yanked.name: "eats files"}))
+    index = f"{serve(dist_dir.parent, json=pages == 'json').address}/simple/"
+    assert install("core", index).returncode == 0
+    assert (tmp_path / "site/core-1.0.dist-info").is_dir()
+    asked = install("core==2.0", index)
+    assert asked.returncode == 0
+    assert "eats files" in asked.stderr
 
 
 def test_pip_resolves_from_metadata_files_and_fetches_only_the_wheels_it_takes(

@@ -73,6 +73,8 @@ class KnownIndex(msgspec.Struct, frozen=True):
     """By file name."""
     written: dict[str, tuple[str, ...]] = {}
     """Names of the files in each project's folder, those among them that the run may not have come to yet."""
+    yanked: dict[str, str] = {}
+    """Reasons of what is yanked, by file name."""
     base: str = ""
     """What led from a project's folder to the files."""
     projects: dict[str, KnownProject] = {}
@@ -87,7 +89,7 @@ def read_known(output: Path) -> KnownIndex:
     except (OSError, msgspec.DecodeError):
         return KnownIndex()
     is_current = (known.version, known.checks) == (__version__, _CHECKS)
-    return known if is_current else KnownIndex(written=known.written)
+    return known if is_current else KnownIndex(written=known.written, yanked=known.yanked)
 
 
 def write_known(output: Path, known: KnownIndex) -> None:

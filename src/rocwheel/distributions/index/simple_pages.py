@@ -10,7 +10,7 @@ import msgspec
 from packaging.version import Version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from rocwheel.distributions.index.entry import IndexEntry
 
@@ -59,16 +59,22 @@ def make_root_page(projects: Iterable[str]) -> Page:
     return Page(_render_html(_ROOT_TITLE, anchors), _render_json(document))
 
 
-def make_project_page(project: str, distributions: list[IndexEntry], base: str) -> Page:
-    """Return the page of one project; ``base`` leads from its folder to the files: empty, or ending in a slash."""
+def make_project_page(
+    project: str, distributions: list[IndexEntry], base: str, yanked: Mapping[str, str] | None = None
+) -> Page:
+    """Return the page of one project; ``base`` leads from its folder to the files: empty, or ending in a slash.
+
+    ``yanked`` has the reasons of yanked files by their names, empty for none (:pep:`592`).
+    """
+    yanked = yanked or {}
     versions = sorted({found.version for found in distributions}, key=Version)
     document = {
         "meta": {"api-version": API_VERSION},
         "name": project,
         "versions": versions,
-        "files": [_describe(found, base) for found in distributions],
+        "files": [_describe(found, base, yanked.get(found.filename)) for found in distributions],
     }
-    anchors = [_make_anchor(found, base) for found in distributions]
+    anchors = [_make_anchor(found, base, yanked.get(found.filename)) for found in distributions]
     return Page(_render_html(f"{_PROJECT_TITLE}{project}", anchors), _render_json(document))
 
 
@@ -86,7 +92,7 @@ def _is_own(html: bytes, title: str) -> bool:
     return f"{_GENERATOR}\n{title}".encode() in html
 
 
-def _make_anchor(found: IndexEntry, base: str) -> str:
+def _make_anchor(found: IndexEntry, base: str, yanked: str | None) -> str:
     attributes = {"href": f"{quote(base + found.filename)}#sha256={found.sha256}"}
     if found.requires_python:
         attributes["data-requires-python"] = found.requires_python
@@ -94,11 +100,13 @@ def _make_anchor(found: IndexEntry, base: str) -> str:
         # The first key is the one of PEP 658, which older installers look for.
         digest = f"sha256={found.metadata_sha256}"
         attributes |= {"data-dist-info-metadata": digest, "data-core-metadata": digest}
+    if yanked is not None:
+        attributes["data-yanked"] = yanked
     text = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
     return f"<a {text}>{escape(found.filename)}</a><br>"
 
 
-def _describe(found: IndexEntry, base: str) -> dict[str, Any]:
+def _describe(found: IndexEntry, base: str, yanked: str | None) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "filename": found.filename,
         "url": quote(base + found.filename),
@@ -110,6 +118,8 @@ def _describe(found: IndexEntry, base: str) -> dict[str, Any]:
     if found.metadata_sha256 is not None:
         # Not under the key of PEP 658 as well: pip up to 23.0 fails on its value in JSON, the reason for PEP 714.
         entry["core-metadata"] = {"sha256": found.metadata_sha256}
+    if yanked is not None:
+        entry["yanked"] = yanked or True
     return entry
 
 

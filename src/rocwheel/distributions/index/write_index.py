@@ -15,11 +15,12 @@ from rocwheel.distributions.index.previous import PAGES, read_previous, remove_s
 from rocwheel.distributions.index.project_pages import find_standing, write_page, write_project
 from rocwheel.distributions.index.read_folder import Found, read_folder
 from rocwheel.distributions.index.simple_pages import group_by_project, make_project_page, make_root_page
+from rocwheel.distributions.index.yanked import KEEP_YANKED, Yanking, change_yanked, read_yanked
 from rocwheel.foundation.files.scratch import remove_abandoned
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
     from rocwheel.distributions.index.known_files import KnownFile
@@ -38,6 +39,8 @@ class IndexReport(msgspec.Struct, frozen=True):
     """Names in the folder that are neither wheels nor sdists."""
     subfolders: tuple[str, ...]
     """Names of folders in it that hold distributions; these are not in the index."""
+    yanked: dict[str, str] = {}
+    """Reasons of the files that are yanked (:pep:`592`), by name; empty for none."""
 
 
 def default_output(dist_dir: Path) -> Path:
@@ -53,13 +56,15 @@ def write_index(
     placement: FilePlacement = FilePlacement.RELATIVE,
     progress: Progress = SILENT,
     unread: list[RocwheelError] | None = None,
+    yanking: Yanking = KEEP_YANKED,
 ) -> IndexReport:
     """Write a simple index over the wheels and sdists that stand in ``dist_dir`` into the folder ``output``.
 
     Each page is replaced as a whole, after the files that it lists and before the page that lists it: a reader sees
     each project either as it was or as it is now. What is gone is removed when no page lists it any more. Core metadata
     stands next to each file as ``FILE.metadata``. Only what an earlier run has written is replaced or removed. Files
-    that an earlier run has read are not read again unless they have changed since.
+    that an earlier run has read are not read again unless they have changed since. Files that were yanked stay so,
+    but for the changes that ``yanking`` asks for.
 
     Raises `ProblemsError` with everything that is wrong in ``dist_dir``, before anything is written; with a list
     ``unread``, the problems of single files are appended to it, and the index lists all others. Raises `InputError` for
@@ -70,7 +75,8 @@ def write_index(
     check_output(output, dist_dir, holds_files=places.holds_files)
     listing = list_folder(dist_dir, output)
     known = read_known(output)
-    plan = _make_plan(places, known, read_folder(dist_dir, listing, known.files, progress, unread))
+    found = read_folder(dist_dir, listing, known.files, progress, unread)
+    plan = _make_plan(places, known, found, listing.distributions, yanking)
     check_targets(output, plan.changed, [*plan.targets, output / KNOWN_NAME])
     previous = read_previous(output, known.written, plan.wanted)
     _remove_abandoned(dist_dir, output, {*previous, *plan.changed})
@@ -83,7 +89,7 @@ def write_index(
     remove_stale(dist_dir, output, previous, plan.wanted)
     _note(plan, placed, projects, plan.wanted)
     names = {project: [entry.filename for entry in entries] for project, entries in plan.projects.items()}
-    return IndexReport(str(output), names, listing.ignored, listing.subfolders)
+    return IndexReport(str(output), names, listing.ignored, listing.subfolders, plan.yanked)
 
 
 class _Plan(msgspec.Struct, frozen=True):
@@ -98,6 +104,8 @@ class _Plan(msgspec.Struct, frozen=True):
     """Those of the projects that need no work."""
     changed: dict[str, list[IndexEntry]]
     """The others."""
+    yanked: dict[str, str]
+    """Reasons of what is yanked, by file name."""
 
     @property
     def to_place(self) -> dict[str, Found]:
@@ -110,12 +118,18 @@ class _Plan(msgspec.Struct, frozen=True):
         return [target for one in self.to_place.values() for target in self.places.targets(one.known)]
 
 
-def _make_plan(places: Places, known: KnownIndex, found: dict[str, Found]) -> _Plan:
+def _make_plan(
+    places: Places, known: KnownIndex, found: dict[str, Found], names: Collection[str], yanking: Yanking
+) -> _Plan:
     projects = group_by_project(one.known.entry for one in found.values())
-    wanted = _name_wanted(projects, holds_files=places.holds_files)
     standing = find_standing(places, known, found, projects)
+    edited = read_yanked(places.output, projects.keys() - standing.keys())
+    yanked = change_yanked({**known.yanked, **edited}, yanking, names, places.dist_dir)
+    moved = {name for name in {**known.yanked, **yanked} if known.yanked.get(name) != yanked.get(name)}
+    standing = {project: noted for project, noted in standing.items() if moved.isdisjoint(noted.files)}
+    wanted = _name_wanted(projects, holds_files=places.holds_files)
     changed = {project: entries for project, entries in projects.items() if project not in standing}
-    return _Plan(places, found, projects, wanted, standing, changed)
+    return _Plan(places, found, projects, wanted, standing, changed, yanked)
 
 
 def _name_wanted(projects: dict[str, list[IndexEntry]], *, holds_files: bool) -> dict[str, set[str]]:
@@ -140,7 +154,9 @@ def _note(
     written: Mapping[str, Iterable[str]],
 ) -> None:
     names = {project: tuple(sorted(names)) for project, names in written.items()}
-    known = KnownIndex(files=dict(files), written=names, base=plan.places.base, projects=dict(projects))
+    known = KnownIndex(
+        files=dict(files), written=names, base=plan.places.base, projects=dict(projects), yanked=plan.yanked
+    )
     write_known(plan.places.output, known)
 
 
@@ -152,7 +168,7 @@ def _write_pages(plan: _Plan) -> dict[str, KnownProject]:
     """Write the pages of what has changed, and then the one that lists all projects."""
     output, base = plan.places.output, plan.places.base
     written = {
-        project: write_project(output / project, make_project_page(project, entries, base), entries)
+        project: write_project(output / project, make_project_page(project, entries, base, plan.yanked), entries)
         for project, entries in plan.changed.items()
     }
     write_page(output, make_root_page(plan.projects))

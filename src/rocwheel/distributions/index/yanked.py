@@ -1,0 +1,118 @@
+"""Files of an index that installers take only when asked for their very version: yanked ones (:pep:`592`)."""
+
+from __future__ import annotations
+
+import posixpath
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from rocwheel.distributions.index.simple_pages import is_project_page
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.decoding import decode_json
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.regular_files import read_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from pathlib import Path
+
+__all__ = ["KEEP_YANKED", "Yanking", "change_yanked", "read_yanked"]
+
+
+class Yanking(msgspec.Struct, frozen=True):
+    """Which files to mark as yanked, and which no longer."""
+
+    yanked: dict[str, str] = {}
+    """Reasons by file name, empty for none."""
+    unyanked: tuple[str, ...] = ()
+
+
+KEEP_YANKED = Yanking()
+
+
+class _File(msgspec.Struct, frozen=True):
+    filename: str
+    yanked: bool | str = False
+
+
+class _Project(msgspec.Struct, frozen=True):
+    files: tuple[_File, ...]
+
+
+class _Anchors(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.yanked: dict[str, str] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "a" and "data-yanked" in given and (target := given.get("href")):
+            self.yanked[unquote(posixpath.basename(urlsplit(target).path))] = given["data-yanked"] or ""
+
+
+def read_yanked(output: Path, projects: Iterable[str]) -> dict[str, str]:
+    """Return the reasons of what the pages of projects mark as yanked in either form, by file name.
+
+    Somebody may have edited them; pages that are not such or can't be read mark nothing.
+    """
+    found: dict[str, str] = {}
+    for project in projects:
+        found |= _read_html(output / project / "index.html")
+        found |= _read_json(output / project / "index.json")
+    return found
+
+
+def _read_html(page: Path) -> dict[str, str]:
+    data = _read(page)
+    if b"data-yanked" not in data or not is_project_page(data):
+        return {}
+    parser = _Anchors()
+    parser.feed(data.decode(errors="replace"))
+    return parser.yanked
+
+
+def _read_json(page: Path) -> dict[str, str]:
+    data = _read(page)
+    try:
+        files = decode_json(data, _Project).files if b'"yanked"' in data else ()
+    except msgspec.DecodeError:
+        return {}
+    return {file.filename: file.yanked if isinstance(file.yanked, str) else "" for file in files if file.yanked}
+
+
+def _read(page: Path) -> bytes:
+    try:
+        return read_regular(page)
+    except OSError:
+        return b""
+
+
+def change_yanked(
+    present: Mapping[str, str], yanking: Yanking, names: Collection[str], dist_dir: Path
+) -> dict[str, str]:
+    """Return what is yanked after a change; raise `InputError` for what is not one of the ``names`` in ``dist_dir``.
+
+    What is no more among them is forgotten.
+    """
+    remedy = "Give the name of a wheel or sdist in the folder."
+    problems = [
+        InputError(dist_dir / name, "is not in the folder, so it can't be yanked or unyanked", remedy=remedy)
+        for name in (*yanking.yanked, *yanking.unyanked)
+        if name not in names
+    ]
+    problems += [
+        InputError(dist_dir / name, f"the reason {reason!r} has control characters", remedy="Leave them out.")
+        for name, reason in yanking.yanked.items()
+        if any(letter < " " for letter in reason)
+    ]
+    problems += [
+        InputError(dist_dir / name, "is to be both yanked and unyanked", remedy="Choose one of them.")
+        for name in yanking.yanked
+        if name in yanking.unyanked
+    ]
+    raise_all(str(dist_dir), problems)
+    changed = {**present, **yanking.yanked}
+    return {name: reason for name, reason in sorted(changed.items()) if name in names and name not in yanking.unyanked}

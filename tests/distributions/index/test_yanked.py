@@ -1,0 +1,123 @@
+"""Yanked files: marked, kept, and marked no longer."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from rocwheel.distributions.index.known_files import KNOWN_NAME
+from rocwheel.distributions.index.write_index import write_index
+from rocwheel.distributions.index.yanked import Yanking
+from rocwheel.foundation.errors import InputError, ProblemsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.distributions.index.conftest import AddWheel
+
+OLD, NEW = "a-1.0-py3-none-any.whl", "a-2.0-py3-none-any.whl"
+REASON = 'breaks "b" & <c>'
+
+
+@pytest.fixture
+def output(add_wheel: AddWheel, dist_dir: Path) -> Path:
+    add_wheel("a")
+    add_wheel("a", "2.0")
+    add_wheel("b")
+    return dist_dir.parent / "simple"
+
+
+def marks(output: Path) -> dict[str, str | bool]:
+    """Return what the page of the project says in JSON, after comparing it with HTML."""
+    files = json.loads((output / "a/index.json").read_text())["files"]
+    found = {file["filename"]: file["yanked"] for file in files if "yanked" in file}
+    assert (output / "a/index.html").read_text().count("data-yanked=") == len(found)
+    return found
+
+
+def test_a_yanked_file_is_marked_in_both_forms_and_stays_so(dist_dir: Path, output: Path) -> None:
+    write_index(dist_dir, output)
+    report = write_index(dist_dir, output, yanking=Yanking({OLD: REASON, NEW: ""}))
+    assert report.yanked == {OLD: REASON, NEW: ""}
+    assert 'data-yanked="breaks &quot;b&quot; &amp; &lt;c&gt;"' in (output / "a/index.html").read_text()
+    for _ in range(2):
+        assert marks(output) == {OLD: REASON, NEW: True}
+        assert write_index(dist_dir, output).yanked == report.yanked
+
+
+def test_a_file_is_unyanked(dist_dir: Path, output: Path) -> None:
+    write_index(dist_dir, output, yanking=Yanking({OLD: REASON, NEW: ""}))
+    write_index(dist_dir, output, yanking=Yanking(unyanked=(OLD,)))
+    assert marks(output) == {NEW: True}
+
+
+def forget(output: Path) -> None:
+    (output / KNOWN_NAME).unlink()
+
+
+def forget_the_version(output: Path) -> None:
+    known = msgspec.json.decode((output / KNOWN_NAME).read_bytes())
+    (output / KNOWN_NAME).write_bytes(msgspec.json.encode({**known, "version": "0.0.1"}))
+
+
+def remove_pages(output: Path) -> None:
+    (output / "a/index.html").unlink()
+    (output / "a/index.json").unlink()
+
+
+@pytest.mark.parametrize("spoil", [forget, forget_the_version, remove_pages])
+def test_marks_outlive_the_memory_or_the_pages(dist_dir: Path, output: Path, spoil: Callable[[Path], None]) -> None:
+    write_index(dist_dir, output, yanking=Yanking({OLD: REASON}))
+    spoil(output)
+    write_index(dist_dir, output)
+    assert marks(output) == {OLD: REASON}
+
+
+@pytest.mark.parametrize("form", ["index.html", "index.json"])
+def test_a_mark_that_somebody_put_into_a_page_is_kept(dist_dir: Path, output: Path, form: str) -> None:
+    write_index(dist_dir, output)
+    page = output / "a" / form
+    if form == "index.html":
+        page.write_text(page.read_text().replace("<a href", '<a data-yanked="bad &amp; old" href', 1))
+    else:
+        document = json.loads(page.read_text())
+        document["files"][0]["yanked"] = "bad & old"
+        page.write_text(json.dumps(document))
+    write_index(dist_dir, output)
+    assert marks(output) == {OLD: "bad & old"}
+
+
+def test_what_can_not_be_yanked_is_refused_before_anything_is_written(dist_dir: Path, output: Path) -> None:
+    with pytest.raises(ProblemsError) as caught:
+        write_index(dist_dir, output, yanking=Yanking({"c.whl": "", OLD: "\x1b[m", NEW: ""}, (NEW,)))
+    ways = "is not in the folder, so it can't be yanked or unyanked. Give the name of a wheel or sdist in the folder."
+    assert [str(problem) for problem in caught.value.problems] == [
+        f"{dist_dir}/c.whl: {ways}",
+        f"{dist_dir}/{OLD}: the reason '\\x1b[m' has control characters. Leave them out.",
+        f"{dist_dir}/{NEW}: is to be both yanked and unyanked. Choose one of them.",
+    ]
+    assert not output.exists()
+
+
+def test_a_file_that_is_gone_is_not_yanked_when_it_comes_back(dist_dir: Path, output: Path) -> None:
+    write_index(dist_dir, output, yanking=Yanking({OLD: ""}))
+    data = (dist_dir / OLD).read_bytes()
+    (dist_dir / OLD).unlink()
+    write_index(dist_dir, output)
+    (dist_dir / OLD).write_bytes(data)
+    assert write_index(dist_dir, output).yanked == {}
+
+
+def test_a_damaged_file_stays_yanked(dist_dir: Path, output: Path) -> None:
+    write_index(dist_dir, output, yanking=Yanking({OLD: REASON}))
+    data = (dist_dir / OLD).read_bytes()
+    (dist_dir / OLD).write_bytes(b"")
+    unread: list[InputError] = []
+    write_index(dist_dir, output, unread=unread)  # type: ignore[arg-type]
+    (dist_dir / OLD).write_bytes(data)
+    write_index(dist_dir, output)
+    assert (len(unread), marks(output)) == (1, {OLD: REASON})
