@@ -27,7 +27,8 @@ from rocwheel.targets.spelling.target_set import parse_target_set
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwheel.frameworks.torch import Mismatch, VersionLock
+    from rocwheel.frameworks.torch import VersionLock
+    from rocwheel.repair.options import Mismatch
     from tests.frameworks.conftest import Compile
 
 pytestmark = pytest.mark.slow

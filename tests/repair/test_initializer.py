@@ -51,6 +51,15 @@ def test_an_initializer_is_locked_to_the_version_at_hand(
     assert f'        check_version="{version}",\n        fail_on_version_mismatch=True,\n' in text
 
 
+def test_an_initializer_only_warns_of_another_version_if_asked_to(
+    run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path
+) -> None:
+    options = ("--init", "--pin", "minor", "--mismatch", "warn")
+    run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", *options)
+    text = members(repaired_plugin(tmp_path / "out"))["plugin/_rocm_init.py"].decode()
+    assert '        check_version="7.1.*",\n        fail_on_version_mismatch=False,\n' in text
+
+
 def test_an_initializer_is_added_once(run: Run, plugin_wheel: Path, sdk_wheel: Path, tmp_path: Path) -> None:
     run("repair", plugin_wheel, "--with", sdk_wheel, "--dest-dir", tmp_path / "out", "--init")
     repaired = repaired_plugin(tmp_path / "out")

@@ -10,7 +10,7 @@ import typer
 from rocwheel.audit.settings import find_settings
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.cli.parsing.shared_options import shared
-from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.options import Mismatch, RepairOptions
 from rocwheel.repair.toolkit import ToolkitOption
 
 __all__ = ["read_repair_options"]
@@ -36,10 +36,21 @@ def read_repair_options(
     toolkit: ToolkitChoice = "auto",
     pin: PinOption = "none",
     init: InitOption = False,
+    mismatch: Annotated[
+        Mismatch, shared("--mismatch", "With --init: fail or warn at run time when ROCm has another version.")
+    ] = "fail",
     config: Annotated[Path | None, shared("--config")] = None,
     rpath: TagOption = None,
 ) -> RepairOptions:
     """Return what the options say, with the audit's settings."""
     tag = None if rpath is None else RunpathTag.RPATH if rpath else RunpathTag.RUNPATH
     settings, _ = find_settings(config)
-    return RepairOptions(tag=tag, pin=pin, dlopen=tuple(dlopen or ()), init=init, toolkit=toolkit, settings=settings)
+    return RepairOptions(
+        tag=tag,
+        pin=pin,
+        dlopen=tuple(dlopen or ()),
+        init=init,
+        mismatch=mismatch,
+        toolkit=toolkit,
+        settings=settings,
+    )

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rocwheel.installed.tree import InstalledFile
+    from rocwheel.repair.options import Mismatch
     from rocwheel.targets.spelling.target_set import TargetSet
 
 __all__ = [
-    "Mismatch",
     "VersionLock",
     "initializer",
     "initializer_for",
@@ -38,9 +38,6 @@ __all__ = [
 
 VersionLock = Literal["exact", "minor"]
 """``exact``: this version of the SDK alone. ``minor``: any of its major and minor version."""
-
-Mismatch = Literal["fail", "warn"]
-"""What the initialiser does when the SDK has another version."""
 
 _MINOR = 2
 _OPTION = "--sdk-version"

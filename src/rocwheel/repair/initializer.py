@@ -60,7 +60,9 @@ def preload_names(loadable: Iterable[InstalledFile]) -> tuple[tuple[str, ...], t
     return tuple(name for name in named.values() if name), tuple(others)
 
 
-def initializer_member(owner: Distribution, files: Sequence[InstalledFile], version: str = "") -> dict[str, str]:
+def initializer_member(
+    owner: Distribution, files: Sequence[InstalledFile], check: VersionCheck | None = None
+) -> dict[str, str]:
     """Return the text of the module by its member name in a wheel; nothing if the wheel has the module already.
 
     Raises `InputError` for a wheel without a Python package to put it in, and for a wheel with another such module.
@@ -71,7 +73,7 @@ def initializer_member(owner: Distribution, files: Sequence[InstalledFile], vers
         found = "has no library in a Python package"
         raise InputError(owner.source, found, expected=f"a package that {_NAME} can go to", remedy=_NO_INIT)
     names, others = preload_names(loadable)
-    text = render_initializer(names, VersionCheck(version) if version else None, others)
+    text = render_initializer(names, check, others)
     there = next((file for file in files if file.path == f"{folder}/{_NAME}"), None)
     if there is not None and there.sha256 != hashlib.sha256(text.encode()).digest():
         remedy = "Leave it out when building, or repair without --init."

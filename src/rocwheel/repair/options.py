@@ -10,7 +10,10 @@ from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.repair.toolkit import ToolkitOption
 
-__all__ = ["Pin", "RepairOptions"]
+__all__ = ["Mismatch", "Pin", "RepairOptions"]
+
+Mismatch = Literal["fail", "warn"]
+"""What ``_rocm_init.py`` does when the SDK has another version."""
 
 Pin = Literal["none", "minor", "exact"]
 """How added requirements name their version: not at all, as ``==1.2.*``, or as ``==1.2.3``."""
@@ -25,6 +28,8 @@ class RepairOptions(msgspec.Struct, frozen=True):
     dlopen: tuple[str, ...] = ()
     init: bool = False
     """Whether the wheel gets ``_rocm_init.py``."""
+    mismatch: Mismatch = "fail"
+    """What that module does when the SDK has another version."""
     toolkit: ToolkitOption = "auto"
     """Whose ROCm the wheels' libraries are taken from (`rocwheel.repair.toolkit`)."""
     settings: AuditSettings = AuditSettings()

@@ -22,7 +22,7 @@ from rocwheel.repair.changes import (
     signature_changes,
 )
 from rocwheel.repair.comparing.finds import Found
-from rocwheel.repair.initializer import initializer_member, preload_names
+from rocwheel.repair.initializer import VersionCheck, initializer_member, preload_names
 from rocwheel.repair.metadata.modes import mode_changes
 from rocwheel.repair.metadata.pins import locked_requirement, sdk_version_to_match
 from rocwheel.repair.metadata.platform_tags import repaired_platforms
@@ -217,7 +217,8 @@ def _tags(wheel: _Wheel) -> tuple[str, tuple[str, ...]]:
 def _initializer(wheel: _Wheel) -> dict[str, str]:
     uses_sdk = any(preload_names(wheel.loadable))
     version = sdk_version_to_match(wheel.tree, wheel.owner, wheel.options.pin, is_needed=uses_sdk)
-    return initializer_member(wheel.owner, wheel.files, version)
+    check = VersionCheck(version, fails=wheel.options.mismatch == "fail") if version else None
+    return initializer_member(wheel.owner, wheel.files, check)
 
 
 def _signatures(wheel: _Wheel) -> tuple[str, ...]:

@@ -45,6 +45,25 @@ def test_what_vanishes_while_it_is_looked_at_is_passed_over(tmp_path: Path, monk
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_that_another_one_sweeps_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    making = tempfile.mkdtemp
+    swept: list[Path] = []
+
+    def make_and_sweep(**options: Any) -> str:
+        name: str = making(**options)
+        if not swept:
+            swept.extend(remove_abandoned(tmp_path))
+        return name
+
+    monkeypatch.setattr(tempfile, "mkdtemp", make_and_sweep)
+    with scratch_folder(tmp_path / "a") as folder:
+        assert folder.is_dir()
+        assert len(swept) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_a_process_killed_just_before_it_gave_a_file_its_name_left_is_removed(tmp_path: Path) -> None:
     program = """
 import os, sys

@@ -36,6 +36,7 @@ SHARED = {
     "--force": SharedOption(help="Accept bundles whose hash is wrong, with a warning."),
     "--jobs": SharedOption("N", "-j", "Use this many workers; 0 is one for each core."),
     "--limit": SharedOption("GIB", help="Decompress bundles of at most this size, and hold no more at a time, in GiB."),
+    "--mismatch": SharedOption(help="Fail or warn at run time when ROCm has another version."),
     "--output": SharedOption("FILE", "-o", "Write the result to this file."),
     "--platform-tag": SharedOption("TAG", help="Give all wheels this platform tag."),
     "--rocm": SharedOption("VERSION", help="Write what the runtime of this ROCm release and later ones read."),

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from rocwheel.cli.output.documents import print_text
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.torch.group import torch_app
 from rocwheel.cli.torch.options import Lock, LockOption, SdkVersionOption
 from rocwheel.frameworks.torch import initializer, initializer_for
 from rocwheel.installed.reading.read_tree import read_tree
+from rocwheel.repair.options import Mismatch
 
 __all__ = ["init"]
 
@@ -26,10 +27,7 @@ def init(
         typer.Argument(metavar="PATH", help="Load what the files of these wheels or folders need."),
     ] = None,
     lock: LockOption = Lock.EXACT,
-    mismatch: Annotated[
-        Literal["fail", "warn"],
-        typer.Option("--mismatch", help="Fail or warn at run time when ROCm has another version."),
-    ] = "fail",
+    mismatch: Annotated[Mismatch, shared("--mismatch")] = "fail",
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,

@@ -57,8 +57,10 @@ def scratch_folder(path: Path) -> Iterator[Path]:
 
 
 def _make_folder(path: Path) -> tuple[int, str]:
-    name = tempfile.mkdtemp(prefix=_prefix(path), suffix=_MARK, dir=path.parent)
-    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), name
+    while True:
+        name = tempfile.mkdtemp(prefix=_prefix(path), suffix=_MARK, dir=path.parent)
+        with suppress(FileNotFoundError):  # removed in the moment before it was opened
+            return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), name
 
 
 def _prefix(path: Path) -> str:
