@@ -1,0 +1,135 @@
+"""Which edits of run paths take nothing away: what libraries inherit, and what they are replaced by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.audit.settings import AuditSettings
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.linking.run_path_choice import SetRunpath
+from rocwheel.repair.run_paths.safe_edits import safe_edits
+from tests.repair.plans import Part, plan, run_paths
+from tests.support.trees import data, library, package, tree
+
+if TYPE_CHECKING:
+    from rocwheel.installed.tree import InstalledFile
+
+
+def test_a_library_that_inherits_an_rpath_goes_on_finding_what_that_leads_to() -> None:
+    first = library("demo/_e.so", "libmid.so", rpath="$ORIGIN/lib:$ORIGIN/../nvidia/cublas/lib:/tmp/me")
+    made = plan(first, library("demo/lib/libmid.so", "libcublas.so.12"))
+    kept = SetRunpath("$ORIGIN/lib:$ORIGIN/../nvidia/cublas/lib", RunpathTag.RPATH)
+    assert (made.edits, made.left) == ({"demo/_e.so": kept}, {})
+
+
+def test_a_run_path_of_its_own_does_not_cut_a_library_off_from_what_it_inherits() -> None:
+    first = library("demo/_e.so", "libmid.so", rpath="/usr/local/cuda/lib64:$ORIGIN/lib:$ORIGIN/other")
+    mid = library("demo/lib/libmid.so", "libcublas.so.12", "libq.so")
+    made = plan(first, mid, library("demo/other/libq.so"))
+    assert "demo/lib/libmid.so" not in made.edits
+    assert "libcublas.so.12 in /usr/local/cuda/lib64" in made.left["demo/lib/libmid.so"]
+
+
+def test_a_library_that_is_found_by_another_spelling_goes_on_finding_what_it_inherits() -> None:
+    first = library("demo/lib/_e.so", "libmid.so", rpath="$ORIGIN/..:$ORIGIN/../lib:$ORIGIN")
+    made = plan(first, library("demo/lib/libmid.so", "libx.so.1"))
+    assert (run_paths(made), made.left) == ({"lib/_e.so": "$ORIGIN/..:$ORIGIN"}, {})
+
+
+def test_an_rpath_that_libraries_not_at_hand_may_inherit_stays_one() -> None:
+    entries = "$ORIGIN:$ORIGIN/../xpkg/lib:$ORIGIN/../ypkg/lib"
+    for run_path in (entries, "$ORIGIN:/opt/x/lib:/opt/y/lib"):
+        made = plan(library("demo/_e.so", "libx.so", rpath=run_path), requires="xpkg")
+        assert (made.edits, made.left) == ({}, {})
+
+
+def test_a_wrong_rpath_that_libraries_not_at_hand_may_inherit_is_mended_as_one() -> None:
+    made = plan(library("demo/_e.so", "libx.so", rpath="/builds/x:$ORIGIN/../xpkg/lib"), requires="xpkg")
+    assert made.edits == {"demo/_e.so": SetRunpath("$ORIGIN/../xpkg/lib", RunpathTag.RPATH)}
+
+
+def test_an_rpath_stays_one_for_what_a_dependency_of_the_wheel_may_load() -> None:
+    first = library("demo/_e.so", "libmid.so", rpath="$ORIGIN/lib:$ORIGIN/../other/lib")
+    mid = library("demo/lib/libmid.so", "libx.so", rpath="/opt/x/lib")
+    beside: list[Part] = [(package("other", is_context=True), [library("other/lib/libq.so")])]
+    made = plan(first, mid, beside=beside)
+    assert all(edit.tag is RunpathTag.RPATH for edit in made.edits.values())
+
+
+def test_an_entry_through_a_folder_that_does_not_exist_is_not_mended_ahead_of_others() -> None:
+    files = [
+        library("demo/a.so", "libb.so", runpath="$ORIGIN/nope/../lib:$ORIGIN/lib2"),
+        library("demo/lib/libb.so", "libgone.so"),
+        library("demo/lib2/libb.so"),
+    ]
+    assert run_paths(plan(*files)) == {"a.so": "$ORIGIN/lib2"}
+
+
+def test_a_file_that_replaces_another_must_find_what_it_needs() -> None:
+    files = [
+        library("demo/a.so", "libb.so", runpath="$ORIGIN/lib2:$ORIGIN/lib"),
+        library("demo/lib/libb.so", "libgone.so"),
+        library("demo/lib2/libb.so"),
+    ]
+    made = tree((package(), files))
+    settings = AuditSettings()
+    source = f"{made.distributions[0].source}!demo/a.so"
+    edit = SetRunpath("$ORIGIN/lib:$ORIGIN/lib2", RunpathTag.RUNPATH)
+    found = safe_edits(made, {source: (edit,)}, {}, settings)
+    assert found.edits == {}
+    assert found.left == {source: "demo/lib/libb.so would no longer find libgone.so in a package"}
+
+
+OTHER: list[Part] = [
+    (package("other", is_context=True), [library("other/lib/libq.so"), data("other/__init__.py", size=9)])
+]
+
+
+@pytest.mark.parametrize(
+    ("folder", "module", "expected"),
+    [
+        ("demo", data("demo/__init__.py", size=9), RunpathTag.RUNPATH),
+        ("demo.libs", data("demo/x.py"), RunpathTag.RUNPATH),
+        ("demo", data("demo/__init__.py", size=0), RunpathTag.RPATH),
+        ("demo", data("demo/x.py"), RunpathTag.RPATH),
+        ("more.libs", data("demo/x.py"), RunpathTag.RPATH),
+    ],
+    ids=["in a package", "of auditwheel", "in a package that may be shared", "in no package", "named for another"],
+)
+def test_what_a_folder_of_the_wheel_alone_lacks_is_not_there(
+    folder: str, module: InstalledFile, expected: RunpathTag
+) -> None:
+    """A library that is nowhere inherits no RPATH: so this need not stay one as it is led to another package."""
+    file = library(f"{folder}/a.so", "libq.so", "libunseen.so", rpath="$ORIGIN")
+    made = plan(file, module, beside=OTHER, requires="other")
+    assert made.edits == {f"{folder}/a.so": SetRunpath("$ORIGIN:$ORIGIN/../other/lib", expected)}
+
+
+def test_a_folder_that_two_packages_add_to_may_have_more() -> None:
+    file = library("demo/a.so", "libq.so", "libunseen.so", rpath="$ORIGIN")
+    more = (package("more", is_context=True), [data("demo/more.py")])
+    made = plan(file, data("demo/__init__.py", size=9), beside=[*OTHER, more], requires="other")
+    assert [edit.tag for edit in made.edits.values()] == [RunpathTag.RPATH]
+
+
+@pytest.mark.parametrize(
+    ("beside", "expected"),
+    [
+        ([], RunpathTag.RUNPATH),
+        ([library("demo/_b.so", exports=("PyInit__b",))], RunpathTag.RUNPATH),
+        ([library("demo/libplugin.so")], RunpathTag.RPATH),
+    ],
+    ids=["nothing", "a module of Python", "a library"],
+)
+def test_a_dependency_loses_an_inherited_folder_of_the_wheel_only_if_that_has_what_it_may_open(
+    beside: list[InstalledFile], expected: RunpathTag
+) -> None:
+    files = [
+        library("demo/_a.so", "libq.so", "libgomp.so", rpath="$ORIGIN:$ORIGIN/../demo.libs", exports=("PyInit__a",)),
+        library("demo.libs/libgomp.so", imports_dlopen=True),
+        data("demo/__init__.py", size=9),
+    ]
+    made = plan(*files, *beside, beside=OTHER, requires="other")
+    assert [edit.tag for edit in made.edits.values()] == [expected]
