@@ -73,24 +73,23 @@ def _reached(tree: Tree, start: str, refused: Collection[str]) -> frozenset[str]
             return
         if name == sdk_selector().distribution:
             yield from _brought_by_selector(tree, extra)
-        for other in tree.distributions:
-            if other.name == name:
-                yield from _named(other, extra, other.label if other.is_wheel else "")
+        for other in tree.by_name.get(name, ()):
+            yield from _named(other, extra, other.label if other.is_wheel else "")
 
     return follow_requirements(start, brought_by)
 
 
 def _refused(tree: Tree, names: Collection[str]) -> frozenset[str]:
     """Return the distributions at hand whose version one of some others refuses."""
-    by_name = {other.name: other for other in tree.distributions}
-    users = [other for other in tree.distributions if other.name in names]
+    by_name = tree.by_name
+    users = [other for name in names for other in by_name.get(name, ())]
     found = [
         requirement
         for user in users
         for requirement in readable_requirements(user.requires)
         if applies(requirement, file_name=user.label if user.is_wheel else "")
     ]
-    return frozenset(name for req in found for name in _versioned(tree, req) if not _allows(req, by_name[name]))
+    return frozenset(name for req in found for name in _versioned(tree, req) if not _allows(req, by_name[name][-1]))
 
 
 def _versioned(tree: Tree, requirement: Requirement) -> list[str]:
@@ -99,7 +98,7 @@ def _versioned(tree: Tree, requirement: Requirement) -> list[str]:
     The SDK's selector, which is rarely given, brings the SDK's other packages in its own version.
     """
     name = str(canonicalize_name(requirement.name))
-    given = [other.name for other in tree.distributions if other.name == name]
+    given = [name] if name in tree.by_name else []
     if name != sdk_selector().distribution:
         return given
     return [*given, *(other.name for other in tree.distributions if is_sdk_package(other.name))]
@@ -125,8 +124,8 @@ def release_folders(tree: Tree, owner: Distribution) -> frozenset[str]:
         for requirement in readable_requirements(owner.requires)
         if _is_exact(requirement)
     }
-    release = {other.source for other in tree.distributions if other is owner or other.name in pinned}
-    given = {file.path.partition("/")[0] for file in tree.files if file.distribution in release}
+    release = {owner.source, *(other.source for name in pinned for other in tree.by_name.get(name, ()))}
+    given = {file.path.partition("/")[0] for source in release for file in tree.files_of.get(source, ())}
     return frozenset(given | {f.folder.partition("/")[0] for f in sdk_folders() if f.distribution in pinned})
 
 
