@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rocwheel.cli.parsing.app import app
+from rocwheel.cli.parsing.completion import complete_commands
 
 __all__ = ["help_"]
 
@@ -14,7 +15,10 @@ __all__ = ["help_"]
 @app.command("help")
 def help_(
     context: typer.Context,
-    words: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="Describe this command.")] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="COMMAND", autocompletion=complete_commands, help="Describe this command."),
+    ] = None,
 ) -> None:
     """Print the help of rocwheel or of a command.
 

@@ -1,16 +1,18 @@
-"""What a shell offers after <TAB> where rocwheel knows the words: GPU targets, audit rules, build tools."""
+"""What a shell offers after <TAB> where rocwheel knows the words: GPU targets, audit rules, build tools, commands."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
+import typer
+
 from rocwheel.audit.rules import ALL_RULES
 from rocwheel.linking.link_flags import TOOLS
 from rocwheel.targets.spelling.products import product_words
 from rocwheel.targets.spelling.target_set import known_words
 
-__all__ = ["complete_rules", "complete_targets", "complete_tools"]
+__all__ = ["complete_commands", "complete_rules", "complete_targets", "complete_tools"]
 
 _LAST_WORD = re.compile(r"(.*[;,])?(.*)", re.DOTALL)
 
@@ -28,6 +30,15 @@ def complete_rules(incomplete: str) -> list[str]:
 def complete_tools(incomplete: str) -> list[str]:
     """Return the tools that a run path is spelled for."""
     return _ends(incomplete, [*TOOLS, "all"])
+
+
+def complete_commands(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the commands that begin like this, below those whose names come before it."""
+    known: object = context.find_root().command
+    for word in context.params.get("words") or ():
+        known = getattr(known, "commands", {}).get(word)
+    commands = getattr(known, "commands", {})
+    return [name for name, command in commands.items() if name.startswith(incomplete) and not command.hidden]
 
 
 def _ends(incomplete: str, words: Iterable[str]) -> list[str]:
