@@ -35,6 +35,7 @@ ABSENT = {
     "jax commands": "--settings absent --version 1.0",
     "jax starlark": "file",
     "jax translate": "-- cp",
+    "jax wheel-targets": "--settings absent",
     "jax wheel": "pjrt --version 1.0 --spec absent",
     "plan": "--artifact-dir absent",
     "promote": "absent --to 7.2.0 -d out",

@@ -33,6 +33,7 @@ def test_check_fails_on_a_change_and_writes_nothing(project: Path) -> None:
     [
         (["jax", "bazelrc"], "rocwheel.jax.bazelrc/1", {"text", "diff"}),
         (["jax", "commands", "--version", "1.0"], "rocwheel.jax.commands/1", {"form", "text"}),
+        (["jax", "wheel-targets"], "rocwheel.jax.wheel_targets/1", {"text"}),
         (["jax", "starlark", "x", "-q"], "rocwheel.jax.starlark/1", {"files", "declaration", "diff"}),
         (
             ["jax", "translate", "--", "build.py", "build", "--wheels=jax-rocm-pjrt"],
@@ -48,6 +49,6 @@ def test_every_command_speaks_json(project: Path, arguments: list[str], schema: 
     assert set(value) == keys
 
 
-@pytest.mark.parametrize("command", ["bazelrc", "starlark", "commands", "translate"])
+@pytest.mark.parametrize("command", ["bazelrc", "starlark", "commands", "translate", "wheel-targets"])
 def test_the_help_has_an_example(command: str, tmp_path: Path) -> None:
     assert "Example: " in rocwheel("jax", command, "--help", cwd=tmp_path).stdout

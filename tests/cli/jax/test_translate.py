@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import os
+from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import rocwheel
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
+from tests.support.command_line import rocwheel, run_json
+from tests.support.places import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -27,3 +26,105 @@ def test_translate_takes_a_command_line_behind_two_dashes(tmp_path: Path) -> Non
     assert made.returncode == 0
     assert "bazel build --config=rocm_build --config=python312 '--linkopt=-Wl,-rpath,$ORIGIN' //pjrt" in made.stdout
     assert "#   --linkopt=-Wl,-rpath,$ORIGIN: went through a second shell" in made.stdout
+
+
+FILES = ROOT / "tests/frameworks/jax_migration/files"
+CALL = "python build/build.py build --wheels=jax-rocm-pjrt --rocm_path=$(ROCM)"
+
+
+def test_variables_of_a_command_line_are_carried_over(tmp_path: Path) -> None:
+    old = ["build/build.py", "build", "--wheels=jax-rocm-pjrt", "--rocm_amdgpu_targets=${T}", "--bazel_options=${ALL}"]
+    made = rocwheel("jax", "translate", "--", *old, cwd=tmp_path)
+    assert (
+        'bazel build --config=rocm_build --config=python312 --repo_env=TF_ROCM_AMDGPU_TARGETS="${T}" '
+        '--action_env=TF_ROCM_AMDGPU_TARGETS="${T}" ${ALL} //pjrt:pjrt_c_api_gpu_plugin.so\n'
+    ) in made.stdout
+
+
+def test_a_file_is_shown_call_by_call_with_its_lines(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text(f"a:\n\t{CALL}\n\npython:\n\tpython build/build.py build $(MORE)\n")
+    made = rocwheel("jax", "translate", "--file", "Makefile", cwd=tmp_path)
+    assert made.returncode == 0
+    lines = made.stdout.splitlines()
+    assert lines[:2] == ["# Makefile:2:", f"#   {CALL}"]
+    assert (
+        "bazel build --config=rocm_build --config=python312 --repo_env=ROCM_PATH=$(ROCM) "
+        "--action_env=ROCM_PATH=$(ROCM) //pjrt:pjrt_c_api_gpu_plugin.so"
+    ) in lines
+    assert (
+        "# Makefile:5: not translated: '$(MORE)' brings options, and this file doesn't set it: "
+        "translate the whole command line by itself"
+    ) in lines
+
+
+def test_files_are_one_json_document(tmp_path: Path) -> None:
+    names = ["develop.py", "wheels.py", "test_change.sh", "nightly.yml"]
+    value = run_json("jax", "translate", *[f"--file={FILES / name}" for name in names], cwd=tmp_path)
+    assert value["schema"] == "rocwheel.jax.translate_files/1"
+    lines = {
+        Path(file["file"]).name: [
+            [call["first_line"] for call in file["calls"]],
+            [call["first_line"] for call in file["undecided"]],
+        ]
+        for file in value["files"]
+    }
+    assert lines == {
+        "develop.py": [[18, 31], [34]],
+        "wheels.py": [[13, 13], [37, 41]],
+        "test_change.sh": [[15, 16, 20], [22, 24, 25]],
+        "nightly.yml": [[15, 21], []],
+    }
+    first = value["files"][1]["calls"][0]
+    assert first["form"] == "python"
+    assert json.loads(first["commands"][0].replace(" + str(rocm_path)", ""))[:2] == ["bazel", "build"]
+    assert [addition["new"][0] for addition in first["additions"]] == [
+        '["--repo_env=CC=" + str(clang_path)]',
+        '["--override_repository=xla=" + str(xla_path)]',
+        '["--config=rocm_build_remote"]',
+    ]
+
+
+def test_a_recipe_takes_the_quotes_of_a_variable_away(tmp_path: Path) -> None:
+    value = run_json("jax", "translate", f"--file={FILES / 'develop.py'}", cwd=tmp_path)
+    words = value["files"][0]["calls"][0]["commands"][0].split()
+    assert words[-5:-1] == ["$(subst", '",,${ALL_OPTIONS})', "$(subst", '",,${JAX_OPTION})']
+    assert "--repo_env=ROCM_PATH=%(rocm)s" in words
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.sh", b"\x7fELF\0\0", "a.sh: is no text: it has the character '\\x00'"),
+        ("a.sh", b"\xff\xfe", "a.sh: is no text: invalid start byte at byte 0"),
+        ("a.md", b"python build/build.py build", "a.md: is neither named as one that is read, nor begins with #!"),
+        ("a.py", b"def (", "a.py: can't be read as Python"),
+    ],
+)
+def test_other_files_are_refused(name: str, data: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(data)
+    made = rocwheel("jax", "translate", "--file", name, cwd=tmp_path)
+    assert (made.returncode, made.stdout) == (2, "")
+    assert message in " ".join(made.stderr.split())
+
+
+def test_a_line_of_100_megabytes_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    with (tmp_path / "a.sh").open("wb") as file:
+        file.truncate(100 << 20)
+    made = rocwheel("jax", "translate", "--file", "a.sh", cwd=tmp_path)
+    assert made.returncode == 2
+    assert "a.sh: is larger than 4 MiB" in " ".join(made.stderr.split())
+
+
+def test_a_pipe_and_an_absent_file_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "p.sh")
+    for name in ("p.sh", "absent.sh"):
+        made = rocwheel("jax", "translate", "--file", name, cwd=tmp_path)
+        assert made.returncode == 2
+        assert f"{name}: " in made.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], ["--file", "x.sh", "--", "build/build.py", "build"]])
+def test_either_a_command_line_or_files_are_given(arguments: list[str], tmp_path: Path) -> None:
+    made = rocwheel("jax", "translate", *arguments, cwd=tmp_path)
+    assert made.returncode == 2
+    assert "give either a command line behind --, or --file" in " ".join(made.stderr.split())

@@ -35,7 +35,9 @@ def jax_wheel(
     ],
     version: Annotated[str, shared("--version", "Set the wheel's version, that of JAX.")],
     sources: Sources,
-    rocm: Annotated[str, shared("--rocm", metavar="MAJOR", help="Set the major version of ROCm in the names.")] = "7",
+    rocm: Annotated[
+        str, shared("--rocm", metavar="VERSION", help="Set the version of ROCm; its first number stands in the names.")
+    ] = "7",
     spec: Annotated[
         Path | None,
         shared("--spec", "Read the description from this file, in place of the one for ROCm's JAX."),

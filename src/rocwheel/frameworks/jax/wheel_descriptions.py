@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from rocwheel.foundation.errors import InputError
@@ -14,6 +15,7 @@ JaxWheel = Literal["pjrt", "plugin"]
 
 _FILE = "wheel_descriptions.toml"
 _ROCM_OPTION = "--rocm"
+_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
 
 
 def jax_wheel_description(wheel: JaxWheel) -> dict[str, Any]:
@@ -22,7 +24,10 @@ def jax_wheel_description(wheel: JaxWheel) -> dict[str, Any]:
 
 
 def rocm_major(text: str) -> str:
-    """Return the major version of ROCm, as it stands in the wheels' names; raise `InputError` for any other text."""
-    if not text.isdecimal():
-        raise InputError(_ROCM_OPTION, f"is {text!r}", expected="a major version, such as 7")
-    return text
+    """Return the major version of ROCm, as it stands in the wheels' names, of a version such as 7 or 7.2.0.
+
+    Raises `InputError` for any other text.
+    """
+    if not _VERSION.fullmatch(text):
+        raise InputError(_ROCM_OPTION, f"is {text!r}", expected="a version, such as 7 or 7.2.0")
+    return text.partition(".")[0]
