@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rocwheel.cli.parsing.old_words import current_words
 from rocwheel.foundation.errors import InputError
@@ -54,3 +56,27 @@ def test_an_old_option_beside_its_new_one_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         current_words(["build", "--targets=gfx906", "--linux-amdgpu-families", "gfx942"])
     assert str(caught.value) == ("--linux-amdgpu-families: is now --targets, which is given, too. Give one of them.")
+
+
+WORDS = ["--linux-amdgpu-families", "--linux-amdgpu-families=a", "--no-wheel-compression", "--no-build-packages", "--"]
+WORDS += [
+    "--targets",
+    "--targets=b",
+    "--devel-tarball-compression",
+    "--artifact-dir",
+    "-d",
+    "-jx",
+    "-j",
+    "value",
+    "-q",
+    "",
+]
+
+
+@given(st.lists(st.sampled_from(WORDS)))
+def test_words_of_today_need_no_further_change(options: list[str]) -> None:
+    try:
+        words, _ = current_words(["build", *options])
+    except InputError:
+        return
+    assert current_words(words) == (words, [])
