@@ -33,6 +33,7 @@ ABSENT = {
     "inspect": "file --limit 0",
     "jax bazelrc": "--settings absent",
     "jax commands": "--settings absent --version 1.0",
+    "jax migrate": "absent",
     "jax starlark": "file",
     "jax translate": "-- cp",
     "jax wheel-targets": "--settings absent",

@@ -36,6 +36,7 @@ import rocwheel.cli.jax.bazelrc
 import rocwheel.cli.jax.starlark
 import rocwheel.cli.jax.commands
 import rocwheel.cli.jax.translate
+import rocwheel.cli.jax.migrate
 import rocwheel.cli.jax.wheel
 import rocwheel.cli.jax.wheel_targets
 import rocwheel.cli.runpath.group

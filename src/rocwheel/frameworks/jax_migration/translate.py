@@ -58,19 +58,22 @@ class Translation(msgspec.Struct, frozen=True):
     """What the old command line got wrong without saying so."""
 
 
-def translate(words: Sequence[str], *, version: str = "VERSION", sdk: str = "") -> Translation:
+def translate(
+    words: Sequence[str], *, version: str = "VERSION", sdk: str = "", workspace: BazelSettings | None = None
+) -> Translation:
     """Translate ``python build/build.py build ...``, with variables before it if any.
 
-    ``version`` is that of the wheels, ``sdk`` the folder of the packages that they run with. Raises `InputError` for
-    a command line that the old tool would not have taken, and `ProblemsError` for one whose settings
-    `rocwheel.frameworks.jax.settings.read_settings` would refuse.
+    ``version`` is that of the wheels, ``sdk`` the folder of the packages that they run with. With the settings of a
+    ``workspace``, commands are made with these in place of the command line's own, but for the Python that this one
+    names. Raises `InputError` for a command line that the old tool would not have taken, and `ProblemsError` for one
+    whose settings `rocwheel.frameworks.jax.settings.read_settings` would refuse.
     """
     old = parse_build_py(words)
     fields = {"schema": 1, **{name: value for name, value in _fields(old).items() if value}}
     settings = msgspec.convert(fields, BazelSettings)
     parse_target_set(settings.targets, source=_TARGETS_OPTION)
     check_settings(settings, _COMMAND_SETTINGS)
-    commands = _commands(old, settings, version, sdk)
+    commands = _commands(old, _of_workspace(old, settings, workspace), version, sdk)
     return Translation(
         settings,
         "".join(f"{name} = {_toml(value)}\n" for name, value in fields.items()),
@@ -80,6 +83,13 @@ def translate(words: Sequence[str], *, version: str = "VERSION", sdk: str = "") 
         tuple(notes.dropped(old)),
         tuple(notes.wrong(old)),
     )
+
+
+def _of_workspace(old: OldCommand, settings: BazelSettings, workspace: BazelSettings | None) -> BazelSettings:
+    if workspace is None:
+        return settings
+    says_python = bool(old.text("python_version") or old.interpreter)
+    return msgspec.structs.replace(workspace, python_versions=settings.python_versions) if says_python else workspace
 
 
 def _toml(value: object) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rocwheel.frameworks.jax.commands import Command
+    from rocwheel.frameworks.jax.settings import BazelSettings
     from rocwheel.frameworks.jax_migration.reading.old_call import OldCalls
 
 __all__ = ["Addition", "TranslatedCall", "TranslatedCalls", "spell_call", "translate_calls"]
@@ -45,12 +46,14 @@ class TranslatedCalls(msgspec.Struct, frozen=True):
     undecided: tuple[UndecidedCall, ...]
 
 
-def translate_calls(found: OldCalls, *, version: str = "VERSION", sdk: str = "") -> TranslatedCalls:
+def translate_calls(
+    found: OldCalls, *, version: str = "VERSION", sdk: str = "", workspace: BazelSettings | None = None
+) -> TranslatedCalls:
     """Translate each call as `translate` does; one that it refuses is undecided, with its reason."""
     calls, undecided = [], list(found.undecided)
     for call in found.calls:
         try:
-            translation = translate(call.words, version=version, sdk=sdk)
+            translation = translate(call.words, version=version, sdk=sdk, workspace=workspace)
         except (InputError, ProblemsError) as e:
             undecided.append(UndecidedCall(call.first_line, call.last_line, " ".join(str(e).split())))
             continue

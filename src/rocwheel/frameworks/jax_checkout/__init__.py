@@ -1,0 +1,1 @@
+"""Checkouts of rocm-jax's kind, moved from build.py and patchelf to Bazel's own settings and rocwheel."""

@@ -1,0 +1,1 @@
+"""Texts changed in place, with a reason for each change, and rendered as a patch."""

@@ -1,0 +1,157 @@
+"""The calls of build.py in Makefiles, scripts and workflows, replaced where the file decides what they become."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rocwheel.foundation.errors import InputError
+from rocwheel.frameworks.jax.words import lookup
+from rocwheel.frameworks.jax_checkout.editing.questions import ask, questions_in
+from rocwheel.frameworks.jax_checkout.phases.deprecate import BUILD_PY
+from rocwheel.frameworks.jax_checkout.reading.structure import WORKSPACE
+from rocwheel.frameworks.jax_migration.reading.read_calls import caller_kind, read_old_calls
+from rocwheel.frameworks.jax_migration.translate_calls import spell_call, translate_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.frameworks.jax.settings import BazelSettings
+    from rocwheel.frameworks.jax_checkout.phases.plan import Plan
+    from rocwheel.frameworks.jax_migration.reading.read_calls import CallerKind
+    from rocwheel.frameworks.jax_migration.translate_calls import TranslatedCall, TranslatedCalls
+
+__all__ = ["VERSION_FILE", "replace_callers"]
+
+VERSION_FILE = f"{WORKSPACE}/pjrt/python/version.py"
+"""Where the wheels' version stays."""
+
+_VERSION = re.compile(r'^_version *= *"[^"]*"', re.MULTILINE)
+_LOOKUP = ("sed", "-n", r's/^_version *= *"\([^"]*\)".*/\1/p', "pjrt/python/version.py")
+_CALL = re.compile(r"[\t ]*[@+-]*(?:[A-Za-z_]\w*=\S*[\t ]+)*python[0-9.]*[\t ]+(?:\./)?build/build\.py\b[^;&|<>`]*")
+"""A call that its lines hold nothing besides."""
+_REFERENCE = re.compile(r"\$\{\{.*?\}\}|\$\{[^}]*\}|\$\([\w.-]+\)")
+_STEP = re.compile(r"(?P<indent>[\t ]*)(?P<dash>- )?run:[\t ]+(?P<command>[^|>].*)", re.DOTALL)
+_FOLDER = re.compile(r"(?:^|[\s;&(])(?:cd|pushd|working-directory:)[\t ]+[\"']?([^\s\"';&)]+)|\bpopd\b", re.MULTILINE)
+
+
+def replace_callers(plan: Plan) -> None:
+    """Replace every call of build.py that its file decides; ask above the others."""
+    for path, file in sorted(plan.draft.checkout.files.items()):
+        if path == BUILD_PY or "build.py" not in file.text or file.is_mixed:
+            continue
+        try:
+            kind = caller_kind(file.text, path)
+            found = translate_calls(read_old_calls(file.text, path), version=_version(plan), workspace=plan.settings)
+        except InputError:
+            continue
+        _edit(plan, path, kind, found)
+
+
+def _version(plan: Plan) -> str:
+    """Return the version as it is looked up when the wheels are made; ``VERSION`` where nobody knows it."""
+    return lookup(*_LOOKUP) if _VERSION.search(plan.draft.text(VERSION_FILE)) else "VERSION"
+
+
+def _edit(plan: Plan, path: str, kind: CallerKind, found: TranslatedCalls) -> None:
+    """Replace the calls of a file from the last to the first, so that lines above keep their numbers."""
+    lines = plan.draft.text(path).split("\n")
+    asked = [question.text for question in questions_in(path, plan.draft.text(path))]
+    edits: list[tuple[int, int, list[str], str]] = []
+    for call in found.calls:
+        first, last = call.call.first_line - 1, call.call.last_line
+        reasons = list(_reasons(plan.settings, path, kind, call, lines))
+        if reasons:
+            new = _question(call, lines[first], "; ".join(reasons), asked)
+            edits.append((first, first, new, "only people can decide what this call becomes"))
+        else:
+            new = _new_lines(call, lines[first])
+            edits.append((first, last, new, "Bazel builds by its own settings, and rocwheel assembles the wheels"))
+    for undecided in found.undecided:
+        first = undecided.first_line - 1
+        if not any("build.py" in line for line in lines[first : undecided.last_line]):
+            continue  # It runs another file of the checkout, which is read as well.
+        new = _asked(f"what becomes of this call of build.py? {undecided.reason}.", lines[first], asked)
+        edits.append((first, first, new, "only people can decide what this call becomes"))
+    for first, last, new, reason in sorted(edits, reverse=True):
+        lines[first:last] = new
+        plan.draft.put(path, "\n".join(lines), reason)
+
+
+def _reasons(
+    settings: BazelSettings, path: str, kind: CallerKind, call: TranslatedCall, lines: list[str]
+) -> Iterator[str]:
+    """Yield why a call can't be replaced without asking."""
+    first, last = call.call.first_line - 1, call.call.last_line
+    text = " ".join(line.rstrip("\\") for line in lines[first:last])
+    step = _STEP.fullmatch(text)
+    if kind == "python":
+        yield "a list of arguments is one command, and these are several"
+    elif not _CALL.fullmatch(_REFERENCE.sub("X", step["command"] if step else text).rstrip()):
+        yield "its lines hold more than the call"
+    if not _runs_in_workspace(path, kind, "\n".join(lines[:first])):
+        yield f"these are for the folder {WORKSPACE}, and where this runs is not said"
+    if call.additions:
+        yield "it has arguments under conditions"
+    yield from _differences(settings, call)
+
+
+def _runs_in_workspace(path: str, kind: CallerKind, before: str) -> bool:
+    """Return whether a call is made in the workspace, by the file's place or the last change of folder before it."""
+    if kind == "makefile":
+        return path.rpartition("/")[0] == WORKSPACE
+    folders = [match[1] or "" for match in _FOLDER.finditer(before)]
+    return bool(folders) and folders[-1].rstrip("/").rpartition("/")[2] == WORKSPACE
+
+
+def _differences(settings: BazelSettings, call: TranslatedCall) -> Iterator[str]:
+    """Yield what a call says otherwise than the settings of the workspace."""
+    assumed = {note.option for note in call.translation.assumed}
+    own = call.translation.settings
+    if "--rocm_amdgpu_targets" not in assumed and own.targets != settings.targets and not _carries(call, "TARGETS"):
+        yield f"it builds for {','.join(own.targets)}, rocm.toml for {','.join(settings.targets)}"
+    if not {"--clang_path", "--gcc_path"} & assumed and own.compiler != settings.compiler:
+        yield f"it is compiled by {own.compiler}, by rocm.toml with {settings.compiler}"
+    if "--python_version" not in assumed and not set(own.python_versions) <= set(settings.python_versions):
+        yield f"it is for Python {own.python_versions[0]}, which rocm.toml doesn't name"
+    if own.rocm_path not in ("", settings.rocm_path):
+        yield f"it has the ROCm in {own.rocm_path}, rocm.toml that in {settings.rocm_path or 'no folder'}"
+    if own.cpu_features != settings.cpu_features:
+        yield f"it is for the CPU features {own.cpu_features!r}, rocm.toml for {settings.cpu_features!r}"
+
+
+def _carries(call: TranslatedCall, variable: str) -> bool:
+    """Return whether the new commands carry a variable over, which then wins over the settings."""
+    return any(variable in word and "\0" in word for command in call.translation.commands for word in command.words)
+
+
+def _new_lines(call: TranslatedCall, first_line: str) -> list[str]:
+    """Return the new commands, one a line, indented as the old call was."""
+    commands = spell_call(call.call, call.translation.commands)
+    step = _STEP.match(first_line)
+    if step:
+        dash = step["dash"] or ""
+        inner = step["indent"] + " " * (len(dash) + 2)
+        return [f"{step['indent']}{dash}run: |", *(inner + command for command in commands)]
+    return [_indent(first_line) + command for command in commands]
+
+
+def _question(call: TranslatedCall, first_line: str, reasons: str, asked: list[str]) -> list[str]:
+    question = f"what becomes of this call of build.py? It stands for these commands, but {reasons}:"
+    comment = _asked(question, first_line, asked)
+    commands = spell_call(call.call, call.translation.commands)
+    return [*comment, *(f"{_indent(comment[0])}#     {command}" for command in commands)] if comment else []
+
+
+def _asked(question: str, first_line: str, asked: list[str]) -> list[str]:
+    """Return the lines of a question, none if the file asks it already."""
+    question = " ".join(question.split())
+    if any(text.startswith(question) for text in asked):
+        return []
+    # A comment of make begins its line: behind a tab, it would be one of the shell's.
+    indent = _indent(first_line)
+    return ask(question, "" if indent.startswith("\t") else indent).splitlines()
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]

@@ -1,0 +1,140 @@
+"""Phase 4: what nothing uses any more is deleted."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from rocwheel.frameworks.jax_checkout.editing.questions import MARK, ask
+from rocwheel.frameworks.jax_checkout.editing.splices import above, spliced, without_statement, without_string
+from rocwheel.frameworks.jax_checkout.editing.starlark import StarlarkFile, called, loaded_names, string_attribute
+from rocwheel.frameworks.jax_checkout.phases.deprecate import BUILD_PY
+from rocwheel.frameworks.jax_checkout.phases.settings_draft import BUILDERS
+from rocwheel.frameworks.jax_checkout.reading.structure import WORKSPACE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.frameworks.jax_checkout.phases.plan import Plan
+
+__all__ = ["remove"]
+
+_TOOLS = ("jaxlib_ext/tools", "pjrt/tools")
+_TEMPLATES = (
+    "jax_plugins/rocm/plugin_pyproject.toml",
+    "jax_plugins/rocm/plugin_setup.py",
+    "pjrt/python/pyproject.toml",
+    "pjrt/python/setup.py",
+)
+_SCRIPTS = ("build/rocm/tools/fixwheel.py", "build/tools/utils.py")
+_OLD_TARGETS = ("build_gpu_kernels_wheel", "build_gpu_plugin_wheel", "build_utils")
+_LICENSE = "LICENSE.txt"
+_BUILD_NAMES = ("BUILD.bazel", "BUILD")
+
+
+def remove(plan: Plan) -> None:
+    """Delete build.py, the builders with their targets, and the templates, each if nothing else uses it."""
+    _delete(plan, BUILD_PY, "rocwheel jax translate knows its command lines")
+    for path in _SCRIPTS:
+        _delete(plan, f"{WORKSPACE}/{path}", "nothing is left for it to do")
+    if _asked_about_users(plan):
+        return
+    for folder in _TOOLS:
+        _remove_targets(plan, f"{WORKSPACE}/{folder}")
+    for path in (*BUILDERS, *(f"{folder}/build_utils.py" for folder in _TOOLS)):
+        plan.draft.delete(f"{WORKSPACE}/{path}", "rocwheel jax wheel assembles the wheels")
+    for path in _TEMPLATES:
+        _delete_exported(plan, f"{WORKSPACE}/{path}", "the descriptions of the wheels say this")
+
+
+def _delete(plan: Plan, path: str, reason: str) -> None:
+    """Delete a file that no other one calls; ask there otherwise."""
+    if not plan.draft.has(path):
+        return
+    name = path.removeprefix(f"{WORKSPACE}/")
+    users = [user for user, text in _texts(plan) if user != path and _mentions(text, name)]
+    if not users:
+        plan.draft.delete(path, reason)
+
+
+def _texts(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield the files that can call others: no documents, and nothing that rocwheel wrote."""
+    for path, file in sorted(plan.draft.checkout.files.items()):
+        if not path.endswith((".md", ".rst", ".txt", ".patch")) and not path.startswith(f"{WORKSPACE}/rocm_wheel/"):
+            yield path, file.text
+
+
+def _mentions(text: str, name: str) -> bool:
+    lines = (line for line in text.splitlines() if name in line)
+    return any(not line.lstrip().startswith("#") for line in lines)
+
+
+def _asked_about_users(plan: Plan) -> bool:
+    """Ask in every other BUILD file that uses an old builder what becomes of its targets; return whether one does."""
+    own = {f"{WORKSPACE}/{folder}/{name}" for folder in _TOOLS for name in _BUILD_NAMES}
+    labels = [f"{folder}:{target}" for folder in _TOOLS for target in _OLD_TARGETS]
+    found = False
+    for path, text in _texts(plan):
+        if path.rpartition("/")[2] not in _BUILD_NAMES or path in own:
+            continue
+        file = StarlarkFile(path, text)
+        users = [node for node in file.tree.body if any(label in file.source(node) for label in labels)]
+        found = found or bool(users)
+        if users and MARK not in text:
+            question = (
+                "who builds these targets? They run the old wheel builders, which stay as long as they do; the rule "
+                "rocm_wheel of //rocm_wheel makes wheels as build actions, too."
+            )
+            plan.draft.put(path, spliced(file, [above(file, users[0], ask(question))]), "these use the old builders")
+    return found
+
+
+def _remove_targets(plan: Plan, folder: str) -> None:
+    """Take the old builder and its library out of a package, with the loads that only they used."""
+    path = next((f"{folder}/{name}" for name in _BUILD_NAMES if plan.draft.has(f"{folder}/{name}")), "")
+    if not path:
+        return
+    file = StarlarkFile(path, plan.draft.text(path))
+    gone = [node for node in file.tree.body if _target(node) in _OLD_TARGETS]
+    if not gone:
+        return
+    left = [node for node in file.tree.body if node not in gone]
+    used = {name.id for node in left for name in ast.walk(node) if isinstance(name, ast.Name)}
+    unused = [node for node in left if (names := loaded_names(node)) and not used & set(names)]
+    text = spliced(file, [without_statement(file, node) for node in (*gone, *unused)]).rstrip("\n") + "\n"
+    if plan.draft.has(f"{folder}/{_LICENSE}") and _LICENSE not in text:
+        text += f'\nexports_files(["{_LICENSE}"])\n'
+    plan.draft.put(path, text, "rocwheel jax wheel takes the libraries themselves; Bazel builds those")
+
+
+def _target(node: ast.stmt) -> str:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return string_attribute(node.value, "name")
+    return ""
+
+
+def _delete_exported(plan: Plan, path: str, reason: str) -> None:
+    """Delete a file that other packages took by its label, if none does any more."""
+    folder, _, name = path.rpartition("/")
+    label = f"{folder.removeprefix(WORKSPACE + '/')}:{name}"
+    if not plan.draft.has(path) or any(label in text for _, text in _texts(plan)):
+        return
+    plan.draft.delete(path, reason)
+    build = next((f"{folder}/{build}" for build in _BUILD_NAMES if plan.draft.has(f"{folder}/{build}")), "")
+    if build:
+        _remove_export(plan, build, name)
+        if list(plan.draft.checkout.below(folder)) == [build]:
+            plan.draft.delete(build, "the package is empty")
+
+
+def _remove_export(plan: Plan, path: str, name: str) -> None:
+    """Take a deleted file out of a package's exports, and the exports out if they are empty then."""
+    file = StarlarkFile(path, plan.draft.text(path))
+    for node in file.tree.body:
+        if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and called(node) == "exports_files"):
+            continue
+        items = next((arg for arg in node.value.args if isinstance(arg, ast.List)), None)
+        if items is None or not (splices := without_string(file, items, name)):
+            continue
+        text = spliced(file, [without_statement(file, node)] if len(items.elts) == 1 else splices)
+        plan.draft.put(path, text.rstrip("\n") + "\n", f"{name} is gone")
