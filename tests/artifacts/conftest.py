@@ -108,23 +108,35 @@ def deb_tar(tree: Mapping[str, bytes | str | tarfile.TarInfo]) -> bytes:
 
 @pytest.fixture
 def make_deb(tmp_path: Path) -> MakeDeb:
-    """Make a Debian package by hand; ``members`` replaces or, with None, drops parts of the ar archive."""
+    """Make a Debian package by hand.
+
+    ``fields`` are further lines of its control file, ``shlibs`` is the file of that name; ``members`` replaces or, with
+    None, drops parts of the ar archive.
+    """
 
     def make(
         package: str,
         tree: Mapping[str, bytes | str | tarfile.TarInfo],
         *,
         version: str = "5.2.3-8",
+        architecture: str = "amd64",
+        fields: str = "",
+        shlibs: str = "",
         members: Mapping[str, bytes | None] = {},
     ) -> Path:
-        control = f"Package: {package}\nVersion: {version}\nArchitecture: amd64\nDescription: text\n more text\n"
+        control = f"Package: {package}\nVersion: {version}\nArchitecture: {architecture}\n{fields}"
+        control_files: dict[str, bytes | str | tarfile.TarInfo] = {
+            "./control": f"{control}Description: text\n more text\n".encode(),
+        }
+        if shlibs:
+            control_files["./shlibs"] = shlibs.encode()
         parts: dict[str, bytes | None] = {
             "debian-binary": b"2.0\n",
-            "control.tar": deb_tar({"./control": control.encode()}),
+            "control.tar": deb_tar(control_files),
             "data.tar": deb_tar(tree),
             **members,
         }
-        path = tmp_path / "debs" / f"{package}_{version}_amd64.deb"
+        path = tmp_path / "debs" / f"{package}_{version}_{architecture}.deb"
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(ar_archive({name: data for name, data in parts.items() if data is not None}))
         return path

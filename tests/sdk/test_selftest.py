@@ -113,6 +113,22 @@ def test_library_that_exits_with_success_while_it_is_loaded_fails(environment: I
     assert "the process ended with status 0 while it was loaded" in fail(environment)
 
 
+def test_plug_in_that_only_loads_into_its_program_passes(environment: Installed, tmp_path: Path) -> None:
+    source = tmp_path / "polly.c"
+    source.write_text("extern int in_opt(void);\nint (*llvmGetPassPluginInfo(void))(void) { return in_opt; }\n")
+    library = environment.site / "_rocm_sdk_core/lib/LLVMPolly.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    assert environment.run("rocm-sdk", "test").stdout.endswith(", 0 failed, 3 left out\n")
+
+
+def test_library_that_lacks_a_symbol_fails(environment: Installed, tmp_path: Path) -> None:
+    source = tmp_path / "lacking.c"
+    source.write_text("extern int in_opt(void);\nint (*lacking(void))(void) { return in_opt; }\n")
+    library = environment.site / "_rocm_sdk_core/lib/liblacking.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    assert f"{library}: undefined symbol: in_opt" in fail(environment)
+
+
 def test_program_that_fails_is_shown_with_its_message(environment: Installed) -> None:
     program = environment.site / "_rocm_sdk_core/bin/hipcc"
     program.write_text("#!/bin/sh\necho broken >&2\nexit 3\n")

@@ -37,6 +37,42 @@ def read_members(path: Path) -> list[DebMember]:
         return list(deb.members())
 
 
+FIELDS = """\
+Source: rocm-hipamd (6.4.3-5)
+Maintainer: Ubuntu Developers <a@example.org>
+Original-Maintainer: Debian ROCm Team <b@example.org>
+Pre-Depends: libc6 (>= 2.38)
+Depends: libnuma1 (>= 2.0.11), perl:any | perl-base
+Provides: libhip (= 6.4.3)
+"""
+SHLIBS = """\
+libhiprtc 6 libhiprtc6 (>= 6.4.3)
+udeb: libhiprtc 6 libhiprtc6-udeb # for the installer
+libdb 5.3 libdb5.3
+broken
+"""
+
+
+def test_control_fields_say_what_a_package_comes_from_needs_and_offers(make_deb: MakeDeb) -> None:
+    with open_deb(make_deb("libhiprtc6", {}, version="6.4.3-5+b1", fields=FIELDS, shlibs=SHLIBS)) as deb:
+        control = deb.control
+
+    assert (control.source, control.source_version) == ("rocm-hipamd", "6.4.3-5")
+    assert control.maintainers == ("Ubuntu Developers <a@example.org>", "Debian ROCm Team <b@example.org>")
+    assert [str(choice) for choice in control.depends] == [
+        "libc6 (>= 2.38)",
+        "libnuma1 (>= 2.0.11)",
+        "perl | perl-base",
+    ]
+    assert [str(choice) for choice in control.provides] == ["libhip (= 6.4.3)"]
+    assert control.sonames == ("libdb-5.3.so", "libdb.so.5.3", "libhiprtc-6.so", "libhiprtc.so.6")
+
+
+def test_source_version_of_a_rebuild_is_that_of_the_first_build(make_deb: MakeDeb) -> None:
+    with open_deb(make_deb("hipcc", {}, version="6.4.3-5+b12")) as deb:
+        assert (deb.control.source, deb.control.source_version) == ("hipcc", "6.4.3-5")
+
+
 @HAS_DPKG
 @pytest.mark.parametrize("compression", ["none", "gzip", "xz", "zstd"])
 def test_package_of_dpkg_deb_is_read(tmp_path: Path, compression: str) -> None:

@@ -9,6 +9,7 @@ import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from rocwheel.artifacts.catalog import open_catalog
@@ -153,7 +154,7 @@ def test_files_and_links_that_no_rule_takes_are_refused_all_at_once(make_deb: Ma
     path = make_deb("hipcc", {"./etc/a": b"a", "./usr/bin/b": b"b", "./usr/bin/c": "../../../etc/passwd"})
 
     with pytest.raises(ProblemsError) as error:
-        import_debs([path], dest, DEBIAN)
+        import_debs([path], dest, msgspec.structs.replace(DEBIAN, catch_all=""))
 
     assert text_of(error) == (
         "the import: 2 problems\n"
@@ -163,15 +164,139 @@ def test_files_and_links_that_no_rule_takes_are_refused_all_at_once(make_deb: Ma
     )
 
 
-def test_package_that_the_table_does_not_know_is_refused_before_any_work(make_deb: MakeDeb, dest: Path) -> None:
-    path = make_deb("bash", {"./usr/bin/bash": b"x"})
+def test_files_that_no_rule_takes_are_kept_and_listed(make_deb: MakeDeb, dest: Path) -> None:
+    report = import_debs([make_deb("hipcc", {"./etc/a": b"a", "./usr/bin/b": b"b"})], dest, DEBIAN)
+
+    assert report.unmatched == ("etc/a",)
+    assert (dest / "unsorted_run_generic/unsorted/stage/etc/a").read_bytes() == b"a"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "Maintainer: Debian ROCm Team <a@example.org>\n",
+        "Source: rocm-hipamd\n",
+        "Depends: libc6, libamdhip64-6 (>= 5)\n",
+    ],
+    ids=["maintainer", "source", "dependency"],
+)
+def test_packages_that_the_table_does_not_name_are_placed_by_what_they_hold(
+    make_deb: MakeDeb, dest: Path, fields: str
+) -> None:
+    known = make_deb("libamdhip64-6", {f"{MULTIARCH}/libamdhip64.so.6": b"x"}, fields="Source: rocm-hipamd\n")
+    split = make_deb("libnew6", {f"{MULTIARCH}/libroctx64.so.4": b"y", f"{MULTIARCH}/libnew.so.6": b"z"}, fields=fields)
+
+    report = import_debs([known, split], dest, DEBIAN)
+
+    assert report.unknown == ("libnew6",)
+    assert report.unmatched == ("usr/lib/x86_64-linux-gnu/libnew.so.6",)
+    assert (dest / "rocprofiler-sdk_lib_generic/rocprofiler-sdk/stage/lib/libroctx64.so.4").read_bytes() == b"y"
+    assert (dest / "base_lib_generic/base/stage/lib/libnew.so.6").read_bytes() == b"z"
+
+
+def compile_library(folder: Path, soname: str, *needs: Path) -> bytes:
+    path = folder / soname
+    folder.mkdir(exist_ok=True)
+    options = [
+        "-shared",
+        "-nostdlib",
+        f"-Wl,-soname,{soname}",
+        "-Wl,--no-as-needed",
+        "-x",
+        "c",
+        "/dev/null",
+        "-x",
+        "none",
+    ]
+    subprocess.run(["gcc", *options, "-o", path, *needs], check=True)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def closure(make_deb: MakeDeb, tmp_path: Path) -> list[Path]:
+    """Return a HIP runtime, the libraries that it needs, directly or not, and a package that it has no use for."""
+    built = tmp_path / "built"
+    blob = compile_library(built, "libblob.so.2")
+    sqlite = compile_library(built, "libsqlite3.so.0", built / "libblob.so.2")
+    runtime = compile_library(built, "libamdhip64.so.6", built / "libsqlite3.so.0")
+    return [
+        make_deb(
+            "libamdhip64-6",
+            {f"{MULTIARCH}/libamdhip64.so.6": runtime},
+            fields="Depends: libc6 (>= 2.38), libsqlite3-0 (>= 3), perl:any | perl-base, virtual-sql\n",
+        ),
+        make_deb(
+            "libsqlite3-0",
+            {f"{MULTIARCH}/libsqlite3.so.0": sqlite, "./etc/sqlite": b"x"},
+            fields="Provides: virtual-sql\nDepends: libblob2\n",
+            shlibs="libsqlite3 0 libsqlite3-0",
+            version="3.53.4-2",
+        ),
+        make_deb("libblob2", {f"{MULTIARCH}/libblob.so.2": blob}, shlibs="libblob 2 libblob2"),
+        make_deb("bash", {"./usr/bin/bash": b"x"}),
+    ]
+
+
+def test_libraries_are_found_in_packages_that_the_table_does_not_name(closure: list[Path], dest: Path) -> None:
+    report = import_debs(closure, dest, DEBIAN, bundle_system=True)
+
+    folder = dest / "sysdeps_lib_generic/sysdeps/stage/lib/rocm_sysdeps/lib"
+    assert sorted(path.name for path in folder.iterdir()) == ["libblob.so.2", "libsqlite3.so.0"]
+    assert (report.libraries, report.unmatched, report.unknown) == ((), (), ())
+    assert report.unneeded == ("bash",)
+    assert report.packages == (MachineNeed("perl | perl-base", ("libamdhip64-6",)),)
+
+
+def test_such_packages_are_left_out_unless_asked_for(closure: list[Path], dest: Path) -> None:
+    report = import_debs(closure, dest, DEBIAN)
+
+    assert (report.left_out, report.unneeded) == (("libsqlite3-0",), ("bash", "libblob2"))
+    assert report.libraries == (MachineNeed("libsqlite3.so.0", ("lib/libamdhip64.so.6",)),)
+    assert [need.name for need in report.packages] == ["libsqlite3-0", "perl | perl-base", "virtual-sql"]
+
+
+def test_packages_that_are_not_at_hand_are_listed(closure: list[Path], dest: Path) -> None:
+    report = import_debs(closure[:1], dest, DEBIAN, bundle_system=True)
+
+    assert [need.name for need in report.packages] == ["libsqlite3-0", "perl | perl-base", "virtual-sql"]
+
+
+def test_package_for_another_machine_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+    debs = [make_deb(name, {}) for name in ("hipcc", "rocminfo")]
+    everywhere = make_deb("rocm-cmake", {}, architecture="all")
+    foreign = make_deb("libelf1", {}, architecture="arm64")
 
     with pytest.raises(InputError) as error:
-        import_debs([path], dest, DEBIAN)
+        import_debs([*debs, everywhere, foreign], dest, DEBIAN)
+
+    assert text_of(error) == (f"{foreign}: is a package for arm64; expected amd64, as most of the packages")
+    assert not dest.exists()
+
+
+def test_packages_of_two_releases_are_refused(make_deb: MakeDeb, dest: Path) -> None:
+    source = "Source: rocm-hipamd\n"
+    old = make_deb("libamdhip64-6", {}, version="6.4.3-5+b1", fields=source)
+    same = make_deb("libhiprtc6", {}, version="6.4.3-5", fields=source)
+    new = make_deb("libhiprtc7", {}, version="7.2.4-1", fields=source)
+
+    with pytest.raises(InputError) as error:
+        import_debs([old, same, new], dest, DEBIAN)
 
     assert text_of(error) == (
-        f"{path}: the table has no artifact for the package bash. "
-        "Leave it out, or add it to an [[artifact]] of the table (--table)."
+        f"{new}: is of rocm-hipamd 7.2.4-1; expected 6.4.3-5, as {old}. Give packages of one release."
+    )
+
+
+def test_package_that_needs_another_version_of_one_that_is_there_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+    runtime = make_deb("libamdhip64-6", {}, version="6.4.3-5")
+    devel = make_deb("hipcc", {}, version="7.0.2-3", fields="Depends: libamdhip64-6 (>= 7.0) | libamdhip64-7\n")
+
+    with pytest.raises(InputError) as error:
+        import_debs([runtime, devel], dest, DEBIAN)
+
+    assert text_of(error) == (
+        f"{devel}: needs libamdhip64-6 (>= 7.0) | libamdhip64-7, and {runtime} is 6.4.3-5. "
+        "Give packages of one release."
     )
 
 
@@ -186,7 +311,7 @@ def test_bad_packages_are_reported_together(make_deb: MakeDeb, dest: Path, tmp_p
     assert text_of(error) == (
         "the packages: 2 problems\n"
         f"  {bad}: not an ar archive; expected a Debian package (.deb)\n"
-        f"  {two}: the package hipcc was given already, as {one}"
+        f"  {two}: the package hipcc was given already, in version 1-1 as {one}. Give one of them."
     )
 
 

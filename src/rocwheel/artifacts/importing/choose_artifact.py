@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.artifacts.importing.table import load_table
 from rocwheel.artifacts.model.names import GENERIC, ArtifactName
 from rocwheel.artifacts.patterns import PathPatterns
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.importing.table import ArtifactRule, ComponentRule, Edit, FolderMove, ImportTable
 
-__all__ = ["Destination", "EditCount", "ImportRules", "Origin", "TextEdit"]
+__all__ = ["Destination", "ImportRules", "Origin", "TextEdit"]
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -63,11 +63,19 @@ class _Artifact:
     def __init__(self, rule: ArtifactRule, table: ImportTable) -> None:
         self.rule = rule
         self._files = PathPatterns(rule.files) if rule.files else None
+        self._only = PathPatterns(rule.only)
         self._places = rule.place + table.place
         self._components = _Components(rule.component + table.component)
 
     def takes(self, destination: str) -> bool:
         return self._files is not None and self._files.matches(destination)
+
+    def wants(self, path: str) -> bool:
+        """Return whether a path is among what the artifact takes of its packages."""
+        if not self.rule.only:
+            return True
+        destination = _move(self._places, path)
+        return destination is not None and self._only.matches(destination)
 
     def place(self, path: str) -> Destination | None:
         destination = _move(self._places, path)
@@ -77,24 +85,19 @@ class _Artifact:
         return Destination(self.rule.name, self._components.of(destination), destination)
 
 
-class EditCount(msgspec.Struct):
-    """How often an edit has been made so far."""
-
-    files: int = 0
-    changes: int = 0
-    missed: list[str] = msgspec.field(default_factory=list)
-    """Files in which it did not occur as often as it must."""
-
-
 class TextEdit:
-    """One edit of the table, and how often it was made."""
+    """One edit of the table, and where it was made."""
 
     def __init__(self, rule: Edit) -> None:
         self.rule = rule
-        self.count = EditCount()
+        self.changes = 0
+        """How often it has been made so far."""
+        self.missed: list[str] = []
+        """Files that say that they need it, and that it does not fit."""
         self._files = PathPatterns(rule.files)
         self._sources = PathPatterns(rule.sources)
         self._find = re.compile(rule.find, re.MULTILINE)
+        self._when = re.compile(rule.when, re.MULTILINE) if rule.when else None
 
     def applies_to(self, destination: str, source: str) -> bool:
         """Return whether the edit is meant for this file."""
@@ -103,23 +106,21 @@ class TextEdit:
     def make(self, text: str, source: str) -> str:
         """Return the edited text, and count what was changed."""
         edited, changes = self._find.subn(self.rule.replace, text)
-        self.count.files += 1
-        self.count.changes += changes
-        if changes < self.rule.each:
-            self.count.missed.append(source)
+        self.changes += changes
+        if not changes and self._when and self._when.search(text):
+            self.missed.append(source)
         return edited
 
     @property
     def problem(self) -> InputError | None:
-        """The error when there were files for the edit, but it was not made as often as it must be."""
-        where = ", ".join(self.count.missed) or count(self.count.files, "file")
-        if not self.count.missed and (not self.count.files or self.count.changes >= self.rule.total):
+        """The error when a file says that it needs the edit, which does not fit it."""
+        if not self.missed:
             return None
         return InputError(
             f"the edit {self.rule.find!r}",
-            f"no longer fits {where} ({self.count.changes} occurrences)",
-            expected=f"{self.rule.each or self.rule.total} or more, because: {self.rule.reason}",
-            remedy="Look at the file and adapt the table.",
+            f"does not fit {', '.join(self.missed)}, which says {self.rule.when!r}",
+            expected=f"that it fits, because: {self.rule.reason}",
+            remedy="Look at the file and adapt the table (--table).",
         )
 
 
@@ -131,29 +132,47 @@ class ImportRules:
         self.edits = [TextEdit(rule) for rule in table.edit]
         self._artifacts = [_Artifact(rule, table) for rule in table.artifact]
         self._common = PathPatterns(table.common) if table.common else None
+        contents = load_table(table.contents).artifact if table.contents else ()
+        self._contents = [_Artifact(rule, table) for rule in contents]
+        self._system = next((artifact for artifact in self._artifacts if artifact.rule.system), None)
         self._skips = [(skip, PathPatterns(skip.files)) for skip in table.skip]
+        self._taken_for_system: set[str] = set()
 
     def rule_of_package(self, package: str) -> ArtifactRule | None:
         """Return the artifact rule that matches a package."""
-        return next(
-            (artifact.rule for artifact in self._artifacts if _is_one_of(package, artifact.rule.packages)), None
-        )
+        artifact = self._of_package(package)
+        return artifact.rule if artifact else None
+
+    def take_for_system(self, package: str) -> None:
+        """Apply the rule of the operating system's libraries to a package that no rule matches."""
+        self._taken_for_system.add(package)
 
     def skip_reason(self, path: str, package: str) -> str | None:
         """Return why a source path is left out, or None when it is not."""
         for skip, files in self._skips:
             if _is_one_of(package, skip.packages) and files.matches(path):
                 return skip.reason
+        artifact = self._of_package(package)
+        if artifact and not artifact.wants(path):
+            return f"not among what {artifact.rule.name} takes of its packages"
         return None
 
     def place(self, path: str, package: str) -> Destination | None:
-        """Return where a source path goes: by its package's rule when it has a package, else by its own."""
-        if package:
-            return next((a.place(path) for a in self._artifacts if _is_one_of(package, a.rule.packages)), None)
-        destination = _move(self.table.place, path)
-        if destination is None:
+        """Return where a source path goes.
+
+        In a package, its package's rule says so; where no rule matches the package, what the path is, as in a prefix.
+        """
+        if artifact := self._of_package(package):
+            return artifact.place(path)
+        if (destination := _move(self.table.place, path)) is None:
             return None
-        return next((a.at(destination) for a in self._artifacts if a.takes(destination)), None)
+        artifacts = self._contents if package else self._artifacts
+        return next((a.at(destination) for a in artifacts if a.takes(destination)), None)
+
+    def _of_package(self, package: str) -> _Artifact | None:
+        if package in self._taken_for_system:
+            return self._system
+        return next((one for one in self._artifacts if package and _is_one_of(package, one.rule.packages)), None)
 
     def tells(self, path: str) -> bool:
         """Return whether a file at this source path is one that ROCm has and other software has not."""
@@ -164,8 +183,10 @@ class ImportRules:
         """Return where a source path goes that no rule matches: into the catch-all artifact, if the table has one."""
         if not self.table.catch_all:
             return None
-        destination = _move(self.table.place, path) or path
-        return self.added(self.table.catch_all, destination)
+        destination = self.added(self.table.catch_all, _move(self.table.place, path) or path)
+        if destination.component == "lib" and self.table.catch_libraries:
+            return self.added(self.table.catch_libraries, destination.path)
+        return destination
 
     def added(self, artifact: str, destination: str) -> Destination:
         """Return where a file goes that the importer itself adds to an artifact."""

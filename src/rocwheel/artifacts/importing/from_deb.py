@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.importing.choose_artifact import Origin
 from rocwheel.artifacts.importing.deb import Deb, DebControl, open_deb
+from rocwheel.artifacts.importing.deb_packages import GivenPackage, GivenPackages
 from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.counting import count, first_of
@@ -14,7 +15,7 @@ from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from rocwheel.artifacts.importing.report import ImportReport
@@ -33,54 +34,84 @@ def import_debs(
 ) -> ImportReport:
     """Turn packages into artifacts in the folder ``dest``, which must be new or empty.
 
-    Packages of system libraries are taken only with ``bundle_system``. Raises `InputError` for packages that can't be
-    read, `ProblemsError` for packages and files that the table does not know and for conflicts between them.
+    Packages of system libraries are taken only with ``bundle_system``: those that the table names, and of all others
+    those with a library that the imported files need. Raises `InputError` for packages that can't be read,
+    `ProblemsError` for packages that don't belong together, for files that the table has no place for and for conflicts
+    between files.
     """
-    ordered = _checked(sorted(paths), table)
+    given = _read_all(sorted(paths))
     with importing(table, dest) as importer:
-        importer.version = _sdk_version([control for _, control in ordered], table)
-        progress.begin(f"unpacking {count(len(ordered), 'package')}", sum(path.stat().st_size for path, _ in ordered))
-        for path, control in ordered:
-            rule = importer.rules.rule_of_package(control.package)
-            if rule and rule.system and not bundle_system:
-                importer.left_out.append(control.package)
-                progress.advance(path.stat().st_size)
-                continue
-            with open_deb(path, progress=progress) as deb:
-                _add_members(importer, deb)
+        packages = GivenPackages(given, importer.rules)
+        raise_all("the packages", [*packages.problems()])
+        importer.version = _sdk_version([one.control for one in given], table)
+        importer.unknown.extend(packages.unknown)
+        progress.begin(f"unpacking {count(len(packages.rocm), 'package')}", _size(packages.rocm))
+        imported = [*_import(importer, packages.rocm, progress)]
+        system = _System(importer, packages, bundle_system=bundle_system)
+        imported += system.take(progress)
         progress.end()
-        return importer.finish(first_of([str(path) for path, _ in ordered]))
+        importer.packages = packages.required(imported)
+        return importer.finish(first_of([str(one.path) for one in given]))
 
 
-def _checked(paths: Iterable[Path], table: ImportTable) -> list[tuple[Path, DebControl]]:
+def _read_all(paths: Iterable[Path]) -> list[GivenPackage]:
     """Read the control fields of all packages first, so that mistakes are reported before the long work."""
-    read: list[tuple[Path, DebControl]] = []
+    read: dict[str, GivenPackage] = {}
     problems: list[RocwheelError] = []
-    known: dict[str, Path] = {}
     for path in paths:
         try:
             with open_deb(path) as deb:
-                control = deb.control
+                given = GivenPackage(path, deb.control)
         except InputError as e:
             problems.append(e)
             continue
-        if problem := _package_problem(path, control, table, known):
-            problems.append(problem)
-        known.setdefault(control.package, path)
-        read.append((path, control))
+        if (other := read.setdefault(given.name, given)) is not given:
+            found = f"the package {given.name} was given already, in version {other.control.version} as {other.path}"
+            problems.append(InputError(path, found, remedy="Give one of them."))
     raise_all("the packages", problems)
-    return read
+    return list(read.values())
 
 
-def _package_problem(
-    path: Path, control: DebControl, table: ImportTable, known: dict[str, Path]
-) -> RocwheelError | None:
-    if control.package in known:
-        return InputError(path, f"the package {control.package} was given already, as {known[control.package]}")
-    if not any(fnmatchcase(control.package, pattern) for rule in table.artifact for pattern in rule.packages):
-        remedy = "Leave it out, or add it to an [[artifact]] of the table (--table)."
-        return InputError(path, f"the table has no artifact for the package {control.package}", remedy=remedy)
-    return None
+def _size(packages: Iterable[GivenPackage]) -> int:
+    return sum(given.path.stat().st_size for given in packages)
+
+
+def _import(importer: Importer, packages: Iterable[GivenPackage], progress: Progress) -> Iterator[GivenPackage]:
+    for given in packages:
+        with open_deb(given.path, progress=progress) as deb:
+            _add_members(importer, deb)
+        yield given
+
+
+class _System:
+    """The packages that are not ROCm's: which of them have libraries that it needs."""
+
+    def __init__(self, importer: Importer, packages: GivenPackages, *, bundle_system: bool) -> None:
+        self._importer = importer
+        self._bundles = bundle_system
+        self._named = packages.system
+        self._others = {given.name: given for given in packages.others}
+
+    def take(self, progress: Progress) -> list[GivenPackage]:
+        """Import them, or list them as left out; what needs none of them is listed, too."""
+        taken = self._add(self._named, progress)
+        while more := self._needed():
+            for given in more:
+                self._importer.rules.take_for_system(self._others.pop(given.name).name)
+            taken += self._add(more, progress)
+        self._importer.unneeded.extend(self._others)
+        return taken
+
+    def _needed(self) -> list[GivenPackage]:
+        """Return the packages with libraries that are needed and missing."""
+        missing = self._importer.missing_libraries()
+        return [given for given in self._others.values() if not missing.isdisjoint(given.control.sonames)]
+
+    def _add(self, packages: list[GivenPackage], progress: Progress) -> list[GivenPackage]:
+        if self._bundles:
+            return list(_import(self._importer, packages, progress))
+        self._importer.left_out.extend(given.name for given in packages)
+        return []
 
 
 def _sdk_version(controls: Iterable[DebControl], table: ImportTable) -> str:

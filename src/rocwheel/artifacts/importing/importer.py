@@ -10,7 +10,7 @@ import msgspec
 
 from rocwheel.artifacts.importing.choose_artifact import Destination, ImportRules, Origin
 from rocwheel.artifacts.importing.links import LinkTree
-from rocwheel.artifacts.importing.report import ImportReport, describe
+from rocwheel.artifacts.importing.report import ImportReport, LibraryNeeds, MachineNeed, describe
 from rocwheel.artifacts.importing.tree import ImportConflictError, ImportTree, Readable
 from rocwheel.artifacts.model.artifact import FileKind
 from rocwheel.foundation.counting import count
@@ -50,7 +50,14 @@ class Importer:
         """The version of the SDK; set by the caller."""
         self.left_out: list[str] = []
         """Packages of system libraries that were not asked for."""
+        self.unknown: list[str] = []
+        """Packages that the table does not name."""
+        self.unneeded: list[str] = []
+        """Packages that are not ROCm's and hold no library that it needs."""
+        self.packages: tuple[MachineNeed, ...] = ()
+        """Packages that the imported ones depend on."""
         self._tree = ImportTree(root, self.rules)
+        self._needs = LibraryNeeds(self._tree, table.base_libraries)
         self._links = LinkTree()
         self._strict = strict
         self._skipped: Counter[str] = Counter()
@@ -69,6 +76,10 @@ class Importer:
             self._links.add_link(member.origin, destination, member.link, is_outside=member.is_outside)
         else:
             self._add_file(member, destination)
+
+    def missing_libraries(self) -> set[str]:
+        """Return the shared libraries that the files taken so far need and that are not among them."""
+        return {need.name for need in self._needs.missing()}
 
     def finish(self, sources: str) -> ImportReport:
         """Write the links and the manifests, and return what was made of the ``sources``, so named in messages.
@@ -91,8 +102,11 @@ class Importer:
             unmatched=tuple(sorted(self._unmatched)),
             left_out=tuple(sorted(self.left_out)),
             dangling=tuple(dangling),
-            edits={edit.rule.reason: edit.count.changes for edit in self.rules.edits if edit.count.changes},
-            **describe(self._tree, self.rules.table.base_libraries),
+            unknown=tuple(sorted(self.unknown)),
+            unneeded=tuple(sorted(self.unneeded)),
+            packages=self.packages,
+            edits={edit.rule.reason: edit.changes for edit in self.rules.edits if edit.changes},
+            **describe(self._tree, self._needs),
         )
 
     def _place(self, origin: Origin) -> Destination | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.importing.tree import ImportTree
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["ImportReport", "ImportedArtifact", "MachineNeed", "describe", "system_requirements"]
+__all__ = ["ImportReport", "ImportedArtifact", "LibraryNeeds", "MachineNeed", "describe", "system_requirements"]
 
 _INTERPRETER = re.compile(rb"#! *(?:/usr/bin/env +)?([^ \n]+)")
 
@@ -41,7 +41,7 @@ class MachineNeed(msgspec.Struct, frozen=True, order=True):
     name: str
     """The SONAME of a library, or a program."""
     needed_by: tuple[str, ...]
-    """Paths in the prefix."""
+    """Paths in the prefix, or packages."""
 
 
 class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +58,12 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     """Packages of system libraries that were not asked for."""
     dangling: tuple[str, ...]
     """Source paths of symlinks that were dropped because their target is not among the sources."""
+    unknown: tuple[str, ...] = ()
+    """Packages that the table does not name; their files are placed by what they are."""
+    unneeded: tuple[str, ...] = ()
+    """Packages that are not ROCm's and hold no library that it needs."""
+    packages: tuple[MachineNeed, ...] = ()
+    """Packages that the imported ones depend on and that were not imported; needed by packages."""
     edits: dict[str, int]
     """How often each edit was made, by its reason."""
     libraries: tuple[MachineNeed, ...]
@@ -74,24 +80,40 @@ class Description(TypedDict):
     programs: tuple[MachineNeed, ...]
 
 
-def describe(tree: ImportTree, base_libraries: Iterable[str]) -> Description:
+class LibraryNeeds:
+    """The shared libraries that the files of a tree need; files may be added between two questions."""
+
+    def __init__(self, tree: ImportTree, base_libraries: Iterable[str]) -> None:
+        self._tree = tree
+        self._base_libraries = tuple(base_libraries)
+        self._needed: dict[str, tuple[str, ...]] = {}
+        self._sonames: set[str] = set()
+
+    def missing(self) -> tuple[MachineNeed, ...]:
+        """Return the libraries that the files need, that are not among them and that not every machine has."""
+        for path in self._tree.files.keys() - self._needed.keys():
+            self._needed[path] = ()
+            with FileRange.whole(self._tree.path_of(self._tree.files[path])).view() as data:
+                if is_elf64(data):
+                    self._needed[path], soname = _elf_facts(data, path)
+                    self._sonames.add(soname)
+        names = {posixpath.basename(path) for path in (*self._tree.files, *self._tree.links)}
+        return system_requirements(self._needed, self._sonames | names, self._base_libraries)
+
+
+def describe(tree: ImportTree, needs: LibraryNeeds) -> Description:
     """Look at every file that was written: its size, the libraries and the interpreter that it needs."""
     sizes: Counter[str] = Counter()
-    needed: dict[str, tuple[str, ...]] = {}
-    sonames = {posixpath.basename(path) for path in (*tree.files, *tree.links)}
     programs: defaultdict[str, list[str]] = defaultdict(list)
     for path, destination in tree.files.items():
         source = FileRange.whole(tree.path_of(destination))
         sizes[destination.artifact_name] += source.size
         with source.view() as data:
-            if is_elf64(data):
-                needed[path], soname = _elf_facts(data, path)
-                sonames.add(soname)
-            elif match := _INTERPRETER.match(load(data[:128])):
+            if match := _INTERPRETER.match(load(data[:128])):
                 programs[match[1].decode("utf-8", "replace")].append(path)
     return {
         "artifacts": _artifacts(tree, sizes),
-        "libraries": system_requirements(needed, sonames, base_libraries),
+        "libraries": needs.missing(),
         "programs": tuple(MachineNeed(name, tuple(sorted(paths))) for name, paths in sorted(programs.items())),
     }
 

@@ -70,6 +70,8 @@ class ArtifactRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Tried before the components of the table."""
     system: bool = False
     """Whether these are libraries of the operating system, imported only when asked for."""
+    only: tuple[str, ...] = ()
+    """Patterns of destinations, when what else the packages hold is left out."""
 
 
 class Skip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,10 +94,11 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str
     sources: tuple[str, ...] = ("**",)
     """Patterns of source paths that the file must also match."""
-    each: int = 0
-    """How often the expression must occur in every file that matches, at least."""
-    total: int = 1
-    """How often it must occur in all of them together, at least."""
+    when: str = ""
+    """A regular expression: a file that says so needs the edit, and it is an error when the edit does not fit it.
+
+    Without it the edit is made where it fits.
+    """
 
 
 class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -115,8 +118,16 @@ class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     component: tuple[ComponentRule, ...]
     base_libraries: tuple[str, ...]
     """SONAMEs that every machine has: glibc's, libstdc++'s and libgcc's."""
+    base_packages: tuple[str, ...] = ()
+    """Shell patterns of the packages that have these libraries."""
+    maintainers: tuple[str, ...] = ()
+    """Shell patterns: packages of these maintainers are ROCm's, though no entry names them."""
+    contents: str = ""
+    """A table that comes with rocwheel: its artifacts take, by files, what is in packages that no entry names."""
     catch_all: str = ""
     """The artifact of files that no rule matches; without it such files are errors."""
+    catch_libraries: str = ""
+    """The artifact of shared libraries that no rule matches, when it is another one."""
     version_from: tuple[str, ...] = ()
     """Shell patterns of the packages, or patterns of the files, whose version is the SDK's; the first found wins."""
     common: tuple[str, ...] = ()
@@ -147,7 +158,8 @@ def load_table(source: Path | str) -> ImportTable:
 
 
 def _name_problems(table: ImportTable) -> Iterator[InputError]:
-    names = {rule.name for rule in table.artifact} | {link.artifact for link in table.link} | {table.catch_all}
+    names = {rule.name for rule in table.artifact} | {link.artifact for link in table.link}
+    names |= {table.catch_all, table.catch_libraries}
     components = {rule.name for rule in table.component} | {"run"}
     for name in sorted(names - {""}):
         for component in sorted(components):
@@ -173,3 +185,4 @@ def _place_problems(table: ImportTable) -> Iterator[InputError]:
 def _check_expressions(table: ImportTable) -> None:
     for edit in table.edit:
         re.compile(edit.find, re.MULTILINE).sub(edit.replace, "")
+        re.compile(edit.when, re.MULTILINE)

@@ -35,8 +35,12 @@ def print_report(report: ImportReport, *, json: bool, verbose: bool) -> None:
         print_line(f"left out, {reason}: {files}")
     if report.left_out:
         print_line(f"left out packages of the system (--bundle-sysdeps imports them): {', '.join(report.left_out)}")
+    if report.unknown:
+        print_line(f"packages that the table does not name, placed by what they hold: {', '.join(report.unknown)}")
+    _print_paths("packages that nothing needs, left out", report.unneeded, verbose=verbose)
     _print_paths("dropped links to files that are not among the sources", report.dangling, verbose=verbose)
     _print_paths("files that no rule matches, put into the catch-all artifact", report.unmatched, verbose=verbose)
+    _print_requirements("packages", report.packages, verbose=verbose)
     _print_requirements("libraries", report.libraries, verbose=verbose)
     _print_requirements("programs", report.programs, verbose=verbose)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import signal
 import struct
@@ -17,13 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["TIME_LIMIT", "check_load", "shared_libraries", "usable_gpus"]
+__all__ = ["TIME_LIMIT", "check_load", "needs_its_program", "shared_libraries", "usable_gpus"]
 
 TIME_LIMIT = 60
 """Seconds after which a program or a library that is being loaded counts as hanging."""
 
 LOADED = "\0"
 """What a child process writes once a library is loaded; the loader has no such message."""
+
+PLUGIN_ENTRY = b"\0llvmGetPassPluginInfo\0"
+"""The name of the function by which LLVM's programs know their plug-ins ("Writing an LLVM Pass")."""
 
 NATIVE_MACHINE = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "riscv64": 243}
 """ELF's ``e_machine`` by the name of a machine; libraries for GPUs have others."""
@@ -56,6 +60,14 @@ def check_load(path: Path) -> str:
         return ""
     ended = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
     return text or f"the process ended {ended} while it was loaded"
+
+
+def needs_its_program(path: Path, problem: str) -> bool:
+    """Return whether a library is a plug-in of LLVM that lacks nothing but symbols, which ``opt`` has for it."""
+    if "undefined symbol" not in problem:
+        return False
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return data.find(PLUGIN_ENTRY) >= 0
 
 
 def _load_and_exit(path: Path, writing: int) -> None:

@@ -1,0 +1,140 @@
+"""Which of the given Debian packages are ROCm's, whether they belong together, and what they depend on besides."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.importing.deb import DebControl
+from rocwheel.artifacts.importing.report import MachineNeed
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rocwheel.artifacts.importing.choose_artifact import ImportRules
+    from rocwheel.artifacts.importing.deb_relations import Choice
+
+__all__ = ["GivenPackage", "GivenPackages"]
+
+_ALL = "all"
+"""The architecture of packages for every machine."""
+
+
+class GivenPackage(msgspec.Struct, frozen=True):
+    """A package file and what it says about itself."""
+
+    path: Path
+    control: DebControl
+
+    @property
+    def name(self) -> str:
+        """The name of the package."""
+        return self.control.package
+
+
+class GivenPackages:
+    """The packages of one import, told apart by a table."""
+
+    def __init__(self, packages: Iterable[GivenPackage], rules: ImportRules) -> None:
+        self._rules = rules
+        self._by_name = {given.name: given for given in packages}
+        self._known = {name for name in self._by_name if rules.rule_of_package(name)}
+        sources = {self._by_name[name].control.source for name in self._known if not self._is_system(name)}
+        self.rocm: list[GivenPackage] = []
+        """Packages of ROCm and of its compiler, named by the table or not."""
+        self.system: list[GivenPackage] = []
+        """Packages of the operating system that the table names."""
+        self.others: list[GivenPackage] = []
+        """All others: what of them is imported depends on the libraries that ROCm needs."""
+        for name, given in sorted(self._by_name.items()):
+            if name in self._known:
+                (self.system if self._is_system(name) else self.rocm).append(given)
+            else:
+                (self.rocm if self._is_rocm(given, sources) else self.others).append(given)
+
+    @property
+    def unknown(self) -> list[str]:
+        """The names of ROCm's packages that the table does not name."""
+        return [given.name for given in self.rocm if given.name not in self._known]
+
+    def problems(self) -> Iterator[InputError]:
+        """Yield an error for each package that is for another machine, of another release or needs one that is."""
+        yield from self._foreign()
+        yield from self._mixed()
+        for given in self.rocm:
+            for choice in given.control.depends:
+                if problem := self._conflict(given, choice):
+                    yield problem
+
+    def required(self, imported: Iterable[GivenPackage]) -> tuple[MachineNeed, ...]:
+        """Return what the imported packages depend on, as far as it is not imported itself."""
+        taken = {given.name: given for given in imported}
+        needed: defaultdict[str, list[str]] = defaultdict(list)
+        for name, given in sorted(taken.items()):
+            for choice in given.control.depends:
+                if not self._is_base(choice) and not any(self._satisfying(choice, taken.values())):
+                    needed[choice.names].append(name)
+        return tuple(MachineNeed(names, tuple(users)) for names, users in sorted(needed.items()))
+
+    def _is_base(self, choice: Choice) -> bool:
+        """Return whether every machine has one of the packages."""
+        base = self._rules.table.base_packages
+        return any(fnmatchcase(relation.package, like) for relation in choice.relations for like in base)
+
+    def _is_system(self, name: str) -> bool:
+        rule = self._rules.rule_of_package(name)
+        return rule is not None and rule.system
+
+    def _is_rocm(self, given: GivenPackage, sources: set[str]) -> bool:
+        """Return whether a package that no entry names comes with ROCm: by its maker, its source or what it needs."""
+        if any(fnmatchcase(one, like) for one in given.control.maintainers for like in self._rules.table.maintainers):
+            return True
+        needs = {relation.package for choice in given.control.depends for relation in choice.relations}
+        return given.control.source in sources or any(not self._is_system(name) for name in needs & self._known)
+
+    def _foreign(self) -> Iterator[InputError]:
+        """Compare architectures with that of most packages."""
+        architectures = [given.control.architecture for given in self._by_name.values()]
+        usual = max(sorted({*architectures} - {_ALL}), key=architectures.count, default=_ALL)
+        for given in self._by_name.values():
+            if given.control.architecture not in (usual, _ALL):
+                expected = f"{usual}, as most of the packages"
+                yield InputError(given.path, f"is a package for {given.control.architecture}", expected=expected)
+
+    def _mixed(self) -> Iterator[InputError]:
+        """Compare ROCm's packages of one source: they are made together."""
+        first: dict[str, GivenPackage] = {}
+        for given in self.rocm:
+            control = given.control
+            other = first.setdefault(control.source, given)
+            if other.control.source_version != control.source_version:
+                yield InputError(
+                    given.path,
+                    f"is of {control.source} {control.source_version}",
+                    expected=f"{other.control.source_version}, as {other.path}",
+                    remedy="Give packages of one release.",
+                )
+
+    def _conflict(self, given: GivenPackage, choice: Choice) -> InputError | None:
+        """Return the error when a package is there that this one needs, but in another version."""
+        present = [self._by_name[one.package] for one in choice.relations if one.package in self._by_name]
+        if not present or any(self._satisfying(choice, self._by_name.values())):
+            return None
+        found = f"needs {choice}, and {present[0].path} is {present[0].control.version}"
+        return InputError(given.path, found, remedy="Give packages of one release.")
+
+    @staticmethod
+    def _satisfying(choice: Choice, packages: Iterable[GivenPackage]) -> Iterator[GivenPackage]:
+        for given in packages:
+            for relation in choice.relations:
+                if relation.package == given.name and relation.accepts(given.control.version):
+                    yield given
+                for provided in (one for entry in given.control.provides for one in entry.relations):
+                    is_versioned = provided.operator == "=" and relation.accepts(provided.version)
+                    if relation.package == provided.package and (not relation.operator or is_versioned):
+                        yield given
