@@ -6,7 +6,7 @@ CACHE := .cache
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
-.PHONY: help setup demo test test-fast lint typecheck contracts docs dist workflows bench corpus repair-proof debian bazel extension clean
+.PHONY: help setup demo test test-fast lint typecheck contracts docs dist workflows bench corpus repair-proof debian debian-sid debian-experimental bazel extension clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile
@@ -70,6 +70,12 @@ repair-proof: setup  ## repaired wheels of the index before the real loader: it 
 
 debian: setup    ## Debian's real ROCm packages become wheels, installed and used
 	bash examples/debian/run.sh
+
+debian-sid: setup ## the ROCm of Debian sid becomes wheels, installed and used in a sid chroot; root, 30 GB, half an hour
+	bash examples/debian-sid/run.sh sid
+
+debian-experimental: setup ## the same with the ROCm 7 of Debian experimental
+	bash examples/debian-sid/run.sh experimental
 
 $(CACHE)/debian-run/away/packages/dist:
 	$(MAKE) debian

@@ -103,6 +103,29 @@ def test_links_of_the_table_are_added_when_their_target_is_there(make_deb: MakeD
     assert (stage / "bin/amdclang").readlink() == Path("../lib/llvm/bin/clang")
 
 
+def test_device_libraries_in_clangs_own_folder_have_the_usual_link(make_deb: MakeDeb, dest: Path) -> None:
+    library = "./usr/lib/llvm-21/lib/clang/21/amdgcn/bitcode/hip.bc"
+    import_debs([make_deb("rocm-device-libs-21", {library: b"bitcode"})], dest, DEBIAN)
+
+    stage = dest / "base_run_generic/base/stage"
+    assert (stage / "amdgcn").readlink() == Path("lib/llvm/amdgcn")
+    assert (stage / "lib/llvm/amdgcn").readlink() == Path("lib/clang/21/amdgcn")
+    assert (dest / "amd-llvm_run_generic/amd-llvm/stage/lib/llvm/lib/clang/21/amdgcn/bitcode/hip.bc").is_file()
+
+
+def test_clang_is_told_where_hip_is(make_deb: MakeDeb, dest: Path) -> None:
+    import_debs([make_deb("clang-21", {"./usr/lib/llvm-21/bin/clang": b"program"})], dest, DEBIAN)
+
+    told = dest / "amd-llvm_run_generic/amd-llvm/stage/lib/llvm/bin/clang++.cfg"
+    assert told.read_text() == "--hip-path=<CFGDIR>/../../..\n"
+
+
+def test_files_of_the_table_are_added_only_beside_what_they_are_for(make_deb: MakeDeb, dest: Path) -> None:
+    import_debs([make_deb("lld-21", {"./usr/lib/llvm-21/bin/lld": b"program"})], dest, DEBIAN)
+
+    assert not list(dest.rglob("*.cfg"))
+
+
 def test_same_file_from_two_packages_is_taken_once(make_deb: MakeDeb, dest: Path) -> None:
     tree = {"./usr/include/hip/a.h": b"same"}
     report = import_debs([make_deb("libamdhip64-dev", tree), make_deb("hipcc", tree)], dest, DEBIAN)

@@ -94,7 +94,7 @@ class Importer:
         if self._problems:
             subject = "the import"
             raise ProblemsError(subject, self._problems)
-        self._tree.add_declared_links()
+        self._tree.add_declared()
         self._tree.write_manifests(self.version)
         return ImportReport(
             version=self.version,

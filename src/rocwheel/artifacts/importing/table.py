@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "AddedFile",
     "ArtifactRule",
     "ComponentRule",
     "Edit",
@@ -106,8 +107,19 @@ class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     path: str
     to: str
-    """Relative to the folder of ``path``."""
+    """Relative to the folder of ``path``; each segment a shell pattern, of whose matches the last by name is taken."""
     artifact: str
+
+
+class AddedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A small text file that is added when what it is for was imported."""
+
+    path: str
+    text: str
+    beside: str
+    """The destination that must be there."""
+    artifact: str
+    reason: str
 
 
 class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,6 +147,7 @@ class ImportTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     skip: tuple[Skip, ...] = ()
     edit: tuple[Edit, ...] = ()
     link: tuple[Link, ...] = ()
+    file: tuple[AddedFile, ...] = ()
 
 
 def load_table(source: Path | str) -> ImportTable:
@@ -159,6 +172,7 @@ def load_table(source: Path | str) -> ImportTable:
 
 def _name_problems(table: ImportTable) -> Iterator[InputError]:
     names = {rule.name for rule in table.artifact} | {link.artifact for link in table.link}
+    names |= {file.artifact for file in table.file}
     names |= {table.catch_all, table.catch_libraries}
     components = {rule.name for rule in table.component} | {"run"}
     for name in sorted(names - {""}):
@@ -177,7 +191,8 @@ def _name_problem(name: str) -> InputError | None:
 
 def _place_problems(table: ImportTable) -> Iterator[InputError]:
     places = [*table.place, *(place for rule in table.artifact for place in rule.place)]
-    for path in [*(place.destination for place in places if place.destination), *(link.path for link in table.link)]:
+    added = [*(link.path for link in table.link), *(file.path for file in table.file)]
+    for path in [*(place.destination for place in places if place.destination), *added]:
         if fault := path_fault(path):
             yield InputError(repr(path), fault, expected="a path inside the prefix")
 

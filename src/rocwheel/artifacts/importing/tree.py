@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import io
 import posixpath
 import shutil
 from typing import TYPE_CHECKING, Protocol
@@ -13,12 +14,14 @@ from rocwheel.artifacts.importing.choose_artifact import Destination, Origin
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME, format_manifest
 from rocwheel.artifacts.model.paths import ancestors
 from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH
+from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.artifacts.importing.choose_artifact import ImportRules
+    from rocwheel.artifacts.importing.table import Link
 
 __all__ = ["ImportConflictError", "ImportTree", "Readable"]
 
@@ -91,15 +94,28 @@ class ImportTree:
         path.symlink_to(text)
         self._record(destination, origin, self.links)
 
-    def add_declared_links(self) -> None:
-        """Write those links of the table whose target was imported and whose place is free."""
+    def add_declared(self) -> None:
+        """Write those links and files of the table whose place is free and for which what they are for was imported."""
         for link in self._rules.table.link:
-            target = posixpath.normpath(posixpath.join(posixpath.dirname(link.path), link.to))
-            if target not in self._folders and target not in self._origins:
-                continue
-            if link.path not in self._origins and link.path not in self._folders:
+            if (target := self._target(link)) and self._is_free(link.path):
                 destination = self._rules.added(link.artifact, link.path)
-                self.add_link(destination, Origin(link.path, "the table"), link.to)
+                text = posixpath.relpath(target, posixpath.dirname(link.path) or ".")
+                self.add_link(destination, Origin(link.path, "the table"), text)
+        for file in self._rules.table.file:
+            if file.beside in self._origins and self._is_free(file.path):
+                destination = self._rules.added(file.artifact, file.path)
+                self.add_file(destination, Origin(file.path, "the table"), io.BytesIO(file.text.encode()), 0o644)
+
+    def _target(self, link: Link) -> str | None:
+        """Return what a link of the table points to, if it was imported."""
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(link.path), link.to))
+        if not any(character in target for character in "*?["):
+            return target if target in self._folders or target in self._origins else None
+        pattern = PathPatterns([target])
+        return max((path for path in {*self._folders, *self._origins} if pattern.matches(path)), default=None)
+
+    def _is_free(self, path: str) -> bool:
+        return path not in self._origins and path not in self._folders
 
     def write_manifests(self, version: str) -> None:
         """Write ``therock_manifest.json``, ``dist_info.json`` and the manifest of every artifact.

@@ -1,0 +1,45 @@
+#!/bin/bash
+# The ROCm of Debian sid or experimental becomes Python packages, which are installed and used in a chroot with sid.
+#
+#   examples/debian-sid/run.sh sid|experimental [FOLDER]      (default: .cache/debian-newest; downloads are kept there)
+#
+# Needs root, apt and about 30 GB of disk; mmdebstrap is installed when it is not there. Half an hour on two cores.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+checkout=$(cd "$here/../.." && pwd)
+release=$1
+folder=${2:-$checkout/.cache/debian-newest}
+bin=$checkout/.venv/bin
+
+case $release in
+    sid) more="" ;;
+    experimental) more="rccl" ;;
+    *) echo "run.sh: $release is neither sid nor experimental" >&2; exit 2 ;;
+esac
+[ "$(id -u)" = 0 ] || { echo "run.sh: a chroot needs root" >&2; exit 1; }
+
+step() { printf '\n== %s\n' "$*"; }
+
+step "download the packages of $release with all that they depend on (none is installed)"
+"$here/download.sh" "$release" "$folder"
+mapfile -t packages < <(tail -n +2 "$folder/$release.list" | sed "s|^|$folder/$release/|")
+echo "${#packages[@]} packages in $folder/$release"
+
+work=$folder/work-$release
+rm -rf "$work"
+mkdir -p "$work"
+
+step "make artifacts of them"
+"$bin/rocwheel" artifacts from-deb "${packages[@]}" --dest-dir "$work/artifacts" --bundle-sysdeps
+
+step "build the Python packages"
+"$bin/rocwheel" build --artifact-dir "$work/artifacts" --dest-dir "$work/packages"
+rm -rf "$work/artifacts"
+
+step "make a chroot with Debian sid"
+"$here/chroot.sh" "$folder/chroot-sid" "$folder"
+
+for user in user root; do
+    MORE_PACKAGES=$more "$here/in-chroot.sh" "$folder/chroot-sid" "$work/packages/dist" "$user"
+done
+printf '\nThe packages are in %s.\n' "$work/packages/dist"
