@@ -222,6 +222,15 @@ def test_a_file_that_changes_meanwhile_is_not_overwritten(rocm_jax: RocmJaxCheck
     assert (rocm_jax.folder / BAZELRC).read_text() == "mine\n"
 
 
+def test_a_link_that_leads_elsewhere_is_not_followed(rocm_jax: RocmJaxCheckout, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (rocm_jax.workspace / "rocm_wheel").symlink_to(tmp_path / "elsewhere")
+    migration = plan(rocm_jax)
+    with pytest.raises(ProblemsError, match=r"rocm_wheel/BUILD.bazel: is below a symbolic link. Put a folder in the"):
+        apply_changes(migration.root, migration.changes)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_modes_of_files_stay(rocm_jax: RocmJaxCheckout) -> None:
     path = rocm_jax.folder / BAZELRC
     path.chmod(0o600)

@@ -58,7 +58,9 @@ def _problems(root: Path, changes: Sequence[FileChange]) -> Iterator[WorkError]:
     for change in changes:
         path = root / change.path
         disk = disk_file(path)
-        if (disk and disk.data) != (change.before and change.before.data):
+        if path.parent.resolve() != root.resolve() / path.parent.relative_to(root):
+            yield WorkError(path, "is below a symbolic link", remedy="Put a folder in the link's place.")
+        elif (disk and disk.data) != (change.before and change.before.data):
             yield WorkError(path, "has changed since it was read", remedy="Run the command again.")
         elif disk is not None and not path.stat().st_mode & _ANY_WRITE:
             yield WorkError(path, "is read-only", remedy="Make it writable (chmod u+w).")

@@ -30,6 +30,15 @@ def test_a_clone_is_read_at_the_commit_with_the_patches(rocm_jax: RocmJaxCheckou
     assert read(clone, rocm_jax) == text.replace("//visibility:private", "//visibility:public")
 
 
+def test_patches_are_applied_with_the_folders_that_the_workspace_strips(rocm_jax: RocmJaxCheckout) -> None:
+    patch = rocm_jax.workspace / "third_party/jax/0001-Expose-rocm-targets.patch"
+    patch.write_text(patch.read_text().replace("a/jaxlib", "jaxlib").replace("b/jaxlib", "jaxlib"))
+    rule = rocm_jax.workspace / "third_party/jax/workspace.bzl"
+    rule.write_text(rule.read_text().replace('        patch_args = ["-p1"],\n', ""))
+    commit_all(rocm_jax.folder)
+    assert "//visibility:public" in read(rocm_jax.jax, rocm_jax)
+
+
 def test_a_folder_without_git_is_read_as_it_is(rocm_jax: RocmJaxCheckout, tmp_path: Path) -> None:
     (tmp_path / "external" / JAX_BUILD).parent.mkdir(parents=True)
     (tmp_path / "external" / JAX_BUILD).write_text("patched\n")

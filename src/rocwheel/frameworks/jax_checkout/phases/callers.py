@@ -30,7 +30,13 @@ _VERSION = re.compile(r'^_version *= *"[^"]*"', re.MULTILINE)
 _LOOKUP = ("sed", "-n", r's/^_version *= *"\([^"]*\)".*/\1/p', "pjrt/python/version.py")
 _CALL = re.compile(r"[\t ]*[@+-]*(?:[A-Za-z_]\w*=\S*[\t ]+)*python[0-9.]*[\t ]+(?:\./)?build/build\.py\b[^;&|<>`]*")
 """A call that its lines hold nothing besides."""
+_WORKFLOW_LINES = [
+    *ask("is rocwheel installed where this runs?").splitlines(),
+    "rocwheel jax bazelrc --check --settings rocm.toml --output rocm.bazelrc",
+]
+"""What stands before the first call of a workflow: it fails if the fragment and the settings differ."""
 _REFERENCE = re.compile(r"\$\{\{.*?\}\}|\$\{[^}]*\}|\$\([\w.-]+\)")
+_TRIPLE_QUOTE = re.compile(r"([a-zA-Z]{0,2})(?:\"\"\"|''')")
 _STEP = re.compile(r"(?P<indent>[\t ]*)(?P<dash>- )?run:[\t ]+(?P<command>[^|>].*)", re.DOTALL)
 _FOLDER = re.compile(r"(?:^|[\s;&(])(?:cd|pushd|working-directory:)[\t ]+[\"']?([^\s\"';&)]+)|\bpopd\b", re.MULTILINE)
 
@@ -65,7 +71,8 @@ def _edit(plan: Plan, path: str, kind: CallerKind, found: TranslatedCalls) -> No
             new = _question(call, lines[first], "; ".join(reasons), asked)
             edits.append((first, first, new, "only people can decide what this call becomes"))
         else:
-            new = _new_lines(call, lines[first])
+            is_first = kind == "workflow" and not any(old.call.first_line <= first for old in found.calls)
+            new = _new_lines(call, lines[first], _WORKFLOW_LINES if is_first else [])
             edits.append((first, last, new, "Bazel builds by its own settings, and rocwheel assembles the wheels"))
     for undecided in found.undecided:
         first = undecided.first_line - 1
@@ -85,21 +92,35 @@ def _reasons(
     first, last = call.call.first_line - 1, call.call.last_line
     text = " ".join(line.rstrip("\\") for line in lines[first:last])
     step = _STEP.fullmatch(text)
-    if kind == "python":
+    if call.call.form == "python":
         yield "a list of arguments is one command, and these are several"
     elif not _CALL.fullmatch(_REFERENCE.sub("X", step["command"] if step else text).rstrip()):
         yield "its lines hold more than the call"
-    if not _runs_in_workspace(path, kind, "\n".join(lines[:first])):
+    if call.call.template and not _is_raw("\n".join(lines[:first])):
+        yield "they have backslashes, and the text that they would stand in is no raw string"
+    if not _runs_in_workspace(path, kind, call, lines):
         yield f"these are for the folder {WORKSPACE}, and where this runs is not said"
     if call.additions:
         yield "it has arguments under conditions"
     yield from _differences(settings, call)
 
 
-def _runs_in_workspace(path: str, kind: CallerKind, before: str) -> bool:
-    """Return whether a call is made in the workspace, by the file's place or the last change of folder before it."""
+def _is_raw(before: str) -> bool:
+    """Return whether the string of Python that is open at the end of a text is a raw one."""
+    opened = _TRIPLE_QUOTE.findall(before)
+    return bool(opened) and "r" in opened[-1].lower()
+
+
+def _runs_in_workspace(path: str, kind: CallerKind, call: TranslatedCall, lines: list[str]) -> bool:
+    """Return whether a call is made in the workspace, by the file's place or the last change of folder before it.
+
+    A text that becomes a Makefile belongs there if its file names it there.
+    """
     if kind == "makefile":
         return path.rpartition("/")[0] == WORKSPACE
+    if call.call.template:
+        return any(f"{WORKSPACE}/Makefile" in line for line in lines)
+    before = "\n".join(lines[: call.call.first_line - 1])
     folders = [match[1] or "" for match in _FOLDER.finditer(before)]
     return bool(folders) and folders[-1].rstrip("/").rpartition("/")[2] == WORKSPACE
 
@@ -125,9 +146,9 @@ def _carries(call: TranslatedCall, variable: str) -> bool:
     return any(variable in word and "\0" in word for command in call.translation.commands for word in command.words)
 
 
-def _new_lines(call: TranslatedCall, first_line: str) -> list[str]:
-    """Return the new commands, one a line, indented as the old call was."""
-    commands = spell_call(call.call, call.translation.commands)
+def _new_lines(call: TranslatedCall, first_line: str, before: list[str]) -> list[str]:
+    """Return the new commands, one a line, indented as the old call was; others may stand before them."""
+    commands = [*before, *spell_call(call.call, call.translation.commands)]
     step = _STEP.match(first_line)
     if step:
         dash = step["dash"] or ""

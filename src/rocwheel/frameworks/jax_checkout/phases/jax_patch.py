@@ -37,8 +37,11 @@ def run_path_splices(file: StarlarkFile, calls: list[ast.Call], folder: str, wor
     return [*added_load(file, label, _FUNCTION), *splices] if splices else []
 
 
-def jax_patch(text: str, modules: list[str], folder: str, workspace: str) -> str:
-    """Return the patch of JAX's BUILD file; raise `InputError` if it doesn't link each of the modules."""
+def jax_patch(text: str, modules: list[str], folder: str, workspace: str, *, level: int = 1) -> str:
+    """Return the patch of JAX's BUILD file, with ``level`` folders before its name.
+
+    Raises `InputError` if the file doesn't link each of the modules.
+    """
     file = StarlarkFile(f"@jax//{JAX_BUILD}", text)
     rules = {string_attribute(call, "name"): call for call in file.calls(*_JAX_RULES) if is_linked(call)}
     if missing := [name for name in modules if name.removesuffix(".so") not in rules and name not in rules]:
@@ -46,7 +49,7 @@ def jax_patch(text: str, modules: list[str], folder: str, workspace: str) -> str
         raise InputError(file.path, found, expected=f"one of {', '.join(_JAX_RULES)} for each")
     calls = [call for name, call in rules.items() if f"{name.removesuffix('.so')}.so" in modules]
     new = spliced(file, run_path_splices(file, calls, folder, workspace))
-    names = (f"a/{JAX_BUILD}", f"b/{JAX_BUILD}")
+    names = ("a/" * level + JAX_BUILD, "b/" * level + JAX_BUILD)
     return "".join(difflib.unified_diff(text.splitlines(keepends=True), new.splitlines(keepends=True), *names))
 
 

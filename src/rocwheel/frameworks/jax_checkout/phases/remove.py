@@ -70,15 +70,15 @@ def _mentions(text: str, name: str) -> bool:
 
 
 def _asked_about_users(plan: Plan) -> bool:
-    """Ask in every other BUILD file that uses an old builder what becomes of its targets; return whether one does."""
-    own = {f"{WORKSPACE}/{folder}/{name}" for folder in _TOOLS for name in _BUILD_NAMES}
-    labels = [f"{folder}:{target}" for folder in _TOOLS for target in _OLD_TARGETS]
+    """Ask in every BUILD file that uses an old builder what becomes of its targets; return whether one does."""
     found = False
     for path, text in _texts(plan):
-        if path.rpartition("/")[2] not in _BUILD_NAMES or path in own:
+        if path.rpartition("/")[2] not in _BUILD_NAMES:
             continue
         file = StarlarkFile(path, text)
-        users = [node for node in file.tree.body if any(label in file.source(node) for label in labels)]
+        labels = _builder_labels(path.rpartition("/")[0].removeprefix(WORKSPACE).strip("/"))
+        others = [node for node in file.tree.body if _target(node) not in _OLD_TARGETS]
+        users = [node for node in others if any(label in file.source(node) for label in labels)]
         found = found or bool(users)
         if users and MARK not in text:
             question = (
@@ -89,8 +89,14 @@ def _asked_about_users(plan: Plan) -> bool:
     return found
 
 
+def _builder_labels(package: str) -> list[str]:
+    """Return how the old builders are named in a package."""
+    labels = [f"{folder}:{target}" for folder in _TOOLS for target in _OLD_TARGETS]
+    return [*labels, *(f'":{target}"' for target in _OLD_TARGETS if package in _TOOLS)]
+
+
 def _remove_targets(plan: Plan, folder: str) -> None:
-    """Take the old builder and its library out of a package, with the loads that only they used."""
+    """Take the old builder and its library out of a package, with the loads and lists that only they used."""
     path = next((f"{folder}/{name}" for name in _BUILD_NAMES if plan.draft.has(f"{folder}/{name}")), "")
     if not path:
         return
@@ -99,12 +105,23 @@ def _remove_targets(plan: Plan, folder: str) -> None:
     if not gone:
         return
     left = [node for node in file.tree.body if node not in gone]
-    used = {name.id for node in left for name in ast.walk(node) if isinstance(name, ast.Name)}
-    unused = [node for node in left if (names := loaded_names(node)) and not used & set(names)]
+    used, no_longer = _used_names(left), _used_names(gone)
+    unused = [node for node in left if (names := _defined_names(node)) & no_longer and not names & used]
     text = spliced(file, [without_statement(file, node) for node in (*gone, *unused)]).rstrip("\n") + "\n"
     if plan.draft.has(f"{folder}/{_LICENSE}") and _LICENSE not in text:
         text += f'\nexports_files(["{_LICENSE}"])\n'
     plan.draft.put(path, text, "rocwheel jax wheel takes the libraries themselves; Bazel builds those")
+
+
+def _used_names(nodes: list[ast.stmt]) -> set[str]:
+    names = (name for node in nodes for name in ast.walk(node) if isinstance(name, ast.Name))
+    return {name.id for name in names if isinstance(name.ctx, ast.Load)}
+
+
+def _defined_names(node: ast.stmt) -> set[str]:
+    """Return the names that a load or an assignment at the top defines."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return {*loaded_names(node), *(target.id for target in targets if isinstance(target, ast.Name))}
 
 
 def _target(node: ast.stmt) -> str:
@@ -123,7 +140,9 @@ def _delete_exported(plan: Plan, path: str, reason: str) -> None:
     build = next((f"{folder}/{build}" for build in _BUILD_NAMES if plan.draft.has(f"{folder}/{build}")), "")
     if build:
         _remove_export(plan, build, name)
-        if list(plan.draft.checkout.below(folder)) == [build]:
+        left = StarlarkFile(build, plan.draft.text(build)).tree.body
+        is_bare = all(called(node) in ("load", "licenses", "package") for node in left)
+        if is_bare and list(plan.draft.checkout.below(folder)) == [build]:
             plan.draft.delete(build, "the package is empty")
 
 

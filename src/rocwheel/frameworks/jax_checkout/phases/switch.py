@@ -11,7 +11,13 @@ from rocwheel.frameworks.jax_checkout.editing.starlark import StarlarkFile
 from rocwheel.frameworks.jax_checkout.phases.callers import replace_callers
 from rocwheel.frameworks.jax_checkout.phases.jax_patch import jax_patch, run_path_splices
 from rocwheel.frameworks.jax_checkout.phases.settings_draft import plugin_modules
-from rocwheel.frameworks.jax_checkout.reading.structure import LINKING_RULES, WORKSPACE, is_linked, jax_rules
+from rocwheel.frameworks.jax_checkout.reading.structure import (
+    LINKING_RULES,
+    WORKSPACE,
+    is_linked,
+    jax_rules,
+    strip_level,
+)
 
 if TYPE_CHECKING:
     from rocwheel.frameworks.jax_checkout.phases.plan import Plan
@@ -79,7 +85,8 @@ def _patch_jax(plan: Plan, place: str) -> None:
     file = StarlarkFile(path, without_question(text, _NO_SOURCE))
     rule = next(jax_rules(file))
     name = f"{_next_number(plan):04}-{PATCH_NAME}"
-    patch = jax_patch(plan.jax_build, plugin_modules(), place, plan.structure.workspace_name)
+    level = strip_level(file, rule)
+    patch = jax_patch(plan.jax_build, plugin_modules(), place, plan.structure.workspace_name, level=level)
     draft.put(f"{_PATCHES}/{name}", patch, "the extension modules are linked with their run path, in place of patchelf")
     label = f'"//third_party/jax:{name}"'
     draft.put(

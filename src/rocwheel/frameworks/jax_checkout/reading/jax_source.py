@@ -11,7 +11,7 @@ from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.regular_files import read_regular
 from rocwheel.frameworks.jax_checkout.editing.starlark import StarlarkFile, attribute, string_attribute
 from rocwheel.frameworks.jax_checkout.reading.git import run_git
-from rocwheel.frameworks.jax_checkout.reading.structure import JAX_BUILD, WORKSPACE, jax_rules
+from rocwheel.frameworks.jax_checkout.reading.structure import JAX_BUILD, WORKSPACE, jax_rules, strip_level
 
 if TYPE_CHECKING:
     from rocwheel.frameworks.jax_checkout.checkout import Checkout
@@ -38,7 +38,7 @@ def read_jax_build(folder: Path, checkout: Checkout, structure: Structure) -> st
         found = f"has no {JAX_BUILD} at {commit}"
         remedy = f"Fetch the commit that {structure.jax} names, or give the folder external/jax of Bazel's output base."
         raise InputError(folder, found, remedy=remedy)
-    return _patched(done.stdout, [checkout.text(path) for path in _patches(rule)], folder)
+    return _patched(done.stdout, [checkout.text(path) for path in _patches(rule)], strip_level(file, rule), folder)
 
 
 def _read(path: Path) -> str:
@@ -63,7 +63,7 @@ def _patches(rule: ast.Call) -> list[str]:
     return [f"{WORKSPACE}/" + label.removeprefix("//").replace(":", "/") for label in labels if label.startswith("//")]
 
 
-def _patched(data: bytes, patches: list[str], folder: Path) -> str:
+def _patched(data: bytes, patches: list[str], level: int, folder: Path) -> str:
     """Return a BUILD file with patches applied, as far as they are of this file."""
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch) / JAX_BUILD
@@ -72,7 +72,7 @@ def _patched(data: bytes, patches: list[str], folder: Path) -> str:
         for number, patch in enumerate(patches, 1):
             if JAX_BUILD not in patch:
                 continue
-            options = ("apply", "-C1", "--whitespace=nowarn", f"--include={JAX_BUILD}", "-")
+            options = ("apply", f"-p{level}", "-C1", "--whitespace=nowarn", f"--include={JAX_BUILD}", "-")
             done = run_git(Path(scratch), *options, data=patch.encode(errors="surrogateescape"))
             if done.returncode:
                 said = done.stderr.decode(errors="replace").strip().splitlines()

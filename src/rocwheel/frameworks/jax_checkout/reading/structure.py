@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,7 +17,16 @@ if TYPE_CHECKING:
 
     from rocwheel.frameworks.jax_checkout.checkout import Checkout
 
-__all__ = ["JAX_BUILD", "LINKING_RULES", "WORKSPACE", "Structure", "find_structure", "is_linked", "jax_rules"]
+__all__ = [
+    "JAX_BUILD",
+    "LINKING_RULES",
+    "WORKSPACE",
+    "Structure",
+    "find_structure",
+    "is_linked",
+    "jax_rules",
+    "strip_level",
+]
 
 WORKSPACE = "jax_rocm_plugin"
 """The folder of the Bazel workspace."""
@@ -27,8 +37,9 @@ JAX_BUILD = "jaxlib/rocm/BUILD"
 LINKING_RULES = ("cc_binary", "nanobind_extension", "pybind_extension")
 """Rules that link shared libraries; a ``cc_binary`` does with ``linkshared``."""
 
+_STRIP = re.compile(r"[\"']-p(\d)[\"']")
 _BUILD_NAMES = ("BUILD.bazel", "BUILD")
-_PATCHED = ("git_repository", "http_archive", "tf_http_archive", "new_git_repository")
+_PATCHED = ("git_repository", "http_archive", "new_git_repository")
 
 
 class Structure(msgspec.Struct, frozen=True):
@@ -129,3 +140,10 @@ def _jax_rule(path: str, text: str) -> str:
 def jax_rules(file: StarlarkFile) -> Iterator[ast.Call]:
     """Yield the calls of rules that fetch ``@jax``."""
     return (call for call in file.calls(*_PATCHED) if string_attribute(call, "name") == "jax")
+
+
+def strip_level(file: StarlarkFile, rule: ast.Call) -> int:
+    """Return how many folders a rule strips from the names in patches: ``-p0`` is Bazel's default."""
+    given = attribute(rule, "patch_args")
+    levels = _STRIP.findall(file.source(given)) if given else []
+    return int(levels[-1]) if levels else 0
