@@ -149,13 +149,16 @@ def test_folders_of_builds_are_on_no_machine(wheel_of: WheelOf, hold: Hold) -> N
 
 
 def test_only_folders_that_a_user_gives_up_may_be_lost(wheel_of: WheelOf, hold: Hold) -> None:
-    opens = Lib("plugin/_x.so", (), "/opt/tool/lib", source=OPENS)
-    needs = Lib("plugin/_x.so", ("libtool.so.3",), "/opt/tool/lib")
+    opens = Lib("plugin/_x.so", (), "/opt/rocm/lib", source=OPENS)
+    needs = Lib("plugin/_x.so", ("libtool.so.3",), "/opt/rocm/lib")
+    other = opens._replace(run_path="/opt/tool/lib")
     opened = hold(wheel_of("a", opens), wheel_of("b", opens._replace(run_path="")))
     needed = hold(wheel_of("c", needs), wheel_of("d", needs._replace(run_path="")))
+    elsewhere = hold(wheel_of("e", other), wheel_of("f", other._replace(run_path="")))
     assert Row("plugin 1.0", (), proof=opened).has_fault
     assert not Row("plugin 1.0", ("--toolkit", "sdk"), proof=opened).has_fault
     assert Row("plugin 1.0", ("--toolkit", "sdk"), proof=needed).has_fault
+    assert Row("plugin 1.0", ("--toolkit", "sdk"), proof=elsewhere).has_fault
 
 
 def test_errors_of_the_audit_are_told_apart_by_the_library_that_is_missing(wheel_of: WheelOf) -> None:
