@@ -23,6 +23,7 @@ TOOLS = {
     "pjrt/python/__init__.py": "",
     "pjrt/python/setup.py": "",
     "build/build.py": "",
+    ".bazelrc": "build:rocm --jobs=1\n",
     "build/rocm/tools/fixwheel.py": "",
 }
 
@@ -31,7 +32,7 @@ def after(**changes: str) -> dict[str, str]:
     """Return the files after the phase, which does nothing the second time."""
     texts = {**TOOLS, **changes}
     draft = Draft(Checkout({f"jax_rocm_plugin/{path}": SourceFile(text) for path, text in texts.items()}))
-    plan = Plan(draft, Structure(*[""] * 7), {}, "")
+    plan = Plan(draft, Structure("jax_rocm_plugin/.bazelrc", *[""] * 6), {}, "")
     remove(plan)
     once = draft.checkout.files
     remove(plan)
@@ -46,6 +47,7 @@ def test_the_builder_goes_with_what_only_it_used() -> None:
             'exports_files(["LICENSE.txt"])\n'
         ),
         "pjrt/tools/LICENSE.txt": "MIT\n",
+        ".bazelrc": "build:rocm --jobs=1\n",
         "pjrt/python/BUILD": 'package()\n\nexports_files(["__init__.py"])\n',
         "pjrt/python/__init__.py": "",
     }

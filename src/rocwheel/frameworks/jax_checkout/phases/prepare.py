@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from rocwheel.frameworks.jax_checkout.editing.rc_file import RcLine
     from rocwheel.frameworks.jax_checkout.phases.plan import Plan
 
-__all__ = ["prepare"]
+__all__ = ["FRAGMENT", "prepare"]
 
 FRAGMENT = f"{WORKSPACE}/rocm.bazelrc"
+"""What ``rocwheel jax bazelrc`` writes."""
 
 _IMPORT = "import %workspace%/rocm.bazelrc"
 _IMPORT_LINES = f"\n# Written by `rocwheel jax bazelrc`; it imports .bazelrc.user as the last of all.\n{_IMPORT}\n"

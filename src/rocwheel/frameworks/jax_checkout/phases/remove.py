@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.frameworks.jax_checkout.editing.questions import MARK, ask
 from rocwheel.frameworks.jax_checkout.editing.splices import above, spliced, without_statement, without_string
 from rocwheel.frameworks.jax_checkout.editing.starlark import StarlarkFile, called, loaded_names, string_attribute
+from rocwheel.frameworks.jax_checkout.phases.configs import drop_overridden
 from rocwheel.frameworks.jax_checkout.phases.deprecate import BUILD_PY
 from rocwheel.frameworks.jax_checkout.phases.settings_draft import BUILDERS
 from rocwheel.frameworks.jax_checkout.reading.structure import WORKSPACE
@@ -37,6 +38,7 @@ def remove(plan: Plan) -> None:
     _delete(plan, BUILD_PY, "rocwheel jax translate knows its command lines")
     for path in _SCRIPTS:
         _delete(plan, f"{WORKSPACE}/{path}", "nothing is left for it to do")
+    drop_overridden(plan)
     if _asked_about_users(plan):
         return
     for folder in _TOOLS:
