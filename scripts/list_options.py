@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from rocwheel.cli import app
+from rocwheel import cli
 
 
 def options(command: Any, name: str) -> dict[str, list[str]]:
@@ -19,4 +19,6 @@ def options(command: Any, name: str) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(options(get_command(app), "rocwheel")))
+    # Earlier versions register all commands when they are imported.
+    getattr(cli, "load_commands", lambda: None)()
+    print(json.dumps(options(get_command(cli.app), "rocwheel")))

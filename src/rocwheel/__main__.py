@@ -34,12 +34,14 @@ def main() -> None:
 def _load() -> ModuleType:
     """Import the command line; where memory is too small for that, say so rather than where it ran out."""
     try:
-        return import_module("rocwheel.cli")
+        command_line = import_module("rocwheel.cli")
+        command_line.load_commands(sys.argv[1:])
     except (MemoryError, ImportError) as e:
         if isinstance(e, ImportError) and "failed to map" not in str(e):
             raise
         print("error: rocwheel got too little memory to start. Allow more (see 'ulimit -v').", file=sys.stderr)
         sys.exit(1)
+    return command_line
 
 
 if __name__ == "__main__":

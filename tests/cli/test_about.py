@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rocwheel import __version__
-from rocwheel.cli import app
+from rocwheel.cli import app, load_commands
 from rocwheel.cli.about import text_lines
 from rocwheel.installed.about import read_about
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 def run(*arguments: str) -> tuple[int, str]:
+    load_commands()
     done = CliRunner().invoke(app, arguments)
     return done.exit_code, done.output
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer.main import get_command
 
-from rocwheel.cli import app
+from rocwheel.cli import app, load_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,7 @@ def _below(command: Any, words: str = "") -> Iterator[tuple[str, Any]]:
         yield from _below(part, f"{words} {name}")
 
 
+load_commands()
 _ALL = dict(_below(get_command(app)))
 
 COMMANDS: dict[str, Any] = {words: command for words, command in _ALL.items() if not hasattr(command, "commands")}

@@ -10,7 +10,7 @@ from itertools import takewhile
 
 import typer
 
-from rocwheel.cli import commands as commands
+from rocwheel.cli.commands import load_commands
 from rocwheel.cli.output.consoles import messages, prepare_streams
 from rocwheel.cli.output.documents import begin_documents
 from rocwheel.cli.output.errors import report_failure
@@ -19,7 +19,7 @@ from rocwheel.cli.parsing.old_words import current_words
 from rocwheel.cli.parsing.usage_errors import usage_error
 from rocwheel.foundation.errors import RocwheelError, WorkError, limit_remedy, memory_error
 
-__all__ = ["app", "main"]
+__all__ = ["app", "load_commands", "main"]
 
 
 def main() -> None:
@@ -57,6 +57,7 @@ def _attempt() -> int:
         if not {"--quiet", "-q"} & {*words}:
             for note in notes:
                 messages.print(f"note: {note}", markup=False)
+        load_commands(words)
         return app(words, prog_name="rocwheel", standalone_mode=False) or 0
     except RocwheelError as e:
         error = e

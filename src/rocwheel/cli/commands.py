@@ -1,51 +1,90 @@
 """All commands: importing a module registers its command, and --help lists them in this order."""
 
-import rocwheel.cli.about
-import rocwheel.cli.audit.audit
-import rocwheel.cli.build
-import rocwheel.cli.plan
-import rocwheel.cli.promote
-import rocwheel.cli.demo
-import rocwheel.cli.index
-import rocwheel.cli.inspect
-import rocwheel.cli.repair
-import rocwheel.cli.wheel
-import rocwheel.cli.artifacts.group
-import rocwheel.cli.artifacts.list
-import rocwheel.cli.artifacts.archive
-import rocwheel.cli.artifacts.extract
-import rocwheel.cli.artifacts.from_deb
-import rocwheel.cli.artifacts.from_prefix
-import rocwheel.cli.targets.group
-import rocwheel.cli.targets.list
-import rocwheel.cli.targets.expand
-import rocwheel.cli.targets.flags
-import rocwheel.cli.targets.coherent
-import rocwheel.cli.targets.runs_on
-import rocwheel.cli.targets.detect
-import rocwheel.cli.targets.check
-import rocwheel.cli.device.group
-import rocwheel.cli.device.list
-import rocwheel.cli.device.extract
-import rocwheel.cli.device.bundle
-import rocwheel.cli.device.compress
-import rocwheel.cli.device.prune
-import rocwheel.cli.device.retarget
-import rocwheel.cli.jax.group
-import rocwheel.cli.jax.bazelrc
-import rocwheel.cli.jax.starlark
-import rocwheel.cli.jax.commands
-import rocwheel.cli.jax.translate
-import rocwheel.cli.jax.migrate
-import rocwheel.cli.jax.wheel
-import rocwheel.cli.jax.wheel_targets
-import rocwheel.cli.runpath.group
-import rocwheel.cli.runpath.show
-import rocwheel.cli.runpath.set
-import rocwheel.cli.runpath.for_
-import rocwheel.cli.torch.group
-import rocwheel.cli.torch.init
-import rocwheel.cli.torch.requirements
-import rocwheel.cli.torch.runpath
-import rocwheel.cli.version
-import rocwheel.cli.help
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rocwheel.cli.parsing.app import app
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["load_commands"]
+
+_MODULES = (
+    "about",
+    "audit.audit",
+    "build",
+    "plan",
+    "promote",
+    "demo",
+    "index",
+    "inspect",
+    "repair",
+    "wheel",
+    "artifacts.group",
+    "artifacts.list",
+    "artifacts.archive",
+    "artifacts.extract",
+    "artifacts.from_deb",
+    "artifacts.from_prefix",
+    "targets.group",
+    "targets.list",
+    "targets.expand",
+    "targets.flags",
+    "targets.coherent",
+    "targets.runs_on",
+    "targets.detect",
+    "targets.check",
+    "device.group",
+    "device.list",
+    "device.extract",
+    "device.bundle",
+    "device.compress",
+    "device.prune",
+    "device.retarget",
+    "jax.group",
+    "jax.bazelrc",
+    "jax.starlark",
+    "jax.commands",
+    "jax.translate",
+    "jax.migrate",
+    "jax.wheel",
+    "jax.wheel_targets",
+    "runpath.group",
+    "runpath.show",
+    "runpath.set",
+    "runpath.for_",
+    "torch.group",
+    "torch.init",
+    "torch.requirements",
+    "torch.runpath",
+    "version",
+    "help",
+)
+"""Each command's module, below this package. Its first part is the first word of the command line."""
+
+
+def load_commands(words: Sequence[str] = ()) -> None:
+    """Register the commands that a command line of these words may need, and all of them where that is not clear.
+
+    A short command would spend most of its time with importing the others.
+    """
+    for name in _needed(words):
+        import_module(f"{__package__}.{name}")
+    groups: list[Any] = app.registered_groups
+    groups.sort(key=lambda group: _place(group.typer_instance.registered_callback))
+    for part in (app, *(group.typer_instance for group in groups)):
+        part.registered_commands.sort(key=_place)
+
+
+def _needed(words: Sequence[str]) -> Sequence[str]:
+    if list(words) == ["--version"]:
+        return ()
+    return [name for name in _MODULES if words and name.split(".")[0] == words[0]] or _MODULES
+
+
+def _place(registered: Any) -> int:
+    """Return the place in the list of the module that registered this, since another may have been imported first."""
+    return _MODULES.index(registered.callback.__module__.removeprefix(f"{__package__}."))

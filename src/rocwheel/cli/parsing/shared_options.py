@@ -76,7 +76,7 @@ def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Calla
             made = {name: make(**{key: given.pop(key) for key in groups[name]}) for name, make in makers.items()}
             command(**made, **given)
 
-        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
         # Typer reads a function's signature.
         options.sort(key=lambda option: option.default is not option.empty)
         keywords = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]

@@ -1,0 +1,70 @@
+"""Which modules a command line loads, and the order of the commands."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pkgutil import walk_packages
+from typing import TYPE_CHECKING
+
+import pytest
+
+import rocwheel.cli
+from tests.support.commands import COMMANDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def run_python(code: str, folder: Path) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_every_module_with_a_command_is_listed(tmp_path: Path) -> None:
+    # Given every module of the command line, whether it is listed or not
+    names = [module.name for module in walk_packages(rocwheel.cli.__path__, "rocwheel.cli.")]
+    code = (
+        f"import importlib, json, typer.main\nfor name in {names}: importlib.import_module(name)\n"
+        "from rocwheel.cli import app\nroot = typer.main.get_command(app)\n"
+        "groups = {name: getattr(part, 'commands', None) for name, part in root.commands.items()}\n"
+        "print(json.dumps([f'{name} {one}' if parts else name for name, parts in groups.items()"
+        " for one in parts or ('',)]))"
+    )
+    assert sorted(json.loads(run_python(code, tmp_path))) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("words", "loaded", "not_loaded"),
+    [
+        (["--version"], [], ["about", "build", "index", "targets"]),
+        (["index", "--help"], ["index"], ["about", "audit", "build", "jax"]),
+        (["targets", "list"], ["targets.list", "targets.check"], ["about", "build", "device"]),
+        (["no-such"], ["about", "index", "targets.list", "help"], []),
+        (["--help"], ["about", "index", "targets.list", "help"], []),
+        ([], ["about", "index", "targets.list", "help"], []),
+    ],
+    ids=" ".join,
+)
+def test_a_command_line_loads_its_own_command(
+    tmp_path: Path, words: list[str], loaded: list[str], not_loaded: list[str]
+) -> None:
+    code = f"import json, sys, rocwheel.cli\nrocwheel.cli.load_commands({words})\nprint(json.dumps([*sys.modules]))"
+    modules = set(json.loads(run_python(code, tmp_path)))
+    assert [name for name in loaded if f"rocwheel.cli.{name}" not in modules] == []
+    assert [name for name in not_loaded if f"rocwheel.cli.{name}" in modules] == []
+
+
+def test_the_order_of_the_commands_stays_whichever_is_loaded_first(tmp_path: Path) -> None:
+    code = (
+        "import json, rocwheel.cli, rocwheel.cli.targets.runs_on, typer.main\n"
+        "for words in (['version'], ['device', 'list'], ['about'], []): rocwheel.cli.load_commands(words)\n"
+        "root = typer.main.get_command(rocwheel.cli.app)\n"
+        "print(json.dumps([[*root.commands], [*root.commands['targets'].commands]]))"
+    )
+    names, targets = json.loads(run_python(code, tmp_path))
+    assert names[:3] == ["about", "audit", "build"]
+    assert names[-6:] == ["artifacts", "targets", "device", "jax", "runpath", "torch"]
+    assert targets == ["list", "expand", "flags", "coherent", "runs-on", "detect", "check"]
