@@ -37,7 +37,7 @@ def offered(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str
         (["audit", "--select", "missing-b"], ["missing-build-id"]),
         (["audit", "--ignore", "missing-b"], ["missing-build-id"]),
         (["runpath", "for", "--spell", "cm"], ["cmake"]),
-        (["targets", "flags", "--for", "gen"], ["gentoo"]),
+        (["targets", "flags", "--for", "gen"], ["gentoo", "gentoo-desc"]),
         (["targets", "det"], ["detect"]),
         (["help", "dev"], ["device"]),
         (["help", "targets", "det"], ["detect"]),

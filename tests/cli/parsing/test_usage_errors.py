@@ -11,7 +11,10 @@ from tests.support.commands import COMMANDS
 if TYPE_CHECKING:
     from tests.support.command_line import Run
 
-TOOLS = "cmake, hip, bazel, torch, jax, spack, nix, gentoo, debian, rpm, target-lst, file-name"
+TOOLS = (
+    "cmake, hip, bazel, torch, jax, spack, nix, gentoo, gentoo-desc, ebuild, debian, debian-build, rpm, target-lst, "
+    "file-name"
+)
 
 
 @pytest.mark.parametrize(
