@@ -74,8 +74,19 @@ def test_numbers_may_have_leading_zeros_and_any_length() -> None:
 
 
 @HAS_DPKG
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(VERSIONS, VERSIONS)
 def test_order_is_that_of_dpkg(one: str, other: str) -> None:
     operator = {-1: "lt", 0: "eq", 1: "gt"}[compare_versions(one, other)]
     assert subprocess.run(["dpkg", "--compare-versions", one, operator, other], check=False).returncode == 0
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_read_as_a_relation_field(text: str) -> None:
+    assert all(choice.relations for choice in parse_choices(text))
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_any_two_texts_are_compared_either_way_round(one: str, other: str) -> None:
+    assert compare_versions(one, other) == -compare_versions(other, one)
+    assert compare_versions(one, one) == 0
