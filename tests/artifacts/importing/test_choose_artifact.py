@@ -189,6 +189,11 @@ STEP = 'get_filename_component({0} "${{{0}}}" PATH)\n'
             'get_filename_component(P "${CMAKE_CURRENT_LIST_DIR}/../../../../" ABSOLUTE)',
         ),
         (TARGETS, 'include("${AMD_COMGR_PREFIX}/lib/x86_64-linux-gnu/a")', 'include("${AMD_COMGR_PREFIX}/lib/a")'),
+        (
+            ("usr/share/cmake/a/a-config.cmake", "lib/cmake/a/a-config.cmake"),
+            "set_and_check(F ${PACKAGE_PREFIX_DIR}/share/cmake/a/a-targets.cmake)",
+            "set_and_check(F ${PACKAGE_PREFIX_DIR}/lib/cmake/a/a-targets.cmake)",
+        ),
         # A program keeps its length.
         (HIPCC, "\x7fELF\x00lib/llvm-21/bin\x00", "\x7fELF\x00lib/llvm/.//bin\x00"),
     ],
