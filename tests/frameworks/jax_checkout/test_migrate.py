@@ -110,6 +110,12 @@ def test_without_the_source_of_jax_the_patch_is_asked_for_and_made_later(rocm_ja
     assert "rocwheel asks" not in (rocm_jax.workspace / "third_party/jax/workspace.bzl").read_text()
 
 
+def test_a_run_without_the_source_that_the_last_one_had_is_told_so(rocm_jax: RocmJaxCheckout) -> None:
+    migrate(rocm_jax)
+    with pytest.raises(InputError, match=r"not committed. Commit it, or give the same --jax again."):
+        plan(rocm_jax, jax=False)
+
+
 def test_a_target_that_uses_an_old_builder_keeps_it_and_is_asked_about(rocm_jax: RocmJaxCheckout) -> None:
     build = rocm_jax.workspace / "BUILD.bazel"
     build.write_text('jax_wheel(\n    name = "w",\n    wheel_binary = "//pjrt/tools:build_gpu_plugin_wheel",\n)\n')

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rocwheel.frameworks.jax_checkout.checkout import Checkout
 
-__all__ = ["LAST_PHASE", "Migration", "Phase", "plan_migration"]
+__all__ = ["LAST_PHASE", "Migration", "Phase", "plan_migration", "run_phases"]
 
 Phase = Literal[1, 2, 3, 4]
 """Those of the migration guide: prepare, switch, deprecate, remove."""
@@ -65,14 +65,28 @@ def plan_migration(folder: Path, *, phase: Phase = LAST_PHASE, jax: Path | None 
     structure = find_structure(git.committed, str(folder))
     package = starlark_package(git.root / WORKSPACE / "rocm_wheel", "workspace")
     is_patched = PATCH_NAME in git.committed.text(structure.jax)
+    if structure.jax in git.dirty and jax is None and not is_patched:
+        _refuse_unsaid_source(git.root / structure.jax)
     build = read_jax_build(jax, git.committed, structure) if jax and not is_patched else ""
-    draft = Draft(git.committed)
     rules = {name: file.text for name, file in package.files.items()}
-    plan = Plan(draft, structure, rules, package.declaration, build)
-    for number, step in enumerate(_PHASES[:phase], 1):
-        draft.phase = number
-        step(plan)
+    draft = Draft(git.committed)
+    run_phases(Plan(draft, structure, rules, package.declaration, build), phase)
     return Migration(git.root, tuple(_left(git, draft, folder)), tuple(_questions(draft.checkout)))
+
+
+def run_phases(plan: Plan, phase: Phase = LAST_PHASE) -> None:
+    """Edit the plan's draft up to a phase; raises `InputError` and `ProblemsError` for texts that can't be edited."""
+    for number, step in enumerate(_PHASES[:phase], 1):
+        plan.draft.phase = number
+        step(plan)
+
+
+def _refuse_unsaid_source(path: Path) -> None:
+    """Raise `InputError` if the patch for ``@jax`` was made by a run before, and isn't committed yet."""
+    disk = disk_file(path)
+    if disk and PATCH_NAME in disk.text:
+        found = "names the patch for @jax that a run with --jax has made, which is not committed"
+        raise InputError(path, found, remedy="Commit it, or give the same --jax again.")
 
 
 def _left(git: GitCheckout, draft: Draft, folder: Path) -> list[FileChange]:
