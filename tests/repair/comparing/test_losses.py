@@ -20,7 +20,8 @@ from rocwheel.linking.known.toolkits import is_toolkit_folder
 from rocwheel.linking.loader import Library, Loader
 from rocwheel.linking.run_path_choice import SetRunpath
 from rocwheel.linking.tree_disk import SITE, TreeDisk
-from rocwheel.repair.comparing.losses import Loss, find_losses
+from rocwheel.repair.comparing.comparison import Loss
+from rocwheel.repair.comparing.losses import find_losses
 from rocwheel.repair.comparing.own_folders import is_own_folder
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlanner
@@ -200,3 +201,20 @@ def test_a_folder_around_site_packages_is_named_as_the_run_path_has_it() -> None
     (loss,) = losses(made, a=SetRunpath("", RUNPATH))
     places = "$ORIGIN/../../../../lib, $ORIGIN/../../../$LIB, x/lib"
     assert loss.words == f"demo/a.so would no longer find libx.so.1 in {places}"
+
+
+REPLACED = [
+    library("demo/sub/libx.so"),
+    library("demo/w/libx.so", soname="libx.so.1"),
+    library("demo/q/libx.so.1", "libgone.so"),
+]
+"""Two files of one name; as the second one has another SONAME, what is loaded after it needs no third."""
+
+
+def test_a_library_that_another_file_comes_to_load_is_blamed_on_whoever_takes_another_copy() -> None:
+    first = library("demo/m.so", "a.so", "c.so", runpath="$ORIGIN:$ORIGIN/sub")
+    opener = library("demo/a.so", "libx.so", runpath="$ORIGIN/w:$ORIGIN/sub")
+    other = library("demo/sub/c.so", "libx.so.1", runpath="$ORIGIN/../q")
+    made = tree((package(), [first, opener, other, *REPLACED]))
+    found = losses(made, a=SetRunpath("$ORIGIN/sub:$ORIGIN/w", RUNPATH), m=SetRunpath("$ORIGIN/sub:$ORIGIN", RUNPATH))
+    assert found == [Loss("demo/q/libx.so.1", "libgone.so", (), (f"{package().source}!demo/a.so",))]

@@ -82,6 +82,19 @@ def test_a_file_that_replaces_another_must_find_what_it_needs() -> None:
     assert found.left == {source: "demo/lib/libb.so would no longer find libgone.so in a package"}
 
 
+def test_a_file_that_comes_to_load_what_is_broken_ends_the_edits_of_who_takes_another_copy() -> None:
+    made = plan(
+        library("demo/_m.so", "a.so", "c.so", rpath="$ORIGIN/w:$ORIGIN/sub"),
+        library("demo/sub/a.so", "libx.so"),
+        library("demo/sub/c.so", "libx.so.1", runpath="$ORIGIN/../q"),
+        library("demo/sub/libx.so"),
+        library("demo/w/libx.so", soname="libx.so.1"),
+        library("demo/q/libx.so.1", "libgone.so"),
+    )
+    assert made.edits == {}
+    assert made.left == {"demo/sub/a.so": "demo/q/libx.so.1 would no longer find libgone.so in a package"}
+
+
 OTHER: list[Part] = [
     (package("other", is_context=True), [library("other/lib/libq.so"), data("other/__init__.py", size=9)])
 ]

@@ -13,10 +13,11 @@ from rocwheel.repair.comparing.losses import find_losses
 from rocwheel.repair.outcome import RepairedTree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from rocwheel.audit.settings import AuditSettings
     from rocwheel.installed.tree import Distribution, Tree
+    from rocwheel.repair.comparing.comparison import Loss
     from rocwheel.repair.toolkit import Toolkit
 
 __all__ = ["SafeEdits", "safe_edits"]
@@ -54,10 +55,15 @@ def safe_edits(
         if not losses:
             left = {source: words for source, words in reasons.items() if source not in kept}
             return SafeEdits(kept, left, repaired)
-        for source, words in {source: loss.words for loss in reversed(losses) for source in loss.edited}.items():
+        for source, words in _blamed(losses, kept).items():
             reasons.setdefault(source, words)
             del waiting[source][0]
         waiting = {source: edits for source, edits in waiting.items() if edits}
+
+
+def _blamed(losses: Sequence[Loss], edited: Collection[str]) -> dict[str, str]:
+    """Return the sources of the files whose edits have to go, each with its first loss: one at least."""
+    return {source: loss.words for loss in reversed(losses) for source in loss.edited or edited}
 
 
 def _sure(repaired: RepairedTree, owner: Distribution) -> frozenset[str]:
