@@ -6,7 +6,7 @@ CACHE := .cache
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
-.PHONY: help setup demo test test-fast lint typecheck contracts docs dist workflows bench corpus repair-proof debian debian-sid debian-experimental bazel extension clean
+.PHONY: help setup demo test test-fast lint typecheck contracts docs dist workflows bench corpus repair-proof environments debian debian-sid debian-experimental bazel extension clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile
@@ -67,6 +67,9 @@ corpus: setup    ## the long run: every ELF file of this machine and of LLVM 15,
 
 repair-proof: setup  ## repaired wheels of the index before the real loader: it has to find what it found before; 5 GB in .cache
 	$(BIN)/python -m tests.support.repair_proof
+
+environments: setup  ## the sample's packages in three releases of Debian, five Pythons, as root and as a user; a table
+	$(BIN)/python -m scripts.environments $(ENVIRONMENTS)
 
 debian: setup    ## Debian's real ROCm packages become wheels, installed and used
 	bash examples/debian/run.sh

@@ -3,21 +3,14 @@
 # mirror that the machine's apt uses. Nothing is installed, and the machine's own lists stay as they are.
 #
 #   apt.sh FOLDER ARGUMENT...
-#   apt.sh FOLDER --mirror        prints the mirror
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 shift
 
-# The machine's archive of Debian itself: not the one of security updates, and not one of other vendors.
-mirror=$(env -u APT_CONFIG apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' |
-    grep -v security | sort -u | head -n 1)
-[ -n "$mirror" ] || { echo "apt.sh: this machine's apt has no archive of Debian (apt-get update?)" >&2; exit 1; }
-if [ "$1" = --mirror ]; then
-    echo "$mirror"
-    exit 0
-fi
+mirror=$(bash "$here/../../scripts/make-chroot.sh" --mirror)
+[ -n "$mirror" ] || { echo "apt.sh: this machine's apt has no archive of Debian, or no lists of it yet" >&2; exit 1; }
 
 mkdir -p "$folder/lists/partial" "$folder/archives/partial" "$folder/sources"
 : >"$folder/status" # as if nothing were installed

@@ -37,7 +37,7 @@ step "build the Python packages"
 rm -rf "$work/artifacts"
 
 step "make a chroot with Debian sid"
-"$here/chroot.sh" "$folder/chroot-sid" "$folder"
+"$here/chroot.sh" "$folder/chroot-sid"
 
 for user in user root; do
     MORE_PACKAGES=$more "$here/in-chroot.sh" "$folder/chroot-sid" "$work/packages/dist" "$user"

@@ -1,0 +1,117 @@
+"""``scripts/environments``: which runs there are, what they mean, the table; and that a run leaves no mount behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scripts.environments.matrix import PYTHONS, Interpreter, Release, Run, absent_pythons, make_runs
+from scripts.environments.table import Result, make_table, read_outcome, replace_table
+from tests.support.places import ROOT
+
+OLD = Release("bookworm", Path("/chroots/bookworm"), "2.36", "3.11")
+NEW = Release("sid", Path("/chroots/sid"), "2.43", "3.14")
+OTHER = Interpreter("3.12", Path("/opt/python"), Path("/opt/python/bin/python3.12"))
+MOUNTS = os.geteuid() == 0 and bool(shutil.which("unshare")) and not subprocess.call(["unshare", "--mount", "true"])
+
+
+def test_every_python_and_each_user_gets_the_packages_and_the_releases_own_rocwheel_too() -> None:
+    runs = [(run.release.name, run.python, run.user, run.subject) for run in make_runs([OLD, NEW], [OTHER])]
+    assert runs == [
+        ("bookworm", "3.11", "root", "packages"),
+        ("bookworm", "3.11", "user", "packages"),
+        ("bookworm", "3.12", "root", "packages"),
+        ("bookworm", "3.12", "user", "packages"),
+        ("bookworm", "3.11", "user", "rocwheel"),
+        ("sid", "3.14", "root", "packages"),
+        ("sid", "3.14", "user", "packages"),
+        ("sid", "3.12", "root", "packages"),
+        ("sid", "3.12", "user", "packages"),
+        ("sid", "3.14", "user", "rocwheel"),
+    ]
+
+
+def test_an_interpreter_of_the_releases_own_version_is_not_tried() -> None:
+    same = Interpreter("3.11", Path("/opt/python"), Path("/opt/python/bin/python3.11"))
+    assert {run.interpreter for run in make_runs([OLD], [same])} == {None}
+
+
+def test_the_build_machine_stands_in_for_pythons_that_no_release_has() -> None:
+    assert absent_pythons([OLD, NEW]) == ["3.10", "3.12", "3.13"]
+
+
+def test_the_pythons_are_those_that_the_project_says_it_is_for() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    assert all(f'"Programming Language :: Python :: {version}"' in text for version in PYTHONS)
+    assert text.count('"Programming Language :: Python :: 3.') == len(PYTHONS)
+
+
+@pytest.mark.parametrize(
+    ("status", "output", "outcome"),
+    [
+        (0, "== rocm-sdk test\n14 checks: 11 passed, 0 failed, 3 left out\n== bye\n", (True, "11 passed, 3 left out")),
+        (0, "14 checks: 14 passed, 0 failed, 0 left out\n", (True, "14 passed")),
+        (0, "14 checks: 14 passed, 0 failed\n", (True, "14 passed")),
+        (1, "== venv\n== pip install\nERROR: no\n", (False, "**failed: pip install**")),
+        (1, "mount: permission denied\n", (False, "**failed: start**")),
+        (0, "== rocm-sdk test\n", (False, "**failed: no sum of the self-test**")),
+        (0, "14 checks: 13 passed, 1 failed, 0 left out\n", (False, "**failed: no sum of the self-test**")),
+    ],
+)
+def test_a_checks_output_becomes_a_few_words(status: int, output: str, outcome: tuple[bool, str]) -> None:
+    assert read_outcome(status, output) == outcome
+
+
+def test_the_table_has_a_row_for_each_python_of_each_release() -> None:
+    results = [
+        Result(Run(OLD, "root", "packages"), passed=True, outcome="11 passed"),
+        Result(Run(OLD, "user", "packages"), passed=False, outcome="**failed: venv**"),
+        Result(Run(OLD, "user", "packages", OTHER), passed=True, outcome="12 passed"),
+        Result(Run(OLD, "user", "rocwheel"), passed=True, outcome="13 passed"),
+    ]
+    assert make_table(results) == (
+        "| Debian | glibc | Python | packages, as root | packages, as a user | rocwheel itself |\n"
+        "| --- | --- | --- | --- | --- | --- |\n"
+        "| bookworm | 2.36 | 3.11 | 11 passed | **failed: venv** | 13 passed |\n"
+        "| bookworm | 2.36 | 3.12 (build machine's) | not run | 12 passed | not run |\n"
+    )
+
+
+def test_the_table_replaces_the_one_that_the_page_has() -> None:
+    begin = "<!-- environments: make environments writes this table -->"
+    page = f"# Title\n\n{begin}\n| old |\n<!-- environments end -->\n\nEnd.\n"
+    assert replace_table(page, "| new |\n") == page.replace("old", "new")
+    with pytest.raises(ValueError, match="the page has no place for the table"):
+        replace_table("# Title\n", "| new |\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MOUNTS, reason="mounts take root and the right to unshare")
+@pytest.mark.parametrize(("end", "status"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)])
+def test_a_check_sees_no_network_and_no_variables_and_leaves_no_mount(tmp_path: Path, end: str, status: int) -> None:
+    program = tmp_path / "python"
+    program.write_text(
+        "#!/bin/sh\nenv | cut -d= -f1 | sort | tr '\\n' ' '; ls /sys/class/net /mnt/dist | tr '\\n' ' '\n"
+        "cut -d: -sf1 /proc/net/dev | tr -d ' \\n'\ntouch /mnt/dist/new 2>/dev/null && echo written\n"
+        f"touch /mnt/home/new\n{end}\n"
+    )
+    program.chmod(0o755)
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist/a.whl").touch()
+    before = Path("/proc/self/mountinfo").read_text()
+    # The machine's own root is as good a chroot as any: it is mounted over in other namespaces alone.
+    enter = ["bash", str(ROOT / "scripts/environments/enter.sh"), "/", str(tmp_path / "dist")]
+    done = subprocess.run(
+        [*enter, "check-python.sh", "root", "", str(program)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status
+    words = done.stdout.split()
+    assert {"HOME", "LANG", "PATH", "PIP_DISABLE_PIP_VERSION_CHECK", "a.whl"} <= set(words)
+    assert not {"USER", "written", "PYTEST_CURRENT_TEST", "VIRTUAL_ENV"} & set(words)
+    assert words[-1] == "lo"
+    assert not Path("/mnt/home/new").exists()
+    assert Path("/proc/self/mountinfo").read_text() == before
