@@ -7,6 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -151,7 +152,13 @@ def _found(files: Iterable[InstalledFile], root: str, *, spares_toolkits: bool) 
     return found
 
 
-def losses(before: Tree, *, sure: Callable[[str], set[str]] = lambda name: {name}, **edits: SetRunpath) -> list[Loss]:
+def losses(
+    before: Tree,
+    *,
+    sure: Callable[[str], set[str]] = lambda name: {name},
+    opened: dict[str, tuple[str, ...]] | None = None,
+    **edits: SetRunpath,
+) -> list[Loss]:
     owner = before.distributions[0]
     changed = {f"{owner.source}!demo/{name}.so": edit for name, edit in edits.items()}
     files = tuple(
@@ -161,7 +168,7 @@ def losses(before: Tree, *, sure: Callable[[str], set[str]] = lambda name: {name
         for file in before.files
     )
     after = msgspec.structs.replace(before, files=files)
-    settings_ = AuditSettings()
+    settings_ = AuditSettings(dlopen=opened or {})
     found = find_losses(
         Subject(before, settings_), Subject(after, settings_), changed, {owner.source: sure(owner.name)}, ()
     )
@@ -218,3 +225,12 @@ def test_a_library_that_another_file_comes_to_load_is_blamed_on_whoever_takes_an
     made = tree((package(), [first, opener, other, *REPLACED]))
     found = losses(made, a=SetRunpath("$ORIGIN/sub:$ORIGIN/w", RUNPATH), m=SetRunpath("$ORIGIN/sub:$ORIGIN", RUNPATH))
     assert found == [Loss("demo/q/libx.so.1", "libgone.so", (), (f"{package().source}!demo/a.so",))]
+
+
+@pytest.mark.parametrize("first", ["demo/_a.so", "demo/z.so"], ids=["loaded by an earlier file", "loaded by a later one"])
+def test_what_the_settings_say_a_file_opens_is_compared_whoever_loads_that_file(first: str) -> None:
+    file = library("demo/x.so", runpath="/opt/v/lib:$ORIGIN")
+    made = tree((package(), sorted([library(first, "x.so", runpath="$ORIGIN"), file], key=lambda held: held.path)))
+    edit, blamed = SetRunpath("$ORIGIN", RUNPATH), (f"{package().source}!demo/x.so",)
+    found = losses(made, opened={"demo/x.so": ("libv.so",)}, x=edit)
+    assert found == [Loss("demo/x.so", "libv.so", ("/opt/v/lib",), blamed)]

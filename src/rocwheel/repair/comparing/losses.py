@@ -15,7 +15,7 @@ from rocwheel.repair.comparing.replaced import replaced_losses
 from rocwheel.repair.comparing.ways import find_ways, inheritable_folders, opened_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from rocwheel.linking.loader import Library
 
@@ -68,10 +68,11 @@ def find_losses(
         if processes is None:
             continue
         for pair in _pairs(comparison, processes):
-            key = file.distribution, pair.scopes
+            names = _names(comparison.before, pair)
+            key = file.distribution, pair.scopes, names
             if key not in seen:
                 seen.add(key)
-                yield from _needed_losses(comparison, pair, sure.get(file.distribution, ()))
+                yield from _needed_losses(comparison, pair, names, sure.get(file.distribution, ()))
                 yield from _opened_losses(comparison, pair, spares_toolkits=file.distribution in spared)
         yield from replaced_losses(comparison, processes)
 
@@ -86,8 +87,10 @@ def _pairs(comparison: Comparison, processes: ProcessPair) -> Iterator[_Pair]:
             yield pair
 
 
-def _needed_losses(comparison: Comparison, pair: _Pair, sure: Collection[str]) -> Iterator[Loss]:
-    for name in _names(comparison.before, pair):
+def _needed_losses(
+    comparison: Comparison, pair: _Pair, names: Iterable[str], sure: Collection[str]
+) -> Iterator[Loss]:
+    for name in names:
         was = find_ways(comparison.before, pair.old, pair.index, name, sure)
         now = find_ways(comparison.after, pair.new, pair.counterpart, name, sure)
         if not now.keep(was):
@@ -126,11 +129,11 @@ def _is_of_system_toolkit(folder: str) -> bool:
     return not folder.startswith(f"{SITE}/") and is_toolkit_folder(folder)
 
 
-def _names(subject: Subject, pair: _Pair) -> list[str]:
+def _names(subject: Subject, pair: _Pair) -> tuple[str, ...]:
     """Return what an object needs, and what the settings say that the process's file opens by name."""
     elf = pair.library.elf
     opened = () if pair.index else subject.settings.opened_by(pair.old.file.path)
-    return list(dict.fromkeys([*(elf.wanted if elf else ()), *opened]))
+    return tuple(dict.fromkeys([*(elf.wanted if elf else ()), *opened]))
 
 
 def _blamed(comparison: Comparison, pair: _Pair) -> tuple[str, ...]:
