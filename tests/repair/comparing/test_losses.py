@@ -227,10 +227,23 @@ def test_a_library_that_another_file_comes_to_load_is_blamed_on_whoever_takes_an
     assert found == [Loss("demo/q/libx.so.1", "libgone.so", (), (f"{package().source}!demo/a.so",))]
 
 
-@pytest.mark.parametrize("first", ["demo/_a.so", "demo/z.so"], ids=["loaded by an earlier file", "loaded by a later one"])
+@pytest.mark.parametrize(
+    "first", ["demo/_a.so", "demo/z.so"], ids=["loaded by an earlier file", "loaded by a later one"]
+)
 def test_what_the_settings_say_a_file_opens_is_compared_whoever_loads_that_file(first: str) -> None:
     file = library("demo/x.so", runpath="/opt/v/lib:$ORIGIN")
     made = tree((package(), sorted([library(first, "x.so", runpath="$ORIGIN"), file], key=lambda held: held.path)))
     edit, blamed = SetRunpath("$ORIGIN", RUNPATH), (f"{package().source}!demo/x.so",)
     found = losses(made, opened={"demo/x.so": ("libv.so",)}, x=edit)
     assert found == [Loss("demo/x.so", "libv.so", ("/opt/v/lib",), blamed)]
+
+
+def test_what_the_settings_say_a_dependency_opens_is_found_by_the_rpath_that_it_inherits() -> None:
+    files = [library("demo/a.so", "libx.so", rpath="$ORIGIN/lib:/opt/v/lib"), library("demo/lib/libx.so")]
+    found = losses(
+        tree((package(), files)),
+        opened={"demo/lib/libx.so": ("libv.so",)},
+        a=SetRunpath("$ORIGIN/lib", RunpathTag.RPATH),
+    )
+    blamed = (f"{package().source}!demo/a.so",)
+    assert found == [Loss("demo/lib/libx.so", "libv.so", ("/opt/v/lib",), blamed)]

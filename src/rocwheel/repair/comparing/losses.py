@@ -87,9 +87,7 @@ def _pairs(comparison: Comparison, processes: ProcessPair) -> Iterator[_Pair]:
             yield pair
 
 
-def _needed_losses(
-    comparison: Comparison, pair: _Pair, names: Iterable[str], sure: Collection[str]
-) -> Iterator[Loss]:
+def _needed_losses(comparison: Comparison, pair: _Pair, names: Iterable[str], sure: Collection[str]) -> Iterator[Loss]:
     for name in names:
         was = find_ways(comparison.before, pair.old, pair.index, name, sure)
         now = find_ways(comparison.after, pair.new, pair.counterpart, name, sure)
@@ -130,9 +128,9 @@ def _is_of_system_toolkit(folder: str) -> bool:
 
 
 def _names(subject: Subject, pair: _Pair) -> tuple[str, ...]:
-    """Return what an object needs, and what the settings say that the process's file opens by name."""
-    elf = pair.library.elf
-    opened = () if pair.index else subject.settings.opened_by(pair.old.file.path)
+    """Return what an object needs, and what the settings say that its file opens by name."""
+    elf, file = pair.library.elf, subject.file_of(pair.library)
+    opened = subject.settings.opened_by(file.path) if file else ()
     return tuple(dict.fromkeys([*(elf.wanted if elf else ()), *opened]))
 
 
