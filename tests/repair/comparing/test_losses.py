@@ -247,3 +247,23 @@ def test_what_the_settings_say_a_dependency_opens_is_found_by_the_rpath_that_it_
     )
     blamed = (f"{package().source}!demo/a.so",)
     assert found == [Loss("demo/lib/libx.so", "libv.so", ("/opt/v/lib",), blamed)]
+
+
+@pytest.mark.parametrize(
+    ("copy", "requires", "another"),
+    [
+        (library("demo/w/libx.so", soname="libx.so.1"), "libx.so.1", []),
+        (library("demo/w/libx.so", "libq.so.1", runpath="$ORIGIN/../q"), "libq.so.1", [library("demo/q/libq.so.1")]),
+    ],
+    ids=["by the SONAME of the other copy", "since the other copy loaded it"],
+)
+def test_what_was_found_as_loaded_already_is_lost_with_the_copy_that_had_it_loaded(
+    copy: InstalledFile, requires: str, another: list[InstalledFile]
+) -> None:
+    files = [
+        library("demo/a.so", "libx.so", "c.so", runpath="$ORIGIN/w:$ORIGIN/sub"),
+        library("demo/sub/c.so", requires, runpath="$ORIGIN"),
+        library("demo/sub/libx.so"),
+    ]
+    found = losses(tree((package(), [*files, copy, *another])), a=SetRunpath("$ORIGIN/sub:$ORIGIN/w", RUNPATH))
+    assert found == [Loss("demo/sub/c.so", requires, (), (f"{package().source}!demo/a.so",))]

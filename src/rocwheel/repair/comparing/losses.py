@@ -11,7 +11,7 @@ from rocwheel.linking.known.toolkits import is_toolkit_folder
 from rocwheel.linking.tree_disk import SITE, place_of
 from rocwheel.repair.comparing.comparison import Comparison, Loss, ProcessPair, scope_places
 from rocwheel.repair.comparing.own_folders import has_nothing_to_open
-from rocwheel.repair.comparing.replaced import replaced_losses
+from rocwheel.repair.comparing.replaced import dropped_losses, replaced_losses
 from rocwheel.repair.comparing.ways import find_ways, inheritable_folders, opened_folders
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def find_losses(
     machine's toolkits: folders of these don't count for what their files open by name.
     """
     comparison = Comparison(before, after, edited)
-    seen: set[object] = set()
+    seen, told = set[object](), set[tuple[str, str]]()
     for file in before.tree.files:
         processes = comparison.start(file) if file.is_loadable else None
         if processes is None:
@@ -72,8 +72,11 @@ def find_losses(
             key = file.distribution, pair.scopes, names
             if key not in seen:
                 seen.add(key)
-                yield from _needed_losses(comparison, pair, names, sure.get(file.distribution, ()))
+                for loss in _needed_losses(comparison, pair, names, sure.get(file.distribution, ())):
+                    told.add((loss.user, loss.name))
+                    yield loss
                 yield from _opened_losses(comparison, pair, spares_toolkits=file.distribution in spared)
+        yield from (loss for loss in dropped_losses(comparison, processes) if (loss.user, loss.name) not in told)
         yield from replaced_losses(comparison, processes)
 
 

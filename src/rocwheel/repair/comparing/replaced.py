@@ -1,4 +1,7 @@
-"""What a process loses since a file of it takes a library from another place: what that copy lacks."""
+"""What a process loses since a file of it takes a library from another place.
+
+That is what the copy there lacks, and what other files found by the copy before.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
     Asked: TypeAlias = tuple[str, str]
 
-__all__ = ["replaced_losses"]
+__all__ = ["dropped_losses", "replaced_losses"]
 
 
 def replaced_losses(comparison: Comparison, pair: ProcessPair) -> Iterator[Loss]:
@@ -32,6 +35,18 @@ def replaced_losses(comparison: Comparison, pair: ProcessPair) -> Iterator[Loss]
         if search.requester in added and whole.intersection(first):
             near = [place_of(new.objects[index].library) for index in chain]
             yield Loss(near[0], search.name, (), _blamed(comparison, pair, near))
+
+
+def dropped_losses(comparison: Comparison, pair: ProcessPair) -> Iterator[Loss]:
+    """Yield what objects of both processes find before, and not after: also what only others had loaded for them."""
+    objects = pair.old.loader.objects
+    kept = {held.library.identity for held in pair.new.loader.objects}
+    found = _taken(pair.new)
+    for search in pair.old.loader.searches:
+        library = objects[search.requester].library
+        is_lost = search.found is not None and (library.identity, search.name) not in found
+        if is_lost and library.identity in kept:
+            yield Loss(place_of(library), search.name, (), _blamed(comparison, pair, ()))
 
 
 def _blamed(comparison: Comparison, pair: ProcessPair, near: Collection[str]) -> tuple[str, ...]:
