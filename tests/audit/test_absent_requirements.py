@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.support.breaches import one
 from tests.support.trees import find, library, package, tree
+
+if TYPE_CHECKING:
+    from rocwheel.installed.tree import Tree
 
 RULE = "unresolved-library"
 NVIDIA = ("nvidia-cublas-cu12", "nvidia-cuda-runtime-cu12", "nvidia-nccl-cu12; extra == 'x'", "numpy")
@@ -69,3 +74,33 @@ def test_what_another_package_of_the_same_sdk_has_in_its_own_version_belongs_to_
     (finding,) = find(one(user, owner=owner), select=(RULE,))
     expected = "requires rocm-sdk-core, not given, for which 1 file needs 1 library: librocm-openblas.so.0.3"
     assert (finding.found, finding.remedy) == (expected, "Give it with --with, or use --with-requirements.")
+
+
+def lacking_torch() -> Tree:
+    """Two files of the audited wheel load one of torch, given as context, whose own requirement is not given."""
+    lib = "torch/lib"
+    torch = package("torch", is_context=True, requires=("nvidia-cublas-cu12",))
+    loaded = library(f"{lib}/libtorch.so", "libcublas.so.12", runpath="$ORIGIN/../../nvidia/cublas/lib")
+    users = [library(f"demo/{name}.so", "libtorch.so", runpath="$ORIGIN/../torch/lib") for name in ("a", "b")]
+    return tree((package(requires=("torch",)), users), (torch, [loaded]))
+
+
+def test_what_a_context_package_requires_is_missed_by_the_package_that_loads_its_files() -> None:
+    (finding,) = find(lacking_torch(), select=(RULE,))
+    assert (finding.file, finding.distribution) == ("demo-1.0-py3-none-manylinux_2_17_x86_64.whl", "demo")
+    need = "1 file needs 1 library: libcublas.so.12"
+    assert finding.found == f"loads files of torch, which requires nvidia-cublas-cu12, not given, for which {need}"
+
+
+def test_a_finding_at_an_ignored_file_is_told_of_the_next_that_has_it() -> None:
+    assert len(find(lacking_torch(), select=(RULE,), per_file_ignore={"demo/a.so": (RULE,)})) == 1
+    assert find(lacking_torch(), select=(RULE,), per_file_ignore={"demo/*.so": (RULE,)}) == []
+
+
+def test_one_library_more_that_is_missing_leaves_the_finding_known() -> None:
+    prints = set()
+    for names in (["libcublas.so.12"], ["libcublas.so.12", "libcublasLt.so.12"]):
+        audited = one(library("demo/a.so", *names, runpath=RUN_PATH), owner=package(requires=NVIDIA))
+        (finding,) = find(audited, select=(RULE,))
+        prints.add(finding.fingerprint)
+    assert len(prints) == 1

@@ -15,20 +15,20 @@ def subject_of(*files: object, **settings: object) -> Subject:
 
 
 def test_a_library_that_no_package_has_is_unresolved() -> None:
-    (found,) = find_unresolved(subject_of(library("demo/a.so", "libnowhere.so.1")))
+    (found,) = find_unresolved(subject_of(library("demo/a.so", "libnowhere.so.1")), "unresolved-library")
     assert (found.words, found.facts) == ("needs libnowhere.so.1", ("libnowhere.so.1", "demo/a.so"))
 
 
 def test_a_library_that_is_said_to_be_opened_by_name_is_not_unresolved() -> None:
     subject = subject_of(library("demo/a.so"), dlopen={"demo/a.so": ("libnowhere.so.1",)})
-    assert list(find_unresolved(subject)) == []
+    assert list(find_unresolved(subject, "unresolved-library")) == []
 
 
 def test_what_a_package_that_is_not_audited_lacks_is_reported_once_for_what_loads_it() -> None:
     context = package("other", is_context=True)
     users = [library(f"demo/{name}.so", "libo.so", runpath="$ORIGIN/../other") for name in "ab"]
     audited = tree((package(), users), (context, [library("other/libo.so", "libnowhere.so.1")]))
-    (found,) = find_unresolved(Subject(audited, AuditSettings()))
+    (found,) = find_unresolved(Subject(audited, AuditSettings()), "unresolved-library")
     assert (found.user.path, found.words) == ("demo/a.so", "loads other/libo.so, which needs libnowhere.so.1")
 
 

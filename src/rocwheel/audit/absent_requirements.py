@@ -29,7 +29,10 @@ _LIBRARY = re.compile(r"(?:lib)?([a-z0-9]+)")
 class AbsentRequirement(msgspec.Struct, frozen=True):
     """A package that isn't given, or several of which it may be any, and the libraries that a wheel misses for it."""
 
+    user: Distribution
+    """The audited distribution, one of whose files is loaded."""
     owner: Distribution
+    """The distribution that requires the package: the same, or a context package of which files are loaded."""
     packages: tuple[str, ...]
     libraries: tuple[UnresolvedLibrary, ...]
 
@@ -42,7 +45,7 @@ def absent_requirements(subject: Subject, libraries: Iterable[UnresolvedLibrary]
     also belongs to a package that the beginning of its name is a word of: ``libtorch_cpu.so`` to ``torch``.
     """
     elsewhere: dict[str, frozenset[str]] = {}
-    found: dict[tuple[str, tuple[str, ...]], list[UnresolvedLibrary]] = defaultdict(list)
+    found: dict[tuple[str, str, tuple[str, ...]], list[UnresolvedLibrary]] = defaultdict(list)
     for library in libraries:
         owner = subject.tree.owners.get(library.file.distribution)
         if owner is not None and owner.dist_info:
@@ -50,9 +53,13 @@ def absent_requirements(subject: Subject, libraries: Iterable[UnresolvedLibrary]
                 elsewhere[owner.source] = packages_elsewhere(subject.tree, owner)
             sibling = absent_sibling(subject, library)
             if packages := (sibling,) if sibling else _packages_of(library, elsewhere[owner.source]):
-                found[owner.source, packages].append(library)
+                user = subject.tree.owners.get(library.user.distribution, owner)
+                found[user.source, owner.source, packages].append(library)
     owners = subject.tree.owners
-    return [AbsentRequirement(owners[source], packages, tuple(group)) for (source, packages), group in found.items()]
+    return [
+        AbsentRequirement(owners[user], owners[owner], packages, tuple(group))
+        for (user, owner, packages), group in found.items()
+    ]
 
 
 def absent_sibling(subject: Subject, library: UnresolvedLibrary) -> str:

@@ -44,10 +44,15 @@ class UnresolvedLibrary(msgspec.Struct, frozen=True):
         return self.name, self.file.path
 
 
-def find_unresolved(subject: Subject) -> Iterator[UnresolvedLibrary]:
-    """Yield what files don't find; what a context package doesn't find only for the first file that loads it."""
+def find_unresolved(subject: Subject, rule: str) -> Iterator[UnresolvedLibrary]:
+    """Yield what files don't find, but for the files at which ``rule`` is ignored.
+
+    What a context package doesn't find is yielded only for the first of the others that loads it.
+    """
     seen: set[tuple[str, str]] = set()
     for process in subject.processes:
+        if subject.settings.is_ignored_at(rule, process.file.path):
+            continue
         declared = subject.settings.opened_by(process.file.path)
         missed = (search for search in process.missed if search.name not in declared)
         yield from (UnresolvedLibrary(process.file, search.name, process.file, search.stop) for search in missed)

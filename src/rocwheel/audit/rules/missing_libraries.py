@@ -31,9 +31,8 @@ SHIP = "Ship the library, require the package that provides it, or build against
 
 
 def _missing(subject: Subject) -> Iterator[Evidence]:
-    missing = [one for one in find_unresolved(subject) if not one.stop and not folders_with(subject, one.name)]
-    judged = [one for one in missing if not subject.settings.is_ignored_at(_NAME, one.user.path)]
-    absent = absent_requirements(subject, (one for one in judged if not _is_judged_alone(subject, one)))
+    missing = [one for one in find_unresolved(subject, _NAME) if not one.stop and not folders_with(subject, one.name)]
+    absent = absent_requirements(subject, (one for one in missing if not _is_judged_alone(subject, one)))
     yield from map(_absent_requirement, absent)
     grouped = {(one.file.path, one.name) for group in absent for one in group.libraries}
     yield from _single(subject, (one for one in missing if (one.file.path, one.name) not in grouped))
@@ -52,9 +51,11 @@ def _absent_requirement(absent: AbsentRequirement) -> Evidence:
     files = {library.file.path for library in absent.libraries}
     packages, them = " or ".join(absent.packages), "it" if len(absent.packages) == 1 else "them"
     which = f"{count(len(files), 'file needs', 'files need')} {count(len(names), 'library', 'libraries')}"
-    found = f"requires {packages}, not given, for which {which}: {first_of(names)}"
+    through = "" if absent.owner is absent.user else f"loads files of {absent.owner.name}, which "
+    found = f"{through}requires {packages}, not given, for which {which}: {first_of(names)}"
     remedy = f"Give {them} with --with, or use --with-requirements."
-    return Evidence(absent.owner.label, found, remedy, (*absent.packages, *names))
+    # Not the libraries: which of them are missing changes with every version, and the finding stays the same.
+    return Evidence(absent.user.label, found, remedy, (absent.owner.name, *absent.packages))
 
 
 def _single(subject: Subject, libraries: Iterable[UnresolvedLibrary]) -> Iterator[Evidence]:

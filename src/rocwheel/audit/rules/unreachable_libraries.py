@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES"]
 
+_UNREACHABLE = "unreachable-library"
+
 
 def _unreachable(subject: Subject) -> Iterator[Evidence]:
-    for library in find_unresolved(subject):
+    for library in find_unresolved(subject, _UNREACHABLE):
         folders = folders_with(subject, library.name)
         if library.stop:
             yield Evidence(library.user.source, _stop(library, library.stop), _CLEAR, library.facts)
@@ -69,7 +71,7 @@ _LINK = "Link with a run path that leads there ('rocwheel runpath for' prints it
 
 RULES = (
     Rule(
-        "unreachable-library",
+        _UNREACHABLE,
         Severity.ERROR,
         "The run path alone leads to every NEEDED library.",
         _LINK,
