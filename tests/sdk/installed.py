@@ -18,9 +18,12 @@ from tests.support.command_line import as_user
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["BIN", "Installed", "MakeEnvironment", "MakeSet", "read_only", "run"]
+__all__ = ["BIN", "FROM_INDEX", "Installed", "MakeEnvironment", "MakeSet", "read_only", "run"]
 
 BIN = Path(sys.executable).parent
+
+FROM_INDEX = "--index-url URL  # URL is the index that you installed from"
+"""What the doctor's commands of pip end with, since installers note no index."""
 
 
 class Installed(msgspec.Struct, frozen=True):

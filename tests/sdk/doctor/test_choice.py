@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.sdk.installed import FROM_INDEX
+
 pytestmark = pytest.mark.slow
 
 Make = Callable[..., Any]
@@ -22,7 +24,7 @@ def test_libraries_of_another_family_are_reported(make_set: Make, make_environme
         [
             "error",
             "the package with the libraries for gfx1031 is not installed",
-            'pip install "rocm[libraries-gfx103X-dgpu]==7.2.0"',
+            f'pip install "rocm[libraries-gfx103X-dgpu]==7.2.0" {FROM_INDEX}',
         ]
     ]
 
@@ -45,7 +47,7 @@ def test_a_choice_that_is_not_installed_is_reported(environment: Any, diagnose: 
                 "gfx906, gfx1030 chosen by ROCM_SDK_TARGET_FAMILY=gfx906,gfx1030, but installed in "
                 f"{environment.site} is device code for gfx906"
             ),
-            'pip install --no-cache-dir --force-reinstall "rocm[device]==7.2.0"',
+            f'pip install --no-cache-dir --force-reinstall "rocm[device]==7.2.0" {FROM_INDEX}',
         ]
     ]
 
@@ -71,7 +73,7 @@ def test_a_choice_matters_to_those_alone_who_have_libraries(make_set: Make, make
             "gfx1031",
             "gfx103X-dgpu chosen by ROCM_SDK_TARGET_FAMILY=gfx1031, but installed in {site} is device code for "
             "gfx94X-dcgpu",
-            'pip install --no-cache-dir --force-reinstall "rocm[libraries]==7.2.0"',
+            f'pip install --no-cache-dir --force-reinstall "rocm[libraries]==7.2.0" {FROM_INDEX}',
             id="of a family that is not installed",
         ),
     ],

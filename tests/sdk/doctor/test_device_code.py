@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.sdk.installed import FROM_INDEX
+
 pytestmark = pytest.mark.slow
 
-INSTALL_GFX1030 = 'pip install "rocm[device-gfx1030]==7.2.0"'
+INSTALL_GFX1030 = f'pip install "rocm[device-gfx1030]==7.2.0" {FROM_INDEX}'
 Make = Callable[..., Any]
 
 
@@ -23,7 +25,7 @@ def test_a_gpu_without_its_package_comes_with_the_command_that_installs_it(envir
         [
             "error",
             "the package with the kernels for gfx1030 is not installed",
-            'pip install "rocm[device-gfx1030]==7.2.0"',
+            f'pip install "rocm[device-gfx1030]==7.2.0" {FROM_INDEX}',
         ]
     ]
 

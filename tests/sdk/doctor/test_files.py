@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests.sdk.installed import FROM_INDEX
+
 pytestmark = pytest.mark.slow
 
 Make = Callable[..., Any]
-AGAIN = 'pip install "rocm[{}]==7.2.0" --force-reinstall'
-CORE = 'pip install "rocm==7.2.0" --force-reinstall'
+AGAIN = 'pip install "rocm[{}]==7.2.0" --force-reinstall ' + FROM_INDEX
+CORE = f'pip install "rocm==7.2.0" --force-reinstall {FROM_INDEX}'
 
 
 @pytest.fixture

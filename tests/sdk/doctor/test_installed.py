@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.sdk.installed import read_only
+from tests.sdk.installed import FROM_INDEX, read_only
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +19,9 @@ Make = Callable[..., Any]
 
 def test_a_missing_core_comes_with_the_command_that_installs_it(environment: Any, diagnose: Make) -> None:
     environment.uninstall("rocm-sdk-core")
-    assert diagnose(environment, 90006) == [["error", "the ROCm core is not installed", 'pip install "rocm==7.2.0"']]
+    assert diagnose(environment, 90006) == [
+        ["error", "the ROCm core is not installed", f'pip install "rocm==7.2.0" {FROM_INDEX}']
+    ]
 
 
 def test_packages_of_different_releases_are_reported(
@@ -31,7 +33,7 @@ def test_packages_of_different_releases_are_reported(
         [
             "error",
             "rocm is of version 7.2.0, and rocm-sdk-core of 7.3.0",
-            'pip install "rocm[device-gfx906,libraries]==7.2.0"',
+            f'pip install "rocm[device-gfx906,libraries]==7.2.0" {FROM_INDEX}',
         ]
     ]
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.sdk.installed import FROM_INDEX
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -65,7 +67,7 @@ def test_the_report_lists_gpus_and_what_is_wrong(environment: Any) -> None:
     assert "\nGPUs:\n  gfx906: node 0\n  gfx1030: node 1\n" in text
     assert (
         "\n  error: the package with the kernels for gfx1030 is not installed\n"
-        '    pip install "rocm[device-gfx1030]==7.2.0"\n' in text
+        f'    pip install "rocm[device-gfx1030]==7.2.0" {FROM_INDEX}\n' in text
     )
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.sdk.installed import FROM_INDEX
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -46,7 +48,7 @@ def test_the_findings_as_json(environment: Any) -> None:
     assert {
         "level": "error",
         "text": "the package with the kernels for gfx1030 is not installed",
-        "remedy": 'pip install "rocm[device-gfx1030]==7.2.0"',
+        "remedy": f'pip install "rocm[device-gfx1030]==7.2.0" {FROM_INDEX}',
     } in document["findings"]
 
 

@@ -9,6 +9,7 @@ from .device_code import check_device_code
 from .files import check_files
 from .installed import check_devel, check_versions, installed_packages
 from .other_rocm import check_library_path, check_other_rocm
+from .source import name_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def diagnose(system: System, *, require_gpu: bool = False, deep: bool = False) -
     """
     gpus, access = survey_access(system, require_gpu=require_gpu)
     others = [*check_library_path(system), *check_other_rocm(system)]
-    return gpus, [*access, *check_files(deep=deep), *_check_packages(system, gpus), *others]
+    found = [*access, *check_files(deep=deep), *_check_packages(system, gpus), *others]
+    return gpus, [one._replace(remedy=name_source(one.remedy)) for one in found]
 
 
 def _check_packages(system: System, gpus: list[Gpu]) -> list[Diagnosis]:
