@@ -16,7 +16,7 @@ from tests.support.repair_proof.chroot import SITE, obstacle
 from tests.support.repair_proof.corpus import PLATFORMS, read_corpus
 from tests.support.repair_proof.proof import Loss, Proof, prove
 from tests.support.repair_proof.report import Row
-from tests.support.repair_proof.run import errors_of
+from tests.support.repair_proof.run import Trial, errors_of
 from tests.support.repair_proof.stubs import Stubs
 from tests.support.repair_proof.trace import unmet
 from tests.support.wheels import make_wheel
@@ -164,6 +164,17 @@ def test_only_folders_that_a_user_gives_up_may_be_lost(wheel_of: WheelOf, hold: 
 def test_errors_of_the_audit_are_told_apart_by_the_library_that_is_missing(wheel_of: WheelOf) -> None:
     wheel = wheel_of("dist", Lib("plugin/_x.so", ("libtool.so.3",), "lib"), Lib("plugin/_y.so", ("libtool.so.3",)))
     assert errors_of(wheel) == {"unresolved-library: libtool.so.3", "run-path-relative: plugin/_x.so"}
+
+
+@pytest.mark.parametrize("lacks", ["libgone.so.1", "libc.so.6"])
+def test_what_a_package_beside_the_wheel_lacks_by_itself_is_no_fault(
+    wheel_of: WheelOf, tmp_path: Path, stubs: Stubs, lacks: str
+) -> None:
+    wheel = wheel_of("dist", Lib("plugin/_x.so", ("libtool.so.3",)))
+    tool = build_tree(tmp_path / "tool", Lib("libtool.so.3", (lacks,)))
+    other = make_wheel(tmp_path / "beside", "tool", {"tool/libtool.so.3": tool / "libtool.so.3"})
+    row = Trial(wheel, (other,)).run(tmp_path, stubs)
+    assert (row.errors, row.has_fault, row.proof and row.proof.losses) == ((), False, [])
 
 
 def test_every_wheel_of_the_corpus_is_named_in_full() -> None:

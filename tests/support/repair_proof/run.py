@@ -23,6 +23,7 @@ __all__ = ["Trial", "errors_of"]
 
 
 _MISSING = {"unresolved-library", "unreachable-library"}
+_NEEDS = re.compile(r"\bneeds? ")
 _LIBRARY = re.compile(r"[\w.+-]+\.so(?:\.\w+)*")
 
 
@@ -43,12 +44,17 @@ class Trial(msgspec.Struct, frozen=True):
             if not repaired:
                 return Row(f"{name} {version}", shown, done.stderr.strip())
             proof = prove(self.wheel, repaired[0], Path(folder), stubs, self.beside)
-            errors = self._errors(repaired[0]) - self._errors(self.wheel)
+            errors = self._errors(repaired[0]) - self._errors(self.wheel) - self._errors_beside
         return Row(f"{name} {version}", shown, proof=proof, errors=tuple(sorted(errors)))
 
     @property
     def _with(self) -> list[str]:
         return [part for path in self.beside for part in ("--with", str(path))]
+
+    @property
+    def _errors_beside(self) -> frozenset[str]:
+        """What the packages beside the wheel lack by themselves: it comes to light where the wheel finds them now."""
+        return frozenset(error for path in self.beside for error in errors_of(path))
 
     def _errors(self, wheel: Path) -> frozenset[str]:
         return errors_of(wheel, self._with)
@@ -65,5 +71,7 @@ def errors_of(wheel: Path, options: Sequence[str] = ()) -> frozenset[str]:
 
 
 def _subjects(finding: dict[str, str]) -> list[str]:
-    libraries = _LIBRARY.findall(finding["found"]) if finding["rule"] in _MISSING else []
+    # "loads a/libb.so, which needs libc.so, but ...": what is missing comes behind the verb, other names around it.
+    missing = _NEEDS.split(finding["found"], maxsplit=1)[-1].partition(", but ")[0]
+    libraries = _LIBRARY.findall(missing) if finding["rule"] in _MISSING else []
     return libraries or [finding["path"]]
