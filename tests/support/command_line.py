@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from rocwheel.cli import main
+from rocwheel.cli import load_commands, main
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +35,7 @@ Run = Callable[..., Finished]
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Return a function that runs a command line of rocwheel in this process."""
+    load_commands()  # before output is captured anew for each test
 
     def run(*arguments: str | Path) -> Finished:
         monkeypatch.setattr(sys, "argv", ["rocwheel", *map(str, arguments)])
