@@ -51,7 +51,8 @@ BREACHES = {
     "tag-mismatch": Breach(
         one(owner=package(tags=("py3-none-any",))),
         "demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
-        "has other tags in WHEEL than in its file name: py3-none-any",
+        "has the line 'Tag: py3-none-any' in WHEEL, where its file name stands for "
+        "'Tag: py3-none-manylinux_2_17_x86_64'",
     ),
     "musl-unchecked": Breach(
         one(library("demo/a.so", "libnothing.so"), owner=package(tag="py3-none-musllinux_1_2_x86_64")),
@@ -64,6 +65,15 @@ BREACHES = {
 @pytest.mark.parametrize("rule", BREACHES)
 def test_a_breach_is_found_and_nothing_else(rule: str) -> None:
     check_breach(rule, BREACHES[rule])
+
+
+def test_a_compressed_set_of_tags_in_wheel_is_told_from_the_lines_that_it_stands_for() -> None:
+    tag = "py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64"
+    (finding,) = find(one(owner=package(tag=tag, tags=(tag,))))
+    assert finding.found == (
+        "has the line 'Tag: py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64' in WHEEL, where its file name stands "
+        "for 'Tag: py3-none-manylinux2014_x86_64', 'Tag: py3-none-manylinux_2_17_x86_64'"
+    )
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,17 @@ def test_the_files_of_dist_info_come_in_the_order_in_which_they_are_written() ->
     assert f"Generator: rocwheel {rocwheel.__version__}\n".encode() in files["WHEEL"]
 
 
+def test_the_wheel_file_lists_each_tag_of_a_compressed_set_by_itself() -> None:
+    tag = "py2.py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64"
+    files = metadata_files(CoreMetadata("rocm", "7.14.0"), tag, is_purelib=False, entry_points={})
+    assert [line for line in files["WHEEL"].decode().splitlines() if line.startswith("Tag:")] == [
+        "Tag: py2-none-manylinux2014_x86_64",
+        "Tag: py2-none-manylinux_2_17_x86_64",
+        "Tag: py3-none-manylinux2014_x86_64",
+        "Tag: py3-none-manylinux_2_17_x86_64",
+    ]
+
+
 def test_a_wheel_without_entry_points_has_no_file_of_them() -> None:
     files = metadata_files(CoreMetadata("rocm", "7.14.0"), "py3-none-any", is_purelib=True, entry_points={})
     assert list(files) == ["METADATA", "WHEEL"]

@@ -9,9 +9,10 @@ from rocwheel.audit.finding import Evidence, Rule, Severity
 from rocwheel.distributions.formats.platforms.platform_floor import host_machines, next_policy, platform_floor
 from rocwheel.distributions.formats.platforms.tags import expand_tags, is_known_platform, lowest_glibc, nearest_platform
 from rocwheel.distributions.formats.wheel_file_name import wheel_platforms
+from rocwheel.foundation.counting import first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rocwheel.audit.subject import Subject
     from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor
@@ -124,9 +125,18 @@ def _tag_lines(subject: Subject) -> Iterator[Evidence]:
     for owner in subject.tree.audited_distributions:
         if not owner.is_wheel or not owner.tags:
             continue
-        if set(expand_tags(*owner.name_tags)) != set(owner.tags):
-            found = f"has other tags in WHEEL than in its file name: {', '.join(owner.tags)}"
+        named = expand_tags(*owner.name_tags)
+        if set(named) != set(owner.tags):
+            found = f"has {_tag_line(owner.tags)} in WHEEL, where its file name stands for {_quoted(named)}"
             yield Evidence(owner.label, found, facts=(*owner.tags,))
+
+
+def _tag_line(tags: Sequence[str]) -> str:
+    return f"the line{'s' if len(tags) > 1 else ''} {_quoted(tags)}"
+
+
+def _quoted(tags: Sequence[str]) -> str:
+    return first_of([f"'Tag: {tag}'" for tag in tags], _MOST_TAGS)
 
 
 def _musl(subject: Subject) -> Iterator[Evidence]:
@@ -135,6 +145,7 @@ def _musl(subject: Subject) -> Iterator[Evidence]:
             yield Evidence(owner.label, "is for musl: whether its libraries find each other is not checked")
 
 
+_MOST_TAGS = 8
 _GLIBC = "libc.so.6"
 _LIBPYTHON = re.compile(r"libpython(?P<major>\d)\.(?P<minor>\d+)[a-z]*\.so.*")
 _MACHINE = "Put the code for each machine into its own wheel, and tag that by its files."

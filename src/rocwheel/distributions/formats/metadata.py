@@ -8,6 +8,7 @@ import msgspec
 from packaging.metadata import Metadata, RawMetadata, RFC822Message
 
 import rocwheel
+from rocwheel.distributions.formats.platforms.tags import expand_tags
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,13 +53,15 @@ def metadata_files(
 ) -> dict[str, bytes]:
     """Return the files of a wheel's ``.dist-info`` by their names in it, in the order in which they are written.
 
+    ``tag`` is the whole compatibility tag of the file name; WHEEL lists each of the tags that it stands for.
+
     These are METADATA, WHEEL, the ``others``, and ``entry_points.txt`` when there are any entry points; RECORD is not
     among them. Raises as `render_metadata` does.
     """
     generator = f"rocwheel {rocwheel.__version__}"
     files = {
         "METADATA": render_metadata(metadata),
-        "WHEEL": render_wheel_file(generator, (tag,), is_purelib=is_purelib),
+        "WHEEL": render_wheel_file(generator, expand_tags(*tag.split("-")), is_purelib=is_purelib),
         **(others or {}),
     }
     if entry_points:
