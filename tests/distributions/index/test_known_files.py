@@ -13,6 +13,7 @@ from rocwheel.distributions.index.entry import read_entry
 from rocwheel.distributions.index.known_files import KNOWN_NAME, KnownIndex, read_known
 from rocwheel.distributions.index.write_index import FilePlacement, write_index
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.file_stamp import FileStamp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,6 +126,59 @@ def test_another_version_or_other_checks_read_all_files_again(
     read.clear()
     write_index(dist_dir, output)
     assert read == [wheel.name]
+
+
+@pytest.mark.parametrize("part", ["files", "projects"])
+def test_a_run_that_notes_other_fields_leaves_what_it_has_written_to_be_removed(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, part: str
+) -> None:
+    wheel = add_wheel("a")
+    add_wheel("b")
+    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    known = msgspec.json.decode((output / KNOWN_NAME).read_bytes())
+    (output / KNOWN_NAME).write_bytes(msgspec.json.encode({**known, part: {"a": ["of another kind"]}}))
+    (output / "a/index.json").unlink()
+    wheel.unlink()
+    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    assert not (output / "a").exists()
+
+
+def _change_byte(path: Path) -> None:
+    """Change the last byte of a file in place: where times are coarse, its stamp stays."""
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+
+
+@pytest.mark.parametrize(
+    "name", ["index.html", "index.json", "a-1.0-py3-none-any.whl", "a-1.0-py3-none-any.whl.metadata"]
+)
+def test_what_was_written_to_just_after_a_run_is_mended(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    source = add_wheel("a").stat().st_ino
+    stamp = FileStamp.of
+
+    def of_coarse_times(status: os.stat_result) -> FileStamp:
+        date = 10**18 - (HOUR * 10**9 if status.st_ino == source else 0)
+        return msgspec.structs.replace(stamp(status), modified=date, changed=date)
+
+    monkeypatch.setattr(FileStamp, "of", of_coarse_times)
+    for now in (10**18, 10**18 + 1_999_999_999):
+        monkeypatch.setattr(time, "time_ns", lambda now=now: now)
+        write_index(dist_dir, output, placement=FilePlacement.COPY)
+        right = (output / "a" / name).read_bytes()
+        _change_byte(output / "a" / name)
+        write_index(dist_dir, output, placement=FilePlacement.COPY)
+        assert (output / "a" / name).read_bytes() == right
+
+
+def test_a_copy_that_is_right_is_not_copied_again(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:
+    wheel = add_wheel("a")
+    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    inode = (output / "a" / wheel.name).stat().st_ino
+    (output / KNOWN_NAME).unlink()
+    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    assert (output / "a" / wheel.name).stat().st_ino == inode
 
 
 def test_names_that_lead_elsewhere_remove_nothing(add_wheel: AddWheel, dist_dir: Path, output: Path) -> None:

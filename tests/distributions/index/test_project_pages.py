@@ -103,6 +103,30 @@ def test_a_page_that_somebody_spoiled_is_mended(
     assert (page.read_bytes(), made) == (right, ["a"])
 
 
+def test_a_project_that_a_file_has_left_is_made_again_only_once(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, made: list[str]
+) -> None:
+    gone, _ = add_wheel("a"), add_wheel("a", "2.0")
+    write_index(dist_dir, output, placement=FilePlacement.COPY)
+    gone.unlink()
+    for expected in (["a"], []):
+        made.clear()
+        write_index(dist_dir, output, placement=FilePlacement.COPY)
+        assert made == expected
+
+
+def test_a_hidden_file_of_somebody_else_makes_a_project_again_only_once(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, made: list[str]
+) -> None:
+    add_wheel("a")
+    write_index(dist_dir, output)
+    (output / "a" / ".htaccess").write_text("Options -Indexes\n")
+    for expected in (["a"], []):
+        made.clear()
+        write_index(dist_dir, output)
+        assert made == expected
+
+
 def test_pages_lead_to_the_files_where_another_run_puts_them(
     add_wheel: AddWheel, dist_dir: Path, output: Path, made: list[str]
 ) -> None:

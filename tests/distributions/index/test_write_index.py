@@ -6,6 +6,7 @@ import json
 import os
 import re
 import socket
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -155,6 +156,19 @@ def test_copies_stand_in_the_index(add_wheel: AddWheel, dist_dir: Path, output: 
     write_index(dist_dir, output, placement=FilePlacement.COPY)
     assert (output / "a" / wheel.name).read_bytes() == wheel.read_bytes()
     assert not (output / "a" / wheel.name).samefile(wheel)
+
+
+@pytest.mark.parametrize("after", [0, 3600 * 10**9], ids=["at once", "an hour later"])
+def test_links_become_copies_and_copies_links_where_another_run_asks_for_it(
+    add_wheel: AddWheel, dist_dir: Path, output: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    clock = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: clock() + after)
+    wheel = add_wheel("a")
+    placed, right = output / "a" / wheel.name, wheel.read_bytes()
+    for placement, is_link in [(FilePlacement.HARDLINK, True), (FilePlacement.COPY, False)] * 2:
+        write_index(dist_dir, output, placement=placement)
+        assert (placed.samefile(wheel), placed.read_bytes()) == (is_link, right)
 
 
 def test_everything_wrong_is_reported_at_once_and_nothing_written(

@@ -64,12 +64,19 @@ def forget_the_version(output: Path) -> None:
     (output / KNOWN_NAME).write_bytes(msgspec.json.encode({**known, "version": "0.0.1"}))
 
 
+def note_other_fields(output: Path) -> None:
+    known = msgspec.json.decode((output / KNOWN_NAME).read_bytes())
+    files = {name: [*values, "a later field", {}][1:] for name, values in known["files"].items()}
+    (output / KNOWN_NAME).write_bytes(msgspec.json.encode({**known, "files": files, "projects": {"a": [1]}}))
+    remove_pages(output)
+
+
 def remove_pages(output: Path) -> None:
     (output / "a/index.html").unlink()
     (output / "a/index.json").unlink()
 
 
-@pytest.mark.parametrize("spoil", [forget, forget_the_version, remove_pages])
+@pytest.mark.parametrize("spoil", [forget, forget_the_version, note_other_fields, remove_pages])
 def test_marks_outlive_the_memory_or_the_pages(dist_dir: Path, output: Path, spoil: Callable[[Path], None]) -> None:
     write_index(dist_dir, output, yanking=Yanking({OLD: REASON}))
     spoil(output)

@@ -2,12 +2,14 @@
 
 A file is not read again while its size, times and inode are as they were, as git does with its index. Times have a
 granularity, so a file that was written to shortly before it was read could have been written to again without a trace:
-it is read again (git's documentation calls it "racily clean").
+it is read again (git's documentation calls it "racily clean"). The same goes for what a run has written: the next one
+that comes late enough compares it once more.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -19,12 +21,24 @@ from rocwheel.foundation.files.file_stamp import FileStamp
 from rocwheel.foundation.files.regular_files import open_regular
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["KNOWN_NAME", "KnownFile", "KnownIndex", "KnownProject", "is_settled", "read_known", "write_known"]
+__all__ = [
+    "KNOWN_NAME",
+    "KnownFile",
+    "KnownIndex",
+    "KnownProject",
+    "is_settled",
+    "read_known",
+    "settled",
+    "write_known",
+]
 
 KNOWN_NAME = ".rocwheel-index.json"
 """The file in the output; a hidden name, which no page links to."""
+
+_T = TypeVar("_T")
 
 _CHECKS = 2
 """Raised with every release of rocwheel, or change between two, that refuses what was listed before."""
@@ -41,7 +55,9 @@ class KnownFile(msgspec.Struct, frozen=True, array_like=True):
     is_settled: bool
     """Whether nobody can have written to the file after it was read without a trace in its stamp."""
     placed: tuple[FileStamp, ...] = ()
-    """What was written for it: its metadata, and its copy in the index."""
+    """What was written for it: its copy in the index, and its metadata; empty until that is settled, too."""
+    placement: str = ""
+    """As what its copy was placed: a hard link has the right bytes, but is no copy."""
 
     def holds_for(self, stamp: FileStamp) -> bool:
         """Return whether the file that has this stamp now is certainly the one that was read."""
@@ -49,8 +65,18 @@ class KnownFile(msgspec.Struct, frozen=True, array_like=True):
 
 
 def is_settled(stamp: FileStamp, read_at: int) -> bool:
-    """Return whether the last change to a file lies far enough before its reading, in nanoseconds since 1970."""
+    """Return whether the last change to a file or folder lies far enough before its reading.
+
+    Times are in nanoseconds since 1970.
+    """
     return max(stamp.modified, stamp.changed) + _GRANULARITY <= read_at
+
+
+def settled(stamps: Iterable[FileStamp | None], read_at: int) -> tuple[FileStamp, ...]:
+    """Return the stamps of what was written, all of which is there and settled; none, unless that is so."""
+    found = tuple(stamps)
+    present = tuple(stamp for stamp in found if stamp and is_settled(stamp, read_at))
+    return present if len(present) == len(found) else ()
 
 
 class KnownProject(msgspec.Struct, frozen=True, array_like=True):
@@ -59,22 +85,27 @@ class KnownProject(msgspec.Struct, frozen=True, array_like=True):
     files: tuple[str, ...]
     """Names of what they list."""
     stamps: tuple[FileStamp, ...]
-    """Of the project's folder and of its pages, whose bytes were known then."""
+    """Of the project's folder and of its pages, whose bytes were known then; empty until they are settled."""
 
 
-class KnownIndex(msgspec.Struct, frozen=True):
-    """The content of the file."""
+class _Kept(msgspec.Struct, frozen=True):
+    """What holds whichever rocwheel has noted it, and can't be found out again."""
 
     version: str = __version__
     """Of the rocwheel that wrote it; another may judge the same files otherwise."""
     checks: int = 0
     """Which checks the files have passed; those of another number are checked again."""
-    files: dict[str, KnownFile] = {}
-    """By file name."""
     written: dict[str, tuple[str, ...]] = {}
     """Names of the files in each project's folder, those among them that the run may not have come to yet."""
     yanked: dict[str, str] = {}
     """Reasons of what is yanked, by file name."""
+
+
+class KnownIndex(_Kept, frozen=True):
+    """The content of the file."""
+
+    files: dict[str, KnownFile] = {}
+    """By file name."""
     base: str = ""
     """What led from a project's folder to the files."""
     projects: dict[str, KnownProject] = {}
@@ -82,14 +113,25 @@ class KnownIndex(msgspec.Struct, frozen=True):
 
 
 def read_known(output: Path) -> KnownIndex:
-    """Return what earlier runs of this version know; nothing when there is no such file, or a damaged one."""
+    """Return what earlier runs of this version know; nothing when there is no such file, or a damaged one.
+
+    Of what another version has noted, or other fields than this one notes, what was written and yanked is still known.
+    """
     try:
         with open_regular(output / KNOWN_NAME) as file:
-            known = decode_json(file.read(), KnownIndex)
-    except (OSError, msgspec.DecodeError):
+            data = file.read()
+    except OSError:
         return KnownIndex()
-    is_current = (known.version, known.checks) == (__version__, _CHECKS)
-    return known if is_current else KnownIndex(written=known.written, yanked=known.yanked)
+    kept = _decode(data, _Kept) or _Kept()
+    is_current = (kept.version, kept.checks) == (__version__, _CHECKS)
+    known = _decode(data, KnownIndex) if is_current else None
+    return known or KnownIndex(written=kept.written, yanked=kept.yanked)
+
+
+def _decode(data: bytes, kind: type[_T]) -> _T | None:
+    with suppress(msgspec.DecodeError):
+        return decode_json(data, kind)
+    return None
 
 
 def write_known(output: Path, known: KnownIndex) -> None:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import enum
 import hashlib
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
 from rocwheel.distributions.index.entry import read_metadata
-from rocwheel.distributions.index.known_files import KNOWN_NAME
+from rocwheel.distributions.index.known_files import KNOWN_NAME, settled
 from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.errors import InputError, WorkError, read_error
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.file_stamp import FileStamp
-from rocwheel.foundation.files.regular_files import open_unchanged
+from rocwheel.foundation.files.regular_files import open_regular, open_unchanged
 from rocwheel.foundation.files.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ class Places(msgspec.Struct, frozen=True):
 
     def holds(self, known: KnownFile) -> bool:
         """Return whether all that an earlier run has written for a distribution stands as it was written."""
-        return tuple(map(_stamp, self._target_names(known.entry))) == known.placed
+        is_asked_for = known.placement == self.placement.value
+        return is_asked_for and tuple(map(_stamp, self._target_names(known.entry))) == known.placed
 
     def place(self, found: Found) -> KnownFile:
         """Write what is not there yet, and return what is known of the distribution now.
@@ -85,24 +87,27 @@ class Places(msgspec.Struct, frozen=True):
         """
         if found.known.placed and self.holds(found.known):
             return found.known
+        begun = time.time_ns()
         targets = self.targets(found.known)
         source = self.dist_dir / found.known.entry.filename
-        metadata = self._read_metadata(found, source)
+        metadata = self._read_metadata(found, source, targets[-1]) if targets else None
         if self.holds_files:
-            self._place_copy(source, targets[0], found.known.stamp)
+            self._place_copy(source, targets[0], found.known)
         if metadata is not None:
             write_changed(targets[-1], metadata)
         # Linking has changed the stamp, and only that: the next run need not read the file again.
         stamp = _require(source, found.known.stamp)
-        placed = tuple(written for target in targets if (written := _stamp(target)))
-        return msgspec.structs.replace(found.known, stamp=stamp, placed=placed)
+        placed = settled((_stamp(target) for target in targets), begun)
+        return msgspec.structs.replace(found.known, stamp=stamp, placed=placed, placement=self.placement.value)
 
-    def _read_metadata(self, found: Found, source: Path) -> bytes | None:
-        """Return the core metadata whose hash the pages give, if they give any."""
+    def _read_metadata(self, found: Found, source: Path, target: Path) -> bytes | None:
+        """Return the core metadata whose hash the pages give; none if they give none, or if it stands there already."""
         wanted = found.known.entry.metadata_sha256
         _require(source, found.known.stamp)
         if wanted is None or found.metadata is not None:
             return found.metadata
+        if _has_hash(target, wanted):
+            return None
         data = read_metadata(source)
         _require(source, found.known.stamp)
         if hashlib.sha256(data).hexdigest() != wanted:
@@ -110,13 +115,13 @@ class Places(msgspec.Struct, frozen=True):
             raise WorkError(source, "its core metadata have another hash than an earlier run has noted", remedy=remedy)
         return data
 
-    def _place_copy(self, source: Path, target: Path, stamp: FileStamp) -> None:
+    def _place_copy(self, source: Path, target: Path, known: KnownFile) -> None:
         if target.parent.exists() and target.parent.samefile(source.parent):
             return  # a folder of distributions that is named like a project
-        if self.placement is FilePlacement.COPY:
-            _copy(source, target, stamp)
-        else:
-            _hardlink(source, target, stamp)
+        if self.placement is FilePlacement.HARDLINK:
+            _hardlink(source, target, known.stamp)
+        elif not _is_copy(source, target, known.entry):
+            _copy(source, target, known.stamp)
 
 
 def _require(source: Path, stamp: FileStamp) -> FileStamp:
@@ -134,6 +139,26 @@ def _stamp(path: Path | str) -> FileStamp | None:
         return FileStamp.of(os.lstat(path))
     except OSError:
         return None
+
+
+def _is_copy(source: Path, target: Path, entry: IndexEntry) -> bool:
+    """Return whether a file is a whole copy already: to read it is less than to write it again."""
+    try:
+        is_other = target.stat().st_size == entry.size and not target.samefile(source)
+    except OSError:
+        return False
+    return is_other and _has_hash(target, entry.sha256)
+
+
+def _has_hash(path: Path, sha256: str) -> bool:
+    digest = hashlib.sha256()
+    try:
+        with open_regular(path) as file:
+            while data := file.read(_PIECE):
+                digest.update(data)
+    except OSError:
+        return False
+    return digest.hexdigest() == sha256
 
 
 def _copy(source: Path, target: Path, stamp: FileStamp) -> None:

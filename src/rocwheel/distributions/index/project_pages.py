@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from rocwheel.distributions.index.known_files import KnownProject
+from rocwheel.distributions.index.known_files import KnownProject, settled
 from rocwheel.distributions.index.previous import PAGES
 from rocwheel.distributions.index.write_changed import write_changed
 from rocwheel.foundation.files.file_stamp import FileStamp
+from rocwheel.foundation.files.scratch import is_scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from rocwheel.distributions.index.read_folder import Found
     from rocwheel.distributions.index.simple_pages import Page
 
-__all__ = ["find_standing", "write_page", "write_project"]
+__all__ = ["find_standing", "note_project", "write_page"]
 
 
 def find_standing(
@@ -56,16 +57,19 @@ def write_page(folder: Path, page: Page) -> None:
     write_changed(folder / "index.html", page.html)
 
 
-def write_project(folder: Path, page: Page, entries: Iterable[IndexEntry]) -> KnownProject:
-    """Write the page of a project as `write_page` does, and return what to know of it."""
-    write_page(folder, page)
-    has_hidden = any(path.name.startswith(".") for path in folder.iterdir())
+def note_project(folder: Path, entries: Iterable[IndexEntry], written_at: int) -> KnownProject:
+    """Return what to know of a project whose folder has all that belongs there, and nothing that is stale.
+
+    ``written_at`` is when the writing of its pages began, in nanoseconds since 1970.
+    """
     # What another run is at work on goes without a trace in the folder's stamp, should that run be killed.
-    return KnownProject(tuple(entry.filename for entry in entries), () if has_hidden else _stamps(str(folder)))
+    is_at_work = any(is_scratch(path.name) for path in folder.iterdir())
+    stamps = () if is_at_work else settled(_stamps(str(folder)), written_at)
+    return KnownProject(tuple(entry.filename for entry in entries), stamps)
 
 
 def _stamps(folder: str) -> tuple[FileStamp, ...]:
-    """Return the stamps of a project's folder and its pages, links not followed; those alone that there are."""
+    """Return the stamps of a project's folder and its pages, links not followed; none unless all are there."""
     try:
         return tuple(FileStamp.of(os.lstat(path)) for path in (folder, *(f"{folder}/{page}" for page in PAGES)))
     except OSError:

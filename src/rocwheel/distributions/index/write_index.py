@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,7 +13,7 @@ from rocwheel.distributions.index.listing import list_folder
 from rocwheel.distributions.index.place_files import FilePlacement, Places
 from rocwheel.distributions.index.places import check_output, check_targets
 from rocwheel.distributions.index.previous import PAGES, read_previous, remove_stale
-from rocwheel.distributions.index.project_pages import find_standing, write_page, write_project
+from rocwheel.distributions.index.project_pages import find_standing, note_project, write_page
 from rocwheel.distributions.index.read_folder import Found, read_folder
 from rocwheel.distributions.index.simple_pages import group_by_project, make_project_page, make_root_page
 from rocwheel.distributions.index.yanked import KEEP_YANKED, Yanking, change_yanked, read_yanked
@@ -85,9 +86,12 @@ def write_index(
         _note(plan, known.files, plan.standing, _join(previous, plan.wanted))
     placed = {name: one.known for name, one in plan.found.items()}
     placed |= {name: places.place(one) for name, one in plan.to_place.items()}
-    projects = {**plan.standing, **_write_pages(plan)}
+    begun = time.time_ns()
+    _write_pages(plan)
     remove_stale(dist_dir, output, previous, plan.wanted)
-    _note(plan, placed, projects, plan.wanted)
+    # Last: what is removed changes the folders' stamps.
+    written = {project: note_project(output / project, entries, begun) for project, entries in plan.changed.items()}
+    _note(plan, placed, {**plan.standing, **written}, plan.wanted)
     names = {project: [entry.filename for entry in entries] for project, entries in plan.projects.items()}
     return IndexReport(str(output), names, listing.ignored, listing.subfolders, plan.yanked)
 
@@ -164,12 +168,9 @@ def _join(*parts: dict[str, set[str]]) -> dict[str, set[str]]:
     return {project: set().union(*(part.get(project, set()) for part in parts)) for part in parts for project in part}
 
 
-def _write_pages(plan: _Plan) -> dict[str, KnownProject]:
+def _write_pages(plan: _Plan) -> None:
     """Write the pages of what has changed, and then the one that lists all projects."""
     output, base = plan.places.output, plan.places.base
-    written = {
-        project: write_project(output / project, make_project_page(project, entries, base, plan.yanked), entries)
-        for project, entries in plan.changed.items()
-    }
+    for project, entries in plan.changed.items():
+        write_page(output / project, make_project_page(project, entries, base, plan.yanked))
     write_page(output, make_root_page(plan.projects))
-    return written

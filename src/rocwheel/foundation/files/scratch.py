@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["make_scratch_file", "remove_abandoned", "scratch_folder"]
+__all__ = ["is_scratch", "make_scratch_file", "remove_abandoned", "scratch_folder"]
 
 _MARK = ".rocwheel"
 _NAME = re.compile(rf"^\..+\.[a-z0-9_]{{8}}{re.escape(_MARK)}$")
@@ -29,6 +29,11 @@ _LONGEST = 200
 """Characters of a name that are kept: a file name has at most 255 bytes."""
 
 _visited: set[str] = set()
+
+
+def is_scratch(name: str) -> bool:
+    """Return whether a name is one of those that scratch files and folders get."""
+    return name.startswith(".") and bool(_NAME.match(name))
 
 
 def make_scratch_file(path: Path) -> tuple[int, str]:
@@ -100,7 +105,7 @@ def remove_abandoned(folder: Path) -> tuple[Path, ...]:
 
 def _names_of_scratch(folder: int) -> list[str]:
     with os.scandir(folder) as entries:
-        return sorted(entry.name for entry in entries if entry.name.startswith(".") and _NAME.match(entry.name))
+        return sorted(entry.name for entry in entries if is_scratch(entry.name))
 
 
 def _remove_unlocked(name: str, parent: int) -> bool:
