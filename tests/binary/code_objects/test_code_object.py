@@ -41,7 +41,6 @@ def test_target_and_version_are_read_from_the_header(
 ) -> None:
     code = read_code_object(code_of(fixture(name), target), place=PLACE)
     assert (str(code.target), code.version, code.flags) == (target, version, flags)
-    assert code.generic_version == (1 if target.endswith("generic") else 0)
 
 
 @pytest.mark.parametrize(("name", "version"), [("v16/vadd.cov2.hipfb", 2), ("v16/vadd.cov3.hipfb", 3)])

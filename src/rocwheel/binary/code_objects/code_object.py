@@ -58,11 +58,6 @@ class CodeObject(msgspec.Struct, frozen=True):
         """The code object version, as compilers name it (``-mcode-object-version``)."""
         return self.abi_version + 2
 
-    @property
-    def generic_version(self) -> int:
-        """The version of a generic processor's instruction set; 0 for a specific processor."""
-        return self.flags >> _GENERIC_SHIFT
-
 
 def is_code_object(data: Data) -> bool:
     """Return whether ``data`` starts with a 64-bit ELF header for AMDGPU and HSA, as the runtime decides it."""

@@ -58,11 +58,6 @@ class CompressedBundle(msgspec.Struct, frozen=True):
     raw_size: int
     digest: bytes
 
-    @property
-    def compressed_size(self) -> int:
-        """Size of the compressed payload in bytes."""
-        return self.size - self.header_size
-
     def pack(self) -> bytes:
         """Return the bytes of this header, of version 2 or 3."""
         sizes = _LAYOUTS[self.version].pack(self.size, self.raw_size, self.digest)
