@@ -170,6 +170,7 @@ def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
             ["--platform-tag", "win_amd64", "-q"],
             "--platform-tag: is 'win_amd64', but the files are for Linux on x86_64",
         ),
+        (["--platform-tag", "musllinux_1_2_x86_64", "-q"], "--platform-tag: is 'musllinux_1_2_x86_64', but bin/"),
     ],
 )
 def test_bad_usage_is_reported_in_one_message_and_writes_nothing(

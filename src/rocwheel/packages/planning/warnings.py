@@ -101,7 +101,3 @@ def _platform_tags(facts: Facts, groups: Iterable[Sequence[PlannedWheel]]) -> It
             asked, given = (".".join(map(str, glibc)) for glibc in (floor.glibc, promised))
             found = f"promises glibc {given}, but {floor.reason} needs {asked}"
             yield PlanWarning("platform-tag", name, found, remedy)
-        foreign = [tag.text for tag in platforms if (tag.system, tag.machine) != ("glibc", floor.architecture)]
-        if foreign:
-            found = f"promises {', '.join(foreign)}, but its machine code is for Linux on {floor.architecture}"
-            yield PlanWarning("platform-tag", name, found, remedy)

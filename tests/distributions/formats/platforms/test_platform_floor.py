@@ -7,6 +7,7 @@ import platform
 from importlib.resources import files
 from pathlib import Path
 
+import msgspec
 import pytest
 from packaging.tags import sys_tags
 
@@ -84,12 +85,27 @@ def test_the_highest_floor_of_all_files_wins_and_says_why() -> None:
         ("lib/b.so", library("GLIBC_2.28")),
         ("lib/c.so", library("ROCR_1", "hip_4.2", "GLIBC_PRIVATE")),
     ]
-    assert platform_floor(files) == PlatformFloor(62, (2, 34), "lib/a.so: GLIBCXX_3.4.29")
+    assert platform_floor(files) == PlatformFloor(62, (2, 34), "lib/a.so: GLIBCXX_3.4.29", "lib/a.so")
 
 
 @pytest.mark.parametrize("version", ["ROCR_1", "hip_4.2", "GLIBC_PRIVATE", "GLIBC_2", "GLIBCXX_", "GLIBCXX_3..4", ""])
 def test_versions_that_tell_no_glibc_raise_no_floor(version: str) -> None:
-    assert platform_floor([("a.so", library(version))]) == PlatformFloor(62, (2, 5), "a.so: oldest tag of its machine")
+    floor = platform_floor([("a.so", library(version))])
+    assert floor is not None
+    assert (floor.glibc, floor.reason) == ((2, 5), "a.so: oldest tag of its machine")
+
+
+def test_a_private_version_of_glibc_raises_no_floor_but_needs_glibc() -> None:
+    floor = PlatformFloor(62, (2, 5), "a.so: oldest tag of its machine", "a.so")
+    assert platform_floor([("a.so", library("GLIBC_PRIVATE"))]) == floor
+
+
+def test_the_first_file_that_needs_glibc_is_told() -> None:
+    kernels, plain = library(machine=CODE_OBJECT, kind=ElfKind.CODE_OBJECT), library()
+    files = [("a.co", kernels), ("b.so", plain), ("c.so", msgspec.structs.replace(plain, needed=("libc.so.6",)))]
+    floor = platform_floor([*files, ("d.so", library("GLIBC_2.30"))])
+    assert floor is not None
+    assert floor.needs_glibc == "c.so"
 
 
 def test_a_version_newer_than_the_table_gets_its_last_row() -> None:
@@ -100,7 +116,7 @@ def test_gpu_code_does_not_count() -> None:
     kernels = library(machine=CODE_OBJECT, kind=ElfKind.CODE_OBJECT)
     assert platform_floor([("a.co", kernels)]) is None
     assert platform_floor([("a.co", kernels), ("a.so", library("GLIBC_2.30"))]) == PlatformFloor(
-        62, (2, 30), "a.so: GLIBC_2.30"
+        62, (2, 30), "a.so: GLIBC_2.30", "a.so"
     )
 
 

@@ -1,4 +1,4 @@
-"""A platform tag that somebody gives: whether installers know it, and whether it fits the machine of the files."""
+"""A platform tag that somebody gives: whether installers know it, and whether it fits the files."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from rocwheel.distributions.formats.platforms.platform_floor import PlatformFloor
+    from rocwheel.distributions.formats.platforms.tags import PlatformTag
 
 __all__ = ["check_platform", "check_platform_of_files"]
 
@@ -38,11 +39,17 @@ def check_platform(text: str, source: str = _OPTION) -> None:
 
 
 def check_platform_of_files(text: str, floor: PlatformFloor | None, source: str = _OPTION) -> None:
-    """Raise `InputError` for a tag of another system or machine than that of the files, whose floor is ``floor``.
+    """Raise `InputError` for a tag of another system, machine or C library than the files, whose floor is ``floor``.
 
-    Any tag fits files without machine code, which have no floor.
+    Any tag fits files without machine code, which have no floor; one for musl fits files that do not need glibc.
     """
     for tag in parse_platforms(text) if floor else ():
-        if floor and (not tag.is_linux or tag.machine != floor.architecture):
-            found = f"is {tag.text!r}, but the files are for Linux on {floor.architecture}"
-            raise InputError(source, found, expected=f"a tag such as {floor.tag}")
+        if floor and (reason := _misfit(tag, floor)):
+            raise InputError(source, f"is {tag.text!r}, but {reason}", expected=f"a tag such as {floor.tag}")
+
+
+def _misfit(tag: PlatformTag, floor: PlatformFloor) -> str:
+    """Return why a tag does not fit the files; empty if it does."""
+    if not tag.is_linux or tag.machine != floor.architecture:
+        return f"the files are for Linux on {floor.architecture}"
+    return f"{floor.needs_glibc} needs glibc" if tag.system == "musl" and floor.needs_glibc else ""

@@ -22,6 +22,7 @@ _ARCHITECTURES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 243: "riscv64"}
 _OLDEST = {"x86_64": (2, 5), "aarch64": (2, 17), "ppc64le": (2, 17), "riscv64": (2, 31)}
 # The glibc versions that auditwheel has policies for; from the last one on, every minor version.
 _POLICIES = ((2, 5), (2, 12), (2, 17), (2, 24), (2, 26), (2, 27), (2, 28), (2, 31), (2, 34))
+_GLIBC = "libc.so.6"
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 
 
@@ -31,6 +32,8 @@ class PlatformFloor(msgspec.Struct, frozen=True):
     machine: int
     glibc: tuple[int, int]
     reason: str
+    needs_glibc: str = ""
+    """The first file that needs glibc itself; empty if the files would run with another C library, such as musl."""
 
     @property
     def architecture(self) -> str:
@@ -61,8 +64,18 @@ def next_policy(glibc: tuple[int, int]) -> tuple[int, int]:
 
 def platform_floor(files: Iterable[tuple[str, Elf]]) -> PlatformFloor | None:
     """Return the highest floor of all files of a known host machine; GPU code objects don't count."""
-    floors = [floor for name, elf in files if elf.machine in _ARCHITECTURES for floor in _floors(name, elf)]
-    return max(floors, key=lambda floor: (floor.glibc, floor.reason), default=None)
+    hosts = [(name, elf) for name, elf in files if elf.machine in _ARCHITECTURES]
+    floors = [floor for name, elf in hosts for floor in _floors(name, elf)]
+    if not floors:
+        return None
+    highest = max(floors, key=lambda floor: (floor.glibc, floor.reason))
+    needs_glibc = next((name for name, elf in hosts if _needs_glibc(elf)), "")
+    return msgspec.structs.replace(highest, needs_glibc=needs_glibc)
+
+
+def _needs_glibc(elf: Elf) -> bool:
+    # musl's libc.so has no symbol versions, and its loader opens no libc.so.6.
+    return _GLIBC in elf.needed or any(need.version.startswith("GLIBC_") for need in elf.version_needs)
 
 
 def _floors(name: str, elf: Elf) -> list[PlatformFloor]:
