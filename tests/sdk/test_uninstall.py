@@ -124,3 +124,20 @@ def test_reinstalled_devel_is_expanded_again(make_set: MakeSet, make_environment
     use(environment)
     assert not (environment.site / "rocm_sdk_devel/_devel.tar").exists()
     environment.run("rocm-sdk", "test")
+
+
+@pytest.mark.parametrize("data", [None, b"", b"\xff"], ids=["absent", "empty", "not utf-8"])
+def test_the_doctors_command_mends_a_package_that_pip_cannot_uninstall(
+    make_set: MakeSet, make_environment: MakeEnvironment, data: bytes | None
+) -> None:
+    # Given a package with a damaged RECORD and a library less
+    environment = make_environment(make_set(), "pip")
+    environment.install("rocm")
+    record = next(environment.site.glob("rocm_sdk_core-*/RECORD"))
+    record.unlink() if data is None else record.write_bytes(data)
+    (environment.site / "_rocm_sdk_core/lib/libamdhip64.so.6").unlink()
+    found = environment.run("rocm-sdk", "doctor", check=False, ROCM_BOOTSTRAP_DISABLE_DETECTION="1").stdout
+    assert 'pip install "rocm==7.2.0" --ignore-installed ' in found
+    # When its command is run, then nothing is wrong any more
+    environment.install("rocm==7.2.0", "--ignore-installed")
+    environment.run("rocm-sdk", "doctor", ROCM_BOOTSTRAP_DISABLE_DETECTION="1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -193,6 +194,14 @@ def test_manifest_that_is_a_folder_is_left_out_with_a_warning(environment: Insta
     assert environment.run("rocm-sdk", "init").stderr == warning_of(
         environment, f"cannot be read (Is a directory); {OBJECT}"
     )
+
+
+def test_manifest_that_is_a_named_pipe_is_left_out_with_a_warning(environment: Installed) -> None:
+    environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
+    path = environment.site / "_rocm_sdk_libraries/.devel_links/gfx906.json"
+    path.unlink()
+    os.mkfifo(path)
+    assert environment.run("rocm-sdk", "init").stderr == warning_of(environment, f"is a named pipe; {OBJECT}")
 
 
 @pytest.mark.parametrize(

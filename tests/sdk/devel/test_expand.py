@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from tests.sdk.devel.trees import REINSTALL, TREE, describe
+from tests.sdk.devel.trees import TREE, describe
 from tests.support.record_check import record_faults
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
+OVER = 'pip install "rocm[devel]==7.2.0" --ignore-installed'
 KILLER = """
 import os, signal, sys
 from rocm_sdk._devel import get_devel_root
@@ -115,7 +117,16 @@ def test_record_that_is_none_is_named(environment: Installed, data: bytes, why: 
     record.write_bytes(data)
     done = environment.run("rocm-sdk", "init", check=False)
     assert done.returncode == 1
-    assert done.stderr == (f"rocm-sdk: error: {record}: not a list of files in CSV ({why}). Reinstall: {REINSTALL}\n")
+    assert done.stderr == (f"rocm-sdk: error: {record}: not a list of files in CSV ({why}). Reinstall: {OVER}\n")
+
+
+def test_record_that_is_a_named_pipe_is_named(environment: Installed) -> None:
+    record = next(environment.site.glob("rocm_sdk_devel-*/RECORD"))
+    record.unlink()
+    os.mkfifo(record)
+    done = environment.run("rocm-sdk", "init", check=False)
+    assert done.returncode == 1
+    assert done.stderr == (f"rocm-sdk: error: {record} is a named pipe, not a file. Remove it, and reinstall: {OVER}\n")
 
 
 def test_many_processes_at_once_all_succeed(environment: Installed) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ pytestmark = pytest.mark.slow
 
 Make = Callable[..., Any]
 AGAIN = 'pip install "rocm[{}]==7.2.0" --force-reinstall ' + FROM_INDEX
+OVER = 'pip install "rocm[libraries]==7.2.0" --ignore-installed ' + FROM_INDEX
+CORE_OVER = f'pip install "rocm==7.2.0" --ignore-installed {FROM_INDEX}'
 CORE = f'pip install "rocm==7.2.0" --force-reinstall {FROM_INDEX}'
 
 
@@ -121,13 +124,38 @@ def test_a_deleted_library_ends_the_command_with_status_1(environment: Any) -> N
 def test_a_record_that_cannot_be_read_is_an_error(environment: Any, diagnose: Make, data: bytes, why: str) -> None:
     next(environment.site.glob("rocm_sdk_libraries-*/RECORD")).write_bytes(data)
     text = f"RECORD of rocm-sdk-libraries cannot be read ({why})"
-    assert diagnose(environment, 90006) == [["error", text, AGAIN.format("libraries")]]
+    assert diagnose(environment, 90006) == [["error", text, OVER]]
 
 
-def test_a_package_without_record_is_a_note(environment: Any, diagnose: Make) -> None:
-    next(environment.site.glob("rocm_sdk_libraries-*/RECORD")).unlink()
-    text = "rocm-sdk-libraries has no RECORD, so its files cannot be checked"
-    assert diagnose(environment, 90006) == [["note", text, ""]]
+UNCHECKED = "its files cannot be checked, and installers cannot remove them"
+
+
+def test_a_package_without_record_is_an_error(environment: Any) -> None:
+    next(environment.site.glob("rocm_sdk_core-*/RECORD")).unlink()
+    (environment.site / "_rocm_sdk_core/lib/libamdhip64.so.6").unlink()
+    done = environment.run("rocm-sdk", "doctor", check=False, ROCM_BOOTSTRAP_DISABLE_DETECTION="1")
+    assert done.returncode == 1
+    assert f"error: rocm-sdk-core has no RECORD: {UNCHECKED}\n  {CORE_OVER}\n" in done.stdout
+    assert "Nothing is wrong." not in done.stdout
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n"], ids=["no bytes", "empty lines"])
+def test_an_empty_record_is_called_empty(environment: Any, diagnose: Make, data: bytes) -> None:
+    next(environment.site.glob("rocm_sdk_libraries-*/RECORD")).write_bytes(data)
+    text = f"RECORD of rocm-sdk-libraries is empty: {UNCHECKED}"
+    assert diagnose(environment, 90006) == [["error", text, OVER]]
+
+
+@pytest.mark.parametrize(
+    ("make", "found"), [(os.mkfifo, "a named pipe"), (os.mkdir, "a folder")], ids=["pipe", "folder"]
+)
+def test_what_stands_in_place_of_a_record_is_named(environment: Any, diagnose: Make, make: Make, found: str) -> None:
+    record = next(environment.site.glob("rocm_sdk_libraries-*/RECORD"))
+    record.unlink()
+    make(record)
+    why = f"{record} is {found}, not a file"
+    text = f"RECORD of rocm-sdk-libraries cannot be read ({why}); remove it before you install again"
+    assert diagnose(environment, 90006) == [["error", text, OVER]]
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"", b"Metadata-Version: 2.1\nName: rocm-sdk-libraries\n\n"])

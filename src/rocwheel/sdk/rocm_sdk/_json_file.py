@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from ._regular_file import NotAFileError, read_regular
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,9 +33,11 @@ def read_json(path: Path, kind: type[Kind], expected: str) -> Kind:
     Raises `DamagedFileError` when it can't be read or is of another kind, `FileNotFoundError` when there is no file.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(read_regular(path))
     except FileNotFoundError:
         raise
+    except NotAFileError as e:
+        raise DamagedFileError(path, f"is {e.found}", expected) from e
     except OSError as e:
         raise DamagedFileError(path, f"cannot be read ({e.strerror})", expected) from e
     except UnicodeDecodeError as e:

@@ -22,6 +22,8 @@ __all__ = [
     "installed_devices",
     "installed_families",
     "library_family",
+    "metadata_folder",
+    "overwriting_hint",
     "reinstallation_hint",
     "release_of",
 ]
@@ -106,6 +108,13 @@ def installed_devices() -> list[str]:
     return sorted((manifest.stem for manifest in links.glob("*.json")), key=_target_order)
 
 
+def metadata_folder(site: Path, dist: str) -> Path | None:
+    """Return the ``.dist-info`` folder of an installed distribution, None when there is none in ``site``."""
+    wanted = _normalize(dist)
+    folders = sorted(site.glob("*.dist-info"))
+    return next((path for path in folders if _normalize(path.name.partition("-")[0]) == wanted), None)
+
+
 def installation_hint(*logical: str) -> str:
     """Return the command that installs packages."""
     extras = ",".join(sorted(set(logical) - {"meta", "core"}))
@@ -119,9 +128,19 @@ def reinstallation_hint(*logical: str) -> str:
     return f"{installation_hint(*logical)} --force-reinstall"
 
 
+def overwriting_hint(*logical: str) -> str:
+    """Return the command that installs packages over what is there, for those that pip can't uninstall."""
+    return f"{installation_hint(*logical)} --ignore-installed"
+
+
 def release_of(version: str) -> str:
     """Return a version without its post-release, which packs the same files again."""
     return re.sub(r"\.post\d+", "", version)
+
+
+def _normalize(name: str) -> str:
+    """Return a distribution's name in the one form that all its spellings share."""
+    return re.sub("[-_.]+", "-", name).lower()
 
 
 def _is_per_family(logical: str) -> bool:

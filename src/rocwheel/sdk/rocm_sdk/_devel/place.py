@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from .. import _build_info
 from .._packages import describe_package, find_module, installation_hint
+from .._regular_file import read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class DevelPlace(NamedTuple):
         Raises `DevelError` when this user may not read it.
         """
         try:
-            state = json.loads((self.root / STATE).read_text(encoding="utf-8"))
+            state = json.loads(read_regular(self.root / STATE))
         except PermissionError as e:
             msg = f"{e.filename}: this user may not read it. As the owner of {self.root}: chmod -R a+rX {self.root}"
             raise DevelError(msg) from e

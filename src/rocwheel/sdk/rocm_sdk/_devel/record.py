@@ -12,11 +12,11 @@ import csv
 import hashlib
 import io
 import os
-import re
 import stat
 from errno import ENOSPC
 
-from .._packages import describe_package, reinstallation_hint
+from .._packages import describe_package, metadata_folder, overwriting_hint
+from .._regular_file import NotAFileError, read_regular
 from .place import STATE, DevelError
 
 TYPE_CHECKING = False
@@ -82,22 +82,18 @@ def listed_hash(place: DevelPlace, archive: Path) -> str:
 def _find_record(place: DevelPlace) -> Path | None:
     """Return RECORD, None when the wheel was merely unpacked; then there is nothing to note."""
     package = describe_package("devel")
-    own = _normalize(package.dist) if package else ""
-    records = sorted(place.site.glob("*.dist-info/RECORD"))
-    return next((path for path in records if _normalize(path.parent.name.partition("-")[0]) == own), None)
-
-
-def _normalize(name: str) -> str:
-    """Return a distribution's name in the one form that all its spellings share."""
-    return re.sub("[-_.]+", "-", name).lower()
+    folder = metadata_folder(place.site, package.dist) if package else None
+    return folder / "RECORD" if folder and (folder / "RECORD").exists() else None
 
 
 def _read(record: Path) -> list[list[str]]:
     try:
-        with record.open(encoding="utf-8", newline="") as file:
-            return [row for row in csv.reader(file) if row]
+        return [row for row in csv.reader(io.StringIO(read_regular(record), newline="")) if row]
+    except NotAFileError as e:
+        msg = f"{e}. Remove it, and reinstall: {overwriting_hint('devel')}"
+        raise DevelError(msg) from e
     except (UnicodeDecodeError, csv.Error) as e:
-        msg = f"{record}: not a list of files in CSV ({e}). Reinstall: {reinstallation_hint('devel')}"
+        msg = f"{record}: not a list of files in CSV ({e}). Reinstall: {overwriting_hint('devel')}"
         raise DevelError(msg) from e
 
 

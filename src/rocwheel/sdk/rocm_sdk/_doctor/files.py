@@ -8,17 +8,22 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
+import os
 import stat
-from importlib.metadata import PackageNotFoundError, distribution
+from errno import ENOENT
+from importlib.metadata import distribution
 from pathlib import Path
 
-from .._gpus.access import ERROR, NOTE, Diagnosis
-from .._packages import reinstallation_hint
+from .._gpus.access import ERROR, Diagnosis
+from .._packages import metadata_folder, overwriting_hint, reinstallation_hint
+from .._regular_file import NotAFileError, read_regular
 from .installed import installed_packages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    Row = tuple[str, Path, str, str]
 
 __all__ = ["check_files"]
 
@@ -37,15 +42,23 @@ def check_files(*, deep: bool = False) -> list[Diagnosis]:
 
 
 def _check_package(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
-    remedy = reinstallation_hint(extra)
+    fault = ""
     try:
         rows = _read_record(dist)
+        fault = "" if rows else f"RECORD of {dist} is empty: {UNCHECKED}"
+    except FileNotFoundError:
+        fault = f"{dist} has no RECORD: {UNCHECKED}"
+    except NotAFileError as e:
+        fault = f"RECORD of {dist} cannot be read ({e}); remove it before you install again"
     except (UnicodeDecodeError, csv.Error, OSError) as e:
-        yield Diagnosis(ERROR, f"RECORD of {dist} cannot be read ({e})", remedy)
+        fault = f"RECORD of {dist} cannot be read ({e})"
+    if fault:
+        yield Diagnosis(ERROR, fault, overwriting_hint(extra))
         return
-    if not rows:
-        yield Diagnosis(NOTE, f"{dist} has no RECORD, so its files cannot be checked", "")
-        return
+    yield from _compare(dist, rows, deep, reinstallation_hint(extra))
+
+
+def _compare(dist: str, rows: list[Row], deep: bool, remedy: str) -> Iterator[Diagnosis]:
     lacking, wrong = [], []
     for name, path, digest, size in rows:
         fault = _fault(path, digest, size, deep)
@@ -61,14 +74,19 @@ def _check_package(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
 
 ABSENT = "is absent"
 
+UNCHECKED = "its files cannot be checked, and installers cannot remove them"
 
-def _read_record(dist: str) -> list[tuple[str, Path, str, str]]:
-    """Return name, path, hash and size of each file of a distribution in site-packages; none without RECORD."""
-    try:
-        found = distribution(dist)
-    except PackageNotFoundError:
-        return []
-    lines = (found.read_text("RECORD") or "").splitlines()
+
+def _read_record(dist: str) -> list[Row]:
+    """Return name, path, hash and size of each file of a distribution in site-packages.
+
+    Raises `FileNotFoundError` without RECORD, another error when it can't be read.
+    """
+    found = distribution(dist)
+    folder = metadata_folder(Path(str(found.locate_file(""))), dist)
+    if folder is None:
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), "RECORD")
+    lines = read_regular(folder / "RECORD").splitlines()
     cells = [(*row, "", "")[:3] for row in csv.reader(lines) if row]
     # Scripts lie where the installer's scheme has them, and RECORD may name another place.
     inside = [row for row in cells if not row[0].startswith(("../", "/")) and not row[0].endswith(".pyc")]
