@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from itertools import product
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,7 +19,7 @@ from rocwheel.linking.known.system_libraries import allowed_libraries
 from rocwheel.linking.known.toolkits import is_toolkit_folder
 from rocwheel.linking.loader import Library, Loader
 from rocwheel.linking.run_path_choice import SetRunpath
-from rocwheel.linking.tree_disk import SITE, TreeDisk
+from rocwheel.linking.tree_disk import SITE, TreeDisk, place_of
 from rocwheel.repair.comparing.comparison import Loss
 from rocwheel.repair.comparing.losses import find_losses
 from rocwheel.repair.comparing.own_folders import is_own_folder
@@ -29,8 +28,9 @@ from rocwheel.repair.plan import RepairPlanner
 from tests.support.trees import data, library, package, tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
+    from rocwheel.binary.elf.facts import Elf
     from rocwheel.installed.tree import InstalledFile, Tree
     from rocwheel.repair.plan import RepairPlan
 
@@ -69,13 +69,18 @@ SDK = (
 
 @st.composite
 def wheels(draw: st.DrawFn) -> Tree:
-    """Draw a wheel with a few libraries that need each other and those of toolkits, alone or beside the SDK."""
+    """Draw a wheel with a few libraries that need each other and those of toolkits, alone or beside the SDK.
+
+    Some have the SONAMEs of others.
+    """
     files = []
     for path in OWN:
         run_path = ":".join(draw(st.lists(st.sampled_from(ENTRIES), max_size=4))) or None
         tag = draw(st.sampled_from(["rpath", "runpath"]))
         needed = draw(st.lists(st.sampled_from(NAMES), max_size=4, unique=True))
-        files.append(library(path, *needed, **{tag: run_path}, imports_dlopen=draw(st.booleans())))  # type: ignore[arg-type]
+        soname = draw(st.sampled_from([path.rpartition("/")[2], *NAMES]))
+        fields = {tag: run_path, "soname": soname, "imports_dlopen": draw(st.booleans())}
+        files.append(library(path, *needed, **fields))  # type: ignore[arg-type]
     if draw(st.booleans()):
         files.append(data("demo/__init__.py", size=9))
     requires = draw(st.sampled_from([(), ("rocm-sdk-core",), ("rocm-sdk-core==6.4.*",), ("rocm-sdk-core==7.1.2",)]))
@@ -102,22 +107,27 @@ def machines(draw: st.DrawFn, made: Tree) -> dict[str, InstalledFile]:
     return {path: library(path, *draw(needed)) for path in chosen}
 
 
+OPENERS = st.dictionaries(st.sampled_from(OWN), st.lists(st.sampled_from((*NAMES, *OPENED)), max_size=2).map(tuple))
+"""What the settings say that files open by name."""
+
+
 @settings(deadline=None, max_examples=200)
 @given(st.data(), st.sampled_from(["auto", "system", "sdk"]), st.sampled_from([None, *RunpathTag]))
 def test_on_no_machine_a_repaired_file_finds_less(data: st.DataObject, toolkit: str, tag: RunpathTag | None) -> None:
     made = data.draw(wheels())
     machine = data.draw(machines(made))
     owner = made.distributions[0]
-    options = RepairOptions(toolkit=toolkit, tag=tag)  # type: ignore[arg-type]
+    audit_settings = AuditSettings(dlopen=data.draw(OPENERS))
+    options = RepairOptions(toolkit=toolkit, tag=tag, settings=audit_settings)  # type: ignore[arg-type]
     plan = RepairPlanner(split_environments(made), options).plan(owner)
     wheel = made.files_of[owner.source]
     repaired = [_edited(file, plan) for file in wheel]
     beside = [*_installed_with(made, plan, is_told=toolkit == "sdk"), *machine.values()]
     for file in wheel:
         if file.elf is not None:
-            before = _found([*wheel, *beside], file.path, spares_toolkits=toolkit == "sdk")
-            after = _found([*repaired, *beside], file.path, spares_toolkits=False)
-            assert {found for found in before if found[0] in {user for user, _ in after}} <= after | {("", "")}
+            before = _found([*wheel, *beside], file.path, audit_settings, spares_toolkits=toolkit == "sdk")
+            after = _found([*repaired, *beside], file.path, audit_settings, spares_toolkits=False)
+            assert {found for found in before if found[0] in {user for user, _ in after}} <= after
 
 
 def _edited(file: InstalledFile, plan: RepairPlan) -> InstalledFile:
@@ -133,23 +143,31 @@ def _installed_with(made: Tree, plan: RepairPlan, *, is_told: bool) -> list[Inst
     return SDK[1] if is_required and (at_hand or (is_told and len(made.distributions) == 1)) else []
 
 
-def _found(files: Iterable[InstalledFile], root: str, *, spares_toolkits: bool) -> set[tuple[str, str]]:
-    """Return which objects of the process of a file look for which names, with ``""`` for each object itself."""
+def _found(
+    files: Iterable[InstalledFile], root: str, audit_settings: AuditSettings, *, spares_toolkits: bool
+) -> set[tuple[str, str]]:
+    """Return which objects of the process of a file find which names, with ``""`` for each object itself."""
     elves = {file.path: file.elf for file in reversed([*files]) if file.elf is not None}
+    loader = _loaded(elves, root)
+    found = {(held.library.identity, "") for held in loader.objects}
+    found |= {(loader.objects[s.requester].library.identity, s.name) for s in loader.searches if s.found is not None}
+    for index, held in enumerate(loader.objects):
+        declared = audit_settings.opened_by(place_of(held.library)) if held.library.elf else ()
+        unknown = OPENED if held.library.elf is not None and held.library.elf.imports_dlopen else ()
+        for name in {*declared, *unknown}:
+            opened = _loaded(elves, root)
+            search = opened.open_name(name, index)
+            place = opened.objects[search.found].library.identity if search.found is not None else ""
+            is_spared = spares_toolkits and not place.startswith(SITE) and is_toolkit_folder(place)
+            if place and not (name not in declared and is_spared):
+                found.add((held.library.identity, name))
+    return found
+
+
+def _loaded(elves: Mapping[str, Elf], root: str) -> Loader:
     loader = Loader(TreeDisk(elves, {}), allowed_libraries())
     loader.load(Library(f"{SITE}/{root}", f"{SITE}/{root}", elves[root]))
-    objects = [*loader.objects]
-    found = {(held.library.identity, "") for held in objects}
-    found |= {(objects[s.requester].library.identity, s.name) for s in loader.searches if s.found is not None}
-    openers = [i for i, held in enumerate(objects) if held.library.elf is not None and held.library.elf.imports_dlopen]
-    for index, name in product(openers, OPENED):
-        opened = Loader(TreeDisk(elves, {}), allowed_libraries())
-        opened.load(Library(f"{SITE}/{root}", f"{SITE}/{root}", elves[root]))
-        search = opened.open_name(name, index)
-        place = opened.objects[search.found].library.identity if search.found is not None else ""
-        if place and not (spares_toolkits and not place.startswith(SITE) and is_toolkit_folder(place)):
-            found.add((objects[index].library.identity, name))
-    return found
+    return loader
 
 
 def losses(
