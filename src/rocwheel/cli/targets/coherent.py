@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,7 +17,7 @@ from rocwheel.cli.targets.group import targets_app
 from rocwheel.cli.targets.options import expand_folders, read_targets
 from rocwheel.cli.targets.text import print_target_set
 from rocwheel.foundation.collecting import convert_good, raise_all
-from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
 from rocwheel.targets.coherence.check import Carrier, CoherenceReport, check_coherence
 from rocwheel.targets.coherence.deb_carriers import deb_carriers
@@ -26,6 +26,9 @@ from rocwheel.targets.coherence.selector_facts import find_selectors, read_selec
 from rocwheel.targets.coherence.wheel_facts import read_wheel_facts
 from rocwheel.targets.compatibility import covers
 from rocwheel.targets.spelling.target_set import TargetSet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["coherent"]
 
@@ -66,8 +69,7 @@ def coherent(
     required = read_targets(require or [], source="--require", required=require is not None)
     unread: list[RocwheelError] = []
     facts = convert_good("packages", _read_facts, _find_packages(packages), unread)
-    debs = deb_carriers([one for one in facts if isinstance(one, DebFacts)])
-    carriers = [*carriers_of([one for one in facts if isinstance(one, WheelFacts)]), *debs]
+    carriers = _carriers(facts, unread)
     report = check_coherence(carriers, required)
     if reduce:
         print_target_set("targets", _words(report.common), as_json=as_json)
@@ -99,6 +101,16 @@ def _read_facts(path: Path) -> WheelFacts | DebFacts:
     if path.suffix == ".deb":
         return read_deb_facts(path)
     return read_selector_facts(path) if path.name.endswith(".tar.gz") else read_wheel_facts(path)
+
+
+def _carriers(facts: Sequence[WheelFacts | DebFacts], unread: Sequence[RocwheelError]) -> list[Carrier]:
+    """Return what is compared; raise what keeps it from being compared together with the packages not read."""
+    try:
+        wheels = carriers_of([one for one in facts if isinstance(one, WheelFacts)])
+        return [*wheels, *deb_carriers([one for one in facts if isinstance(one, DebFacts)])]
+    except RocwheelError as e:
+        raise_all("packages", [*unread, *(e.problems if isinstance(e, ProblemsError) else [e])])
+        raise
 
 
 def _report_shortage(report: CoherenceReport, required: TargetSet) -> int:

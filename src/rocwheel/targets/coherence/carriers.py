@@ -26,11 +26,11 @@ from rocwheel.targets.coherence.check import Carrier
 from rocwheel.targets.errors import UnknownTargetError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from packaging.requirements import Requirement
 
-__all__ = ["WheelFacts", "carriers_of", "kpack_target"]
+__all__ = ["WheelFacts", "carriers_of", "kpack_target", "read_requirements"]
 
 
 class WheelFacts(msgspec.Struct, frozen=True):
@@ -40,6 +40,7 @@ class WheelFacts(msgspec.Struct, frozen=True):
     name: str
     """The distribution's name, normalised."""
     requirements: tuple[str, ...]
+    """As `read_requirements` reads them."""
     targets: tuple[TargetId, ...]
     roots: frozenset[str]
     """Its top-level directories, without ``.dist-info`` and ``.data``."""
@@ -58,6 +59,14 @@ def kpack_target(name: str, *, source: str) -> TargetId:
     if not target.processor.startswith("gfx"):
         raise UnknownTargetError(target.processor, load_catalog().processors, source=source)
     return target
+
+
+def read_requirements(path: str, texts: Iterable[str]) -> list[Requirement]:
+    """Return the requirements of a package; raise `InputError`, led by its ``path``, for one that can't be read."""
+    try:
+        return [parse_requirement(text) for text in texts]
+    except RequirementError as e:
+        raise InputError(path, f"has {e}") from e
 
 
 def carriers_of(wheels: Sequence[WheelFacts]) -> list[Carrier]:
@@ -122,10 +131,7 @@ def _name_of(requirement: Requirement, by_name: dict[str, WheelFacts]) -> str:
 
 def _requirements(wheel: WheelFacts, extra: str, path: str) -> list[Requirement]:
     """Return what a wheel needs with an extra, or none for ``""``, wherever the wheel ``path`` can be installed."""
-    try:
-        requirements = [parse_requirement(text) for text in wheel.requirements]
-    except RequirementError as e:
-        raise InputError(wheel.path, f"has {e}") from e
+    requirements = read_requirements(wheel.path, wheel.requirements)
     return [requirement for requirement in requirements if applies(requirement, (extra,), path)]
 
 

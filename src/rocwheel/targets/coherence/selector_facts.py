@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.foundation.errors import InputError
-from rocwheel.targets.coherence.carriers import WheelFacts
+from rocwheel.targets.coherence.carriers import WheelFacts, read_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,9 +48,11 @@ def read_selector_facts(path: Path) -> WheelFacts:
         raise InputError(path, "has no rocm_sdk/_build_info.py", expected="a wheel, or the sdist of rocm")
     try:
         info = msgspec.convert(parse_literals(text), _BuildInfo)
-        return _facts(path, info)
+        facts = _facts(path, info)
     except (SyntaxError, ValueError, KeyError, RecursionError, MemoryError, InvalidRequirement) as e:
         raise InputError(path, f"its _build_info.py cannot be read ({e})", remedy="Build or fetch it again.") from e
+    read_requirements(facts.path, facts.requirements)
+    return facts
 
 
 def _facts(path: Path, info: _BuildInfo) -> WheelFacts:

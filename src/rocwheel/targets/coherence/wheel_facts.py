@@ -12,7 +12,7 @@ from rocwheel.distributions.formats.core_metadata import CoreMetadataError, pars
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory, read_member
 from rocwheel.foundation.errors import InputError
-from rocwheel.targets.coherence.carriers import WheelFacts, kpack_target
+from rocwheel.targets.coherence.carriers import WheelFacts, kpack_target, read_requirements
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.targets.spelling.target_set import id_sort_key
 
@@ -30,14 +30,16 @@ __all__ = ["read_wheel_facts"]
 def read_wheel_facts(path: Path) -> WheelFacts:
     """Read a wheel's requirements and the targets of every binary in it, one member at a time.
 
-    Raises `InputError` for a file that is not a wheel, is damaged or has no name, and for a declaration that differs
-    from what the binaries hold.
+    Raises `InputError` for a file that is not a wheel, is damaged or has no name, for a requirement that can't be read,
+    and for a declaration that differs from what the binaries hold.
     """
     members = {member.name: member for member in read_directory(path)}
     info = find_metadata(path, members)
     metadata = _parse_metadata(members[info])
     if not metadata.get("name"):
         raise InputError(path, f"its {info} has no Name, or several", expected="the name of its package, once")
+    requirements = tuple(metadata.get("requires_dist", ()))
+    read_requirements(str(path), requirements)
     targets = {target for member in members.values() for target in _member_targets(member)}
     declaration = members.get(info.replace("METADATA", DECLARATION_NAME))
     if declaration:
@@ -46,7 +48,7 @@ def read_wheel_facts(path: Path) -> WheelFacts:
     return WheelFacts(
         str(path),
         canonicalize_name(metadata["name"]),
-        tuple(metadata.get("requires_dist", ())),
+        requirements,
         tuple(sorted(targets, key=id_sort_key)),
         frozenset(root for root in roots if not root.endswith((".dist-info", ".data"))),
         metadata.get("version", ""),
