@@ -68,6 +68,17 @@ def test_a_file_that_opens_libraries_by_name_gets_every_folder_of_the_search() -
     assert edit == SetRunpath("$ORIGIN:$ORIGIN/rocm_sysdeps/lib", RunpathTag.RPATH)
 
 
+@pytest.mark.parametrize(
+    ("run_path", "expected"),
+    [("$ORIGIN", f"$ORIGIN:$ORIGIN/../../{CORE}"), (f"$ORIGIN:$ORIGIN/../../{CORE}", None)],
+    ids=["no way to it yet", "right already"],
+)
+def test_what_a_file_is_said_to_open_counts_like_what_it_needs(run_path: str, expected: str | None) -> None:
+    elf = library("libhipsparse.so.1", "librocsparse.so.1", runpath=run_path)
+    edit = run_path_edit(elf, LIBRARIES, SEARCH, PLACES, RunpathTag.RUNPATH, opened=("libamdhip64.so.7",))
+    assert edit == (SetRunpath(expected, RunpathTag.RUNPATH) if expected else None)
+
+
 def test_a_file_that_needs_nothing_of_the_packages_is_left_alone() -> None:
     elf = library("libmath.so.1", "libm.so.6", "libc.so.6")
     assert run_path_edit(elf, CORE, SEARCH, PLACES, RunpathTag.RPATH) is None

@@ -2,8 +2,9 @@
 
 1. The folders that the file's run path leads to come first, then those of a search, in its order. Folders that no
    package at hand has don't count, but for those that the caller keeps (`KeptEntries`).
-2. Each library that the file needs is taken from the first folder that holds it (`choose_folders`). A folder from which
-   nothing is taken is left out. A file that opens libraries by name at run time may open any: it gets every folder.
+2. Each library that the file needs, or is said to open by name, is taken from the first folder that holds it
+   (`choose_folders`). A folder from which nothing is taken is left out. A file that calls ``dlopen`` may open any
+   library by name: it gets every folder.
 3. A run path that leads to every library already stays as it is.
 
 The search is a fixed order where packages have one: the recipe's, or a description's. Elsewhere it is the fewest
@@ -18,13 +19,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.binary.elf.facts import Elf
 from rocwheel.linking.entries import detours, goes_back, leads_nowhere, resolve_entry, split_run_path
 from rocwheel.linking.hwcaps import has_level
 from rocwheel.linking.tree_disk import SITE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from rocwheel.binary.elf.facts import Elf
 
 __all__ = [
     "KeptEntries",
@@ -158,15 +160,18 @@ def run_path_edit(
     places: LibraryPlaces,
     tag: RunpathTag,
     kept: KeptEntries = _NOTHING,
+    opened: Sequence[str] = (),
 ) -> SetRunpath | None:
     """Return the edit that a file in ``folder`` needs so that its libraries are found; None if it is right already.
 
-    ``search`` are folders in the order in which they are tried; for the rule see the module.
+    ``search`` are folders in the order in which they are tried; for the rule see the module. ``opened`` are libraries
+    that the file is said to open by name, whether it calls ``dlopen`` itself or not.
     """
     entries = split_run_path(elf.run_path)
     judged = tuple(entry for entry in entries if entry not in kept.intended)
     other = elf.rpath if tag is RunpathTag.RUNPATH else elf.runpath
-    file = _File(elf, folder, judged, is_tagged=not entries or other is None)
+    wanted = tuple(dict.fromkeys((*elf.wanted, *opened)))
+    file = _File(folder, judged, wanted, opens_any=elf.imports_dlopen, is_tagged=not entries or other is None)
     changed = _changed_entries(file, [place for place in search if place in places.folders], places, kept)
     intended = [entry for entry in entries if entry in kept.intended]
     if changed is None and len(intended) == len(set(intended)):
@@ -189,11 +194,14 @@ def _merged(chosen: Sequence[str], intended: Sequence[str], order: Iterable[str]
 
 
 class _File(msgspec.Struct, frozen=True):
-    """A file with the entries of its run path that are judged."""
+    """What a file asks of its run path, with the entries that are judged."""
 
-    elf: Elf
     folder: str
     entries: tuple[str, ...]
+    wanted: tuple[str, ...]
+    """The libraries that it needs, and those that it is said to open by name."""
+    opens_any: bool
+    """Whether it may open other libraries by name."""
     is_tagged: bool
     """Whether there is no run path under another tag than the one that the file gets."""
 
@@ -204,10 +212,10 @@ def _changed_entries(
     """Return the entries that a file gets in place of those that are judged; None if these are right."""
     led_to = [place for entry in file.entries if (place := places.resolve(entry, file.folder)) is not None]
     stays = [place for place in led_to if place in places.folders or place in kept.folders]
-    if _is_well_formed(file, stays) and _finds_all(file.elf, stays, search, places):
+    if _is_well_formed(file, stays) and _finds_all(file, stays, search, places):
         return None
     named = list(dict.fromkeys([*stays, *search]))
-    used = named if file.elf.imports_dlopen else choose_folders(file.elf.wanted, named, places)
+    used = named if file.opens_any else choose_folders(file.wanted, named, places)
     wanted = [origin_relative(place, file.folder) for place in named if place in used or place in kept.folders]
     return wanted if wanted or file.entries or not file.is_tagged else None
 
@@ -219,8 +227,8 @@ def _is_well_formed(file: _File, stays: Sequence[str]) -> bool:
     )
 
 
-def _finds_all(elf: Elf, folders: Sequence[str], search: Iterable[str], places: LibraryPlaces) -> bool:
+def _finds_all(file: _File, folders: Sequence[str], search: Iterable[str], places: LibraryPlaces) -> bool:
     """Return whether folders hold every library that any folder holds, and all of the search for what is opened."""
-    holders = [places.providers[name] for name in elf.wanted if name in places.providers]
-    opens_all = not elf.imports_dlopen or all(place in folders for place in search)
+    holders = [places.providers[name] for name in file.wanted if name in places.providers]
+    opens_all = not file.opens_any or all(place in folders for place in search)
     return opens_all and all(any(place in found for place in folders) for found in holders)

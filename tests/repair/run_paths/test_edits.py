@@ -61,6 +61,17 @@ def test_entries_into_packages_that_are_not_at_hand_stay_only_in_files_that_may_
     assert of_wheel(*files, requires=("elsewhere",)) == {"demo/whole.so": SetRunpath("", RunpathTag.RUNPATH)}
 
 
+def test_a_file_gets_the_way_to_what_the_settings_say_it_opens_though_it_calls_no_dlopen() -> None:
+    files = [
+        library("demo/libx.so", "libr.so", runpath="$ORIGIN/r"),
+        library("demo/r/libr.so"),
+        library("demo/plug/libplug.so"),
+    ]
+    found = edits(tree((package(), files)), AuditSettings(dlopen={"demo/*.so": ("libplug.so",), "demo/r/*": ()}))
+    assert found["demo/libx.so"] == SetRunpath("$ORIGIN/r:$ORIGIN/plug", RunpathTag.RUNPATH)
+    assert "demo/plug/libplug.so" not in found
+
+
 def test_where_nothing_more_will_come_the_sdk_is_not_taken_for_granted() -> None:
     made = tree((package(), [library("demo/_e.so", "libamdhip64.so.7")]))
     assert edits(made, AuditSettings(closed=True)) == {}

@@ -97,7 +97,7 @@ class _Choice:
     def edit(self, file: InstalledFile, tag: RunpathTag) -> SetRunpath | None:
         """Return the edit that makes a file's run path right under a tag; None if it is right already."""
         assert file.elf is not None
-        opened = self._settings.opened_by(file.path)
+        opened = self._opened(file)
         places = self._places(file, with_assumed=True)
         replaces_system = self._toolkit.replaces_system
         sure = self._places(file, with_assumed=replaces_system)
@@ -124,8 +124,14 @@ class _Choice:
     def _edit(self, file: InstalledFile, tag: RunpathTag, kept: KeptEntries) -> SetRunpath | None:
         assert file.elf is not None
         places = self._places(file, with_assumed=True)
-        search = fewest_folders([*file.elf.wanted, *self._settings.opened_by(file.path)], places, file.folder)
-        return run_path_edit(file.elf, file.folder, search, places, tag, kept)
+        opened = self._opened(file)
+        search = fewest_folders([*file.elf.wanted, *opened], places, file.folder)
+        return run_path_edit(file.elf, file.folder, search, places, tag, kept, opened)
+
+    def _opened(self, file: InstalledFile) -> tuple[str, ...]:
+        """Return what the settings say that a file opens by name, but for the file itself, which is loaded already."""
+        assert file.elf is not None
+        return tuple(name for name in self._settings.opened_by(file.path) if name != file.elf.soname)
 
     def _places(self, file: InstalledFile, *, with_assumed: bool) -> LibraryPlaces:
         assert file.elf is not None
