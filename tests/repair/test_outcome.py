@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
@@ -122,6 +123,34 @@ LIBS = (("demo/a.so", "libamdhip64.so.6"), ("demo/a.so", "libmigraphx_c.so.3"))
 def test_a_user_who_names_the_system_asks_for_every_path_that_is_kept() -> None:
     expected = ("demo/c.so needs libamdhip64.so.6",), (*LIBS, ("demo/b.so", "libvendor.so.1"))
     assert kept_for_system(OLD, VENDOR, NOWHERE, option="system") == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "torch"),
+    [({}, {"runpath": "/opt/x/lib"}), ({"rpath": "$ORIGIN/../torch:/opt/x/lib"}, {})],
+    ids=["by its own run path", "by the RPATH of the wheel's file"],
+)
+def test_what_another_package_finds_by_kept_paths_is_left_on_purpose_as_well(
+    first: dict[str, str], torch: dict[str, str]
+) -> None:
+    file = library("demo/a.so", "libt.so", **(first or {"runpath": "$ORIGIN/../torch"}))  # type: ignore[arg-type]
+    beside = (package("torch", is_context=True), [library("torch/libt.so", "libx.so.1", "libgone.so", **torch)])  # type: ignore[arg-type]
+    made = tree((package(requires=("torch",)), [file]), beside)
+    owner = made.distributions[0]
+
+    def count_left(option: ToolkitOption) -> int:
+        toolkits = {owner.source: choose_toolkit(made, owner, option, AuditSettings())}
+        return len(RepairedTree(made, {}, toolkits, AuditSettings()).leftovers(owner))
+
+    assert (count_left("auto"), count_left("system")) == (2, 0)
+
+
+def test_what_a_file_opens_by_kept_paths_is_left_on_purpose_as_well() -> None:
+    made = tree((package(), [library("demo/a.so", runpath="/opt/x/lib"), library("demo/b.so")]))
+    owner, settings = made.distributions[0], AuditSettings(dlopen={"*": ("libx.so.1",)})
+    toolkits = {owner.source: choose_toolkit(made, owner, "system", settings)}
+    left = RepairedTree(made, {}, toolkits, settings).leftovers(owner)
+    assert [one.text.partition(",")[0] for one in left] == ["demo/b.so opens libx.so.1 at run time"]
 
 
 def test_a_wheel_for_another_toolkit_asks_for_the_paths_to_that_toolkit_alone() -> None:

@@ -100,7 +100,7 @@ def _finding(rule: Rule, evidence: Evidence, path: str, owner: Distribution | No
     lasting = fingerprint(rule.name, name, _unversioned(path, tree), facts)
     remedy = evidence.remedy or rule.remedy
     severity = evidence.severity or rule.severity
-    return Finding(rule.name, severity, evidence.file, evidence.found, remedy, name, path, lasting)
+    return Finding(rule.name, severity, evidence.file, evidence.found, remedy, name, path, lasting, evidence.facts)
 
 
 def _unversioned(text: str, tree: Tree) -> str:

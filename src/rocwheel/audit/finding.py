@@ -63,6 +63,8 @@ class Finding(msgspec.Struct, frozen=True):
     """The file's path in site-packages; empty for a distribution as a whole."""
     fingerprint: str = ""
     """What stays the same from run to run, from machine to machine and from version to version (`fingerprint`)."""
+    facts: tuple[str, ...] = ()
+    """The evidence's: what ``found`` says, as data."""
 
 
 def fingerprint(rule: str, distribution: str, path: str, facts: Iterable[str]) -> str:

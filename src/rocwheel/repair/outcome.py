@@ -15,13 +15,14 @@ from rocwheel.installed.tree import Tree
 from rocwheel.linking.known.sdk_layout import is_rocm_library
 from rocwheel.linking.known.sdk_names import is_sdk_package
 from rocwheel.linking.known.toolkits import is_cuda_library, is_toolkit_folder
-from rocwheel.repair.comparing.finds import Found, what_files_find
+from rocwheel.repair.comparing.finds import Found, what_files_find, what_is_found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rocwheel.audit.finding import Finding
     from rocwheel.audit.settings import AuditSettings
+    from rocwheel.audit.subject import Process
     from rocwheel.audit.undeclared_uses import UndeclaredUse
     from rocwheel.installed.tree import Distribution, InstalledFile
     from rocwheel.linking.run_path_choice import SetRunpath
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Leftover", "RepairedTree"]
 
+_OF_LIBRARIES = ("unresolved-library", "unreachable-library", "unresolved-dlopen")
+"""The rules whose facts are the name of a library, and the path of the file that needs it if another one loads that."""
+
 _RULES = (
-    "unresolved-library",
-    "unreachable-library",
-    "unresolved-dlopen",
+    *_OF_LIBRARIES,
     "undefined-symbol",
     "executable-stack",
     "wrong-machine",
@@ -76,13 +78,19 @@ class RepairedTree:
 
     def leftovers(self, owner: Distribution) -> tuple[Leftover, ...]:
         """Return what no edit fixes in a wheel, but for what is left to the machine's toolkits on purpose."""
-        found = [finding for finding in self._findings if finding.file.startswith(f"{owner.source}!")]
-        kept = self.kept_for_system(owner) if found else {}
         return tuple(
             Leftover(finding.rule, f"{finding.path} {finding.found}")
-            for finding in found
-            if not any(finding.found.startswith(f"needs {one.library}, ") for one in kept.get(finding.path, ()))
+            for finding in self._findings
+            if finding.file.startswith(f"{owner.source}!") and not self._is_left_on_purpose(owner, finding)
         )
+
+    def _is_left_on_purpose(self, owner: Distribution, finding: Finding) -> bool:
+        toolkit, process = self.toolkits.get(owner.source), self._processes.get(finding.file)
+        if toolkit is None or not toolkit.is_systems or process is None or finding.rule not in _OF_LIBRARIES:
+            return False
+        name, user = (*finding.facts, finding.path)[:2]
+        found = what_is_found(self.subject, owner, process, user, name)
+        return found is not None and _is_kept_on_purpose(found, toolkit)
 
     def kept_for_system(self, owner: Distribution) -> dict[str, tuple[Found, ...]]:
         """Return what files of a wheel find by kept paths alone, as is asked for, by their places in site-packages.
@@ -109,6 +117,10 @@ class RepairedTree:
     @cached_property
     def _uses(self) -> tuple[UndeclaredUse, ...]:
         return tuple(undeclared_uses(self.subject))
+
+    @cached_property
+    def _processes(self) -> dict[str, Process]:
+        return {process.file.source: process for process in self.subject.processes}
 
     @cached_property
     def _findings(self) -> tuple[Finding, ...]:

@@ -52,6 +52,7 @@ def test_machines_get_every_finding(run: Run, bad_wheel: Path) -> None:
             "distribution": "demo",
             "path": "demo/a.so",
             "fingerprint": "63f818f5fea6ba13a9a0db99bd0c451d",
+            "facts": ["rocm_dis/lib"],
         }
     ]
 

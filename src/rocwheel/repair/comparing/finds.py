@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rocwheel.installed.tree import Distribution
     from rocwheel.linking.loader import Search
 
-__all__ = ["Found", "what_files_find"]
+__all__ = ["Found", "what_files_find", "what_is_found"]
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -37,6 +37,14 @@ def what_files_find(subject: Subject, owner: Distribution) -> dict[str, tuple[Fo
     return {process.file.member: _finds(subject, owner, process) for process in processes}
 
 
+def what_is_found(subject: Subject, owner: Distribution, process: Process, user: str, name: str) -> Found | None:
+    """Return where a file of a process, given by its place, finds a library; None if it doesn't look for it."""
+    objects = process.loader.objects
+    searches = (search for search in process.loader.searches if search.name == name)
+    asked = (search for search in searches if place_of(objects[search.requester].library) == user)
+    return next((_found(subject, owner, process, search) for search in asked), None)
+
+
 def _finds(subject: Subject, owner: Distribution, process: Process) -> tuple[Found, ...]:
     own = {search.name: search for search in process.loader.searches if search.requester == 0}
     return tuple(_found(subject, owner, process, search) for search in own.values())
@@ -44,7 +52,7 @@ def _finds(subject: Subject, owner: Distribution, process: Process) -> tuple[Fou
 
 def _found(subject: Subject, owner: Distribution, process: Process, search: Search) -> Found:
     if search.found is None:
-        ways = find_ways(subject, process, 0, search.name, ())
+        ways = find_ways(subject, process, search.requester, search.name, ())
         folders = ":".join(words for folder, words in ways.folders.items() if not _is_at_hand(subject, folder))
         return Found(search.name, "kept" if folders else "nothing", folders)
     library = process.loader.objects[search.found].library
