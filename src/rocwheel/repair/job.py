@@ -14,12 +14,15 @@ from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.files.destination import check_destination
 from rocwheel.foundation.files.file_stamp import FileStamp
 from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.installed.reading.read_tree import real_paths
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan
 from rocwheel.repair.plan_wheels import plan_repairs
 from rocwheel.repair.write import write_repairs
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from rocwheel.foundation.errors import RocwheelError
 
 __all__ = ["RepairJob", "RepairResult"]
@@ -52,7 +55,7 @@ class RepairJob(msgspec.Struct, frozen=True):
         """
         if self.dest_dir is not None:
             check_destination(self.dest_dir)
-        stamps = {str(path): FileStamp.at(path) for path in self.wheels}
+        stamps = _stamps(self.wheels)
         found: list[RocwheelError] = [] if problems is None else problems
         plans = plan_repairs(self.wheels, self.with_packages, self.options, found)
         if problems is None:
@@ -63,3 +66,9 @@ class RepairJob(msgspec.Struct, frozen=True):
         with ThreadPoolExecutor(thread_name_prefix="rocwheel") as executor:
             written = write_repairs(plans, self.dest_dir, executor, date, stamps=stamps, progress=progress)
         return RepairResult(tuple(plans), tuple(map(str, written)))
+
+
+def _stamps(wheels: Collection[Path]) -> dict[str, FileStamp]:
+    """Return the stamps of wheels, and of those in folders, by path; raise `InputError` for one that is not there."""
+    # What can't be read in a folder is for the reader to report, with all else that is wrong there.
+    return {str(path): FileStamp.at(path) for path in real_paths(wheels).values() if path in wheels or path.exists()}
