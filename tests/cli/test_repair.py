@@ -65,6 +65,13 @@ def test_a_pin_that_has_nothing_to_pin_is_reported(run: Run, tmp_path: Path) -> 
     assert (done.status, told in " ".join(done.stderr.split())) == (0, True)
 
 
+def test_wheels_of_one_folder_may_be_pinned_to_each_other(run: Run, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        make_wheel(tmp_path / "dist", name, {f"{name}/__init__.py": b""}, tag="py3-none-any")
+    done = run("repair", tmp_path / "dist", "--check", "--pin", "minor")
+    assert (done.status, done.stderr) == (0, "")
+
+
 def test_requirements_of_packages_that_are_not_at_hand_are_reported_to_be_open(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",)))
     wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"})

@@ -62,7 +62,7 @@ def repair(
         progress=make_progress(quiet=quiet), problems=problems
     )
     plans = result.wheels
-    if options.pin != "none" and not with_packages and len(wheels) == 1:
+    if options.pin != "none" and not with_packages and len(plans) == 1 and not problems:
         report_warning(
             f"--pin {options.pin} pins nothing: the wheel gets no requirement of a package given by '--with'"
         )
