@@ -28,7 +28,7 @@ from rocwheel.repair.plan import RepairPlanner
 from tests.support.trees import data, library, package, tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rocwheel.binary.elf.facts import Elf
     from rocwheel.installed.tree import InstalledFile, Tree
@@ -87,6 +87,29 @@ def wheels(draw: st.DrawFn) -> Tree:
     return tree((package(requires=requires), files), *draw(st.sampled_from([[SDK], []])))
 
 
+COPIES = ("demo/m.so", "demo/a.so", *(f"demo/{folder}/{name}" for folder in "vw" for name in ("libx.so", "liby.so")))
+COPIED = ("a.so", "libx.so", "liby.so", "libz.so", "libgone.so")
+BETWEEN = (
+    "$ORIGIN",
+    *(f"$ORIGIN/{way}{folder}" for way in ("", "../") for folder in "vw"),
+    "/opt/vendor/lib",
+    "/tmp/me",
+)
+
+
+@st.composite
+def wheels_with_copies(draw: st.DrawFn) -> Tree:
+    """Draw a wheel that has libraries twice: which copy is loaded decides what others find as it is loaded already."""
+    files = []
+    for path in COPIES:
+        run_path = ":".join(draw(st.lists(st.sampled_from(BETWEEN), max_size=3, unique=True))) or None
+        needed = draw(st.lists(st.sampled_from(COPIED), min_size=1, max_size=2, unique=True))
+        soname = draw(st.sampled_from([path.rpartition("/")[2], "libz.so"]))
+        fields = {draw(st.sampled_from(["rpath", "runpath"])): run_path, "soname": soname}
+        files.append(library(path, *needed, **fields))  # type: ignore[arg-type]
+    return tree((package(), [*files, data("demo/__init__.py", size=9)]))
+
+
 @st.composite
 def machines(draw: st.DrawFn, made: Tree) -> dict[str, InstalledFile]:
     """Draw what a machine has at the places that the run paths of a wheel lead to, by absolute path.
@@ -112,6 +135,16 @@ OPENERS = st.dictionaries(st.sampled_from(OWN), st.lists(st.sampled_from((*NAMES
 
 
 @settings(deadline=None, max_examples=200)
+@given(wheels_with_copies(), st.dictionaries(st.sampled_from(COPIES), st.sampled_from([("libz.so",), ("liby.so",)])))
+def test_in_no_wheel_with_copies_a_repaired_file_finds_less(made: Tree, opened: dict[str, tuple[str, ...]]) -> None:
+    audit_settings = AuditSettings(dlopen=opened)
+    plan = RepairPlanner(split_environments(made), RepairOptions(settings=audit_settings)).plan(made.distributions[0])
+    vendors = [library(f"/opt/vendor/lib/{name}") for name in ("libz.so", "libgone.so")]
+    for machine in ([], vendors):
+        _check(made, plan, machine, audit_settings)
+
+
+@settings(deadline=None, max_examples=200)
 @given(st.data(), st.sampled_from(["auto", "system", "sdk"]), st.sampled_from([None, *RunpathTag]))
 def test_on_no_machine_a_repaired_file_finds_less(data: st.DataObject, toolkit: str, tag: RunpathTag | None) -> None:
     made = data.draw(wheels())
@@ -120,12 +153,23 @@ def test_on_no_machine_a_repaired_file_finds_less(data: st.DataObject, toolkit: 
     audit_settings = AuditSettings(dlopen=data.draw(OPENERS))
     options = RepairOptions(toolkit=toolkit, tag=tag, settings=audit_settings)  # type: ignore[arg-type]
     plan = RepairPlanner(split_environments(made), options).plan(owner)
-    wheel = made.files_of[owner.source]
-    repaired = [_edited(file, plan) for file in wheel]
     beside = [*_installed_with(made, plan, is_told=toolkit == "sdk"), *machine.values()]
+    _check(made, plan, beside, audit_settings, spares_toolkits=toolkit == "sdk")
+
+
+def _check(
+    made: Tree,
+    plan: RepairPlan,
+    beside: Sequence[InstalledFile],
+    audit_settings: AuditSettings,
+    *,
+    spares_toolkits: bool = False,
+) -> None:
+    wheel = made.files_of[made.distributions[0].source]
+    repaired = [_edited(file, plan) for file in wheel]
     for file in wheel:
         if file.elf is not None:
-            before = _found([*wheel, *beside], file.path, audit_settings, spares_toolkits=toolkit == "sdk")
+            before = _found([*wheel, *beside], file.path, audit_settings, spares_toolkits=spares_toolkits)
             after = _found([*repaired, *beside], file.path, audit_settings, spares_toolkits=False)
             assert {found for found in before if found[0] in {user for user, _ in after}} <= after
 
