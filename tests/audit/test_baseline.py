@@ -53,7 +53,7 @@ def test_the_path_of_a_baseline_is_relative_to_the_settings_that_name_it(
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (None, "cannot be read (No such file or directory). Use --update-baseline to make one."),
+        (None, "can't be read (No such file or directory). Use --update-baseline to make one."),
         ("{}", "is not a baseline (Object missing required field `schema`). Use --update-baseline to make a new one."),
         (
             '{"schema": "other/1", "findings": []}',

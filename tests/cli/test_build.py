@@ -159,7 +159,7 @@ def test_build_warns_of_distributions_of_earlier_builds(tmp_path: Path) -> None:
         (["--targets", "gfx942"], "has no artifacts for the expected target gfx942"),
         (["--targets", "gfx94"], "'gfx94' is not a known GPU target, family, product or policy. Nearest: gfx942"),
         (["--targets", "RX 7900 XTX"], "has no artifacts for the expected target gfx1100"),
-        (["--recipe", "none.toml"], "none.toml: cannot be read (No such file or directory). Check --recipe."),
+        (["--recipe", "none.toml"], "none.toml: can't be read (No such file or directory). Check --recipe."),
         (["--default-family", "gfx942"], "--default-family: 'gfx942' has no packages; expected one of gfx906"),
         (["--version-suffix", "a b"], "--version-suffix: is 'a b'; expected letters, digits and underscores"),
         (["--selector", "egg"], "--selector: is 'egg'; expected one of sdist, wheel"),

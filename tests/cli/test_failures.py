@@ -87,10 +87,10 @@ def test_each_of_several_errors_has_its_facts(run: Run, tmp_path: Path) -> None:
     assert document["errors"] == [
         {
             "source": str(tmp_path / name),
-            "found": "cannot be read (No such file or directory)",
+            "found": "can't be read (No such file or directory)",
             "expected": "",
             "remedy": "Check that it exists and may be read.",
-            "text": f"{tmp_path / name}: cannot be read (No such file or directory). "
+            "text": f"{tmp_path / name}: can't be read (No such file or directory). "
             "Check that it exists and may be read.",
         }
         for name in "ab"
@@ -120,4 +120,4 @@ def test_a_failure_of_the_system_that_no_command_expects_is_a_message(
 
     monkeypatch.setattr("rocwheel.cli.about.read_about", fail)
     remedy = "Check that it is there, its permissions and the free space."
-    assert run("about") == (1, "", f"error: /proc/secret: cannot be used (Permission denied). {remedy}\n")
+    assert run("about") == (1, "", f"error: /proc/secret: can't be used (Permission denied). {remedy}\n")

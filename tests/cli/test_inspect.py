@@ -96,8 +96,8 @@ def test_files_that_cannot_be_read_do_not_keep_others_from_being_reported(
     assert (status, f"{tmp_path}/b.so: 46.6 kB" in out) == (2, True)
     assert err.splitlines() == [
         "error: Files that can't be read: 2 problems",
-        f"  {tmp_path}/a.so: cannot be read (Permission denied). Check that it exists and may be read.",
-        f"  {tmp_path}/locked: cannot be read (Permission denied)",
+        f"  {tmp_path}/a.so: can't be read (Permission denied). Check that it exists and may be read.",
+        f"  {tmp_path}/locked: can't be read (Permission denied)",
     ]
     _, out, _ = run(tmp_path, "--json")
     assert [bool(file["error"]) for file in json.loads(out)["files"]] == [True, False, True]
@@ -131,13 +131,13 @@ def test_files_of_a_folder_that_may_be_listed_but_not_entered_are_named(tmp_path
     done = rocwheel("inspect", tmp_path, tmp_path / "closed/a.so", before=as_user())
     (tmp_path / "closed").chmod(0o755)
     assert (done.returncode, f"{tmp_path}/b.so: 46.6 kB" in done.stdout) == (2, True)
-    problem = f"  {tmp_path}/closed/a.so: cannot be read (Permission denied). Check that it exists and may be read."
+    problem = f"  {tmp_path}/closed/a.so: can't be read (Permission denied). Check that it exists and may be read."
     assert done.stderr.splitlines() == ["error: Files that can't be read: 2 problems", problem, problem]
 
 
 def test_name_that_is_too_long_is_an_error(run: Run) -> None:
     name = "x" * 300
-    message = f"error: {name}: cannot be read (File name too long). Check that it exists and may be read.\n"
+    message = f"error: {name}: can't be read (File name too long). Check that it exists and may be read.\n"
     assert run(name) == (2, "", message)
 
 
@@ -290,7 +290,7 @@ def _promise_more_than_fits(data: bytearray, _: zipfile.ZipInfo) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (_damage_stream, "!x/libtwo.so: cannot be unpacked ("),
+        (_damage_stream, "!x/libtwo.so: can't be unpacked ("),
         (_encrypt, "!x/libtwo.so: encrypted; expected a stored or deflated member, as installers read"),
         (_promise_less, "!x/libtwo.so: "),
         (_promise_more_than_fits, "!x/libtwo.so: "),
@@ -383,7 +383,7 @@ def test_deflated_members_are_not_held_in_memory(run: Run, tmp_path: Path) -> No
     [
         (b"text", "not a binary; expected an ELF file, an archive, a bundle, a folder or a wheel"),
         (b"", "not a binary; expected an ELF file, an archive, a bundle, a folder or a wheel"),
-        (None, "cannot be read (No such file or directory)"),
+        (None, "can't be read (No such file or directory)"),
         (b"PK\x05\x06" + bytes(10) + b"\xff\xff" + bytes(6), "a damaged archive ("),
     ],
     ids=["text", "empty", "absent", "zip"],

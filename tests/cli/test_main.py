@@ -64,7 +64,7 @@ def test_output_that_is_cut_short_is_reported(tmp_path: Path, unbuffered: str) -
             [sys.executable, "-c", code], stdout=out, stderr=subprocess.PIPE, text=True, check=False, env=environ
         )
     assert (tmp_path / "out").stat().st_size == 1000
-    assert done.stderr == "error: the output: cannot be written (File too large). Check where it goes.\n"
+    assert done.stderr == "error: the output: can't be written (File too large). Check where it goes.\n"
     assert done.returncode == 1
 
 

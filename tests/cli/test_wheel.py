@@ -110,14 +110,14 @@ def test_inputs_may_be_listed_in_a_file(project: Path) -> None:
 def test_a_list_of_inputs_that_is_absent_is_bad_usage(project: Path) -> None:
     failed = rocwheel("wheel", "--spec", "demo.toml", "--src-list", "inputs", cwd=project)
     assert failed.returncode == 2
-    assert failed.stderr.startswith("error: inputs: cannot be read as a list of inputs (")
+    assert failed.stderr.startswith("error: inputs: can't be read as a list of inputs (")
 
 
 def test_a_description_that_is_absent_is_bad_usage(project: Path) -> None:
     failed = rocwheel("wheel", "--spec", "absent.toml", "--src", ".", cwd=project)
     assert (failed.returncode, failed.stderr) == (
         2,
-        "error: absent.toml: cannot be read (No such file or directory). Check --spec.\n",
+        "error: absent.toml: can't be read (No such file or directory). Check --spec.\n",
     )
 
 

@@ -12,7 +12,7 @@ def _fail(item: str) -> str:
     if item == "several":
         raise ProblemsError(item, [InputError("one", "is bad"), InputError("two", "is bad")])
     if item == "full":
-        raise WorkError(item, "cannot be written")
+        raise WorkError(item, "can't be written")
     if item == "accident":
         raise ZeroDivisionError
     if item == "bad":
@@ -31,7 +31,7 @@ def test_all_problems_are_raised_together_after_those_known_before() -> None:
 
 
 def test_work_that_failed_is_reported_before_bad_input() -> None:
-    with pytest.raises(WorkError, match=r"^full: cannot be written$"):
+    with pytest.raises(WorkError, match=r"^full: can't be written$"):
         map_collecting(_fail, ["bad", "full"], "the folder")
 
 

@@ -362,7 +362,7 @@ def jax_environment(wheels: list[Path], sample_dist: Path, tmp_path_factory: pyt
         fetch = [sys.executable, "-m", "pip", "download", "-q", "-d", str(JAX_WHEELS), "jax"]
         if subprocess.run(fetch, check=False).returncode != 0:
             shutil.rmtree(JAX_WHEELS, ignore_errors=True)
-            pytest.skip("JAX cannot be downloaded")
+            pytest.skip("JAX can't be downloaded")
     own = [wheel for wheel in wheels if "-py3-" in wheel.name or f"-cp3{sys.version_info.minor}-" in wheel.name]
     links = [word for folder in (JAX_WHEELS, sample_dist) for word in ("--find-links", str(folder))]
     pip = [str(environment / "bin/pip"), "install", "-q", "--no-index", *links, "jax", "rocm-sdk-core"]

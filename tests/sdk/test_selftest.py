@@ -214,7 +214,7 @@ def test_an_integrated_gpu_that_the_release_does_not_serve_fails_nothing(environ
 
 
 def test_a_variable_that_makes_no_sense_fails(environment: Installed) -> None:
-    assert "ROCM_TARGET_LST=/nowhere: the file cannot be read" in fail(environment, ROCM_TARGET_LST="/nowhere")
+    assert "ROCM_TARGET_LST=/nowhere: the file can't be read" in fail(environment, ROCM_TARGET_LST="/nowhere")
 
 
 def test_a_choice_that_the_release_lacks_fails_with_what_it_has(environment: Installed) -> None:

@@ -91,7 +91,7 @@ def test_program_that_cannot_be_run_is_named(make_set: MakeSet, make_environment
     program = environment.site / "_rocm_sdk_core/bin/hipcc"
     program.chmod(0o644)
     done = environment.run("hipcc", check=False)
-    assert (done.returncode, done.stderr) == (1, f"hipcc: {program} cannot be run (Permission denied)\n")
+    assert (done.returncode, done.stderr) == (1, f"hipcc: {program} can't be run (Permission denied)\n")
     program.unlink()
     done = environment.run("hipcc", check=False)
     assert (done.returncode, done.stderr) == (1, f"hipcc: {program} is missing. Reinstall the package.\n")

@@ -174,7 +174,7 @@ def test_a_list_without_a_target_is_an_error(make_machine: MakeMachine, tmp_path
 
 def test_nodes_in_a_file_are_an_error(make_machine: MakeMachine) -> None:
     machine = make_machine(files={NODES: ""})
-    message = f"{NODES}: cannot be listed (ENOTDIR), so there may be GPUs that nothing is known of"
+    message = f"{NODES}: can't be listed (ENOTDIR), so there may be GPUs that nothing is known of"
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         find_gpus(machine)
 
@@ -226,7 +226,7 @@ def test_an_override_counts_nodes_without_those_that_a_container_hides(
 
 
 def test_a_node_that_cannot_be_read_is_an_error(make_machine: MakeMachine) -> None:
-    message = f"{NODES}/1/properties: cannot be read (EIO)"
+    message = f"{NODES}/1/properties: can't be read (EIO)"
     machine = make_machine(CPU, _gpu(90010), refused={f"{NODES}/1/properties": "EIO"})
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         find_gpus(machine)
@@ -317,7 +317,7 @@ def test_a_node_that_cannot_be_read_is_an_error(make_machine: MakeMachine) -> No
         pytest.param(
             [],
             {"ROCM_TARGET_LST": "/nowhere"},
-            "ROCM_TARGET_LST=/nowhere: the file cannot be read; correct the variable or unset it",
+            "ROCM_TARGET_LST=/nowhere: the file can't be read; correct the variable or unset it",
             id="list that is not there",
         ),
     ],

@@ -38,7 +38,7 @@ def main() -> None:
         sys.exit(141)
     except OSError as e:
         _drop_output()
-        report_failure(WorkError("the output", f"cannot be written ({e.strerror})", remedy="Check where it goes."))
+        report_failure(WorkError("the output", f"can't be written ({e.strerror})", remedy="Check where it goes."))
         sys.exit(1)
 
 
@@ -71,7 +71,7 @@ def _attempt() -> int:
         if e.filename is None and not limit_remedy(e):
             raise
         logging.getLogger(__name__).debug("where it happened", exc_info=e)
-        found = f"cannot be used ({e.strerror})"
+        found = f"can't be used ({e.strerror})"
         remedy = limit_remedy(e) or "Check that it is there, its permissions and the free space."
         error = WorkError(e.filename or "a file", found, remedy=remedy)
     report_failure(error, json=_is_json_wanted(sys.argv[1:]))

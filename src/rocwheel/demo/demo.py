@@ -105,7 +105,7 @@ def _make_empty(environment: Path) -> None:
         environment.mkdir(parents=True)
         (environment / _MARKER).touch()
     except OSError as e:
-        raise WorkError(environment, f"cannot be made again ({e.strerror})", remedy="Check its permissions.") from e
+        raise WorkError(environment, f"can't be made again ({e.strerror})", remedy="Check its permissions.") from e
 
 
 class _Steps:

@@ -112,7 +112,7 @@ def read_error(
         kind = WorkError  # type: ignore[assignment]  # mypy doesn't narrow type variables
     return kind(
         source,
-        f"cannot be read ({error.strerror or error})",
+        f"can't be read ({error.strerror or error})",
         expected=expected,
         remedy=limit or _READ_REMEDIES.get(error.errno, remedy),
     )
@@ -122,7 +122,7 @@ def write_error(
     place: Path | str, error: OSError, *, remedy: str = "Check the free space and the permissions of its folder."
 ) -> WorkError:
     """Return the error to raise for an output that can't be written; ``remedy`` is as for `read_error`."""
-    found = f"cannot be written ({error.strerror or error})"
+    found = f"can't be written ({error.strerror or error})"
     return WorkError(place, found, remedy=limit_remedy(error) or _WRITE_REMEDIES.get(error.errno, remedy))
 
 

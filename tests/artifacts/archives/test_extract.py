@@ -81,7 +81,7 @@ def test_nothing_is_overwritten(artifact: Artifact, tmp_path: Path, kind: str) -
 
 def test_a_source_that_is_gone_leaves_nothing_behind(artifact: Artifact, tmp_path: Path) -> None:
     Path(artifact.location, "stage/lib/libx.so.1").unlink()
-    with pytest.raises(InputError, match=r"stage/lib/libx\.so\.1: cannot be read \(No such file or directory\)"):
+    with pytest.raises(InputError, match=r"stage/lib/libx\.so\.1: can't be read \(No such file or directory\)"):
         extract_artifact(artifact, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -91,7 +91,7 @@ def test_a_destination_that_is_a_file_is_reported(artifact: Artifact, tmp_path: 
     with pytest.raises(WorkError) as caught:
         extract_artifact(artifact, tmp_path / "out")
     assert str(caught.value) == (
-        f"{tmp_path}/out/blas_lib_generic: cannot be written (File exists). "
+        f"{tmp_path}/out/blas_lib_generic: can't be written (File exists). "
         "Check the free space and the permissions of its folder."
     )
 
@@ -113,7 +113,7 @@ def test_a_full_disk_leaves_nothing_behind(make_artifact: MakeArtifact, tmp_path
     command = [sys.executable, "-c", program, str(folder), str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == (
-        f"{tmp_path}/out/blas_lib_generic: cannot be written (File too large). "
+        f"{tmp_path}/out/blas_lib_generic: can't be written (File too large). "
         "Check the free space and the permissions of its folder.\n"
     )
     assert list((tmp_path / "out").iterdir()) == []

@@ -107,7 +107,7 @@ def test_corrupt_compression_is_reported(tmp_path: Path, suffix: str, at: int) -
     damaged[at] ^= 0xFF
     path.write_bytes(damaged)
     with pytest.raises(
-        InputError, match=re.escape(f"{path}: ") + r"cannot be decompressed \(.+\)\. Fetch it or make it again\."
+        InputError, match=re.escape(f"{path}: ") + r"can't be decompressed \(.+\)\. Fetch it or make it again\."
     ):
         decompress(path)
 
@@ -117,7 +117,7 @@ def test_an_archive_that_is_gone_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         decompress(path)
     assert str(caught.value) == (
-        f"{path}: cannot be read (No such file or directory). Check that it exists and may be read."
+        f"{path}: can't be read (No such file or directory). Check that it exists and may be read."
     )
 
 

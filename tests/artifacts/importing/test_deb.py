@@ -225,7 +225,7 @@ def test_absent_package_is_refused(tmp_path: Path) -> None:
         pass
 
     assert str(error.value) == (
-        f"{path}: cannot be read (No such file or directory). Check that it exists and may be read."
+        f"{path}: can't be read (No such file or directory). Check that it exists and may be read."
     )
 
 

@@ -373,7 +373,7 @@ def test_folder_that_cannot_be_made_is_failed_work(make_deb: MakeDeb, tmp_path: 
         import_debs([make_deb("hipcc", {"./usr/bin/hipcc": b"x"})], dest, DEBIAN)
 
     assert text_of(error) == (
-        f"{dest}: cannot be written (Not a directory). Name another output, or remove the file that stands where its "
+        f"{dest}: can't be written (Not a directory). Name another output, or remove the file that stands where its "
         "path has a folder."
     )
 

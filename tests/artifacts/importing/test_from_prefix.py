@@ -186,7 +186,7 @@ def test_what_may_not_be_read_is_refused(prefix: Path, dest: Path, name: str) ->
         pytest.skip("this user may read everything")
 
     with pytest.raises(
-        InputError, match=r"cannot be read \(Permission denied\)\. Check that it exists and may be read\."
+        InputError, match=r"can't be read \(Permission denied\)\. Check that it exists and may be read\."
     ):
         import_prefix(prefix, dest, ROCM)
 

@@ -107,4 +107,4 @@ def test_absent_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         load_table(path)
 
-    assert str(error.value) == f"{path}: cannot be read (No such file or directory). Check the --table option."
+    assert str(error.value) == f"{path}: can't be read (No such file or directory). Check the --table option."

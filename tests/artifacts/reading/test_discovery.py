@@ -118,7 +118,7 @@ def test_a_folder_that_is_missing_or_a_file_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
             find_artifacts(tmp_path / name)
         assert str(caught.value) == (
-            f"{tmp_path}/{name}: cannot be read ({why}); expected a folder of artifacts. "
+            f"{tmp_path}/{name}: can't be read ({why}); expected a folder of artifacts. "
             "Check that it exists and may be read."
         )
 

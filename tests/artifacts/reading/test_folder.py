@@ -100,7 +100,7 @@ def test_a_manifest_that_is_a_pipe_is_refused_instead_of_waited_for(make_artifac
 
 def test_a_manifest_that_is_a_folder_is_refused(make_artifact: MakeArtifact) -> None:
     folder = make_artifact("blas_lib_generic", {"artifact_manifest.txt": None}, manifest=None)
-    with pytest.raises(InputError, match=r"artifact_manifest\.txt: cannot be read \(Is a directory\)"):
+    with pytest.raises(InputError, match=r"artifact_manifest\.txt: can't be read \(Is a directory\)"):
         read_folder(folder, BLAS)
 
 
@@ -150,6 +150,6 @@ def test_what_may_not_be_read_is_named(make_artifact: MakeArtifact) -> None:
     assert done.stdout == ""
     assert done.stderr.endswith(
         f"error: {folder.parent}: 2 problems\n"
-        f"  {folder}/stage/secret: cannot be read. Check its permissions.\n"
-        f"  {folder}/stage/closed: cannot be read (Permission denied). Check that it exists and may be read.\n"
+        f"  {folder}/stage/secret: can't be read. Check its permissions.\n"
+        f"  {folder}/stage/closed: can't be read (Permission denied). Check that it exists and may be read.\n"
     )

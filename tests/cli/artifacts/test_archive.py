@@ -33,7 +33,7 @@ def test_a_full_disk_leaves_no_archive(artifacts: Path, tmp_path: Path) -> None:
     done = run("archive", artifacts, "blas_lib_generic", "--dest-dir", out, "-q", before=with_files_up_to(1 << 20))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        f"error: {out}/blas_lib_generic.tar.zst: cannot be written (File too large). "
+        f"error: {out}/blas_lib_generic.tar.zst: can't be written (File too large). "
         "Check the free space and the permissions of its folder.\n"
     )
     assert list(out.iterdir()) == []

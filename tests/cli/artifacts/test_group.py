@@ -37,7 +37,7 @@ def test_a_pipe_is_not_waited_for(
         os.mkfifo(tmp_path / "pipes" / name)
     done = run(*arguments, "--quiet")
     assert done.returncode == 2
-    assert f"{found}: cannot be read (it is not a regular file)" in done.stderr
+    assert f"{found}: can't be read (it is not a regular file)" in done.stderr
 
 
 def test_bad_input_ends_with_status_2_and_no_output(artifacts: Path, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_folder_without_permission_is_reported(artifacts: Path, tmp_path: Path
     name = "blas_dev_generic.tar.zst" if command == "archive" else "blas_dev_generic"
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        f"error: {out}/{name}: cannot be written (Permission denied). "
+        f"error: {out}/{name}: can't be written (Permission denied). "
         "Check the free space and the permissions of its folder.\n"
     )
     assert list(out.iterdir()) == []

@@ -112,7 +112,7 @@ def test_what_may_not_be_read_is_named(tmp_path: Path, closed: str) -> None:
     path.chmod(0)
     done = rocwheel("audit", tmp_path / "site", before=as_user())
     path.chmod(0o755)
-    problem = f"error: {path}: cannot be read (Permission denied). Check that it exists and may be read.\n"
+    problem = f"error: {path}: can't be read (Permission denied). Check that it exists and may be read.\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", problem)
 
 
@@ -122,7 +122,7 @@ def test_a_folder_that_may_hold_artifacts_and_may_not_be_read_is_named(tmp_path:
     (tmp_path / "tree/bad").chmod(0)
     done = rocwheel("audit", tmp_path / "tree", before=as_user())
     (tmp_path / "tree/bad").chmod(0o755)
-    assert (done.returncode, done.stderr.startswith(f"error: {tmp_path}/tree/bad: cannot be read (Perm")) == (2, True)
+    assert (done.returncode, done.stderr.startswith(f"error: {tmp_path}/tree/bad: can't be read (Perm")) == (2, True)
 
 
 @pytest.mark.parametrize("command", [("audit",), ("repair", "--check")], ids=["audit", "repair"])

@@ -19,7 +19,7 @@ def test_missing_settings_are_bad_usage(tmp_path: Path) -> None:
     failed = rocwheel("jax", "commands", "--version", "1.0", cwd=tmp_path)
     assert (failed.returncode, failed.stderr) == (
         2,
-        "error: rocm.toml: cannot be read (No such file or directory). Check --settings.\n",
+        "error: rocm.toml: can't be read (No such file or directory). Check --settings.\n",
     )
 
 

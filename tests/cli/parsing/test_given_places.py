@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-ABSENT = "cannot be read (No such file or directory). Check that it exists and may be read."
+ABSENT = "can't be read (No such file or directory). Check that it exists and may be read."
 COMMANDS = [
     ("device", "list", "{}"),
     ("device", "prune", "{}", "--keep", "gfx906", "--output", "out"),
@@ -40,7 +40,7 @@ def test_it_is_in_the_json_too(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_folder_in_the_place_of_a_file_is_refused(run: Run, tmp_path: Path) -> None:
-    expected = f"error: {tmp_path}: cannot be read (Is a directory). Name a file, not a folder.\n"
+    expected = f"error: {tmp_path}: can't be read (Is a directory). Name a file, not a folder.\n"
     assert run("device", "list", tmp_path) == (2, "", expected)
 
 

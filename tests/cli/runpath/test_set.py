@@ -136,7 +136,7 @@ def test_every_file_that_cannot_be_changed_is_named_and_none_is_written(run: Run
         f"  {text}: not an ELF file (it begins with b'no p'); expected an ELF file, which begins with b'\\x7fELF'\n"
         f"  {static}: no dynamic section, and so no place for a run path; expected a shared library or a dynamically "
         "linked program. Static programs and object files search for no libraries: leave it as it is.\n"
-        f"  {missing}: cannot be read (No such file or directory). Check that it exists and may be read.\n"
+        f"  {missing}: can't be read (No such file or directory). Check that it exists and may be read.\n"
     )
     assert not (tmp_path / "fixed").exists()
 
@@ -157,5 +157,5 @@ def test_a_folder_that_cannot_be_written_ends_with_status_1(run: Run, tmp_path: 
     target = tmp_path / "file" / "libplain.so"
     finished = run("set", "/opt/rocm", FIXTURES / "libplain.so", "--dest-dir", target.parent)
     assert finished.status == 1
-    assert finished.stderr.startswith(f"error: {target}: cannot be written (")
+    assert finished.stderr.startswith(f"error: {target}: can't be written (")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]

@@ -127,7 +127,7 @@ def test_coherent_refuses_a_damaged_sdist(run_targets: Run, tmp_path: Path, text
     sdist = _selector(tmp_path, text)
     finished = run_targets("coherent", sdist)
     assert (finished[0], finished[1]) == (2, "")
-    assert finished[2].startswith(f"error: {sdist}: its _build_info.py cannot be read (")
+    assert finished[2].startswith(f"error: {sdist}: its _build_info.py can't be read (")
     sdist.write_bytes(b"x")
     assert run_targets("coherent", sdist)[2].startswith(f"error: {sdist}: not a readable .tar.gz archive (")
 

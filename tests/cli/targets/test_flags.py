@@ -44,7 +44,7 @@ def test_targets_are_read_from_gentoos_file_of_flags(run_targets: Run, tmp_path:
     ("text", "found"),
     [
         ("gfx906\n", "has 'gfx906'; expected FLAG - DESCRIPTION"),
-        (None, "cannot be read"),
+        (None, "can't be read"),
     ],
     ids=["another form", "absent"],
 )

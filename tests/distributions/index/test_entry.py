@@ -116,14 +116,14 @@ def test_a_bad_requires_python_is_reported(add_wheel: AddWheel) -> None:
 def test_a_link_to_nothing_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a-1.0-py3-none-any.whl"
     path.symlink_to("gone")
-    assert fail(path) == f"{path}: cannot be read (No such file or directory). Check its permissions."
+    assert fail(path) == f"{path}: can't be read (No such file or directory). Check its permissions."
 
 
 @pytest.mark.parametrize("name", ["a-1.0-py3-none-any.whl", "a-1.0.tar.gz"])
 def test_a_pipe_is_not_waited_for(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     os.mkfifo(path)
-    assert fail(path) == f"{path}: cannot be read (it is not a regular file). Check its permissions."
+    assert fail(path) == f"{path}: can't be read (it is not a regular file). Check its permissions."
 
 
 def test_metadata_of_unreasonable_size_is_reported_and_not_unpacked(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_everything_wrong_is_reported_at_once_and_nothing_written(
         f"{dist_dir}: 5 problems\n"
         f"  {dist_dir}/broken-1.0-py3-none-any.whl: a damaged archive (File is not a zip file). "
         "Build or download it again.\n"
-        f"  {dist_dir}/dangling-1.0-py3-none-any.whl: cannot be read (No such file or directory). "
+        f"  {dist_dir}/dangling-1.0-py3-none-any.whl: can't be read (No such file or directory). "
         "Check its permissions.\n"
         f"  {dist_dir}/mismatch-1.0-py3-none-any.whl: its metadata names the project 'other'; "
         "expected 'mismatch' as in the file name\n"
@@ -217,7 +217,7 @@ def test_a_folder_without_distributions_is_reported(dist_dir: Path, output: Path
 
 def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     expected = (
-        f"{tmp_path}/gone: cannot be listed (No such file or directory). "
+        f"{tmp_path}/gone: can't be listed (No such file or directory). "
         "Give the folder that holds the wheels and sdists."
     )
     with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):

@@ -87,7 +87,7 @@ def test_writeback_of_a_large_file_begins_while_it_is_written(tmp_path: Path, mo
 def test_a_folder_that_is_a_file_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "dist").touch()
     path = tmp_path / "dist" / "file.whl"
-    text = f"{path}: cannot be written (File exists). Check the free space and the permissions of its folder."
+    text = f"{path}: can't be written (File exists). Check the free space and the permissions of its folder."
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
         AtomicFile(path)
 
@@ -105,7 +105,7 @@ def test_a_device_or_pipe_under_the_final_name_is_not_replaced(tmp_path: Path) -
 def test_a_folder_under_the_final_name_is_a_failure_that_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "file.whl"
     path.mkdir()
-    text = f"{path}: cannot be written (Is a directory). Name another output, or remove the folder."
+    text = f"{path}: can't be written (Is a directory). Name another output, or remove the folder."
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"):
         AtomicFile(path)
     assert list(tmp_path.iterdir()) == [path]
@@ -113,7 +113,7 @@ def test_a_folder_under_the_final_name_is_a_failure_that_leaves_nothing(tmp_path
 
 def test_a_folder_that_takes_the_final_name_meanwhile_is_a_failure_that_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "file.whl"
-    text = f"{path}: cannot be written (Is a directory). Name another output, or remove the folder."
+    text = f"{path}: can't be written (Is a directory). Name another output, or remove the folder."
     with pytest.raises(WorkError, match=f"^{re.escape(text)}$"), atomic_file(path):
         path.mkdir()
     assert list(tmp_path.iterdir()) == [path]
@@ -134,7 +134,7 @@ except WorkError as e:
     print(e)
 """
     assert run_python(program, tmp_path, str(NOBODY)) == (
-        "file.whl: cannot be written (Permission denied). Check the free space and the permissions of its folder.\n"
+        "file.whl: can't be written (Permission denied). Check the free space and the permissions of its folder.\n"
     )
 
 
@@ -159,7 +159,7 @@ except WorkError as e:
 """
     path = tmp_path / "file.whl"
     assert run_python(program, path, step, file_size=4096) == (
-        f"{path}: cannot be written (File too large). Check the free space and the permissions of its folder.\n"
+        f"{path}: can't be written (File too large). Check the free space and the permissions of its folder.\n"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -182,7 +182,7 @@ print(list(Path().iterdir()))
     if "ermitted" in done.stderr:
         pytest.skip(f"no mount here: {done.stderr.strip()}")
     assert done.stdout == (
-        "file.whl: cannot be written (No space left on device). "
+        "file.whl: can't be written (No space left on device). "
         "Check the free space and the permissions of its folder.\n[]\n"
     )
 
@@ -194,7 +194,7 @@ def test_what_cannot_be_removed_does_not_hide_why_the_work_failed(
         raise OSError(errno.EROFS, "Read-only file system")
 
     path = tmp_path / "file.whl"
-    text = f"{path}: cannot be written (Read-only file system). Check the free space and the permissions of its folder."
+    text = f"{path}: can't be written (Read-only file system). Check the free space and the permissions of its folder."
     file = AtomicFile(path)
     for name in ("replace", "unlink"):
         monkeypatch.setattr(Path, name, refuse)

@@ -43,14 +43,14 @@ def test_a_part_counts_from_the_beginning_of_its_range() -> None:
 
 def test_a_missing_file_is_unreadable_input(tmp_path: Path) -> None:
     path = tmp_path / "none"
-    text = f"{path}: cannot be read (No such file or directory). Check that it exists and may be read."
+    text = f"{path}: can't be read (No such file or directory). Check that it exists and may be read."
     with pytest.raises(InputError, match=f"^{re.escape(text)}$"):
         FileRange.whole(path)
 
 
 def test_a_file_that_vanished_is_unreadable_input(tmp_path: Path) -> None:
     path = tmp_path / "none"
-    text = f"{path}: cannot be read (No such file or directory). Check that it exists and may be read."
+    text = f"{path}: can't be read (No such file or directory). Check that it exists and may be read."
     with pytest.raises(InputError, match=f"^{re.escape(text)}$"), FileRange(str(path), 0, 1).view():
         pass
 
@@ -69,7 +69,7 @@ def test_a_file_that_shrank_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_cannot_be_viewed(tmp_path: Path) -> None:
-    text = f"{tmp_path}: cannot be read (Is a directory). Name a file, not a folder."
+    text = f"{tmp_path}: can't be read (Is a directory). Name a file, not a folder."
     with pytest.raises(InputError, match=f"^{re.escape(text)}$"), FileRange.whole(tmp_path).view():
         pass
 
@@ -94,7 +94,7 @@ except InputError as e:
     print(e)
 """
     assert run_python(program, path, str(NOBODY)) == (
-        "secret: cannot be read (Permission denied). Check that it exists and may be read.\n"
+        "secret: can't be read (Permission denied). Check that it exists and may be read.\n"
     )
 
 

@@ -146,7 +146,7 @@ def test_text_that_is_not_toml_is_refused(tmp_path: Path) -> None:
 def test_a_description_that_is_absent_is_named(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         read_spec(tmp_path / "demo.toml")
-    assert str(caught.value) == f"{tmp_path / 'demo.toml'}: cannot be read (No such file or directory). Check --spec."
+    assert str(caught.value) == f"{tmp_path / 'demo.toml'}: can't be read (No such file or directory). Check --spec."
 
 
 @pytest.mark.parametrize("kind", ["pjrt", "plugin"])

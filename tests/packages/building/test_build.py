@@ -293,7 +293,7 @@ def test_a_full_disk_fails_in_one_line_and_leaves_no_part_of_a_wheel(tmp_path: P
     command = f"ulimit -f 20; exec {sys.executable} {build}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "cannot be written (File too large). Check the free space and the permissions of its folder." in done.stderr
+    assert "can't be written (File too large). Check the free space and the permissions of its folder." in done.stderr
     assert "Traceback" not in done.stderr
     assert not [path for path in (tmp_path / "dist").iterdir() if path.suffix not in (".whl", ".gz")]
 

@@ -215,15 +215,15 @@ def test_packages_of_different_layouts_may_share_their_names(tmp_path: Path) -> 
 
 
 def test_a_missing_recipe_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=re.escape("none.toml: cannot be read (No such file or directory)")):
+    with pytest.raises(RecipeError, match=re.escape("none.toml: can't be read (No such file or directory)")):
         load_recipe(tmp_path / "none.toml")
 
 
 def test_a_folder_or_device_is_not_a_recipe(tmp_path: Path) -> None:
     with pytest.raises(
-        RecipeError, match=re.escape(f"{tmp_path}: cannot be read (Is a directory). Name a file, not a folder.")
+        RecipeError, match=re.escape(f"{tmp_path}: can't be read (Is a directory). Name a file, not a folder.")
     ):
         load_recipe(tmp_path)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(RecipeError, match=re.escape("pipe: cannot be read (it is not a regular file).")):
+    with pytest.raises(RecipeError, match=re.escape("pipe: can't be read (it is not a regular file).")):
         load_recipe(tmp_path / "pipe")

@@ -177,7 +177,7 @@ def test_a_file_larger_than_the_disk_is_refused_before_it_is_written(environment
     archive = environment.site / "rocm_sdk_devel/_devel.tar"
     archive.write_bytes(tar_block(tarfile.REGTYPE, b"x" * 600, name="_rocm_sdk_devel/x", size=1 << 60))
     assert re.fullmatch(
-        r"rocm-sdk: error: The ROCm development files cannot be expanded in .+ "
+        r"rocm-sdk: error: The ROCm development files can't be expanded in .+ "
         r"\(1152921504606846976 bytes to write, \d+ free: .+/x\)\. Run `rocm-sdk init` once .*\n",
         fail_to_expand(environment),
     )

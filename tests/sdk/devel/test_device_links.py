@@ -192,7 +192,7 @@ def test_manifest_that_is_a_folder_is_left_out_with_a_warning(environment: Insta
     path.unlink()
     path.mkdir()
     assert environment.run("rocm-sdk", "init").stderr == warning_of(
-        environment, f"cannot be read (Is a directory); {OBJECT}"
+        environment, f"can't be read (Is a directory); {OBJECT}"
     )
 
 

@@ -101,7 +101,7 @@ def test_read_only_environment_is_explained(environment: Installed) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == (
-        f"hipcc: The ROCm development files cannot be expanded in {environment.site} (Permission denied: "
+        f"hipcc: The ROCm development files can't be expanded in {environment.site} (Permission denied: "
         f"{environment.site}/rocm_sdk_devel/__init__.py). Run `rocm-sdk init` once as a user who may write there, "
         "with enough free space, before using them read-only.\n"
     )

@@ -123,11 +123,11 @@ def test_a_deleted_library_ends_the_command_with_status_1(environment: Any) -> N
 )
 def test_a_record_that_cannot_be_read_is_an_error(environment: Any, diagnose: Make, data: bytes, why: str) -> None:
     next(environment.site.glob("rocm_sdk_libraries-*/RECORD")).write_bytes(data)
-    text = f"RECORD of rocm-sdk-libraries cannot be read ({why})"
+    text = f"RECORD of rocm-sdk-libraries can't be read ({why})"
     assert diagnose(environment, 90006) == [["error", text, OVER]]
 
 
-UNCHECKED = "its files cannot be checked, and installers cannot remove them"
+UNCHECKED = "its files can't be checked, and installers cannot remove them"
 
 
 def test_a_package_without_record_is_an_error(environment: Any) -> None:
@@ -154,7 +154,7 @@ def test_what_stands_in_place_of_a_record_is_named(environment: Any, diagnose: M
     record.unlink()
     make(record)
     why = f"{record} is {found}, not a file"
-    text = f"RECORD of rocm-sdk-libraries cannot be read ({why}); remove it before you install again"
+    text = f"RECORD of rocm-sdk-libraries can't be read ({why}); remove it before you install again"
     assert diagnose(environment, 90006) == [["error", text, OVER]]
 
 

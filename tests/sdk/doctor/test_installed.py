@@ -60,7 +60,7 @@ def test_development_files_in_a_read_only_environment_are_reported(environment: 
     lock = environment.site / "rocm_sdk_devel/__init__.py"
     assert {
         "level": "error",
-        "text": f"the development files are not expanded yet, and {lock} cannot be written: compilers and CMake fail",
+        "text": f"the development files are not expanded yet, and {lock} can't be written: compilers and CMake fail",
         "remedy": "As a user who may write there: rocm-sdk init",
     } in json.loads(done.stdout)["findings"]
     assert done.returncode == 1

@@ -169,7 +169,7 @@ def test_a_pod_of_kubernetes_is_a_container(make_machine: MakeMachine) -> None:
 def test_a_device_that_the_container_was_not_given_is_an_error(make_machine: MakeMachine) -> None:
     machine = make_machine(GPU, files=DEVICES, environ={"container": "podman"}, refused={"/dev/kfd": "EPERM"})
     remedy = "Start the container with --device=/dev/kfd --device=/dev/dri."
-    assert _findings(machine) == [("error", "/dev/kfd cannot be opened (EPERM)", remedy)]
+    assert _findings(machine) == [("error", "/dev/kfd can't be opened (EPERM)", remedy)]
 
 
 def test_a_card_without_the_driver_is_an_error(make_machine: MakeMachine) -> None:
@@ -303,7 +303,7 @@ WSL_OVERRIDE = ("note", "HSA_OVERRIDE_GFX_VERSION=11.0.0 makes every GPU pass fo
         pytest.param(
             {"/dev/dxg": ""},
             {"/dev/dxg": "EPERM"},
-            [("error", "/dev/dxg cannot be opened (EPERM)"), WSL_OVERRIDE],
+            [("error", "/dev/dxg can't be opened (EPERM)"), WSL_OVERRIDE],
             id="device of others",
         ),
     ],
@@ -317,7 +317,7 @@ def test_in_wsl_the_device_is_that_of_windows(
 
 def test_nodes_that_cannot_be_listed_are_an_error(make_machine: MakeMachine) -> None:
     machine = make_machine(GPU, refused={NODES: "EACCES"})
-    text = f"{NODES}: cannot be listed (EACCES), so there may be GPUs that nothing is known of"
+    text = f"{NODES}: can't be listed (EACCES), so there may be GPUs that nothing is known of"
     assert _findings(machine) == [("error", text, f"ls --directory -l {NODES}")]
 
 

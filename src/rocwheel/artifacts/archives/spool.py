@@ -81,7 +81,7 @@ def _decompressed_chunks(archive: Path, advance: Callable[[int], None]) -> Itera
             archive, "is truncated: its compression has no end", remedy="Fetch it or make it again."
         ) from e
     except (lzma.LZMAError, zstd.ZstdError) as e:
-        raise InputError(archive, f"cannot be decompressed ({e})", remedy="Fetch it or make it again.") from e
+        raise InputError(archive, f"can't be decompressed ({e})", remedy="Fetch it or make it again.") from e
     except OSError as e:
         raise read_error(archive, e) from e
 

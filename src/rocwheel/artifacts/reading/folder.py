@@ -69,7 +69,7 @@ def _member(entry: os.DirEntry[str], path: str) -> Member:
         return Member(path, FileKind.SYMLINK, PERMISSIONS, link=link)
     if stat.S_ISREG(status.st_mode):
         if not os.access(entry.path, os.R_OK):
-            raise InputError(entry.path, "cannot be read", remedy="Check its permissions.")
+            raise InputError(entry.path, "can't be read", remedy="Check its permissions.")
         return Member(path, FileKind.FILE, mode, source=FileRange(entry.path, 0, status.st_size, FileStamp.of(status)))
     raise InputError(entry.path, "is a device, fifo or socket", expected="files, symlinks and folders only")
 

@@ -98,7 +98,7 @@ def _list_tree(folder: Path) -> list[Path]:
     errors: list[OSError] = []
     walk = os.walk(folder, onerror=errors.append)
     paths = sorted(Path(root, name) for root, folders, files in walk for name in (*folders, *files))
-    problems = [InputError(e.filename, f"cannot be listed ({e.strerror})", remedy=_PERMISSIONS) for e in errors]
+    problems = [InputError(e.filename, f"can't be listed ({e.strerror})", remedy=_PERMISSIONS) for e in errors]
     raise_all(str(folder), problems)
     return paths
 

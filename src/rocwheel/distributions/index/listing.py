@@ -47,7 +47,7 @@ def list_folder(dist_dir: Path, output: Path) -> Listing:
         folders = [entry.name for entry in entries if entry.is_dir() and _is_subfolder(dist_dir / entry.name, output)]
     except OSError as e:
         remedy = "Give the folder that holds the wheels and sdists."
-        raise InputError(dist_dir, f"cannot be listed ({e.strerror})", remedy=remedy) from e
+        raise InputError(dist_dir, f"can't be listed ({e.strerror})", remedy=remedy) from e
     found = [entry for entry in files if _is_distribution(entry.name)]
     if not found:
         remedy = f"Index its folders one by one: {', '.join(folders)}." if folders else ""

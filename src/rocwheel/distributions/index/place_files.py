@@ -184,4 +184,4 @@ def _hardlink(source: Path, target: Path, stamp: FileStamp) -> None:
             temporary.replace(target)
     except OSError as e:
         remedy = "Use --files copy when the folders are on different file systems."
-        raise WorkError(target, f"cannot be a hard link to {source} ({e.strerror})", remedy=remedy) from e
+        raise WorkError(target, f"can't be a hard link to {source} ({e.strerror})", remedy=remedy) from e

@@ -106,7 +106,7 @@ def remove_stale(
             if folder.is_dir() and not folder.samefile(dist_dir):
                 _remove(folder, names - wanted.get(project, set()))
     except OSError as e:
-        raise WorkError(output, f"cannot be cleaned ({e.strerror})", remedy="Check its permissions.") from e
+        raise WorkError(output, f"can't be cleaned ({e.strerror})", remedy="Check its permissions.") from e
 
 
 def _remove(folder: Path, names: set[str]) -> None:

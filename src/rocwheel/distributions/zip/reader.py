@@ -174,7 +174,7 @@ def _pieces(member: ZipMember, copy_to: Writing | None = None) -> Generator[byte
                 waiting = inflater.unconsumed_tail
         yield inflater.flush()
     except _DAMAGE as e:
-        raise InputError(member.source, f"cannot be unpacked ({e})", remedy=_AGAIN) from e
+        raise InputError(member.source, f"can't be unpacked ({e})", remedy=_AGAIN) from e
 
 
 def check_member(member: ZipMember) -> None:

@@ -82,7 +82,7 @@ def read_source_list(path: Path) -> tuple[Path, ...]:
     try:
         return tuple(Path(line) for line in _lines(path) if line)
     except (OSError, UnicodeDecodeError) as e:
-        raise InputError(path, f"cannot be read as a list of inputs ({e})", remedy="Check --src-list.") from e
+        raise InputError(path, f"can't be read as a list of inputs ({e})", remedy="Check --src-list.") from e
 
 
 def read_runfiles_manifest(path: Path) -> dict[str, Path]:
@@ -94,7 +94,7 @@ def read_runfiles_manifest(path: Path) -> dict[str, Path]:
     try:
         lines = _lines(path)
     except (OSError, UnicodeDecodeError) as e:
-        raise InputError(path, f"cannot be read as a runfiles manifest ({e})") from e
+        raise InputError(path, f"can't be read as a runfiles manifest ({e})") from e
     rows = (_manifest_row(path, number, line) for number, line in enumerate(lines, 1) if line)
     return {name: Path(target) for name, target in rows if target}
 

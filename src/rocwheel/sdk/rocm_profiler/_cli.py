@@ -45,7 +45,7 @@ def _run(script: str) -> NoReturn:
     try:
         os.execv(program, [str(program), *sys.argv[1:]])
     except OSError as e:
-        sys.exit(f"{script}: {program} cannot be run ({e.strerror}). Reinstall rocm-profiler.")
+        sys.exit(f"{script}: {program} can't be run ({e.strerror}). Reinstall rocm-profiler.")
 
 
 def _prepend(variable: str, folders: list[str]) -> None:

@@ -39,7 +39,7 @@ def read_json(path: Path, kind: type[Kind], expected: str) -> Kind:
     except NotAFileError as e:
         raise DamagedFileError(path, f"is {e.found}", expected) from e
     except OSError as e:
-        raise DamagedFileError(path, f"cannot be read ({e.strerror})", expected) from e
+        raise DamagedFileError(path, f"can't be read ({e.strerror})", expected) from e
     except UnicodeDecodeError as e:
         raise DamagedFileError(path, f"is not UTF-8 at byte {e.start}", expected) from e
     except ValueError as e:

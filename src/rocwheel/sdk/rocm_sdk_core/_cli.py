@@ -54,7 +54,7 @@ def _run(script: str) -> NoReturn:
     try:
         os.execv(program, [str(program), *sys.argv[1:]])
     except OSError as e:
-        sys.exit(f"{script}: {program} cannot be run ({e.strerror})")
+        sys.exit(f"{script}: {program} can't be run ({e.strerror})")
 
 
 def _find_program(info: _build_info.ScriptInfo) -> Path | None:

@@ -50,7 +50,7 @@ def read_selector_facts(path: Path) -> WheelFacts:
         info = msgspec.convert(parse_literals(text), _BuildInfo)
         facts = _facts(path, info)
     except (SyntaxError, ValueError, KeyError, RecursionError, MemoryError, InvalidRequirement) as e:
-        raise InputError(path, f"its _build_info.py cannot be read ({e})", remedy="Build or fetch it again.") from e
+        raise InputError(path, f"its _build_info.py can't be read ({e})", remedy="Build or fetch it again.") from e
     read_requirements(facts.path, facts.requirements)
     return facts
 

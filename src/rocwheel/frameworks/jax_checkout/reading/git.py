@@ -43,7 +43,7 @@ def run_git(folder: Path, *arguments: str, data: bytes | None = None) -> subproc
             env={**variables, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"},
         )
     except OSError as e:
-        source, found = "git", f"cannot be run ({e.strerror})"
+        source, found = "git", f"can't be run ({e.strerror})"
         raise WorkError(source, found, remedy="Install git.") from e
 
 

@@ -61,7 +61,7 @@ def _file_facts(archive: Path) -> list[int]:
 def _failure_text(place: DevelPlace, error: OSError) -> str:
     where = f": {error.filename}" if error.filename else ""
     return (
-        f"The ROCm development files cannot be expanded in {place.site} ({error.strerror}{where}). "
+        f"The ROCm development files can't be expanded in {place.site} ({error.strerror}{where}). "
         "Run `rocm-sdk init` once as a user who may write there, with enough free space, before using them read-only."
     )
 

@@ -49,9 +49,9 @@ def _check_package(dist: str, extra: str, deep: bool) -> Iterator[Diagnosis]:
     except FileNotFoundError:
         fault = f"{dist} has no RECORD: {UNCHECKED}"
     except NotAFileError as e:
-        fault = f"RECORD of {dist} cannot be read ({e}); remove it before you install again"
+        fault = f"RECORD of {dist} can't be read ({e}); remove it before you install again"
     except (UnicodeDecodeError, csv.Error, OSError) as e:
-        fault = f"RECORD of {dist} cannot be read ({e})"
+        fault = f"RECORD of {dist} can't be read ({e})"
     if fault:
         yield Diagnosis(ERROR, fault, overwriting_hint(extra))
         return
@@ -74,7 +74,7 @@ def _compare(dist: str, rows: list[Row], deep: bool, remedy: str) -> Iterator[Di
 
 ABSENT = "is absent"
 
-UNCHECKED = "its files cannot be checked, and installers cannot remove them"
+UNCHECKED = "its files can't be checked, and installers cannot remove them"
 
 
 def _read_record(dist: str) -> list[Row]:
@@ -109,7 +109,7 @@ def _fault(path: Path, digest: str, size: str, deep: bool) -> str:
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except (OSError, ValueError) as e:
-        return f"cannot be read: {getattr(e, 'strerror', None) or e}"
+        return f"can't be read: {getattr(e, 'strerror', None) or e}"
     return ""
 
 

@@ -59,7 +59,7 @@ def _check_expandable(place: DevelPlace) -> list[Diagnosis]:
     locked = next((path for path in needed if not os.access(path, os.W_OK)), None)
     if locked is None:
         return []
-    text = f"the development files are not expanded yet, and {locked} cannot be written: compilers and CMake fail"
+    text = f"the development files are not expanded yet, and {locked} can't be written: compilers and CMake fail"
     return [Diagnosis(ERROR, text, "As a user who may write there: rocm-sdk init")]
 
 

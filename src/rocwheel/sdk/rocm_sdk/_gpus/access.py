@@ -166,7 +166,7 @@ def _check_device(system: System, path: str) -> list[Diagnosis]:
     if refusal == "EACCES":
         return [_explain_permission(system, path)]
     remedy = CONTAINER_DEVICES if _is_container(system) else "dmesg | grep -i amdgpu"
-    return [Diagnosis(ERROR, f"{path} cannot be opened ({refusal})", remedy)]
+    return [Diagnosis(ERROR, f"{path} can't be opened ({refusal})", remedy)]
 
 
 def _remedy_of_absence(system: System, path: str) -> str:

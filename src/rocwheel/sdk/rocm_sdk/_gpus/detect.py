@@ -110,7 +110,7 @@ def _read_target_list(system: System, path: str) -> list[Gpu]:
     # A relative path starts from the working directory, as for rocm_agent_enumerator.
     text = system.read_given(path)
     if text is None:
-        raise DetectionError(source, "the file cannot be read; correct the variable or unset it")
+        raise DetectionError(source, "the file can't be read; correct the variable or unset it")
     # Like rocm_agent_enumerator: all other lines are comments, such as names with a character before them.
     named = [line.split()[0] for line in text.splitlines() if line.startswith("gfx")]
     if not named:

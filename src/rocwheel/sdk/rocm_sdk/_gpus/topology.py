@@ -68,7 +68,7 @@ def list_nodes(system: System) -> list[int]:
     """
     refusal = system.listing_refusal(TOPOLOGY)
     if refusal not in ("", "ENOENT"):
-        raise DetectionError(TOPOLOGY, f"cannot be listed ({refusal}), so there may be GPUs that nothing is known of")
+        raise DetectionError(TOPOLOGY, f"can't be listed ({refusal}), so there may be GPUs that nothing is known of")
     return sorted(int(name) for name in system.list_names(TOPOLOGY) if NUMBER.fullmatch(name))
 
 
@@ -141,7 +141,7 @@ def _read_properties(system: System, path: str) -> dict[str, int]:
     """Return the numbers that detection uses, 0 for each that is absent."""
     text = system.read_text(path)
     if text is None:
-        raise DetectionError(path, f"cannot be read ({system.refusal(path)})")
+        raise DetectionError(path, f"can't be read ({system.refusal(path)})")
     properties: dict[str, int] = {}
     for line in text.splitlines():
         name, _, value = line.partition(" ")

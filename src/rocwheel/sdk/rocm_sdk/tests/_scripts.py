@@ -38,7 +38,7 @@ def run_script(script: Path, arguments: list[str]) -> str:
     except subprocess.TimeoutExpired:
         return f"`{' '.join(command)}` did not end within {TIME_LIMIT} seconds"
     except OSError as e:
-        return f"`{' '.join(command)}` cannot be run ({e.strerror})"
+        return f"`{' '.join(command)}` can't be run ({e.strerror})"
     if done.returncode == 0:
         return ""
     return f"`{' '.join(command)}` ended with status {done.returncode}: {done.stderr.strip()[-2000:]}"
