@@ -114,13 +114,14 @@ def test_a_folder_without_artifacts_is_refused(folder: Path) -> None:
 
 def test_a_folder_that_is_missing_or_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for name, why in (("missing", "No such file or directory"), ("file", "Not a directory")):
+    for name, why, remedy in (
+        ("missing", "No such file or directory", "Check that it exists and may be read."),
+        ("file", "Not a directory", "Correct its path, of which a part is a file and not a folder."),
+    ):
         with pytest.raises(InputError) as caught:
             find_artifacts(tmp_path / name)
-        assert str(caught.value) == (
-            f"{tmp_path}/{name}: can't be read ({why}); expected a folder of artifacts. "
-            "Check that it exists and may be read."
-        )
+        expected = f"{tmp_path}/{name}: can't be read ({why}); expected a folder of artifacts. {remedy}"
+        assert str(caught.value) == expected
 
 
 def test_paths_given_as_archives_have_to_be_archives(tmp_path: Path) -> None:

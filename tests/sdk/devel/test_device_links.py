@@ -191,9 +191,7 @@ def test_manifest_that_is_a_folder_is_left_out_with_a_warning(environment: Insta
     path = environment.site / "_rocm_sdk_libraries/.devel_links/gfx906.json"
     path.unlink()
     path.mkdir()
-    assert environment.run("rocm-sdk", "init").stderr == warning_of(
-        environment, f"can't be read (Is a directory); {OBJECT}"
-    )
+    assert environment.run("rocm-sdk", "init").stderr == warning_of(environment, f"is a folder; {OBJECT}")
 
 
 def test_manifest_that_is_a_named_pipe_is_left_out_with_a_warning(environment: Installed) -> None:
