@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.sdk.installed import read_only
+from tests.support.record_check import record_faults
 
 if TYPE_CHECKING:
     from tests.sdk.installed import Installed, MakeEnvironment, MakeSet
@@ -247,3 +248,41 @@ def test_kill_at_any_step_leaves_what_the_next_process_finishes(environment: Ins
         assert steps > 4
         assert (KERNELS_906 in device_files(environment)) == installed
         environment.uninstall("rocm-sdk-device-gfx906") if installed else None
+
+
+ADDED_906 = (".kpack/blas_lib_gfx906.kpack", ".device-gfx906", KERNELS_906, ".device_links/gfx906.json")
+
+
+@pytest.fixture
+def linked(environment: Installed) -> Installed:
+    """Return an environment in whose tree the files of gfx906 are linked."""
+    environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
+    environment.run("rocm-sdk", "init")
+    return environment
+
+
+def test_deleted_links_are_reported_and_init_restores_them(linked: Installed) -> None:
+    for name in ADDED_906:
+        (linked.root / name).unlink()
+    machine = {"ROCM_BOOTSTRAP_FORCE_GFX_ARCH": "gfx906"}
+    found = linked.run("rocm-sdk", "doctor", check=False, **machine)
+    text = (
+        f"error: {linked.root} lacks what leads to files of device packages: .device-gfx906 and 3 more\n"
+        "  rocm-sdk init\n"
+    )
+    assert (found.returncode, text in found.stdout) == (1, True)
+    # When it is run, then it says what it did, and everything is as before
+    assert linked.run("rocm-sdk", "init").stdout == (
+        f"Made 4 links to files of device packages again\nThe ROCm development files are ready in {linked.root}\n"
+    )
+    assert all((linked.root / name).exists() for name in ADDED_906)
+    assert text not in linked.run("rocm-sdk", "doctor", check=False, **machine).stdout
+    assert linked.run("rocm-sdk", "init").stdout == f"The ROCm development files are ready in {linked.root}\n"
+
+
+def test_record_accounts_for_the_links_as_device_packages_come_and_go(linked: Installed) -> None:
+    assert record_faults(linked.site) == []
+    linked.uninstall("rocm-sdk-device-gfx906")
+    assert record_faults(linked.site) == []
+    linked.run("rocm-sdk", "init")
+    assert record_faults(linked.site) == []

@@ -87,7 +87,10 @@ def _print_path(options: argparse.Namespace) -> int:
 
 def _init(options: argparse.Namespace) -> int:
     root = _devel_root()
+    restored = int(import_module(f"{__package__}._devel").restore_device_links())
     if not options.quiet:
+        if restored:
+            _print(f"Made {restored} {'link' if restored == 1 else 'links'} to files of device packages again")
         _print(f"The ROCm development files are ready in {root}")
     return 0
 

@@ -6,6 +6,6 @@ Frameworks and the programs of rocm-sdk-core import `get_devel_root` from here.
 from __future__ import annotations
 
 from .place import DevelError
-from .root import get_devel_root
+from .root import get_devel_root, restore_device_links
 
-__all__ = ["DevelError", "get_devel_root"]
+__all__ = ["DevelError", "get_devel_root", "restore_device_links"]

@@ -17,11 +17,14 @@ from .place import STATE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from .place import DevelPlace
 
-__all__ = ["device_manifests", "link_devices"]
+    Warn = Callable[[str], None]
+
+__all__ = ["absent_links", "device_manifests", "link_devices", "restore_links"]
 
 NOTES = ".device_links"
 """In the tree: the folder that notes which paths were linked for which device package."""
@@ -39,16 +42,42 @@ def device_manifests(place: DevelPlace) -> dict[str, list[int]]:
     return {target: [fact.st_size, fact.st_mtime_ns] for target, fact in facts.items()}
 
 
-def link_devices(place: DevelPlace) -> None:
+def absent_links(place: DevelPlace) -> list[str]:
+    """Return which links and notes are gone from the tree since `link_devices` made them. Raises `OSError`.
+
+    None when packages have come or gone since: the next use of the tree makes all that is absent.
+    """
+    manifests = device_manifests(place)
+    if place.read_state().get("devices") != manifests:
+        return []
+    notes = (f"{NOTES}/{target}.json" for target in manifests)
+    absent = {note for note in notes if not (place.root / note).exists()}
+    for target in manifests:
+        absent.update(path for path in _read_manifest(place, target, _ignore) if _is_to_link(place, path))
+    return sorted(absent)
+
+
+def restore_links(place: DevelPlace) -> int:
+    """Make the links and notes that are gone from the tree again, and return how many. Raises `OSError`."""
+    absent = absent_links(place)
+    if absent:
+        with place.locked():
+            link_devices(place, again=True)
+    return len(absent) - len(absent_links(place))
+
+
+def link_devices(place: DevelPlace, *, again: bool = False) -> None:
     """Make the links agree with the installed device packages; the caller holds the lock.
 
-    The process may be killed at any moment: paths are noted before they are linked, and the state is written last.
+    ``again`` does so though no package has come or gone since. The process may be killed at any moment: paths are noted
+    before they are linked, and the state is written last. RECORD accounts for links by the line of the tree's folder: a
+    line of its own would name a link to nothing from the moment that the device package is uninstalled.
     """
     manifests = device_manifests(place)
     state = place.read_state()
-    if state.get("devices") == manifests:
+    if state.get("devices") == manifests and not again:
         return
-    wanted = {target: _read_manifest(place, target) for target in manifests}
+    wanted = {target: _read_manifest(place, target, _warn) for target in manifests}
     notes = place.root / NOTES
     if not notes.is_dir():
         make_folder(notes, modes_like(place.package))
@@ -65,7 +94,7 @@ def _remove_others(place: DevelPlace, notes: Path, wanted: dict[str, list[str]])
     """Remove the links that were noted but are no longer wanted, and the notes of packages that are gone."""
     for note in sorted(notes.glob("*.json")):
         kept = set(wanted.get(note.stem, ()))
-        for path in _read_note(note):
+        for path in _read_note(note, _warn):
             if path not in kept:
                 _unlink(place, path)
         if note.stem not in wanted:
@@ -77,17 +106,17 @@ def _manifest_folder(place: DevelPlace) -> Path | None:
     return place.site / device.platform_module / ".devel_links" if device else None
 
 
-def _read_manifest(place: DevelPlace, target: str) -> list[str]:
+def _read_manifest(place: DevelPlace, target: str, warn: Warn) -> list[str]:
     """Return the paths of a device package's files; none, with a warning, when they don't fit this release."""
     folder = _manifest_folder(place)
     try:
         version, paths = read_manifest(folder / f"{target}.json") if folder else ("", [])
     except DamagedFileError as e:
-        _warn(f"{e}. The files of this device package are left out. Reinstall: {_reinstallation(target)}")
+        warn(f"{e}. The files of this device package are left out. Reinstall: {_reinstallation(target)}")
         return []
     version = _distribution_version(place, target) or version
     if release_of(version) != release_of(_build_info.VERSION):
-        _warn(
+        warn(
             f"the device package for {target} has version {version}, not {_build_info.VERSION}: its files are left out"
         )
         return []
@@ -109,14 +138,19 @@ def _reinstallation(target: str) -> str:
 
 
 def _link(place: DevelPlace, path: str) -> None:
-    """Link a file, unless the package lacks it or the tree has its own file there."""
     link = place.root / path
-    if not (place.site / _device_module() / path).is_file() or os.path.lexists(link):
-        return
-    if link.parent.resolve() == place.root.resolve() / posixpath.dirname(path):
+    if _is_to_link(place, path):
         if not link.parent.is_dir():
             make_folder(link.parent, modes_like(place.package))
         link.symlink_to(_link_text(path))
+
+
+def _is_to_link(place: DevelPlace, path: str) -> bool:
+    """Return whether a file lacks its link; not when the package lacks it or the tree has its own file there."""
+    link = place.root / path
+    if not (place.site / _device_module() / path).is_file() or os.path.lexists(link):
+        return False
+    return link.parent.resolve() == place.root.resolve() / posixpath.dirname(path)
 
 
 def _unlink(place: DevelPlace, path: str) -> None:
@@ -139,12 +173,12 @@ def _device_module() -> str:
     return device.platform_module if device else ""
 
 
-def _read_note(note: Path) -> list[str]:
+def _read_note(note: Path, warn: Warn) -> list[str]:
     """Return what was noted; nothing, with a warning, when the note is damaged."""
     try:
         return read_note(note)
     except (DamagedFileError, FileNotFoundError) as e:
-        _warn(f"{e}. Links into device packages that are gone may stay. Reinstall: {reinstallation_hint('devel')}")
+        warn(f"{e}. Links into device packages that are gone may stay. Reinstall: {reinstallation_hint('devel')}")
         return []
 
 
@@ -157,3 +191,7 @@ def _write(place: DevelPlace, path: Path, value: object) -> None:
 
 def _warn(text: str) -> None:
     sys.stderr.write(f"rocm-sdk: warning: {text}\n")
+
+
+def _ignore(text: str) -> None:
+    """Say nothing: `link_devices` has warned before."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from .._packages import reinstallation_hint
-from .device_links import device_manifests, link_devices
+from .device_links import device_manifests, link_devices, restore_links
 from .place import DevelError, find_place, missing_packages_text
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from .place import DevelPlace
 
-__all__ = ["DevelError", "get_devel_root", "require_whole"]
+__all__ = ["DevelError", "get_devel_root", "require_whole", "restore_device_links"]
 
 
 def get_devel_root() -> Path:
@@ -30,6 +30,14 @@ def get_devel_root() -> Path:
         ensure_expanded(place)
     _link_devices(place, require_whole(place))
     return place.root
+
+
+def restore_device_links() -> int:
+    """Link files of device packages again whose links are gone from the whole tree, and return how many.
+
+    Raises `ModuleNotFoundError` when rocm-sdk-devel isn't installed, `OSError` when they can't be linked.
+    """
+    return restore_links(find_place())
 
 
 def require_whole(place: DevelPlace) -> dict[str, object]:

@@ -6,6 +6,7 @@ import os
 from importlib.metadata import PackageNotFoundError, version
 
 from .. import _build_info
+from .._devel.device_links import absent_links
 from .._devel.place import DevelError, find_place
 from .._devel.root import require_whole
 from .._gpus.access import ERROR, Diagnosis
@@ -50,8 +51,20 @@ def check_devel() -> list[Diagnosis]:
             require_whole(place)
         except DevelError as e:
             return [Diagnosis(ERROR, str(e), "")]
-        return []
+        return _check_links(place)
     return _check_expandable(place)
+
+
+def _check_links(place: DevelPlace) -> list[Diagnosis]:
+    try:
+        absent = absent_links(place)
+    except OSError as e:
+        return [Diagnosis(ERROR, f"links to files of device packages cannot be checked: {e}", "")]
+    if not absent:
+        return []
+    rest = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+    text = f"{place.root} lacks what leads to files of device packages: {absent[0]}{rest}"
+    return [Diagnosis(ERROR, text, "rocm-sdk init")]
 
 
 def _check_expandable(place: DevelPlace) -> list[Diagnosis]:
