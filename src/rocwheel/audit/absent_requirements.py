@@ -13,6 +13,7 @@ from rocwheel.audit.unresolved import UnresolvedLibrary
 from rocwheel.installed.requirements import packages_elsewhere, required_distributions
 from rocwheel.installed.tree import Distribution, InstalledFile
 from rocwheel.linking.entries import resolve_entry, split_run_path
+from rocwheel.linking.known.package_libraries import package_of_library
 from rocwheel.linking.known.sdk_layout import other_versions, sdk_folders
 from rocwheel.linking.known.sdk_names import is_sdk_package
 
@@ -42,7 +43,8 @@ def absent_requirements(subject: Subject, libraries: Iterable[UnresolvedLibrary]
 
     A library belongs to a package into whose folder the run path of its user leads: ``nvidia/cublas/lib`` is of
     ``nvidia-cublas-cu12``. Of several the one counts whose name the library begins with, else they all may have it. It
-    also belongs to a package that the beginning of its name is a word of: ``libtorch_cpu.so`` to ``torch``.
+    also belongs to a package that the beginning of its name is a word of, ``libtorch_cpu.so`` to ``torch``, and to one
+    that is known to bring it: ``libc10.so`` to ``torch``.
     """
     elsewhere: dict[str, frozenset[str]] = {}
     found: dict[tuple[str, str, tuple[str, ...]], list[UnresolvedLibrary]] = defaultdict(list)
@@ -79,7 +81,10 @@ def absent_sibling(subject: Subject, library: UnresolvedLibrary) -> str:
 def _packages_of(library: UnresolvedLibrary, required: Collection[str]) -> tuple[str, ...]:
     led_to = {name for folder in _folders(library.file) if (name := _package_in(folder, required))}
     alike = [name for name in sorted(led_to or required) if _is_alike(library.name, name)]
-    return (max(alike, key=len),) if alike else tuple(sorted(led_to))
+    if alike or led_to:
+        return (max(alike, key=len),) if alike else tuple(sorted(led_to))
+    known = package_of_library(library.name, required)
+    return (known,) if known else ()
 
 
 def _folders(file: InstalledFile) -> list[str]:

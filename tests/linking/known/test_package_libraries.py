@@ -1,0 +1,24 @@
+"""Packages that bring libraries of other names."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.linking.known.package_libraries import package_of_library
+
+
+@pytest.mark.parametrize(
+    ("library", "packages", "package"),
+    [
+        ("libc10_cuda.so", ("numpy", "torch"), "torch"),
+        ("libcudart.so.13", ("numpy", "torch"), "torch"),
+        ("libparquet.so.2200", ("pyarrow",), "pyarrow"),
+        ("libc10_cuda.so", ("numpy",), ""),
+        ("libcurl.so", ("torch",), ""),
+        ("libz.so.1", ("torch",), ""),
+    ],
+)
+def test_a_library_is_brought_by_the_required_package_that_is_known_for_it(
+    library: str, packages: tuple[str, ...], package: str
+) -> None:
+    assert package_of_library(library, packages) == package
