@@ -6,7 +6,7 @@ CACHE := .cache
 export PIP_CACHE_DIR := $(CURDIR)/$(CACHE)/pip
 export UV_CACHE_DIR := $(CURDIR)/$(CACHE)/uv
 
-.PHONY: help setup demo test test-fast lint typecheck contracts docs dist workflows bench corpus repair-proof environments debian debian-sid debian-experimental bazel extension clean
+.PHONY: help setup demo test test-fast lint typecheck contracts docs dist workflows bench corpus repair-proof environments debian debian-sid debian-experimental frameworks bazel extension clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */\1\t/p' Makefile
@@ -79,6 +79,12 @@ debian-sid: setup ## the ROCm of Debian sid becomes wheels, installed and used i
 
 debian-experimental: setup ## the same with the ROCm 7 of Debian experimental
 	bash examples/debian-sid/run.sh experimental
+
+$(CACHE)/debian-newest/work-experimental/packages/dist:
+	$(MAKE) debian-experimental
+
+frameworks: setup $(CACHE)/debian-newest/work-experimental/packages/dist  ## published wheels of JAX and bitsandbytes use the packages of make debian-experimental; root
+	bash examples/frameworks/run.sh $(CACHE)/debian-newest/work-experimental/packages/dist
 
 $(CACHE)/debian-run/away/packages/dist:
 	$(MAKE) debian
