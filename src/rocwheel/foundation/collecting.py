@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, TypeVar
 
 from rocwheel.foundation.errors import ProblemsError, RocwheelError, WorkError
+from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -81,9 +82,9 @@ def map_collecting(
     problem. A `WorkError` is raised as it is. With a list ``unread``, the problems are appended to it, and the results
     are those of all other items, if there are any.
     """
-    with ThreadPoolExecutor(_WORKERS) as executor:
+    with open_workers(_WORKERS) as executor:
         futures = [executor.submit(function, item) for item in items]
-        _wait_for(futures)
+        wait(futures)
     problems = [*known, *_problems(futures)]
     results = tuple(future.result() for future in futures if future.exception() is None)
     if problems and (unread is None or not results):
@@ -102,15 +103,6 @@ def serialised(advance: Callable[[int], None]) -> Callable[[int], None]:
             advance(amount)
 
     return locked
-
-
-def _wait_for(futures: Sequence[Future[Result]]) -> None:
-    try:
-        wait(futures)
-    except BaseException:
-        for future in futures:
-            future.cancel()
-        raise
 
 
 def _problems(futures: Sequence[Future[Result]]) -> Iterator[RocwheelError]:

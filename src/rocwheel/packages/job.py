@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LE
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.destination import check_destination
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import worker_count
+from rocwheel.foundation.workers import open_workers, worker_count
 from rocwheel.packages.building.build import BuildResult, build
 from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinished
 from rocwheel.packages.layout.facts import read_facts
@@ -57,7 +56,7 @@ class PlanJob(msgspec.Struct, frozen=True):
 
     def run(self, *, progress: Progress = SILENT) -> Plan:
         """Return the plan; the files that it names may be gone."""
-        with ThreadPoolExecutor() as executor, self.opened(executor, progress) as plan:
+        with open_workers() as executor, self.opened(executor, progress) as plan:
             return plan
 
 
@@ -79,7 +78,7 @@ class BuildJob(msgspec.Struct, frozen=True):
         self._check()
         workers = worker_count(self.jobs)
         source_date = SourceDate.from_environment(os.environ)
-        with ThreadPoolExecutor(workers, "rocwheel") as executor, self.inputs.opened(executor, progress) as plan:
+        with open_workers(workers) as executor, self.inputs.opened(executor, progress) as plan:
             dist_dir = self.dest_dir / "dist"
             removed = tuple(str(path) for path in remove_unfinished(dist_dir))
             result = build(plan, dist_dir, executor, level=self.level, source_date=source_date, progress=progress)

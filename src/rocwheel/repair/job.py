@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.files.destination import check_destination
 from rocwheel.foundation.files.file_stamp import FileStamp
 from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.read_tree import real_paths
 from rocwheel.repair.options import RepairOptions
 from rocwheel.repair.plan import RepairPlan
@@ -63,7 +63,7 @@ class RepairJob(msgspec.Struct, frozen=True):
         if self.dest_dir is None:
             return RepairResult(tuple(plans), ())
         date = SourceDate.from_environment(os.environ)
-        with ThreadPoolExecutor(thread_name_prefix="rocwheel") as executor:
+        with open_workers() as executor:
             written = write_repairs(plans, self.dest_dir, executor, date, stamps=stamps, progress=progress)
         return RepairResult(tuple(plans), tuple(map(str, written)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.foundation.errors import InputError
@@ -66,8 +67,9 @@ def _translated(words: Sequence[str], notes: list[str]) -> Iterator[str]:
     """Yield the words of today, and append a note for each that replaces an old one."""
     options = _options(words)
     given = {word.partition("=")[0] for word in options}
-    rest = iter(options)
-    for word in rest:
+    rest = deque(options)
+    while rest:
+        word = rest.popleft()
         name, equals, value = word.partition("=")
         now = _OLD.get(name)
         if now is None or (equals and not now.takes_value):
@@ -81,9 +83,10 @@ def _translated(words: Sequence[str], notes: list[str]) -> Iterator[str]:
     yield from words[len(options) :]
 
 
-def _one_of(words: Iterator[str]) -> Iterator[str]:
-    """Yield the next word, if there is one: without it the new option has no value, which its command reports."""
-    yield from (word for word in [next(words, None)] if word is not None)
+def _one_of(words: deque[str]) -> Iterator[str]:
+    """Yield the next word, if it is a value: without one the new option has none, which its command reports."""
+    if words and not words[0].startswith("-"):
+        yield words.popleft()
 
 
 def _without_build_options(words: Sequence[str]) -> Iterator[str]:

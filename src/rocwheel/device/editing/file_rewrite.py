@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, TypeAlias
@@ -25,6 +24,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_view import iter_pieces
 from rocwheel.foundation.patch import write_patched
 from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -102,7 +102,7 @@ class FileRewrite:
             return self._write_code_object(file)
         order, data = self._order, self._data
         tally = _Tally(self._name, self._places, order.progress)
-        with ThreadPoolExecutor(order.jobs) as executor:
+        with open_workers(order.jobs) as executor:
             runtime = _runtime_of(data, self._name) if not order.storage.rocm else None
             edited = partial(iter_changes, edit=order.edit, storage=order.storage, executor=executor, jobs=order.jobs)
             try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.distributions.index.entry import read_entry
 from rocwheel.distributions.index.known_files import KnownFile, is_settled
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -47,7 +47,7 @@ def read_folder(
     new = [dist_dir / name for name, one in found.items() if one is None]
     problems: list[RocwheelError] = []
     progress.begin("hashing", sum(stamps[path.name].size for path in new if path.name in stamps))
-    with ThreadPoolExecutor() as executor:
+    with open_workers() as executor:
         for path, result in zip(new, executor.map(_try_reading, new), strict=True):
             if isinstance(result, RocwheelError):
                 problems += result.problems if isinstance(result, ProblemsError) else [result]

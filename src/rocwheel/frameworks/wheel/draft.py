@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from rocwheel.distributions.formats.wheel import WheelName
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.workers import open_workers
 from rocwheel.frameworks.wheel.python_tags import ANY_PYTHON, is_importable_by_name, python_tag
 from rocwheel.frameworks.wheel.spec import SpecError
 from rocwheel.frameworks.wheel.stamps import render_commit_info, render_version
@@ -96,7 +96,7 @@ def draft_wheel(
 
 def write_draft(draft: WheelDraft, path: Path, source_date: SourceDate = SourceDate()) -> None:  # noqa: B008 (a value)
     """Write the wheel to ``path``, which appears only when whole; raise `WorkError` if it can't."""
-    with ThreadPoolExecutor() as executor, write_wheels(executor, source_date.zip_time) as packer:
+    with open_workers() as executor, write_wheels(executor, source_date.zip_time) as packer:
         wheel = packer.open(path, dist_info=draft.name.dist_info)
         for member in draft.members:
             wheel.add(member.place, member.mode, member.content)

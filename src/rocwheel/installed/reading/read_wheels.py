@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from rocwheel.distributions.zip.reader import (
 )
 from rocwheel.foundation.errors import InputError, WorkError
 from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.workers import open_workers
 from rocwheel.installed.reading.member_paths import installed_path
 from rocwheel.installed.reading.mentions import is_source, mentioned_in_source
 from rocwheel.installed.reading.read_dist_info import INFO_FILES, read_distribution
@@ -30,6 +30,7 @@ from rocwheel.installed.tree import Distribution, InstalledFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Executor
     from pathlib import Path
 
 __all__ = ["read_wheels"]
@@ -48,7 +49,7 @@ def read_wheels(
     """
     distributions: list[Distribution] = []
     files: list[InstalledFile] = []
-    with ThreadPoolExecutor(thread_name_prefix="rocwheel-audit") as executor:
+    with open_workers() as executor:
         for path in paths:
             distribution, members = _read_wheel(path, executor, context=context, progress=progress)
             distributions.append(distribution)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from rocwheel.foundation.errors import InputError, write_error
 from rocwheel.foundation.files.destination import check_destination
 from rocwheel.foundation.files.scratch import scratch_folder
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.foundation.workers import worker_count
+from rocwheel.foundation.workers import open_workers, worker_count
 from rocwheel.packages.layout.prefixes import canonical_order
 from rocwheel.packages.promoting.candidates import Candidate, SetInFolder, read_candidates
 from rocwheel.packages.promoting.checks import check_output, check_versions, checked_version
@@ -107,7 +106,7 @@ class PromoteJob(msgspec.Struct, frozen=True):
         try:
             self.dest_dir.mkdir(parents=True, exist_ok=True)
             with (
-                ThreadPoolExecutor(workers, "rocwheel") as executor,
+                open_workers(workers) as executor,
                 scratch_folder(self.dest_dir / "promoted") as folder,
             ):
                 progress.begin(f"promoting {self.dist.name}", total)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -27,6 +26,7 @@ from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.modes import safe_mode
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
 from rocwheel.foundation.progress import SILENT
+from rocwheel.foundation.workers import open_workers
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def rewrite_wheel(source: Path, output: Path, order: RewriteOrder, source_date: 
     order.progress.begin(f"rewriting {source.name}", sum(member.size for member in members))
     try:
         with (
-            ThreadPoolExecutor(order.jobs) as executor,
+            open_workers(order.jobs) as executor,
             write_wheels(executor, source_date.zip_time, progress=order.progress) as packer,
         ):
             job = _Job(source, find_dist_info(source, (member.name for member in members)), order, packer)
