@@ -33,6 +33,8 @@ def main() -> int:
     parser.add_argument("--losses", type=Path, help="write each loss to this file, as Markdown")
     parser.add_argument("--option", action="append", default=[], help="repair with this option")
     arguments = parser.parse_args()
+    if unknown := {*arguments.projects} - {wheel.project for wheel in read_corpus()}:
+        parser.error(f"corpus.toml has no {', '.join(sorted(unknown))}; its projects are written as there")
     if reason := obstacle():
         print(f"skipped: {reason}", file=sys.stderr)
         return 0
