@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.python_source import parse_python
 from rocwheel.targets.coherence.carriers import WheelFacts, read_requirements
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def parse_literals(text: bytes) -> dict[str, Any]:
 
     Raises `SyntaxError`, `ValueError`, `RecursionError` or `MemoryError` for any other text.
     """
-    statements = [node for node in ast.parse(text).body if isinstance(node, ast.Assign)]
+    statements = [node for node in parse_python(text).body if isinstance(node, ast.Assign)]
     named = {target.id: node.value for node in statements for target in node.targets if isinstance(target, ast.Name)}
     return {name: ast.literal_eval(value) for name, value in named.items()}
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.python_source import parse_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,9 +33,7 @@ class StarlarkFile:
             starts.append(starts[-1] + len(line) + 1)
         self._line_starts = starts
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of Starlark's own escapes in strings
-                self.tree = ast.parse(_NOT_ASCII.sub(b"?", self.data), path)
+            self.tree = parse_python(_NOT_ASCII.sub(b"?", self.data), path)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
             number = e.lineno if isinstance(e, SyntaxError) else None
             place = f" (line {number})" if number else ""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.foundation.python_source import parse_python
 from rocwheel.foundation.quoting import shortened
 from rocwheel.frameworks.jax.words import Reference, has_references, pieces, shown
 from rocwheel.frameworks.jax_migration.build_py import option_fates
@@ -38,9 +38,7 @@ _PLACEHOLDER = re.compile(r"%\(\w+\)s")
 def read_python_calls(text: str) -> OldCalls:
     """Return the calls of a Python file; raise `UndecidedError` for a text that Python can't read."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
+        tree = parse_python(text)
         found = [*_calls_of_lists(tree), *_calls_of_texts(tree)]
     except (SyntaxError, ValueError) as e:
         message = f"can't be read as Python: {shortened(str(e))}"
