@@ -7,6 +7,7 @@ a file that begins with      is
                              little-endian (gABI, "ELF Identification")
 ``__CLANG_OFFLOAD_BUNDLE__``  a plain offload bundle
 ``CCOB``                     a compressed offload bundle
+``KPAK``                     a kpack archive of code objects
 ``!<arch>``, newline         a static library: an ``ar`` archive; ``!<thin>`` for one that only names its members
 ===========================  ==================================================================================
 
@@ -26,6 +27,7 @@ __all__ = [
     "COMPRESSED_MAGIC",
     "ELF_MAGIC",
     "HEAD_SIZE",
+    "KPACK_MAGIC",
     "has_facts",
     "is_ar_archive",
     "is_binary",
@@ -33,6 +35,7 @@ __all__ = [
     "is_compressed_bundle",
     "is_elf",
     "is_elf64",
+    "is_kpack",
     "is_plain_bundle",
     "is_thin_archive",
 ]
@@ -40,6 +43,7 @@ __all__ = [
 ELF_MAGIC: Final = b"\x7fELF"
 BUNDLE_MAGIC: Final = b"__CLANG_OFFLOAD_BUNDLE__"
 COMPRESSED_MAGIC: Final = b"CCOB"
+KPACK_MAGIC: Final = b"KPAK"
 AR_MAGIC: Final = b"!<arch>\n"
 _THIN_MAGIC: Final = b"!<thin>\n"
 _ELF64_LITTLE_ENDIAN: Final = ELF_MAGIC + b"\2\1"
@@ -74,6 +78,11 @@ def is_compressed_bundle(head: bytes | Data) -> bool:
 def is_bundle(head: bytes | Data) -> bool:
     """Return whether a file begins with an offload bundle, plain or compressed."""
     return is_compressed_bundle(head) or is_plain_bundle(head)
+
+
+def is_kpack(head: bytes | Data) -> bool:
+    """Return whether a file is a kpack archive."""
+    return _begins_with(head, KPACK_MAGIC)
 
 
 def is_ar_archive(head: bytes | Data) -> bool:

@@ -2,8 +2,9 @@
 
 The latter is an array of wrappers of 24 bytes, one for each translation unit, as clang's ``CGCUDANV.cpp`` emits them:
 u32 magic, u32 version (1), u64 pointer to a bundle, u64 zero. The magic is ``HIPF`` as a number, so ``FPIH`` as bytes;
-``HIPK`` when the device code was moved to a kpack archive. The pointer is right only after relocation: linkers may
-leave zeros in its place. Several wrappers may point to one bundle (relocatable device code).
+``HIPK`` when the device code was moved to a kpack archive: the pointer is then to a marker, and the u32 behind it is
+the index of the bundle in the archive. The pointer is right only after relocation: linkers may leave zeros in its
+place. Several wrappers may point to one bundle (relocatable device code).
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ _WRAPPER = struct.Struct("<II")
 _WRAPPER_SIZE = 24
 _POINTER_OFFSET = 8
 """Where in a wrapper the pointer to its bundle is."""
+_INDEX_OFFSET = 16
+_INDEX = struct.Struct("<I")
 _HIPF = 0x48495046
 _HIPK = 0x4B504948
 
@@ -47,6 +50,8 @@ class Wrapper(msgspec.Struct, frozen=True):
     offset: int
     is_kpack: bool
     pointer: Pointer
+    index: int = 0
+    """The index of its bundle in the archive; without one it means nothing."""
 
 
 class FatBinary(msgspec.Struct, frozen=True):
@@ -159,5 +164,6 @@ def _read_wrappers(
                 f"a fat binary wrapper of magic {magic:#x} and version {version}",
                 expected=f"{_HIPF:#x} (HIPF) or {_HIPK:#x} (HIPK) and version 1",
             )
-        wrappers.append(Wrapper(offset, magic == _HIPK, pointers[start + _POINTER_OFFSET]))
+        (index,) = source.unpack(_INDEX, offset + _INDEX_OFFSET, "a wrapper")
+        wrappers.append(Wrapper(offset, magic == _HIPK, pointers[start + _POINTER_OFFSET], index))
     return tuple(wrappers)

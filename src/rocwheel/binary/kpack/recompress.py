@@ -1,0 +1,76 @@
+"""Kpack archives in another scheme or of another level: the same code objects under the same keys and ordinals."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.kpack.errors import KpackError
+from rocwheel.binary.kpack.read_kernel import read_kernel
+from rocwheel.binary.kpack.toc import Scheme, read_toc
+from rocwheel.binary.kpack.write_archive import BlobWriter, compress_kernel
+from rocwheel.foundation.files.file_view import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Executor, Future
+
+    from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
+    from rocwheel.binary.kpack.write_archive import Sink
+    from rocwheel.foundation.files.file_view import Data
+
+__all__ = ["Storing", "recompress_archive", "would_change"]
+
+_AHEAD = 4
+"""Code objects that are in work or wait to be written."""
+_PLACES = ("compression_scheme", "blobs", "zstd_offset", "zstd_size")
+
+
+class Storing(msgspec.Struct, frozen=True):
+    """How code objects are to be stored; without a level, zstd frames stay as they are and others get ``default``."""
+
+    scheme: Scheme
+    level: int | None = None
+    default: int = 3
+
+
+def would_change(archive: KpackArchive, storing: Storing) -> bool:
+    """Return whether an archive has to be written again; if not, its bytes are what is wanted already."""
+    return archive.scheme is not storing.scheme or (storing.scheme is Scheme.ZSTD and storing.level is not None)
+
+
+def recompress_archive(data: Data, archive: KpackArchive, file: Sink, storing: Storing, executor: Executor) -> None:
+    """Write the archive ``data`` to ``file`` with its code objects stored as ``storing`` says.
+
+    The table keeps everything else, keys that nobody knows included. A few code objects are in memory at a time, and
+    the bytes do not depend on the executor. Raises `KpackError` for damaged code objects, and for one without a key.
+    """
+    toc = read_toc(bytes(load(data[archive.toc_offset :])), Place(archive.name, archive.toc_offset))
+    writer = BlobWriter(file, storing.scheme, archive.name)
+    waiting: deque[Future[Data]] = deque()
+    for entry in _by_ordinal(archive):
+        waiting.append(executor.submit(_convert, data, archive, entry, storing))
+        if len(waiting) > _AHEAD:
+            writer.add(waiting.popleft().result())
+    for future in waiting:
+        writer.add(future.result())
+    writer.finish({key: raw for key, raw in toc.fields.items() if key not in _PLACES})
+
+
+def _by_ordinal(archive: KpackArchive) -> Iterator[KpackEntry]:
+    entries = {entry.ordinal: entry for entry in archive.entries}
+    for ordinal, blob in enumerate(archive.blobs):
+        if ordinal not in entries:
+            found = f"code object {ordinal}, which no key names"
+            raise KpackError(Place(archive.name, blob.offset), found, expected="a key for each, which says its size")
+        yield entries[ordinal]
+
+
+def _convert(data: Data, archive: KpackArchive, entry: KpackEntry, storing: Storing) -> Data:
+    if archive.scheme is storing.scheme and (storing.scheme is Scheme.NONE or storing.level is None):
+        return data[entry.offset : entry.offset + entry.stored_size]
+    level = storing.default if storing.level is None else storing.level
+    return compress_kernel(read_kernel(data, archive, entry), storing.scheme, level)

@@ -1,0 +1,167 @@
+"""Writing of kpack archives: in one pass, code object by code object, with nothing but their keys in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.kind import KPACK_MAGIC
+from rocwheel.binary.kpack.archive import ARCHIVE_LIMIT, HEADER, TOC_LIMIT, VERSION
+from rocwheel.binary.kpack.errors import KpackError
+from rocwheel.binary.kpack.frames import FRAME_LIMIT, SIZE
+from rocwheel.binary.kpack.toc import Blob, KernelKey, Scheme, TocEntry
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.files.file_view import iter_pieces, load
+from rocwheel.foundation.zstd import zstd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rocwheel.foundation.files.file_view import Data
+
+__all__ = ["DEFAULT_LEVEL", "LEVELS", "ArchiveFacts", "BlobWriter", "KpackWriter", "Sink", "compress_kernel"]
+
+DEFAULT_LEVEL = 3
+LEVELS = range(1, 20)
+"""The zstd levels that archives are written with."""
+_ALIGNMENT = 64
+
+
+class Sink(Protocol):
+    """A file that is written from its beginning to its end, such as an `AtomicFile`."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Write bytes at the end."""
+
+    def overwrite(self, offset: int, data: bytes) -> None:
+        """Replace bytes that were written before."""
+
+
+class ArchiveFacts(msgspec.Struct, frozen=True):
+    """What an archive says of itself: the name of its group, the GPU family it is for, and how it stores code."""
+
+    group: str
+    family: str
+    scheme: Scheme = Scheme.ZSTD
+
+
+def compress_kernel(code: Data, scheme: Scheme, level: int = DEFAULT_LEVEL) -> Data:
+    """Return a code object as an archive of this scheme stores it; same bytes, same result. For worker threads."""
+    if scheme is Scheme.NONE:
+        return code
+    return memoryview(zstd.compress(load(code), level))
+
+
+class BlobWriter:
+    """Writes the code objects of an archive to a new file, as its scheme has them, and any table behind them."""
+
+    def __init__(self, file: Sink, scheme: Scheme, name: str) -> None:
+        self._file, self._scheme, self._name = file, scheme, name
+        self._blobs: list[Blob] = []
+        self._position = 0
+        self._write(HEADER.pack(KPACK_MAGIC, VERSION, 0).ljust(_ALIGNMENT, b"\0"))
+        if scheme is Scheme.ZSTD:
+            self._write(SIZE.pack(0))
+
+    def add(self, stored: Data) -> int:
+        """Write what `compress_kernel` made of a code object; return its ordinal.
+
+        Raises `KpackError` when the archive would be too large for a reader, or have too many code objects.
+        """
+        if len(self._blobs) == FRAME_LIMIT:
+            raise KpackError(Place(self._name), f"more than {FRAME_LIMIT} code objects", expected="more archives")
+        self._require_room(len(stored) + SIZE.size)
+        if self._scheme is Scheme.ZSTD:
+            self._write(SIZE.pack(len(stored)))
+        else:
+            self._write(bytes(-self._position % _ALIGNMENT))
+        self._blobs.append(Blob(self._position, len(stored)))
+        for piece in iter_pieces(stored):
+            self._write(piece)
+        return len(self._blobs) - 1
+
+    def finish(self, fields: Mapping[str, object]) -> None:
+        """Write the table of contents: ``fields``, and where the code objects are after those about the format."""
+        places: dict[str, object] = {"blobs": self._blobs}
+        if self._scheme is Scheme.ZSTD:
+            places = {"zstd_offset": _ALIGNMENT, "zstd_size": self._position - _ALIGNMENT}
+            self._file.overwrite(_ALIGNMENT, SIZE.pack(len(self._blobs)))
+        toc = msgspec.msgpack.encode({**fields, "compression_scheme": self._scheme.value, **places})
+        self._require_room(len(toc))
+        if len(toc) > TOC_LIMIT:
+            found = f"a table of contents of {len(toc)} bytes"
+            raise KpackError(Place(self._name, self._position), found, expected=f"at most {TOC_LIMIT}")
+        self._file.overwrite(0, HEADER.pack(KPACK_MAGIC, VERSION, self._position))
+        self._write(toc)
+
+    def _require_room(self, size: int) -> None:
+        if self._position + size > ARCHIVE_LIMIT:
+            found = f"an archive of more than {ARCHIVE_LIMIT} bytes, which some readers refuse"
+            raise KpackError(Place(self._name, self._position), found, expected="its host files in more archives")
+
+    def _write(self, data: bytes | memoryview) -> None:
+        self._file.write(data)
+        self._position += len(data)
+
+
+class KpackWriter:
+    """Writes one archive to ``file``, which is new; what was added in the same order gives the same bytes.
+
+    Call `add` for each code object, in a fixed order, and `finish` at the end; both raise `KpackError`.
+    """
+
+    def __init__(self, file: Sink, facts: ArchiveFacts, *, name: str) -> None:
+        self._facts, self._name = facts, name
+        self._blobs = BlobWriter(file, facts.scheme, name)
+        self._entries: dict[KernelKey, TocEntry] = {}
+        self._is_finished = False
+
+    def add(self, keys: Iterable[KernelKey], stored: Data, size: int) -> int:
+        """Write what `compress_kernel` made of a code object of ``size`` bytes, under all of ``keys``.
+
+        Returns its ordinal. A key that was there before is an error, and so is a code object without any bytes.
+        """
+        assert not self._is_finished, "the archive is finished"
+        keys = [_normalised(key) for key in keys]
+        self._require_new(keys)
+        if not size:
+            raise KpackError(
+                Place(self._name), f"{keys[0]} is empty", expected="code: some readers refuse archives else"
+            )
+        if self._facts.scheme is Scheme.NONE and len(stored) != size:
+            raise KpackError(Place(self._name), f"{keys[0]} has {count(len(stored), 'byte')}", expected=f"{size}")
+        ordinal = self._blobs.add(stored)
+        self._entries.update(dict.fromkeys(keys, TocEntry(ordinal, size)))
+        return ordinal
+
+    def finish(self) -> None:
+        """Write the table of contents; the archive is whole then. Its targets are those of all keys."""
+        toc: dict[str, dict[str, object]] = {}
+        for key, entry in sorted(self._entries.items()):
+            toc.setdefault(f"{key.binary}#{key.index}", {})[key.target] = {
+                "type": entry.type,
+                "ordinal": entry.ordinal,
+                "original_size": entry.original_size,
+            }
+        self._is_finished = True
+        self._blobs.finish(
+            {
+                "format_version": VERSION,
+                "group_name": self._facts.group,
+                "gfx_arch_family": self._facts.family,
+                "gfx_arches": sorted({key.target for key in self._entries}),
+                "toc": toc,
+            }
+        )
+
+    def _require_new(self, keys: list[KernelKey]) -> None:
+        twice = [key for number, key in enumerate(keys) if key in self._entries or key in keys[:number]]
+        if twice:
+            raise KpackError(Place(self._name), f"{twice[0]} comes twice", expected="one code object for each key")
+
+
+def _normalised(key: KernelKey) -> KernelKey:
+    """Return the key with ``/`` in paths, as keys have it on all systems."""
+    return KernelKey(key.binary.replace("\\", "/"), key.index, key.target)
