@@ -17,7 +17,7 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.foundation.errors import RocwheelError
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.errors import ConflictError, NoFlagError
-from rocwheel.targets.named_files import targets_in_path
+from rocwheel.targets.kernel_files.names import targets_in_path
 from rocwheel.targets.spelling.spellings import file_name_spelling, spell_lines
 from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
 from rocwheel.targets.spelling.tool_settings import WITH_OPTIONAL, Tool, flags_for

@@ -22,7 +22,7 @@ from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.catalog.catalog import is_specific
 from rocwheel.targets.compatibility import Runtime
-from rocwheel.targets.named_files import targets_in_path
+from rocwheel.targets.kernel_files.names import targets_in_path
 from rocwheel.targets.spelling.target_set import TargetSet
 
 __all__ = ["runs_on"]

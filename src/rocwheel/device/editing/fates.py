@@ -14,7 +14,7 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.binary.kind import is_bundle
 from rocwheel.device.editing.places import UnlinkedCodeError, list_places
 from rocwheel.device.editing.prune import serves
-from rocwheel.targets.named_files import is_kernel_file, targets_in_path
+from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -12,7 +12,7 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit, settings_of
-from rocwheel.targets.named_files import is_kernel_file, targets_in_path, without_targets
+from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.targets.named_files import is_kernel_file, targets_in_path
+from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from rocwheel.binary.code_objects.machine import known_processors
 from rocwheel.binary.code_objects.target_id import FEATURES, TargetId, parse_target_id
+from rocwheel.targets.kernel_files.patterns import processors_pattern
+from rocwheel.targets.kernel_files.table import load_table
 
 __all__ = ["is_kernel_file", "targets_in_path", "without_targets"]
-
-_KERNEL_FILES = (".aks2", ".co", ".dat", ".db", ".db.txt", ".fdb.txt", ".hsaco", ".kdb", ".kpack", ".model")
-"""Tensile's kernels and their tables, MIOpen's databases and models, AOTriton's images, kpack archives."""
 
 
 @cache
@@ -20,9 +18,8 @@ def _pattern() -> re.Pattern[str]:
 
     MIOpen appends the number of compute units, in hexadecimal: ``gfx90a6e`` is gfx90a with 110 of them.
     """
-    processors = "|".join(map(re.escape, sorted(known_processors(), key=len, reverse=True)))
     features = f"(?:[-:](?:{'|'.join(FEATURES)})[+-])*"
-    return re.compile(rf"(?<![0-9a-z])({processors})({features})(?=[0-9a-f]{{2,3}}(?![0-9a-z])|(?![0-9a-z]))")
+    return re.compile(rf"(?<![0-9a-z])({processors_pattern()})({features})(?=[0-9a-f]{{2,3}}(?![0-9a-z])|(?![0-9a-z]))")
 
 
 def targets_in_path(path: str) -> tuple[TargetId, ...]:
@@ -41,4 +38,4 @@ def is_kernel_file(path: str) -> bool:
 
     Headers, CMake files and licenses may name targets, too, but are for all of them.
     """
-    return path.endswith(_KERNEL_FILES)
+    return path.endswith(load_table().suffixes)

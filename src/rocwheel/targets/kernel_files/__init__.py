@@ -1,0 +1,1 @@
+"""Which GPU a kernel file or database belongs to: by its path, checked against what it contains."""

@@ -1,0 +1,73 @@
+"""The table of kernel files, read from ``kernel_files.toml``; every row names its sources."""
+
+from __future__ import annotations
+
+import enum
+from functools import cache
+
+import msgspec
+
+from rocwheel.foundation.tables import read_table
+
+__all__ = ["Difference", "Family", "KernelTable", "Rule", "Shared", "load_table"]
+
+
+class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    name: str
+    sources: tuple[str, ...]
+    """Names of the row's sources, explained in `KernelTable.sources`."""
+
+
+class Rule(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Files that are for one target, or for a family of them."""
+
+    files: tuple[str, ...]
+    """Patterns as the table explains them; the target is that of a placeholder."""
+    target: str = ""
+    """The target of files whose pattern has no placeholder."""
+
+
+class Difference(enum.Enum):
+    """What a merge does with a file for all GPUs that isn't the same in all shards."""
+
+    REFUSE = "refuse"
+    PRIMARY = "primary"
+    LINES = "lines"
+    MAPS = "maps"
+
+
+class Shared(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Files of kernel libraries that are for all GPUs."""
+
+    files: tuple[str, ...]
+    differs: Difference
+    reason: str
+
+
+class Family(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A name for several targets at once, as AOTriton's images and their packages have it."""
+
+    targets: tuple[str, ...]
+    spelled: tuple[str, ...] = ()
+    """What files call it where that isn't its name."""
+
+
+class KernelTable(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    rename={"rules": "rule", "families": "family"},
+):
+    """The whole table, in the order of the file: the first row that fits wins."""
+
+    suffixes: tuple[str, ...]
+    sources: dict[str, str]
+    rules: tuple[Rule, ...]
+    shared: tuple[Shared, ...]
+    families: tuple[Family, ...]
+
+
+@cache
+def load_table() -> KernelTable:
+    """Return the table that comes with rocwheel."""
+    return read_table("rocwheel.targets.kernel_files", "kernel_files.toml", KernelTable)
