@@ -32,10 +32,10 @@ _ALIGNMENT = 64
 class Sink(Protocol):
     """A file that is written from its beginning to its end, such as an `AtomicFile`."""
 
-    def write(self, data: bytes | bytearray | memoryview) -> None:
+    def write(self, data: bytes | memoryview, /) -> object:
         """Write bytes at the end."""
 
-    def overwrite(self, offset: int, data: bytes) -> None:
+    def overwrite(self, offset: int, data: bytes, /) -> object:
         """Replace bytes that were written before."""
 
 

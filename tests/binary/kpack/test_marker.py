@@ -1,0 +1,110 @@
+"""Tests of markers."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.kpack.errors import KpackError
+from rocwheel.binary.kpack.marker import Marker, encode_markers, read_marker
+from rocwheel.foundation.errors import RocwheelError
+
+PLACE = Place("libx.so", 0x40)
+ONE = Marker("lib/libx.so", ("../.kpack/blas_@GFXARCH@.kpack",))
+TWO = Marker("lib/libx.so", ("../.kpack/blas.part_@GFXARCH@.kpack", "/opt/x y/ü_@GFXARCH@.kpack"))
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=80)
+MARKERS = st.builds(Marker, TEXTS, st.lists(TEXTS, min_size=1, max_size=5).map(tuple))
+
+
+def test_one_marker_is_the_map_that_readers_expect() -> None:
+    section, starts = encode_markers([ONE])
+    assert starts == (0,)
+    assert msgspec.msgpack.decode(section) == {
+        "kernel_name": "lib/libx.so",
+        "kpack_search_paths": ["../.kpack/blas_@GFXARCH@.kpack"],
+    }
+
+
+@given(st.lists(MARKERS, min_size=1, max_size=6))
+def test_each_marker_of_a_section_is_read_from_where_it_begins(markers: list[Marker]) -> None:
+    section, starts = encode_markers(markers)
+    assert [read_marker(memoryview(section)[start:], place=PLACE) for start in starts] == markers
+
+
+def test_several_markers_are_one_value_that_begins_with_the_first() -> None:
+    section, _ = encode_markers([ONE, TWO])
+    value = msgspec.msgpack.decode(section)
+    assert (value["kernel_name"], value["kpack_search_paths"]) == (ONE.kernel_name, list(ONE.search_paths))
+
+
+@pytest.mark.parametrize(
+    ("marker", "found"),
+    [
+        (Marker("x", ()), "x: offset 0x0: a marker with 0 search paths; expected 1 to 32"),
+        (Marker("x", ("a",) * 33), "x: offset 0x0: a marker with 33 search paths; expected 1 to 32"),
+        (Marker("x", ("",)), "x: offset 0x0: the search path ''; expected 1 to 4096 bytes"),
+        (Marker("", ("a",)), ": offset 0x0: a kernel name of 0 bytes; expected 1 to 1013"),
+        (Marker("é" * 507, ("a",)), "a kernel name of 1014 bytes; expected 1 to 1013"),
+    ],
+)
+def test_marker_that_some_reader_refuses_is_not_written(marker: Marker, found: str) -> None:
+    with pytest.raises(KpackError, match=re.escape(found)):
+        encode_markers([marker])
+
+
+def test_markers_beyond_what_readers_look_at_are_not_written() -> None:
+    markers = [Marker("x", (f"{number:04000}",)) for number in range(17)]
+    with pytest.raises(KpackError, match=r"17 markers of .* bytes; expected at most 65536: readers look no further"):
+        encode_markers(markers)
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"", "MessagePack that ends early, after 0 bytes"),
+        (b"\x82\xabkernel_name", "MessagePack that ends early, after 13 bytes"),
+        (b"\xc1", "the byte 0xc1 0 bytes on, which begins no MessagePack value"),
+        (b"\x90", "a marker that can't be read (Expected `object`, got `array`)"),
+        (b"\x80", "a marker without kernel_name and kpack_search_paths"),
+        (msgspec.msgpack.encode({"kernel_name": "x"}), "a marker without kpack_search_paths"),
+        (
+            msgspec.msgpack.encode({"kernel_name": "x", "kpack_search_paths": []}),
+            "a marker without any search path; expected at least one",
+        ),
+        (
+            msgspec.msgpack.encode({"kernel_name": 5, "kpack_search_paths": ["x"]}),
+            "a marker's kernel_name that can't be read (Expected `str`, got `int`)",
+        ),
+        (
+            msgspec.msgpack.encode({"kernel_name": "x", "kpack_search_paths": "x"}),
+            "a marker's kpack_search_paths that can't be read (Expected `array`, got `str`)",
+        ),
+        (b"\x82\xa1a\x01\xa1a\x02", "a marker with 2 keys, of which 1 differ; expected each key once"),
+        (b"\xdd\xff\xff\xff\xff", "MessagePack that ends early, after 5 bytes"),
+    ],
+)
+def test_marker_of_another_shape_is_refused_with_its_place(data: bytes, found: str) -> None:
+    with pytest.raises(KpackError, match=f"^libx.so: offset 0x40: {re.escape(found)}"):
+        read_marker(memoryview(data), place=PLACE)
+
+
+def test_marker_that_goes_on_beyond_what_readers_look_at_is_refused() -> None:
+    data = msgspec.msgpack.encode({"kernel_name": "x", "kpack_search_paths": ["y" * (64 << 10)]})
+    with pytest.raises(KpackError, match="MessagePack that ends early, after 65536 bytes"):
+        read_marker(memoryview(data), place=PLACE)
+
+
+def test_unknown_keys_are_passed_over() -> None:
+    data = msgspec.msgpack.encode({"a": [1.5, None, {"b": b"c"}], "kernel_name": "x", "kpack_search_paths": ["y"]})
+    assert read_marker(memoryview(data), place=PLACE) == Marker("x", ("y",))
+
+
+@given(st.binary(max_size=200))
+def test_noise_is_refused_by_name(data: bytes) -> None:
+    with pytest.raises(RocwheelError, match=r"^libx.so: offset 0x40: "):
+        read_marker(memoryview(data), place=PLACE)

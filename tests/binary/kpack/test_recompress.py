@@ -1,0 +1,99 @@
+"""Tests of recompressing kpack archives."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.binary.kpack.archive import KpackArchive, read_archive
+from rocwheel.binary.kpack.errors import KpackError
+from rocwheel.binary.kpack.read_kernel import read_kernel
+from rocwheel.binary.kpack.recompress import Storing, recompress_archive, would_change
+from rocwheel.binary.kpack.toc import Scheme
+from tests.support.kpack_files import Memory, by_hand, make_kpack, toc
+
+KERNELS = {("lib/a.so", n, "gfx906|gfx906:xnack-"): f"kernel {n} ".encode() * (200 + n) for n in range(20)}
+KEY = "lib/libx.so#0"
+
+
+def read(data: bytes) -> KpackArchive:
+    return read_archive(memoryview(data), name="x.kpack")
+
+
+def recompress(data: bytes, storing: Storing, workers: int = 2) -> bytes:
+    file = Memory()
+    with ThreadPoolExecutor(workers) as executor:
+        recompress_archive(memoryview(data), read(data), file, storing, executor)
+    return file.getvalue()
+
+
+def contents(data: bytes) -> dict[tuple[str, str], bytes]:
+    archive = read(data)
+    return {(e.key, e.target): bytes(read_kernel(memoryview(data), archive, e)) for e in archive.entries}
+
+
+@pytest.mark.parametrize("old", Scheme)
+@pytest.mark.parametrize("new", [Storing(Scheme.NONE), Storing(Scheme.ZSTD), Storing(Scheme.ZSTD, 19)])
+def test_the_code_stays_the_same(old: Scheme, new: Storing) -> None:
+    data = make_kpack(KERNELS, scheme=old)
+    changed = recompress(data, new)
+    assert contents(changed) == contents(data)
+    assert read(changed).scheme is new.scheme
+    assert [e.ordinal for e in read(changed).entries] == [e.ordinal for e in read(data).entries]
+
+
+def test_result_is_what_would_have_been_written_at_once() -> None:
+    plain, packed = (make_kpack(KERNELS, scheme=scheme) for scheme in Scheme)
+    assert recompress(plain, Storing(Scheme.ZSTD)) == packed
+    assert recompress(packed, Storing(Scheme.NONE)) == plain
+    assert recompress(packed, Storing(Scheme.ZSTD, 9)) == make_kpack(KERNELS, level=9)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_workers_do_not_show_in_the_bytes(workers: int) -> None:
+    assert recompress(make_kpack(KERNELS, scheme=Scheme.NONE), Storing(Scheme.ZSTD), workers) == make_kpack(KERNELS)
+
+
+@pytest.mark.parametrize(
+    ("old", "storing", "expected"),
+    [
+        (Scheme.NONE, Storing(Scheme.NONE), False),
+        (Scheme.NONE, Storing(Scheme.ZSTD), True),
+        (Scheme.ZSTD, Storing(Scheme.ZSTD), False),
+        (Scheme.ZSTD, Storing(Scheme.ZSTD, 3), True),
+        (Scheme.ZSTD, Storing(Scheme.NONE), True),
+        (Scheme.NONE, Storing(Scheme.NONE, 3), False),
+    ],
+)
+def test_archive_that_is_as_wanted_need_not_be_written(old: Scheme, storing: Storing, expected: bool) -> None:
+    assert would_change(read(make_kpack(KERNELS, scheme=old)), storing) is expected
+
+
+@given(
+    st.dictionaries(st.text("abc", min_size=1, max_size=3), st.booleans() | st.floats(allow_nan=False) | st.binary())
+)
+def test_what_nobody_knows_is_kept(more: dict[str, Any]) -> None:
+    metadata = {"metadata": {"m": [1, None]}, "type": "hsaco", "ordinal": 0, "original_size": 8}
+    data = by_hand(toc(toc={KEY: {"gfx906": metadata}}, **more))
+    changed = recompress(data, Storing(Scheme.ZSTD))
+    fields = msgspec.msgpack.decode(changed[read(changed).toc_offset :])
+    assert fields["toc"] == {KEY: {"gfx906": metadata}}
+    assert {key: fields[key] for key in more} == more
+
+
+def test_code_object_without_a_key_is_refused() -> None:
+    data = by_hand(toc(toc={}))
+    with pytest.raises(KpackError, match=r"^x\.kpack: offset 0x10: code object 0, which no key names; expected a key"):
+        recompress(data, Storing(Scheme.ZSTD))
+
+
+def test_damaged_code_object_is_refused() -> None:
+    data = bytearray(make_kpack(KERNELS))
+    data[80:90] = bytes(10)
+    with pytest.raises(KpackError, match=r"^x\.kpack: offset 0x48: a damaged zstd frame"):
+        recompress(bytes(data), Storing(Scheme.NONE))
