@@ -1,21 +1,17 @@
 #!/bin/bash
-# Installs the packages of DIST into a new environment and uses them. Runs inside Debian sid, called by run.sh.
+# Installs the packages in /mnt/dist into a new environment in the current folder and uses them. Runs inside Debian sid,
+# called by run.sh.
 #
-#   [MORE_PACKAGES="rccl ..."] check.sh DIST EXAMPLES WORK      (further packages for CMake to find)
+#   [MORE_PACKAGES="rccl ..."] check.sh      (further packages for CMake to find)
 set -euo pipefail
-
-dist=$1
-here=$2/debian-sid
-work=$3
-mkdir -p "$work"
-cd "$work"
-export HOME=$work PATH=$work/env/bin:/usr/bin:/bin
+here=$(cd "$(dirname "$0")" && pwd)
+export PATH=$PWD/env/bin:/usr/bin:/bin
 
 step() { printf '\n== %s\n' "$*"; }
 
 step "install as $(id -un), $(python3 --version), glibc $(getconf GNU_LIBC_VERSION)"
 python3 -m venv env
-env/bin/pip install --quiet --no-index --find-links "$dist" "rocm[libraries,devel]"
+env/bin/pip install --quiet --no-index --find-links /mnt/dist "rocm[libraries,devel]"
 env/bin/pip list 2>/dev/null
 
 step "rocm-sdk test"

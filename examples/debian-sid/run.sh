@@ -25,6 +25,7 @@ step "download the packages of $release with all that they depend on (none is in
 mapfile -t packages < <(tail -n +2 "$folder/$release.list" | sed "s|^|$folder/$release/|")
 echo "${#packages[@]} packages in $folder/$release"
 
+folder=$(cd "$folder" && pwd)
 work=$folder/work-$release
 rm -rf "$work"
 mkdir -p "$work"
@@ -40,6 +41,9 @@ step "make a chroot with Debian sid"
 "$here/chroot.sh" "$folder/chroot-sid"
 
 for user in user root; do
-    MORE_PACKAGES=$more "$here/in-chroot.sh" "$folder/chroot-sid" "$work/packages/dist" "$user"
+    mkdir "$work/home"
+    bash "$checkout/scripts/enter-chroot.sh" -s "dist=$work/packages/dist" -s "examples=$checkout/examples" -h "$work/home" \
+        "$folder/chroot-sid" "$user" env MORE_PACKAGES="$more" bash /mnt/examples/debian-sid/check.sh
+    rm -rf "$work/home"
 done
 printf '\nThe packages are in %s.\n' "$work/packages/dist"

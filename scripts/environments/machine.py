@@ -107,9 +107,10 @@ def fetch_tool(python: str) -> Path:
 def enter(
     release: Release, dist: Path, check: str, user: str, *arguments: str, prefix: Path | None = None
 ) -> tuple[int, str]:
-    """Run a check in a chroot as a user; return its status and output."""
-    command: _Command = ["bash", _HERE / "enter.sh", release.chroot, dist, check, user, prefix or ""]
-    done = _run([*command, *arguments])
+    """Run a check in a chroot as a user; return its status and output; the chroot sees a ``prefix`` where it is."""
+    shown = [f"-sdist={dist}", f"-schecks={_HERE}", *([f"-p{prefix}"] if prefix else [])]
+    command: _Command = ["bash", ROOT / "scripts/enter-chroot.sh", *shown, release.chroot, user]
+    done = _run([*command, "sh", f"/mnt/checks/{check}", *arguments])
     return done.returncode, done.stdout
 
 

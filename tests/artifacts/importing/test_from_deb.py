@@ -441,6 +441,9 @@ unset(_realOrig)
 unset(_realCurr)
 include("${CMAKE_CURRENT_LIST_DIR}/rocsparse-targets.cmake")
 message(STATUS "prefix ${PACKAGE_PREFIX_DIR}")
+get_filename_component(_DIR "${CMAKE_CURRENT_LIST_DIR}" REALPATH)
+get_filename_component(_REAL_PREFIX "${_DIR}/../../../../" REALPATH)
+message(STATUS "real prefix ${_REAL_PREFIX}")
 """
 TARGETS = """\
 get_filename_component(_IMPORT_PREFIX "${CMAKE_CURRENT_LIST_FILE}" PATH)
@@ -474,4 +477,5 @@ def test_cmake_package_files_work_from_their_new_place(make_deb: MakeDeb, dest: 
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
     assert f"-- prefix {prefix}" in said
+    assert f"-- real prefix {prefix}" in said
     assert f"-- library {prefix}/lib/librocsparse.so.0" in said

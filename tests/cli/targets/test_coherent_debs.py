@@ -111,7 +111,7 @@ def test_package_of_another_architecture_is_refused(run_targets: Run, tmp_path: 
     assert run_targets("coherent", tmp_path) == (
         2,
         "",
-        f"error: {wrong}: is a package for arm64; expected amd64, as the other packages\n",
+        f"error: {wrong}: is a package for arm64; expected amd64, as most of the packages\n",
     )
 
 

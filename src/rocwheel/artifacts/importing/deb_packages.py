@@ -19,10 +19,24 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.importing.choose_artifact import ImportRules
     from rocwheel.artifacts.importing.deb_relations import Choice
 
-__all__ = ["GivenPackage", "GivenPackages"]
+__all__ = ["GivenPackage", "GivenPackages", "architecture_problems"]
 
 _ALL = "all"
 """The architecture of packages for every machine."""
+
+
+def architecture_problems(packages: Iterable[tuple[Path | str, str]]) -> Iterator[InputError]:
+    """Yield an error for each package that is not for the machine that most of them are for.
+
+    A package is its file and its architecture, whose values are those of deb-control(5).
+    """
+    given = list(packages)
+    named = [architecture for _, architecture in given if architecture != _ALL]
+    usual = max(sorted({*named}), key=named.count, default=_ALL)
+    for path, architecture in given:
+        if architecture not in (usual, _ALL):
+            expected = f"{usual}, as most of the packages"
+            yield InputError(path, f"is a package for {architecture}", expected=expected)
 
 
 class GivenPackage(msgspec.Struct, frozen=True):
@@ -64,7 +78,7 @@ class GivenPackages:
 
     def problems(self) -> Iterator[InputError]:
         """Yield an error for each package that is for another machine, of another release or needs one that is."""
-        yield from self._foreign()
+        yield from architecture_problems((given.path, given.control.architecture) for given in self._by_name.values())
         yield from self._mixed()
         for given in self.rocm:
             for choice in given.control.depends:
@@ -96,15 +110,6 @@ class GivenPackages:
             return True
         needs = {relation.package for choice in given.control.depends for relation in choice.relations}
         return given.control.source in sources or any(not self._is_system(name) for name in needs & self._known)
-
-    def _foreign(self) -> Iterator[InputError]:
-        """Compare architectures with that of most packages."""
-        architectures = [given.control.architecture for given in self._by_name.values()]
-        usual = max(sorted({*architectures} - {_ALL}), key=architectures.count, default=_ALL)
-        for given in self._by_name.values():
-            if given.control.architecture not in (usual, _ALL):
-                expected = f"{usual}, as most of the packages"
-                yield InputError(given.path, f"is a package for {given.control.architecture}", expected=expected)
 
     def _mixed(self) -> Iterator[InputError]:
         """Compare ROCm's packages of one source: they are made together."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from rocwheel.artifacts.importing.choose_artifact import ImportRules
+from rocwheel.artifacts.importing.deb_packages import architecture_problems
 from rocwheel.artifacts.importing.table import load_table
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["deb_carriers"]
 
-_EVERY_MACHINE = "all"
-
 
 def deb_carriers(packages: Sequence[DebFacts]) -> list[Carrier]:
     """Return what `check_coherence` compares: each package with all it needs, directly or through others of them.
@@ -29,18 +27,15 @@ def deb_carriers(packages: Sequence[DebFacts]) -> list[Carrier]:
     for two versions of one package, and for packages of another architecture than most.
     """
     by_name = {package.name: package for package in packages}
-    architectures = Counter(package.architecture for package in packages if package.architecture != _EVERY_MACHINE)
-    usual = architectures.most_common(1)[0][0] if architectures else _EVERY_MACHINE
-    raise_all("the packages", [problem for package in packages if (problem := _problem(package, by_name, usual))])
+    foreign = architecture_problems((package.path, package.architecture) for package in packages)
+    doubles = (problem for package in packages if (problem := _double(package, by_name[package.name])))
+    raise_all("the packages", [*foreign, *doubles])
     relations = _Relations(packages)
     return [Carrier(name, package.targets, relations.needed(package)) for name, package in by_name.items()]
 
 
-def _problem(package: DebFacts, by_name: dict[str, DebFacts], usual: str) -> InputError | None:
-    if package.architecture not in (usual, _EVERY_MACHINE):
-        expected = f"{usual}, as the other packages"
-        return InputError(package.path, f"is a package for {package.architecture}", expected=expected)
-    other = by_name[package.name]
+def _double(package: DebFacts, other: DebFacts) -> InputError | None:
+    """Return the error when two packages of one name differ."""
     if (other.version, other.targets) == (package.version, package.targets):
         return None
     found = f"is version {package.version} of {package.name}, but {other.path} is version {other.version}"
