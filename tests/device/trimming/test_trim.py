@@ -18,7 +18,7 @@ from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.errors import NotTrimmableError
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import read_elf, read_sections
-from rocwheel.binary.elf.header import PF_W, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR
+from rocwheel.binary.elf.header import PF_W, PF_X, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR
 from rocwheel.device.editing.bundle import list_slots
 from rocwheel.device.editing.patch import device_patch, iter_changes
 from rocwheel.device.editing.rewrite import rewrite_device_code
@@ -342,9 +342,12 @@ def test_section_of_zeros_without_wrappers_has_nothing_to_trim(fixture: Fixture)
 
 
 def without_spare_header(content: bytes) -> bytearray:
-    """Make notes of the program headers that could load what follows the device code."""
+    """Make notes of the program headers that could load what follows the device code, and part segments of data."""
     data = bytearray(content)
-    for number, segment in enumerate(read_elf(data, name="x").segments):
+    segments = read_elf(data, name="x").segments
+    last = max(number for number, segment in enumerate(segments) if segment.type == PT_LOAD)
+    data[68 + last * 56] |= PF_X
+    for number, segment in enumerate(segments):
         if segment.type in {PT_PHDR, PT_GNU_RELRO}:
             data[64 + number * 56 : 68 + number * 56] = PT_NOTE.to_bytes(4, "little")
     return data
@@ -356,7 +359,8 @@ def test_library_without_a_program_header_to_spare_is_refused(linked: Path) -> N
     data = without_spare_header(join_data(compressed.apply(memoryview(linked.read_bytes()))))
     message = (
         "x: offset 0x0: no program header to spare for what follows its device code; expected PT_PHDR, as lld makes "
-        "it, or PT_GNU_RELRO next. The free space can't be taken out of it; in a wheel it costs next to nothing."
+        "it, PT_GNU_RELRO next, or two segments of data. The free "
+        "space can't be taken out of it; in a wheel it costs next to nothing."
     )
     with pytest.raises(NotTrimmableError, match=f"^{re.escape(message)}$"):
         plan_trim(memoryview(data), name="x")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.header import Header
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["FatBinary", "Wrapper", "read_fat_binary"]
+__all__ = ["FatBinary", "Wrapper", "pack_wrapper_head", "read_fat_binary"]
 
 _BUNDLES = ".hip_fatbin"
 _WRAPPERS = ".hipFatBinSegment"
@@ -129,6 +129,11 @@ class FatBinary(msgspec.Struct, frozen=True):
             f"{self.name}: wrapper at {at:#x} does not point at a bundle (but at address {target:#x})"
             for at, target in astray
         )
+
+
+def pack_wrapper_head(*, is_kpack: bool) -> bytes:
+    """Return the magic and version of a wrapper, whose code is in a kpack archive or in the file."""
+    return _WRAPPER.pack(_HIPK if is_kpack else _HIPF, 1)
 
 
 def read_fat_binary(data: Data, *, name: str) -> FatBinary | None:

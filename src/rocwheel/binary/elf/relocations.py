@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.elf.header import EM_AARCH64, EM_X86_64, ET_REL, Header, Segment
+from rocwheel.binary.elf.header import EM_AARCH64, EM_PPC64, EM_X86_64, ET_REL, Header, Segment
 from rocwheel.binary.elf.mapping import find_offset
 from rocwheel.binary.elf.sections import SHT_DYNSYM, SHT_NOBITS, SHT_RELA, SHT_RELR, SHT_SYMTAB, Section
 from rocwheel.binary.elf.symbols import SYMBOL_LAYOUT
@@ -17,27 +17,38 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.elf.bytes import ElfBytes
 
-__all__ = ["Pointer", "iter_addresses", "resolve_pointers"]
+__all__ = ["INFO_AT", "Pointer", "iter_addresses", "pack_relative", "resolve_pointers"]
 
 _RELA: Final = Struct("<QQq")
 _POINTER: Final = Struct("<Q")
-_ADDEND_AT = 16
+INFO_AT, _ADDEND_AT = 8, 16
 _SYMBOL_VALUE_AT = 8
 _RELR_SPAN = 63
 """How many words a bitmap of a RELR table is about."""
-_ABSOLUTE = {EM_X86_64: 1, EM_AARCH64: 257}
-_RELATIVE = {EM_X86_64: 8, EM_AARCH64: 1027}
+_ABSOLUTE = {EM_PPC64: 38, EM_X86_64: 1, EM_AARCH64: 257}
+_RELATIVE = {EM_PPC64: 22, EM_X86_64: 8, EM_AARCH64: 1027}
 
 
 class Pointer(msgspec.Struct, frozen=True):
     """A pointer after relocation.
 
     ``target`` is the address it holds; in a relocatable file, the offset in the section it refers to. ``stored_at`` is
-    the file offset of the 8 bytes that decide it: an addend, or the pointer itself; none when a symbol does.
+    the file offset of the 8 bytes that decide it: an addend, or the pointer itself; none when a symbol does. Then
+    ``named_at`` is the file offset of the relocation that names the symbol.
     """
 
     target: int
     stored_at: int | None
+    named_at: int | None = None
+
+
+def pack_relative(machine: int, target: int) -> bytes | None:
+    """Return what follows the address in a relocation that makes ``target`` of it, wherever the file is loaded.
+
+    None for a machine whose relocations are not known here.
+    """
+    kind = _RELATIVE.get(machine)
+    return None if kind is None else _RELA.pack(0, kind, target)[INFO_AT:]
 
 
 def resolve_pointers(
@@ -59,7 +70,7 @@ def resolve_pointers(
                 pointers[wanted[address]] = Pointer(addend, position + _ADDEND_AT)
             elif address in wanted and info & 0xFFFFFFFF == _ABSOLUTE.get(header.machine):
                 value = _symbol_value(source, _at(sections, table.link), info >> 32)
-                pointers[wanted[address]] = Pointer(value + addend, None)
+                pointers[wanted[address]] = Pointer(value + addend, None, position)
     return pointers
 
 

@@ -12,6 +12,7 @@ from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.dynamic import read_dynamic
 from rocwheel.binary.elf.header import (
     ET_DYN,
+    ET_EXEC,
     PT_INTERP,
     SEGMENT_LAYOUT,
     Header,
@@ -28,18 +29,16 @@ from rocwheel.device.trimming.segment_cut import cut_segment
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["PAGE", "FatLibrary", "read_fat_library", "require_trimmable"]
+__all__ = ["PAGE", "FatLibrary", "is_program", "read_fat_library", "read_linked_file", "require_trimmable"]
 
 PAGE = 4096
 """What bundles are aligned to, and the smallest page of memory, in bytes."""
 
 
 class FatLibrary(msgspec.Struct, frozen=True):
-    """A shared library with device code, as it is."""
+    """A shared library or a program with device code, as it is."""
 
     fat: FatBinary
     header: Header
@@ -73,7 +72,7 @@ def require_trimmable(data: Data, *, name: str) -> None:
     follows the device code.
     """
     library = read_fat_library(data, name=name)
-    cut_segment(library.segments, library.sections, library.holder, library.start, library.stop, name=name)
+    cut_segment((library.segments, library.sections), library.holder, (library.start, library.stop), name=name)
 
 
 def read_fat_library(data: Data, *, name: str) -> FatLibrary:
@@ -89,9 +88,20 @@ def read_fat_library(data: Data, *, name: str) -> FatLibrary:
         )
     source = ElfBytes(data, name)
     header = read_header(source)
-    segments = read_segments(source, header)
-    if header.type != ET_DYN or _is_program(source, segments):
+    if header.type != ET_DYN or is_program(source, header):
         raise NotTrimmableError(Place(name), "a program or an object file", expected="a shared library")
+    return read_linked_file(data, fat)
+
+
+def read_linked_file(data: Data, fat: FatBinary) -> FatLibrary:
+    """Read what surrounds the device code ``fat`` of the shared library or program ``data``.
+
+    Raises `NotTrimmableError` when the device code shares its place in the file, and `ElfError` for damaged files.
+    """
+    name = fat.name
+    source = ElfBytes(data, name)
+    header = read_header(source)
+    segments = read_segments(source, header)
     require_contents(source, segments)
     start, stop = fat.section.offset, fat.section.offset + fat.section.size
     holder = next((s for s in load_segments(segments) if s.offset <= start and stop <= s.end), None)
@@ -112,10 +122,12 @@ def _kind(data: Data) -> str:
     return "a file of bundles" if is_bundle(data) else "not a fat binary"
 
 
-def _is_program(source: ElfBytes, segments: Sequence[Segment]) -> bool:
-    """Return whether a file is a program; static ones relocate themselves and have no interpreter."""
+def is_program(source: ElfBytes, header: Header) -> bool:
+    """Return whether a file is a program; static ones may be position independent and have no interpreter."""
+    segments = read_segments(source, header)
     dynamic = read_dynamic(source, segments)
-    return (dynamic is not None and dynamic.is_pie) or any(segment.type == PT_INTERP for segment in segments)
+    is_pie = dynamic is not None and dynamic.is_pie
+    return header.type == ET_EXEC or is_pie or any(segment.type == PT_INTERP for segment in segments)
 
 
 def _require_apart(library: FatLibrary) -> None:

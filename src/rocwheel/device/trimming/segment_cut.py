@@ -4,7 +4,8 @@ What lies behind them, the rest, needs a program header of its own, as it stays 
 
 * that of ``PT_PHDR``, which only programs need; lld writes one into shared libraries, too;
 * else, as after GNU ld, the rest is loaded with the segment that follows, if that begins with what is made read-only
-  after relocation (``PT_GNU_RELRO``): then so is the rest.
+  after relocation (``PT_GNU_RELRO``): then so is the rest;
+* else, as in programs by lld, that of the second of two segments of data, which become one.
 
 The table of program headers keeps its place and length, because strip and objcopy of binutils always write it behind
 the ELF header, over what would come after a shorter one.
@@ -12,6 +13,7 @@ the ELF header, over what would come after a shorter one.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,28 +23,44 @@ from rocwheel.binary.elf.header import PF_W, PF_X, PT_GNU_RELRO, PT_NULL, PT_PHD
 from rocwheel.binary.elf.sections import SHF_ALLOC, SHF_EXECINSTR, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
-__all__ = ["SegmentCut", "cut_segment"]
+__all__ = ["SPARES_OF_LIBRARY", "SPARES_OF_PROGRAM", "SegmentCut", "cut_segment"]
+
+
+SPARES_OF_LIBRARY = frozenset({PT_PHDR, PT_NULL})
+"""Program headers that a shared library does without."""
+SPARES_OF_PROGRAM = frozenset({PT_NULL})
+_MOST_PADDING = 1 << 16
+"""How many bytes of the file two segments may cost that become one."""
 
 
 class SegmentCut(msgspec.Struct, frozen=True):
     """Program headers after the cut, with file offsets from before it.
 
-    ``padding`` is how many bytes must come between the end of the segment that was cut and what followed it.
+    ``padding`` is how many bytes must come before what was at the file offset ``padded_at``.
     """
 
     segments: tuple[Segment, ...]
+    padded_at: int = 0
     padding: int = 0
 
 
 def cut_segment(
-    segments: Sequence[Segment], sections: Sequence[Section], holder: Segment, start: int, stop: int, *, name: str
+    layout: tuple[Sequence[Segment], Sequence[Section]],
+    holder: Segment,
+    cut: tuple[int, int],
+    *,
+    name: str,
+    spares: Collection[int] = SPARES_OF_LIBRARY,
 ) -> SegmentCut:
-    """Take the bytes from ``start`` to ``stop`` in the file, at least a page, out of ``holder``, one of ``segments``.
+    """Take the bytes of ``cut``, a range of file offsets of at least a page, out of ``holder``, one of the segments.
 
-    Raises `NotTrimmableError` when nothing can load what lies behind them; ``name`` is what it calls the file.
+    ``layout`` are the program headers and sections of the file, which ``name`` is what errors call. ``spares`` are the
+    kinds of program headers that the file does without. Raises `NotTrimmableError` when nothing can load what lies
+    behind the cut.
     """
+    (segments, sections), (start, stop) = layout, cut
     size = start - holder.offset
     if holder.end <= stop:
         has_bss = holder.memory_size > holder.file_size
@@ -50,13 +68,22 @@ def cut_segment(
         return SegmentCut(_replaced(segments, {holder: ended}))
     ended = msgspec.structs.replace(holder, file_size=size, memory_size=size)
     rest = holder.behind(_first_section(sections, stop, holder.end))
-    spare = next((segment for segment in segments if segment.type in {PT_PHDR, PT_NULL}), None)
-    if spare is None:
-        cut = _join(segments, sections, holder, rest, name)
-        return msgspec.structs.replace(cut, segments=_replaced(cut.segments, {holder: ended}))
-    kept = [segment for segment in segments if segment is not spare]
+    spare = next((segment for segment in segments if segment.type in spares), None)
+    if spare is not None:
+        return SegmentCut(_with_rest([segment for segment in segments if segment is not spare], holder, (ended, rest)))
+    found = _join(segments, sections, holder, rest) or _merge(segments, holder, (ended, rest))
+    if found is None:
+        raise NotTrimmableError(
+            Place(name),
+            "no program header to spare for what follows its device code",
+            expected="PT_PHDR, as lld makes it, PT_GNU_RELRO next, or two segments of data",
+        )
+    return msgspec.structs.replace(found, segments=_replaced(found.segments, {holder: ended}))
+
+
+def _with_rest(kept: Sequence[Segment], holder: Segment, parts: tuple[Segment, Segment]) -> tuple[Segment, ...]:
     index = kept.index(holder)
-    return SegmentCut((*kept[:index], ended, rest, *kept[index + 1 :]))
+    return (*kept[:index], *parts, *kept[index + 1 :])
 
 
 def _replaced(segments: Sequence[Segment], new: dict[Segment, Segment]) -> tuple[Segment, ...]:
@@ -70,20 +97,34 @@ def _first_section(sections: Sequence[Section], start: int, stop: int) -> int:
 
 
 def _join(
-    segments: Sequence[Segment], sections: Sequence[Section], holder: Segment, rest: Segment, name: str
-) -> SegmentCut:
+    segments: Sequence[Segment], sections: Sequence[Section], holder: Segment, rest: Segment
+) -> SegmentCut | None:
     """Load ``rest`` with the segment that follows ``holder``."""
     follower = next((segment for segment in load_segments(segments) if segment.address > holder.address), None)
     relro = next((segment for segment in segments if segment.type == PT_GNU_RELRO), None)
     if follower is None or relro is None or not _may_join(sections, rest, follower, relro):
-        raise NotTrimmableError(
-            Place(name),
-            "no program header to spare for what follows its device code",
-            expected="PT_PHDR, as lld makes it, or PT_GNU_RELRO next",
-        )
+        return None
     distance = follower.address - rest.address
     joined = _replaced(segments, {segment: _grown(segment, rest, distance) for segment in (follower, relro)})
-    return SegmentCut(joined, distance - (follower.offset - rest.offset))
+    return SegmentCut(joined, holder.end, distance - (follower.offset - rest.offset))
+
+
+def _merge(segments: Sequence[Segment], holder: Segment, parts: tuple[Segment, Segment]) -> SegmentCut | None:
+    """Make one of two segments of data, as lld parts what is read-only after relocation from what is not."""
+    for first, second in pairwise(load_segments(segments)):
+        distance = second.address - first.address
+        padding = distance - (second.offset - first.offset)
+        is_data = first.flags == second.flags and first.flags & (PF_W | PF_X) == PF_W and holder not in (first, second)
+        if is_data and first.end <= second.offset and 0 <= padding <= _MOST_PADDING:
+            merged = msgspec.structs.replace(
+                first,
+                file_size=distance + second.file_size,
+                memory_size=distance + second.memory_size,
+                alignment=max(first.alignment, second.alignment),
+            )
+            kept = [merged if segment is first else segment for segment in segments if segment is not second]
+            return SegmentCut(_with_rest(kept, holder, parts), second.offset, padding)
+    return None
 
 
 def _may_join(sections: Sequence[Section], rest: Segment, follower: Segment, relro: Segment) -> bool:

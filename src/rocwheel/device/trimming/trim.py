@@ -20,6 +20,7 @@ import msgspec
 
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
 from rocwheel.binary.elf.header import E_PHOFF, Segment
+from rocwheel.binary.elf.moves import Moves
 from rocwheel.binary.elf.patch import patch_of_writes
 from rocwheel.device.trimming.library import PAGE, FatLibrary, read_fat_library
 from rocwheel.device.trimming.segment_cut import cut_segment
@@ -52,18 +53,17 @@ class _Move(msgspec.Struct, frozen=True):
 class _Layout(msgspec.Struct, frozen=True):
     """The library as it becomes: where the bundles go, and how the rest moves.
 
-    ``moved`` says what else moves: from which old file offset on, and by how much lower.
-    ``segments`` are the program headers, still with offsets of the old file.
+    ``moved`` says what else moves, ``segments`` are the program headers, still with offsets of the old file.
     """
 
     moves: tuple[_Move, ...]
     section_stop: int
-    moved: tuple[tuple[int, int], ...]
+    moved: Moves
     segments: tuple[Segment, ...]
 
     def offset(self, old: int) -> int:
         """Return the file offset of what was at ``old``."""
-        return old - next((by for start, by in reversed(self.moved) if old >= start), 0)
+        return self.moved.offset(old)
 
 
 def plan_trim(data: Data, *, name: str, changes: Sequence[BundleChange] = ()) -> FilePatch:
@@ -114,20 +114,16 @@ def _lay_out(library: FatLibrary, moves: tuple[_Move, ...]) -> _Layout | None:
     if gain == 0:
         return None
     cut = cut_segment(
-        library.segments, library.sections, library.holder, section_stop, library.stop, name=library.fat.name
+        (library.segments, library.sections), library.holder, (section_stop, library.stop), name=library.fat.name
     )
-    padded = ((library.holder.end, gain - cut.padding),) if cut.padding else ()
-    return _Layout(moves, section_stop, ((library.stop, gain), *padded), cut.segments)
+    padded = ((cut.padded_at, cut.padding - gain),) if cut.padding else ()
+    return _Layout(moves, section_stop, Moves(((library.stop, -gain), *padded)), cut.segments)
 
 
 def _contents(library: FatLibrary, layout: _Layout, old_size: int) -> Iterator[Replacement]:
     """Yield the bundles and all that lies behind them in rising order, and zeros in between."""
-    stops = [*(start for start, _ in layout.moved[1:]), old_size]
-    behind = [
-        Replacement(start - by, stop - by, source=start) for (start, by), stop in zip(layout.moved, stops, strict=True)
-    ]
     position = library.start
-    for piece in (*(piece for move in layout.moves for piece in move.content), *behind):
+    for piece in (*(piece for move in layout.moves for piece in move.content), *layout.moved.iter_moved(old_size)):
         if position < piece.start:
             yield Replacement(position, piece.start)
         yield piece

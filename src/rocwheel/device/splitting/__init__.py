@@ -1,0 +1,1 @@
+"""Splitting fat binaries into what the host loads and what each GPU needs, and joining them again."""

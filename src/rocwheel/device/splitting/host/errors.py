@@ -1,0 +1,25 @@
+"""Why a file keeps its device code, or can't get it back."""
+
+from __future__ import annotations
+
+from rocwheel.binary.code_objects.errors import DeviceCodeError, NotTrimmableError, Place
+
+__all__ = ["NotJoinableError", "NotSplittableError"]
+
+
+class NotSplittableError(DeviceCodeError):
+    """A file that is sound, but whose device code can't leave it."""
+
+    @classmethod
+    def because(cls, error: NotTrimmableError) -> NotSplittableError:
+        """Return the error for a file that can't be trimmed either."""
+        return cls(error.place, error.found, expected=error.expected)
+
+    def __init__(self, place: Place, found: str, *, expected: str = "", remedy: str = "") -> None:
+        super().__init__(
+            place, found, expected=expected, remedy=remedy or "Leave its device code in it, and list it with the host."
+        )
+
+
+class NotJoinableError(DeviceCodeError):
+    """A file that is sound, but that can't take device code back."""

@@ -1,0 +1,170 @@
+"""Taking device code out of a fat ELF file: what is left runs on the host and names archives for the code.
+
+One patch makes the host file, whatever the size of the code that leaves:
+
+* wrappers become ``HIPK``, point to their marker and hold their index, and so do the relocations that give pointers;
+* the section of device code takes no place in the file, and a section with the markers is loaded in its stead;
+* no address changes but those of wrappers' pointers; symbols and all other sections stay where they are in memory.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.fat_binary import FatBinary, pack_wrapper_head, read_fat_binary
+from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
+from rocwheel.binary.elf.bytes import ElfBytes
+from rocwheel.binary.elf.header import ET_REL, read_header
+from rocwheel.binary.elf.relocations import INFO_AT, pack_relative
+from rocwheel.binary.elf.sections import SHT_DYNSYM, SHT_SYMTAB, read_section_table
+from rocwheel.binary.kpack.marker import MARKER_SECTION, Marker, encode_markers
+from rocwheel.device.splitting.host.errors import NotSplittableError
+from rocwheel.device.splitting.host.layout import HostLayout, lay_out
+from rocwheel.device.splitting.host.rewrite import Rewrite, rewrite_file
+from rocwheel.device.trimming.library import FatLibrary, is_program, read_linked_file
+from rocwheel.foundation.patch import FilePatch, Replacement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.binary.bundles.fat_binary import Wrapper
+    from rocwheel.foundation.files.file_view import Data
+
+__all__ = ["UnitLink", "has_code_to_split", "plan_host_file"]
+
+_ADDRESS = struct.Struct("<Q")
+_NUMBER = struct.Struct("<I")
+_POINTER_AT, _INDEX_AT = 8, 16
+_LARGEST_INDEX = (1 << 32) - 1
+
+
+class UnitLink(msgspec.Struct, frozen=True):
+    """What a wrapper says once its code is elsewhere.
+
+    ``index`` is the number of its bundle in archives, the same for all wrappers of one bundle; ``marker`` says which of
+    the file's markers names the archives.
+    """
+
+    index: int
+    marker: int
+
+
+def has_code_to_split(data: Data, *, name: str) -> bool:
+    """Return whether ``data`` is a linked ELF file with device code of its own.
+
+    That of a file that was split is elsewhere, and debug information split off a program never had any. Raises
+    `ElfError` and `DeviceCodeError` for damaged files.
+    """
+    return _find_code(data, name) is not None
+
+
+def plan_host_file(data: Data, markers: Sequence[Marker], links: Sequence[UnitLink], *, name: str) -> FilePatch:
+    """Return the patch that takes the device code out of ``data`` and puts ``markers`` in; ``links`` are the wrappers'.
+
+    A file without code to split, or one that was split already, stays as it is, byte for byte.
+
+    Raises `NotSplittableError` for files whose code something else than a wrapper refers to, whose code shares its
+    place, or which have no room for one more segment; `ElfError` and `DeviceCodeError` for damaged files, `KpackError`
+    for markers that no runtime can read, and `ValueError` for links that don't match the wrappers.
+    """
+    fat = _find_code(data, name)
+    if fat is None:
+        return FilePatch(len(data))
+    _check_links(fat, markers, links)
+    library = _read(data, fat)
+    content, starts = encode_markers(markers)
+    source = ElfBytes(data, name)
+    layout = lay_out(library, len(content), is_program=is_program(source, library.header))
+    targets = [layout.marker.address + starts[link.marker] for link in links]
+    writes = [
+        write
+        for wrapper, link, target in zip(fat.wrappers, links, targets, strict=True)
+        for write in _unit_writes(source, library, wrapper, link, target)
+    ]
+    _require_alone(library, writes)
+    return rewrite_file(source, library, _rewrite(library, layout, content, tuple(writes)))
+
+
+def _find_code(data: Data, name: str) -> FatBinary | None:
+    fat = read_fat_binary(data, name=name)
+    if fat is None or (fat.is_empty and not fat.wrappers):
+        return None
+    source = ElfBytes(data, name)
+    header = read_header(source)
+    names = [section.name for section in read_section_table(source, header)]
+    if header.type == ET_REL or MARKER_SECTION in names:
+        return None
+    if fat.is_kpacked or fat.is_empty:
+        raise NotSplittableError(Place(name), "wrappers of archives, but no marker", expected=f"{MARKER_SECTION}")
+    if names.count(fat.section.name) > 1:
+        raise NotSplittableError(Place(name), f"several sections {fat.section.name}", expected="one")
+    return fat
+
+
+def _check_links(fat: FatBinary, markers: Sequence[Marker], links: Sequence[UnitLink]) -> None:
+    indices_fit = all(0 <= link.index <= _LARGEST_INDEX and 0 <= link.marker < len(markers) for link in links)
+    if len(links) != len(fat.wrappers) or not indices_fit:
+        msg = f"{fat.name}: {len(links)} links for {len(fat.wrappers)} wrappers and {len(markers)} markers"
+        raise ValueError(msg)
+
+
+def _read(data: Data, fat: FatBinary) -> FatLibrary:
+    try:
+        library = read_linked_file(data, fat)
+    except NotTrimmableError as e:
+        raise NotSplittableError.because(e) from e
+    if pack_relative(library.header.machine, 0) is None:
+        found = f"a file for machine {library.header.machine}"
+        raise NotSplittableError(Place(fat.name), found, expected="x86-64, AArch64 or 64-bit POWER")
+    return library
+
+
+def _unit_writes(
+    source: ElfBytes, library: FatLibrary, wrapper: Wrapper, link: UnitLink, target: int
+) -> Iterator[Replacement]:
+    """Yield what makes ``wrapper`` point to ``target``, at old file offsets."""
+    pointer, in_place = wrapper.pointer, wrapper.offset + _POINTER_AT
+    yield Replacement.of(wrapper.offset, pack_wrapper_head(is_kpack=True))
+    yield Replacement.of(wrapper.offset + _INDEX_AT, _NUMBER.pack(link.index))
+    if pointer.named_at is not None:
+        relative = pack_relative(library.header.machine, target)
+        assert relative is not None, "such a machine was refused"
+        yield Replacement.of(pointer.named_at + INFO_AT, relative)
+    elif pointer.stored_at not in {None, in_place}:
+        assert pointer.stored_at is not None
+        yield Replacement.of(pointer.stored_at, _ADDRESS.pack(target))
+    # Linkers may leave zeros where a relocation has the address, but not where they are done.
+    if pointer.stored_at == in_place or source.unpack(_ADDRESS, in_place, "a pointer") != (0,):
+        yield Replacement.of(in_place, _ADDRESS.pack(target))
+
+
+def _require_alone(library: FatLibrary, writes: Sequence[Replacement]) -> None:
+    """Refuse a file where something beside the wrappers will have an address in the code that is gone."""
+    known = {write.start for write in writes}
+    tables = [s for s in library.sections if s.type in {SHT_SYMTAB, SHT_DYNSYM}]
+    for pointer in library.addresses:
+        at = pointer.stored_at
+        is_symbol = at is not None and any(table.offset <= at < table.offset + table.size for table in tables)
+        if at not in known and not is_symbol:
+            raise NotSplittableError(
+                Place(library.fat.name, at or 0),
+                f"a pointer to address {pointer.target:#x}, inside the device code",
+                expected="pointers to device code in wrappers only",
+            )
+
+
+def _rewrite(library: FatLibrary, layout: HostLayout, content: bytes, writes: tuple[Replacement, ...]) -> Rewrite:
+    """Return what becomes of the file: the code is gone, or zeros, and the marker stands behind it."""
+    marker, gone = layout.marker, sum(size for at, size in layout.changes if at == layout.marker.offset)
+    padded = content.ljust(library.stop - marker.offset, b"\0")
+    return Rewrite(
+        segments=layout.segments,
+        sections=((library.fat.section, layout.fat),),
+        added=(marker,),
+        changes=layout.changes,
+        content=(Replacement(library.start, marker.offset + gone),),
+        writes=(*writes, Replacement.of(marker.offset, padded)),
+    )

@@ -1,0 +1,90 @@
+"""Where everything goes when device code leaves a file, and a marker comes in its stead.
+
+The marker takes the last page that ``.hip_fatbin`` had in memory, and is loaded with what follows it. The section ends
+before that page, and as it is empty it needs no place in the file. So one program header more is enough, of which
+`rocwheel.device.trimming.segment_cut` finds one to spare: the table of program headers stays where it is, as long as it
+is. Linux tells programs an address of the table that is right on every version, and whatever strips the file or edits
+it finds what linkers make.
+
+Where no page is gained the section keeps its bytes, which become zeros, and the marker takes the last of them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
+from rocwheel.binary.elf.header import Segment, load_segments
+from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_NOBITS, Section
+from rocwheel.binary.kpack.marker import MARKER_SECTION
+from rocwheel.device.splitting.host.errors import NotSplittableError
+from rocwheel.device.trimming.library import PAGE, FatLibrary
+from rocwheel.device.trimming.segment_cut import SPARES_OF_LIBRARY, SPARES_OF_PROGRAM, cut_segment
+
+__all__ = ["HostLayout", "lay_out"]
+
+SHT_PROGBITS = 1
+_MARKER_ALIGNMENT = 16
+
+
+class HostLayout(msgspec.Struct, frozen=True):
+    """The host file as it becomes, with file offsets of the old file."""
+
+    segments: tuple[Segment, ...]
+    fat: Section
+    """The section of device code, without it."""
+    marker: Section
+    changes: tuple[tuple[int, int], ...] = ()
+    """How many bytes are put in or, negative, taken out before which offset."""
+
+
+def lay_out(library: FatLibrary, size: int, *, is_program: bool) -> HostLayout:
+    """Decide where a marker section of ``size`` bytes goes in ``library``, and how the rest moves.
+
+    Raises `NotSplittableError` where there is no room for the marker, or no program header for what follows the code.
+    """
+    section = library.fat.section
+    start = section.size - size
+    if start < 0:
+        found = f".hip_fatbin of {section.size} bytes"
+        raise NotSplittableError(Place(library.fat.name, section.offset), found, expected=f"{size}, for the marker")
+    on_page = (section.address + start) // PAGE * PAGE - section.address
+    gain = max(on_page, 0) // library.unit * library.unit
+    if gain == 0:
+        return _in_place(library, size, start)
+    return _without_code(library, _marker(section, on_page, size), gain, is_program=is_program)
+
+
+def _in_place(library: FatLibrary, size: int, start: int) -> HostLayout:
+    section = library.fat.section
+    aligned = start - (section.address + start) % _MARKER_ALIGNMENT
+    at = aligned if aligned >= 0 else start
+    fat = msgspec.structs.replace(section, size=at)
+    return HostLayout(library.segments, fat, _marker(section, at, size))
+
+
+def _marker(section: Section, at: int, size: int) -> Section:
+    """Return the marker's section, ``at`` bytes into the section of device code."""
+    address, offset = section.address + at, section.offset + at
+    return Section(MARKER_SECTION, 0, SHT_PROGBITS, SHF_ALLOC, address, offset, size, 0, 0, 1, 0)
+
+
+def _without_code(library: FatLibrary, marker: Section, gain: int, *, is_program: bool) -> HostLayout:
+    section = library.fat.section
+    fat = msgspec.structs.replace(section, type=SHT_NOBITS, size=marker.address - section.address)
+    sections = [fat if other == section else other for other in library.sections]
+    spares = SPARES_OF_PROGRAM if is_program else SPARES_OF_LIBRARY
+    tables, holder = (library.segments, [*sections, marker]), library.holder
+    # The segment goes on behind the code that leaves: with the marker, if with nothing else.
+    try:
+        cut = cut_segment(tables, holder, (library.start, marker.offset), name=library.fat.name, spares=spares)
+    except NotTrimmableError as e:
+        raise NotSplittableError.because(e) from e
+    segments = tuple(_with_memory(segment, holder, marker) for segment in cut.segments)
+    return HostLayout(segments, fat, marker, ((marker.offset, -gain), (cut.padded_at, cut.padding)))
+
+
+def _with_memory(segment: Segment, holder: Segment, marker: Section) -> Segment:
+    """Return what is left of ``holder`` with memory up to the marker; other program headers as they are."""
+    is_left = segment in load_segments([segment]) and segment.address == holder.address
+    return msgspec.structs.replace(segment, memory_size=marker.address - holder.address) if is_left else segment

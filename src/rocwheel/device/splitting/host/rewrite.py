@@ -1,0 +1,157 @@
+"""Writing an ELF file anew whose parts have moved: its tables, and what refers to them, in one patch."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from rocwheel.binary.elf.header import E_PHOFF, Segment, load_segments
+from rocwheel.binary.elf.moves import Moves
+from rocwheel.binary.elf.patch import patch_of_writes
+from rocwheel.binary.elf.section_table import SectionTable, order_sections, require_plain_numbers
+from rocwheel.binary.elf.sections import SECTION_LAYOUT, SHF_ALLOC, SHF_TLS, SHT_NOBITS, SHT_NULL, Section
+from rocwheel.foundation.patch import FilePatch, Replacement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.binary.elf.bytes import ElfBytes
+    from rocwheel.device.trimming.library import FatLibrary
+
+__all__ = ["Rewrite", "rewrite_file"]
+
+_OFFSET: Final = Struct("<Q")
+_TABLE_ALIGNMENT = 8
+
+
+class Rewrite(msgspec.Struct, frozen=True):
+    """What becomes of a file; all file offsets are those of the old one."""
+
+    segments: tuple[Segment, ...]
+    sections: tuple[tuple[Section, Section | None], ...]
+    """Each section that changes, and what becomes of it: none for one that goes."""
+    added: tuple[Section, ...]
+    changes: tuple[tuple[int, int], ...]
+    """How many bytes are put in or, negative, taken out before which offset."""
+    content: tuple[Replacement, ...]
+    """What stands in the place of all that is put in or taken out, at new offsets."""
+    writes: tuple[Replacement, ...]
+
+
+class _Tail(msgspec.Struct, frozen=True):
+    """The tables of sections and of their names, as they become, and where they go.
+
+    Tables that nothing loaded follows grow where they are; others go to the file's end.
+    """
+
+    moves: Moves
+    table: SectionTable
+    names: bytes
+    names_at: int
+    table_at: int
+    size: int
+
+
+def rewrite_file(source: ElfBytes, library: FatLibrary, rewrite: Rewrite) -> FilePatch:
+    """Return the patch that makes ``rewrite`` of the file ``source``.
+
+    Raises `ElfError` for tables that overlap, and for sections that can't be renumbered.
+    """
+    require_plain_numbers(source, library.sections)
+    tail = _plan_tail(source, library, rewrite)
+    edits = patch_of_writes(_iter_edits(source, library, rewrite, tail), tail.size, name=source.name)
+    moved = _without_gaps(tuple(tail.moves.iter_moved(source.size)))
+    pieces = sorted([*rewrite.content, *moved], key=lambda piece: piece.start)
+    return FilePatch(tail.moves.offset(source.size), tuple(pieces)).then(edits)
+
+
+def _without_gaps(pieces: Sequence[Replacement]) -> Iterator[Replacement]:
+    """Yield ``pieces`` in their rising order, with zeros in between."""
+    position = pieces[0].start if pieces else 0
+    for piece in pieces:
+        if position < piece.start:
+            yield Replacement(position, piece.start)
+        yield piece
+        position = piece.stop
+
+
+def _plan_tail(source: ElfBytes, library: FatLibrary, rewrite: Rewrite) -> _Tail:
+    header, old = library.header, library.sections
+    names_section = old[header.section_names_index]
+    names = source.read(names_section.offset, names_section.size, "the section names")
+    added = []
+    for section in rewrite.added:
+        names, at = _with_name(names, section.name.encode())
+        added.append(msgspec.structs.replace(section, name_offset=at))
+    gone = [before for before, after in rewrite.sections if after is None]
+    table = order_sections(old, header.section_names_index, added=added, gone=gone)
+    growth = _aligned(len(names) - names_section.size, _alignment_behind(library, names_section))
+    table_stop = header.sections_offset + header.section_count * SECTION_LAYOUT.size
+    changes = [*rewrite.changes]
+    loaded_end = max(segment.end for segment in load_segments(library.segments))
+    if names_section.offset >= loaded_end:
+        changes.append((names_section.offset + names_section.size, growth))
+    if header.sections_offset >= loaded_end:
+        changes.append((table_stop, (len(table.sections) - len(old)) * SECTION_LAYOUT.size))
+    moves = Moves.of(changes)
+    size = moves.offset(source.size)
+    names_at, table_at = moves.offset(names_section.offset), moves.offset(header.sections_offset)
+    if names_section.offset < loaded_end and len(names) > names_section.size:
+        names_at, size = size, size + len(names)
+    if header.sections_offset < loaded_end:
+        table_at = _aligned(size, _TABLE_ALIGNMENT)
+        size = table_at + len(table.sections) * SECTION_LAYOUT.size
+    return _Tail(moves, table, names, names_at, table_at, size)
+
+
+def _with_name(names: bytes, name: bytes) -> tuple[bytes, int]:
+    """Return the section names with one more, unless it is there, and where it begins."""
+    found = names.find(b"\0" + name + b"\0")
+    if found >= 0:
+        return names, found + 1
+    return names + name + b"\0", len(names)
+
+
+def _alignment_behind(library: FatLibrary, names: Section) -> int:
+    """Return what the sections behind the section names ask of their file offsets."""
+    behind = (s.alignment for s in library.sections if s.type != SHT_NULL and s.offset > names.offset)
+    return max([_TABLE_ALIGNMENT, *behind])
+
+
+def _aligned(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment
+
+
+def _iter_edits(source: ElfBytes, library: FatLibrary, rewrite: Rewrite, tail: _Tail) -> Iterator[Replacement]:
+    """Yield all that is written over what has moved, at new offsets."""
+    for write in (*rewrite.writes, *tail.table.symbols(source, library.sections)):
+        start = tail.moves.offset(write.start)
+        yield msgspec.structs.replace(write, start=start, stop=start + write.stop - write.start)
+    segments_at = tail.moves.offset(library.header.segments_offset)
+    segments = (msgspec.structs.replace(s, offset=tail.moves.offset(s.offset)) for s in rewrite.segments)
+    yield Replacement.of(E_PHOFF, _OFFSET.pack(segments_at))
+    yield Replacement.of(segments_at, b"".join(segment.pack() for segment in segments))
+    yield Replacement.of(tail.names_at, tail.names)
+    yield Replacement.of(tail.table_at, _pack_sections(library, rewrite, tail))
+    yield from tail.table.header(tail.table_at)
+
+
+def _pack_sections(library: FatLibrary, rewrite: Rewrite, tail: _Tail) -> bytes:
+    names = library.sections[library.header.section_names_index]
+    changed = dict(rewrite.sections)
+    sections = []
+    for section in tail.table.sections:
+        new = changed.get(section) or section
+        if section == names:
+            sections.append(msgspec.structs.replace(new, offset=tail.names_at, size=len(tail.names)))
+        else:
+            sections.append(msgspec.structs.replace(new, offset=_moved(new, tail.moves)))
+    return msgspec.structs.replace(tail.table, sections=tuple(sections)).pack()
+
+
+def _moved(section: Section, moves: Moves) -> int:
+    """Return the new file offset of a section; one without bytes stays with what is before it."""
+    is_empty = section.type == SHT_NOBITS and section.flags & SHF_ALLOC and not section.flags & SHF_TLS
+    return moves.end(section.offset) if is_empty else moves.offset(section.offset)
