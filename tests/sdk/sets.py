@@ -58,6 +58,8 @@ class Options(msgspec.Struct, frozen=True):
     devices: tuple[str, ...] = ("gfx906", "gfx1030")
     families: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Per-family layout when given: families and their targets."""
+    served: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Neutral layout: devices and the further targets whose GPUs run their code."""
     default: str = ""
     nonce: str = ""
     selector: str = "sdist"
@@ -117,7 +119,10 @@ class Builder:
         }
         if self.per_family or not self.options.devices:
             del packages["device"]
-        families = dict(self.options.families) or {device: (device,) for device in self.options.devices}
+        served = dict(self.options.served)
+        families = dict(self.options.families) or {
+            device: (device, *served.get(device, ())) for device in self.options.devices
+        }
         extras = {"devel": [[f"{self.options.devel_name}=={v}", ""]], "profiler": [[f"rocm-profiler=={v}", ""]]}
         selected = {}
         if self.per_family:

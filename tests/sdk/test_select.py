@@ -67,6 +67,32 @@ def test_choice_wins_over_the_gpu_and_the_default(load_sdk: Load) -> None:
     assert selection[:2] == (("gfx906",), "environment")
 
 
+SERVED: dict[str, Any] = {
+    "devices": ("gfx11-generic", "gfx1030"),
+    "served": (("gfx11-generic", ("gfx1103",)), ("gfx1030", ("gfx1031",))),
+}
+
+
+def test_a_gpu_without_a_package_of_its_own_gets_the_one_whose_code_it_runs(load_sdk: Load) -> None:
+    selection = decide(load_sdk, gpus("gfx1103"), **SERVED)
+    assert selection[:2] == (("gfx11-generic",), "detection")
+    assert selection.explanation == (
+        "gfx11-generic chosen for the GPUs found: gfx1103; "
+        "gfx1103 has no package of its own, but runs the code for gfx11-generic"
+    )
+
+
+def test_a_choice_without_a_package_of_its_own_is_explained_likewise(load_sdk: Load) -> None:
+    assert decide(load_sdk, choice("gfx1031"), **SERVED).explanation == (
+        "gfx1030 chosen by ROCM_SDK_TARGET_FAMILY=gfx1031; "
+        "gfx1031 has no package of its own, but runs the code for gfx1030"
+    )
+
+
+def test_a_gpu_with_a_package_needs_no_further_explanation(load_sdk: Load) -> None:
+    assert decide(load_sdk, gpus("gfx1030"), **SERVED).explanation == "gfx1030 chosen for the GPUs found: gfx1030"
+
+
 def test_choice_of_a_target_gets_the_family_that_serves_it(load_sdk: Load) -> None:
     assert decide(load_sdk, choice("gfx1031"), families=FAMILIES).families == ("gfx103X-dgpu",)
 

@@ -68,7 +68,8 @@ def _select_chosen(system: System) -> Selection | None:
         )
         raise ValueError(msg)
     chosen = _unique([family for family in families.values() if family])
-    return Selection(chosen, "environment", f"{_join(chosen)} chosen by {CHOICE_VARIABLE}={choice}")
+    notes = [f"{_join(chosen)} chosen by {CHOICE_VARIABLE}={choice}", *_explain_others(families)]
+    return Selection(chosen, "environment", "; ".join(notes))
 
 
 def _select_detected(system: System) -> Selection | None:
@@ -82,9 +83,22 @@ def _select_detected(system: System) -> Selection | None:
     if families:
         without = [target for target, family in serving.items() if not family]
         notes = [f"{_join(families)} chosen for the GPUs found: {_join([t for t in targets if serving[t]])}"]
+        notes += _explain_others(serving)
         notes += [f"this release has no packages for {_join(without)}"] if without else []
         return Selection(families, "detection", "; ".join([*notes, *map(str, problems)]))
     return Selection((), "none", f"found {_join(targets)} but this release has no packages for it")
+
+
+def _explain_others(serving: dict[str, str | None]) -> list[str]:
+    """Return, for each target that the package of another one serves, why it does."""
+    if _build_info.LAYOUT != "neutral":
+        return []
+    others = {base_target(target): family for target, family in serving.items() if family}
+    return [
+        f"{target} has no package of its own, but runs the code for {family}"
+        for target, family in others.items()
+        if target != family
+    ]
 
 
 def _select_default(system: System) -> Selection:

@@ -86,8 +86,19 @@ def _family_extra(facts: SelectorFacts, extra: str, key: str) -> dict[str, list[
     rows = {f"{extra}-{canonicalize_name(family)}": [[facts.requirement(key, family), ""]] for family in facts.families}
     if facts.basis.layout == "neutral":
         rows[f"{extra}-all"] = [pair for pairs in list(rows.values()) for pair in pairs]
+        rows |= _served_extras(facts, extra, key)
         rows |= refusing_extras(extra, facts.requirement(facts.recipe.selector.requires[0]), facts.families)
     return rows
+
+
+def _served_extras(facts: SelectorFacts, extra: str, key: str) -> dict[str, list[list[str]]]:
+    """Return the extras of targets whose GPUs run the code of another target's package."""
+    return {
+        f"{extra}-{target}": [[facts.requirement(key, family), ""]]
+        for family, targets in facts.families.items()
+        for target in targets
+        if target not in facts.families
+    }
 
 
 def refusing_extras(extra: str, required: str, families: Mapping[str, Sequence[str]]) -> dict[str, list[list[str]]]:

@@ -9,6 +9,7 @@ import msgspec
 from rocwheel.foundation.errors import InputError
 from rocwheel.packages.planning.basis import PlanBasis
 from rocwheel.packages.planning.place_packages import PlacedPackage
+from rocwheel.packages.planning.selector.served_targets import find_served
 from rocwheel.packages.recipe.names import is_per_variant
 from rocwheel.targets.catalog.families import is_family, targets_of
 from rocwheel.targets.spelling.products import target_of_product
@@ -57,7 +58,11 @@ def make_selector_facts(group: PackageGroup) -> SelectorFacts:
     basis = group.basis
     keys = [key for key, package in basis.recipe.packages.items() if is_per_variant(package, basis.layout)]
     variants = dict.fromkeys(package.variant for package in group.packages if package.key in keys)
-    families = {variant: targets_of(variant) if is_family(variant) else (variant,) for variant in variants}
+    served = find_served((package for package in group.packages if package.key in keys), basis.facts)
+    families = {
+        variant: targets_of(variant) if is_family(variant) else (variant, *served.get(variant, ()))
+        for variant in variants
+    }
     given = basis.options.default_family
     default = (target_of_product(given, source="--default-family") or given) or (
         next(iter(families)) if len(families) == 1 else ""
