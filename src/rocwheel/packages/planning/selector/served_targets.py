@@ -12,7 +12,7 @@ from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.catalog.families import is_target
 from rocwheel.targets.catalog.owned_targets import owned_targets
 from rocwheel.targets.compatibility import Fit, choose
-from rocwheel.targets.named_files import is_kernel_file, targets_in_path, without_targets
+from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
