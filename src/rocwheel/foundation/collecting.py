@@ -57,13 +57,13 @@ def convert_good(
 def attempt_all(
     convert: Callable[[Item], Result], items: Iterable[Item], problems: list[RocwheelError]
 ) -> list[Result]:
-    """Call ``convert`` with each item, return the results, and append the errors to ``problems``."""
+    """Call ``convert`` with each item, return the results, and append the errors to ``problems``, each by itself."""
 
     def attempt(item: Item) -> list[Result]:
         try:
             return [convert(item)]
         except RocwheelError as e:
-            problems.append(e)
+            problems.extend(e.problems if isinstance(e, ProblemsError) else [e])
             return []
 
     return [result for item in items for result in attempt(item)]

@@ -9,7 +9,9 @@ import msgspec
 
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.elf.facts import ElfKind, read_elf
+from rocwheel.binary.kind import is_elf64
 from rocwheel.binary.runpath.edit import plan_runpath
+from rocwheel.distributions.binaries import Binary, find_all_binaries
 from rocwheel.distributions.content.content import PatchedContent
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ChangedFile", "FileRunPath", "read_run_paths", "write_run_paths"]
 
 _UNUSABLE = "files that can't be used"
+_LOADED = {ElfKind.EXECUTABLE, ElfKind.SHARED_OBJECT}
 
 
 class FileRunPath(msgspec.Struct, frozen=True):
@@ -51,8 +54,16 @@ class ChangedFile(msgspec.Struct, frozen=True):
 
 
 def read_run_paths(paths: Sequence[Path]) -> tuple[FileRunPath, ...]:
-    """Read the run path of each file; raise `ProblemsError` that names every file that can't be read."""
-    return tuple(convert_all(_UNUSABLE, _read, paths))
+    """Read the run path of each ELF file among ``paths``: files, folders with all that is below, and wheels.
+
+    In folders and wheels, other binaries are passed over, as are ELF files of other kinds than the loader's. Raises
+    `InputError` for what can't be read, `ProblemsError` for several, and `InputError` when there is no ELF file.
+    """
+    found = convert_all(_UNUSABLE, _read, find_all_binaries(paths))
+    files = tuple(file for file in found if file)
+    if not files:
+        raise InputError(", ".join(map(str, paths)), "no ELF file", expected="ELF files, or wheels or folders of them")
+    return files
 
 
 def write_run_paths(
@@ -87,10 +98,17 @@ def _check_targets(paths: Sequence[Path], dest_dir: Path, remedy: str) -> None:
             raise InputError(path, "would be overwritten by its own copy", remedy=remedy)
 
 
-def _read(path: Path) -> FileRunPath:
-    with FileRange.whole(path).view() as data:
-        elf = read_elf(data, name=str(path))
-    return FileRunPath(str(path), elf.kind, elf.soname, elf.run_path_tag, elf.run_path, elf.needed)
+def _read(found: Binary | InputError) -> FileRunPath | None:
+    """Return the run path of a binary; none for one in a folder or a wheel that the loader has nothing to do with."""
+    if isinstance(found, InputError):
+        raise found
+    with found.view() as data:
+        if found.place and not is_elf64(data):
+            return None
+        elf = read_elf(data, name=found.name)
+    if found.place and elf.kind not in _LOADED:
+        return None
+    return FileRunPath(found.name, elf.kind, elf.soname, elf.run_path_tag, elf.run_path, elf.needed)
 
 
 def _plan(path: Path, edit: SetRunpath) -> PatchedContent:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.bundles import bundle_of
 from tests.support.places import FIXTURES
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from tests.support.command_line import Run
@@ -87,7 +89,34 @@ def test_exact_rule_names_the_variants_that_there_are(run: Run, tmp_path: Path) 
     assert (status, err.endswith("gfx942. Name a variant, or choose another rule.\n")) == (2, True), err
 
 
-def test_extract_says_how_to_unpack_a_wheel(run: Run, tmp_path: Path, wheel: Path) -> None:
-    done = run("device", "extract", wheel, "-d", tmp_path / "code")
-    remedy = "Unpack it, and give a file in it: python -m zipfile -e WHEEL FOLDER"
-    assert done == (2, "", f"error: {wheel}: is a wheel; expected a file with device code. {remedy}\n")
+def test_code_is_extracted_from_the_files_of_a_wheel_and_of_a_folder(run: Run, tmp_path: Path) -> None:
+    code = (FIXTURES / "elf/gfx906.co").read_bytes()
+    files = {f"demo/{name}/kernels.hipfb": bundle_of(target) for name, target in (("a", "gfx906"), ("b", "gfx1030"))}
+    wheel = make_wheel(tmp_path / "wheels", "demo", {"demo/code.co": code, "demo/text.txt": b"text", **files})
+    status, out, err = run("device", "extract", wheel, "-t", "gfx906", "-d", tmp_path / "one")
+    assert (status, err) == (0, "")
+    written = {str(path.relative_to(tmp_path / "one")) for path in (tmp_path / "one").rglob("*") if path.is_file()}
+    assert written == {Path(line).relative_to(tmp_path / "one").as_posix() for line in out.splitlines()}
+    assert written == {"demo/code.co.0.gfx906.co", "demo/a/kernels.hipfb.0.gfx906"}
+    status, out, err = run("device", "extract", wheel.parent, "-d", tmp_path / "all")
+    assert (status, err, len(out.splitlines())) == (0, "", 3)
+
+
+def test_code_for_a_target_of_no_file_is_an_error(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "wheels", "demo", {"demo/a.hipfb": bundle_of("gfx906")})
+    status, _, err = run("device", "extract", wheel, "-t", "gfx1100", "-d", tmp_path / "out")
+    assert (status, err.startswith(f"error: {wheel}!demo/a.hipfb: "), list((tmp_path / "out").iterdir())) == (
+        2,
+        True,
+        [],
+    )
+    status, _, err = run("device", "extract", make_wheel(tmp_path, "text", {}), "-d", tmp_path / "out")
+    assert (status, "no device code for AMD GPUs" in err) == (2, True)
+
+
+def test_member_whose_name_leads_out_of_the_wheel_is_not_extracted(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "wheels", "demo", {"../../climbed.hipfb": bundle_of("gfx906")})
+    status, _, err = run("device", "extract", wheel, "-d", tmp_path / "out/deep")
+    found = "a path that leads out of the wheel; expected a name below the folder of the wheel"
+    assert (status, err) == (2, f"error: {wheel}!../../climbed.hipfb: {found}\n")
+    assert list(tmp_path.rglob("climbed*")) == []

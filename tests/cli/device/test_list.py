@@ -202,3 +202,20 @@ def test_a_kernel_name_with_control_characters_is_escaped(run: Run, tmp_path: Pa
     data = (FIXTURES / "v22/saxpy.hipfb").read_bytes().replace(b"\xa5.name\xa5saxpy", b"\xa5.name\xa5s\x1bxpy")
     (tmp_path / "x.hipfb").write_bytes(data)
     assert "s\\x1bxpy" in run("device", "list", "--kernels", tmp_path / "x.hipfb").stdout
+
+
+def test_files_of_a_folder_and_of_wheels_in_it_are_listed(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/a.hipfb").write_bytes(bundle_of("gfx906"))
+    (tmp_path / "lib/text.txt").write_text("text")
+    wheel = make_wheel(tmp_path, "demo", {"demo/b.hipfb": bundle_of("gfx1030")})
+    status, out, err = run("device", "list", tmp_path, "--json")
+    document = json.loads(out)
+    assert (status, err, document["schema"]) == (0, "", "rocwheel.device-list-folder/1")
+    assert [file["path"] for file in document["files"]] == [f"{wheel.name}!demo/b.hipfb", "lib/a.hipfb"]
+    status, out, err = run("device", "list", tmp_path)
+    assert (status, out.splitlines()[0], err) == (0, f"{wheel.name}!demo/b.hipfb", "")
+    status, out, err = run("device", "list", "--kernels", FIXTURES / "v22", "--json")
+    assert {f"{FIXTURES}/v22/saxpy.hipfb", f"{FIXTURES}/v22/libtwo.plain.so"} <= {
+        code["file"] for code in json.loads(out)["codes"]
+    }

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.places import ELF_FIXTURES as FIXTURES
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support.command_line import Run
 
 
@@ -49,3 +52,18 @@ def test_show_tells_machines_the_same(run: Run) -> None:
             }
         ],
     }
+
+
+def test_show_looks_into_wheels_and_folders(run: Run, tmp_path: Path) -> None:
+    files = {"demo/librpath.so": FIXTURES / "librpath.so", "demo/gfx906.co": FIXTURES / "gfx906.co"}
+    wheel = make_wheel(tmp_path / "dist", "demo", {**files, "demo/text.txt": b"text"})
+    name = f"{wheel}!demo/librpath.so"
+    for path in (wheel, wheel.parent):
+        [file] = json.loads(run("show", "--json", path).stdout)["files"]
+        assert (file["file"], file["run_path"]) == (name, "/opt/rocm/lib")
+
+
+def test_show_refuses_a_wheel_without_elf_files(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "demo", {"demo/text.txt": b"text"})
+    expected = f"error: {wheel}: no ELF file; expected ELF files, or wheels or folders of them\n"
+    assert run("show", wheel) == (2, "", expected)

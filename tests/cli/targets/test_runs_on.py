@@ -168,10 +168,29 @@ def test_runs_on_takes_no_similar_file_where_there_is_one_for_the_gpu(run_target
     ]
 
 
-def test_runs_on_refuses_wheels(run_targets: Run, tmp_path: Path) -> None:
-    wheel = make_wheel(tmp_path, "blas", {"blas/kernels.hipfb": bundle_of("gfx906")})
-    remedy = "Unpack it, and give the folder: python -m zipfile -e WHEEL FOLDER"
-    assert run_targets("runs-on", "gfx906", wheel) == (2, "", f"error: {wheel}: is a wheel, not a binary. {remedy}\n")
+def test_runs_on_looks_into_wheels_as_into_folders(run_targets: Run, tmp_path: Path) -> None:
+    files = {f"blas/library/Kernels_{target}.co": bundle_of(target) for target in ("gfx906", "gfx1030")}
+    wheel = make_wheel(tmp_path, "blas", {"blas/text.txt": b"text", **files})
+    kernels = "blas/library/Kernels_gfx906.co"
+    for path, name in ((wheel, f"{wheel}!{kernels}"), (tmp_path, f"{wheel}!{kernels}")):
+        assert run_targets("runs-on", "gfx906", path) == (
+            0,
+            (
+                f"{name}: gfx906 on a stock runtime: uses gfx906 in 1 bundle "
+                "(the same processor with the same features)\n"
+                f"{name}: gfx906 on an extended runtime: uses gfx906 in 1 bundle "
+                "(the same processor with the same features)\n"
+                "skipped, as named for other targets: 1 file\n"
+            ),
+            "",
+        )
+
+
+def test_runs_on_names_wheels_without_device_code(run_targets: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "wheels", "text", {"text/text.txt": b"text"})
+    (tmp_path / "a.hipfb").write_bytes(bundle_of("gfx906"))
+    finished = run_targets("runs-on", "gfx906", wheel, tmp_path / "a.hipfb")
+    assert (finished.status, finished.stdout.splitlines()[-1]) == (0, f"{wheel}: no device code")
 
 
 def test_runs_on_refuses_a_damaged_file(run_targets: Run, tmp_path: Path) -> None:

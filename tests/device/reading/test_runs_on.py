@@ -33,7 +33,7 @@ def test_a_stock_runtime_finds_nothing_for_an_unlisted_gpu(tmp_path: Path) -> No
     path = _write(tmp_path / "a.hipfb", bundle_of("gfx1030", "gfx906"))
     verdict = _stock(judge_file(path, GFX1031))
     reason = "gfx1030: code for a similar GPU, which only an extended runtime takes; gfx906: code for another processor"
-    assert verdict == FileVerdict(str(path), GFX1031, Runtime.STOCK, (Use(None, Fit.NONE, reason, 1),))
+    assert verdict == FileVerdict(str(path), "", GFX1031, Runtime.STOCK, (Use(None, Fit.NONE, reason, 1),))
     assert not verdict.runs
 
 

@@ -25,7 +25,7 @@ from rocwheel.device.editing.bundle import BundleEdit
 from rocwheel.device.editing.file_rewrite import RewriteOrder, RewriteReport
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
-from rocwheel.device.reading.files import is_wheel
+from rocwheel.distributions.binaries import is_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.wheel_file_name import name_and_version
 from rocwheel.foundation.counting import count
@@ -35,6 +35,7 @@ from rocwheel.foundation.workers import worker_count
 
 __all__ = [
     "GIB",
+    "CodeArgument",
     "FileArgument",
     "ForceOption",
     "LevelOption",
@@ -63,6 +64,14 @@ SourceArgument = Annotated[
     Path,
     _code_argument(
         "FILE", "A fat binary, a file of bundles, a code object, an object file, a static library or a wheel."
+    ),
+]
+CodeArgument = Annotated[
+    Path,
+    _code_argument(
+        "PATH",
+        "A fat binary, a file of bundles, a code object, an object file, a static library, a wheel or a folder.",
+        dir_okay=True,
     ),
 ]
 PathArgument = Annotated[

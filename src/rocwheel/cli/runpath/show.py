@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
 from rich import box
 from rich.table import Table
 
@@ -11,7 +15,6 @@ from rocwheel.cli.output.printable import cell
 from rocwheel.cli.output.text import print_table
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.runpath.group import runpath_app
-from rocwheel.cli.runpath.options import FilesArgument
 from rocwheel.linking.run_path_files import FileRunPath, read_run_paths
 
 __all__ = ["show"]
@@ -19,12 +22,12 @@ __all__ = ["show"]
 
 @runpath_app.command()
 def show(
-    files: FilesArgument,
+    files: Annotated[list[Path], typer.Argument(metavar="PATH", help="ELF files, wheels, and folders of them.")],
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Show kind, SONAME, run path and needed libraries of ELF files.
+    """Show kind, SONAME, run path and needed libraries of ELF files, also of those in wheels and folders.
 
     Example: rocwheel runpath show lib/*.so
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.given_places import existing_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.cli.targets.group import targets_app
-from rocwheel.cli.targets.options import TargetCommand, expand_folders, read_targets
+from rocwheel.cli.targets.options import TargetCommand, read_targets
 from rocwheel.device.reading.runs_on import FileVerdict, judge_files, opened_verdicts
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.counting import count, first_of
@@ -37,7 +38,8 @@ def runs_on(
         ),
     ],
     paths: Annotated[
-        list[Path], typer.Argument(callback=existing_places, metavar="PATH", help="Binaries, or folders of them.")
+        list[Path],
+        typer.Argument(callback=existing_places, metavar="PATH", help="Binaries, wheels, and folders of them."),
     ],
     *,
     as_json: JsonOption = False,
@@ -46,19 +48,19 @@ def runs_on(
 ) -> None:
     """Print which code object of each binary a GPU would use, and why, by the rules of stock and extended runtimes.
 
-    Where that depends on a feature that GPU leaves open, each setting is judged. In folders, kernel files that are
-    named for other targets are skipped. Exits with 1 when a stock runtime finds nothing to run somewhere.
+    Where that depends on a feature that GPU leaves open, each setting is judged. In folders and wheels, kernel files
+    that are named for other targets are skipped. Exits with 1 when a stock runtime finds nothing to run somewhere.
 
     Example: rocwheel targets runs-on gfx1031 lib/librocsparse.so.1
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    _refuse_wheels(paths)
-    found = judge_files(expand_folders(paths, "*"), _read_gpus(gpu))
+    found = judge_files(paths, _read_gpus(gpu))
     judged = {verdict.path for verdict in found}
-    without_code = [str(path) for path in paths if path.is_file() and str(path) not in judged]
+    with_code = {path.rpartition("!")[0] for path in judged} | judged
+    without_code = [str(path) for path in paths if path.is_file() and str(path) not in with_code]
     if not found:
         raise InputError(", ".join(map(str, paths)), "no device code", expected="a fat binary or a file of bundles")
-    verdicts = opened_verdicts(found, {path: _relative(path, paths) for path in judged})
+    verdicts = opened_verdicts(found)
     for_others = sorted(judged - {verdict.path for verdict in verdicts})
     without_files = _without_files(found, verdicts)
     if as_json:
@@ -67,7 +69,7 @@ def runs_on(
     lines = [line for verdict in verdicts for line in _verdict_lines(verdict, quiet=quiet)]
     lines += [
         f"{', '.join(map(str, paths))}: {_lead(gpu, runtime)}: finds nothing, all {count(len(judged), 'file')} "
-        f"with device code {'is' if len(judged) == 1 else 'are'} named for other targets: {_named_for(judged, paths)}"
+        f"with device code {'is' if len(judged) == 1 else 'are'} named for other targets: {_named_for(found)}"
         for gpu, runtime in without_files
     ]
     lines += [] if quiet else _omission_lines(without_code, len(for_others))
@@ -78,14 +80,14 @@ def runs_on(
     raise typer.Exit(0 if is_run else 1)
 
 
-def _without_files(found: list[FileVerdict], opened: list[FileVerdict]) -> list[tuple[TargetId, Runtime]]:
+def _without_files(found: Sequence[FileVerdict], opened: list[FileVerdict]) -> list[tuple[TargetId, Runtime]]:
     """Return for which GPU and runtime no file is opened at all."""
     left = {(verdict.gpu, verdict.runtime) for verdict in opened}
     return [pair for pair in dict.fromkeys((verdict.gpu, verdict.runtime) for verdict in found) if pair not in left]
 
 
-def _named_for(judged: set[str], paths: list[Path]) -> str:
-    names = [str(target) for path in sorted(judged) for target in targets_in_path(_relative(path, paths))]
+def _named_for(found: Sequence[FileVerdict]) -> str:
+    names = [str(target) for verdict in found for target in targets_in_path(verdict.place)]
     return first_of(sorted(set(names)), 8)
 
 
@@ -101,20 +103,6 @@ def _read_gpus(text: str) -> TargetSet:
     portable = [f"{name!r} {found}" for name in gpus.processors if not is_specific(TargetId(name))]
     raise_all("GPU", [InputError("GPU", text, expected="one such as gfx90a:xnack-, or native") for text in portable])
     return gpus
-
-
-def _refuse_wheels(paths: list[Path]) -> None:
-    wheels = [path for path in paths if path.suffix == ".whl"]
-    remedy = "Unpack it, and give the folder: python -m zipfile -e WHEEL FOLDER"
-    raise_all("binaries", [InputError(p, "is a wheel, not a binary", remedy=remedy) for p in wheels])
-
-
-def _relative(path: str, paths: list[Path]) -> str:
-    """Return a file's path below the folder it was found in; empty for a named file, which is always judged."""
-    if Path(path) in paths:
-        return ""
-    folder = next(folder for folder in paths if Path(path).is_relative_to(folder))
-    return Path(path).relative_to(folder).as_posix()
 
 
 def _verdict_json(verdict: FileVerdict) -> dict[str, Any]:

@@ -18,10 +18,9 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError
 from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId
 from rocwheel.binary.code_objects.target_note import rename_target
 from rocwheel.binary.elf.header import E_FLAGS
-from rocwheel.device.reading.files import is_wheel, read_members
+from rocwheel.distributions.binaries import is_wheel, read_binaries
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.file_view import join_data
 from rocwheel.targets.retarget_pairs import TargetPair
 
@@ -154,13 +153,9 @@ def find_gaps(path: Path, pairs: Sequence[TargetPair]) -> tuple[str, ...]:
 
 def _list_files(path: Path) -> Iterator[tuple[str, tuple[Sequence[TargetId], ...]]]:
     """Yield each file with the targets of its bundles; the files of a wheel that are damaged are left to its edit."""
-    if not is_wheel(path):
-        with FileRange.whole(path).view() as data:
-            yield str(path), _list_bundles(data, str(path))
-        return
-    for name, listed in read_members(path, _list_bundles, limit=sys.maxsize):
+    for name, listed in read_binaries(path, _list_bundles, limit=sys.maxsize):
         if not isinstance(listed, InputError):
-            yield f"{path}!{name}", listed
+            yield name, listed
 
 
 def _list_bundles(data: Data, name: str) -> tuple[Sequence[TargetId], ...]:

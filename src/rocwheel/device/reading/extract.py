@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from enum import Enum
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,8 +17,9 @@ from rocwheel.binary.bundles.sequence import Bundle, iter_entries, require_size
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kind import is_thin_archive
-from rocwheel.device.reading.files import is_wheel
-from rocwheel.foundation.collecting import raise_all
+from rocwheel.distributions.binaries import Binary, find_binaries, is_wheel
+from rocwheel.distributions.zip.member_names import outside_reason
+from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.errors import InputError, WorkError, write_error
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.file_range import FileRange
@@ -92,37 +93,35 @@ def extract_code(
 
     Files are named after the source, the number of the bundle and the target of the entry; of several for one target,
     the second and later ones have their number, too. The images of an object file, and a code object by itself, count
-    as a bundle; in a static library, bundles are numbered through. Compressed bundles are streamed, each once.
-    Raises `InputError` when the file has no device code or is damaged, when a bundle decompresses to more than
+    as a bundle; in a static library, bundles are numbered through. Compressed bundles are streamed, each once. Of a
+    folder or a wheel, every file with device code is taken, into folders as there; files that have code for none of
+    ``targets`` are passed over, if others have some.
+    Raises `InputError` when there is no device code or it is damaged, when a bundle decompresses to more than
     ``limit`` bytes or its hash is wrong (a warning in the log, with ``accept_wrong_hash``), when bundles have no code
     for a target (`ProblemsError` for several), unless ``allow_missing``, and `WorkError` when writing fails. The files
     appear when all are whole, so that an error leaves none.
     """
-    with FileRange.whole(source).view() as data:
-        sources = tuple(iter_code_sources(data, name=str(source)))
-        if not sources:
-            raise _no_code(source, data)
-        chosen = _choose_all(source, sources, targets, rule, allow_missing=allow_missing)
-        for number in chosen:
-            require_size(sources[number].bundle, limit)
-        with _staging(dest_dir, source.name) as folder:
-            writer = _Writer(folder, source.name, accept_wrong_hash=accept_wrong_hash)
-            codes = [
-                code for number, entries in chosen.items() for code in writer.write(number, sources[number], entries)
-            ]
-            return _placed(codes, dest_dir)
+    choosing = _Choosing(targets, rule, allow_missing=allow_missing)
+    with _staging(dest_dir, source.name) as folder:
+        writer = _Writer(folder, limit, accept_wrong_hash=accept_wrong_hash)
+        codes = convert_all(str(source), lambda found: writer.write_file(found, choosing), find_binaries(source))
+        if not choosing.has_code:
+            raise _no_code(source)
+        if not any(codes):
+            raise_all(str(source), choosing.passed_over)
+        return _placed([code for group in codes for code in group], folder, dest_dir)
 
 
-def _no_code(source: Path, data: Data) -> InputError:
-    if is_wheel(source):
-        remedy = "Unpack it, and give a file in it: python -m zipfile -e WHEEL FOLDER"
-        return InputError(source, "is a wheel", expected="a file with device code", remedy=remedy)
-    if is_code_object(data):
-        flags = read_code_object(data, place=Place(str(source))).flags
-        found = f"a code object whose flags {flags:#x} name no processor"
-        return InputError(source, found, expected="one for a processor that is known")
-    found = "a thin archive" if is_thin_archive(data) else "no device code for AMD GPUs"
+def _no_code(source: Path) -> InputError:
     kinds = "a fat binary, a file of bundles, a code object, an object file or a static library"
+    if source.is_dir() or is_wheel(source):
+        return InputError(source, "no device code for AMD GPUs", expected=f"{kinds} in it")
+    with FileRange.whole(source).view() as data:
+        if is_code_object(data):
+            flags = read_code_object(data, place=Place(str(source))).flags
+            found = f"a code object whose flags {flags:#x} name no processor"
+            return InputError(source, found, expected="one for a processor that is known")
+        found = "a thin archive" if is_thin_archive(data) else "no device code for AMD GPUs"
     return InputError(source, found, expected=kinds)
 
 
@@ -139,35 +138,46 @@ def _staging(dest_dir: Path, name: str) -> Iterator[Path]:
         yield folder
 
 
-def _placed(codes: Sequence[ExtractedCode], dest_dir: Path) -> tuple[ExtractedCode, ...]:
+def _placed(codes: Sequence[ExtractedCode], folder: Path, dest_dir: Path) -> tuple[ExtractedCode, ...]:
     """Move the files to their places, once it is clear that nothing else is there."""
-    placed = tuple(msgspec.structs.replace(code, path=str(dest_dir / Path(code.path).name)) for code in codes)
-    for path in (Path(code.path) for code in placed):
+    moves = {Path(code.path): dest_dir / Path(code.path).relative_to(folder) for code in codes}
+    for path in moves.values():
         if path.exists() and not path.is_file():
             raise WorkError(path, "is not a regular file, so it can't be replaced", remedy="Name another folder.")
     try:
-        for old, new in zip(codes, placed, strict=True):
-            Path(old.path).replace(new.path)
+        for old, new in moves.items():
+            new.parent.mkdir(parents=True, exist_ok=True)
+            old.replace(new)
     except OSError as e:
         raise write_error(dest_dir, e) from e
-    return placed
+    return tuple(msgspec.structs.replace(code, path=str(moves[Path(code.path)])) for code in codes)
 
 
-def _choose_all(
-    source: Path, sources: Sequence[CodeSource], targets: Sequence[TargetId], rule: MatchRule, *, allow_missing: bool
-) -> dict[int, list[BundleEntry]]:
-    chosen: dict[int, list[BundleEntry]] = {}
-    problems = []
-    for number, bundle in enumerate(source.bundle for source in sources):
-        found = {target: choose_entry(bundle, target, rule) for target in targets}
-        entries = found.values() if targets else [entry for entry in bundle.plain.device_entries if entry.size]
-        each_once = {entry.offset: entry for entry in entries if entry}
-        if each_once:
-            chosen[number] = list(each_once.values())
-        problems += [_missing(bundle, target, rule) for target, entry in found.items() if entry is None]
-    if problems and not (allow_missing and chosen):
-        raise_all(str(source), problems)
-    return chosen
+class _Choosing:
+    """Which entries are taken for ``targets``, and what was passed over so far."""
+
+    def __init__(self, targets: Sequence[TargetId], rule: MatchRule, *, allow_missing: bool) -> None:
+        self.targets, self.rule, self.allow_missing = targets, rule, allow_missing
+        self.has_code = False
+        self.passed_over: list[DeviceCodeError] = []
+
+    def choose(self, name: str, sources: Sequence[CodeSource]) -> dict[int, list[BundleEntry]]:
+        """Return the entries of each bundle of a file; raise `DeviceCodeError` when some bundles alone have none."""
+        chosen: dict[int, list[BundleEntry]] = {}
+        problems = []
+        for number, bundle in enumerate(source.bundle for source in sources):
+            self.has_code = True
+            found = {target: choose_entry(bundle, target, self.rule) for target in self.targets}
+            entries = found.values() if self.targets else [entry for entry in bundle.plain.device_entries if entry.size]
+            each_once = {entry.offset: entry for entry in entries if entry}
+            if each_once:
+                chosen[number] = list(each_once.values())
+            problems += [_missing(bundle, target, self.rule) for target, entry in found.items() if entry is None]
+        if not chosen:
+            self.passed_over += problems
+        elif not self.allow_missing:
+            raise_all(name, problems)
+        return chosen
 
 
 def _missing(bundle: Bundle, target: TargetId, rule: MatchRule) -> DeviceCodeError:
@@ -181,20 +191,40 @@ def _missing(bundle: Bundle, target: TargetId, rule: MatchRule) -> DeviceCodeErr
 
 
 class _Writer:
-    """Writes code to files in ``folder``, named after the file ``name`` it is from."""
+    """Writes code to files in ``folder``, named after the files it is from."""
 
-    def __init__(self, folder: Path, name: str, *, accept_wrong_hash: bool) -> None:
-        self.folder, self.name = folder, name
+    def __init__(self, folder: Path, limit: int, *, accept_wrong_hash: bool) -> None:
+        self.folder, self.limit = folder, limit
         self.accept_wrong_hash = accept_wrong_hash
 
-    def write(self, number: int, source: CodeSource, entries: Sequence[BundleEntry]) -> list[ExtractedCode]:
-        """Write all ``entries`` in one pass over their bundle."""
+    def write_file(self, found: Binary | InputError, choosing: _Choosing) -> list[ExtractedCode]:
+        """Write the code of a binary that is chosen, each bundle in one pass."""
+        if isinstance(found, InputError):
+            raise found
+        if reason := outside_reason(found.place) if found.place else "":
+            raise InputError(found.name, reason, expected="a name below the folder of the wheel")
+        stem = self.folder / (found.place or PurePath(found.name).name)
+        with found.view(limit=self.limit) as data:
+            sources = tuple(iter_code_sources(data, name=found.name))
+            chosen = choosing.choose(found.name, sources)
+            for number in chosen:
+                require_size(sources[number].bundle, self.limit)
+            return [
+                code
+                for number, entries in chosen.items()
+                for code in self._write(stem, number, sources[number], entries)
+            ]
+
+    def _write(
+        self, stem: Path, number: int, source: CodeSource, entries: Sequence[BundleEntry]
+    ) -> list[ExtractedCode]:
         names = _names(entries)
         files: dict[int, AtomicFile] = {}
         with ExitStack() as stack:
             for entry, piece in self._iter_pieces(source, entries):
                 if entry.offset not in files:
-                    path = self.folder / f"{self.name}.{number}.{names[entry.offset]}{_suffix(piece)}"
+                    path = stem.with_name(f"{stem.name}.{number}.{names[entry.offset]}{_suffix(piece)}")
+                    path.parent.mkdir(parents=True, exist_ok=True)
                     files[entry.offset] = stack.enter_context(atomic_file(path))
                 for part in iter_pieces(piece):
                     files[entry.offset].write(part)

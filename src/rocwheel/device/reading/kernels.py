@@ -11,10 +11,9 @@ from rocwheel.binary.bundles.device_code import iter_code_sources
 from rocwheel.binary.bundles.sequence import require_size
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.kernel_metadata import kernel_symbols, read_metadata
-from rocwheel.device.reading.files import is_wheel, read_members
 from rocwheel.device.reading.payload_facts import iter_payloads
+from rocwheel.distributions.binaries import read_binaries
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.mapped_range import release_pages
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CodeKernels", "KernelFacts", "KernelListing", "list_kernels"]
 
+_KINDS = "a fat binary, bundles, a code object, an archive, a wheel or a folder"
 _VERSION_OF_YAML = 2
 _YAML = "code object version 2 describes its kernels in YAML, which is not read; their names are from its symbols"
 
@@ -78,20 +78,16 @@ class KernelListing(msgspec.Struct, frozen=True):
 
 
 def list_kernels(path: Path, *, limit: int = RAW_SIZE_LIMIT) -> KernelListing:
-    """List the kernels of every code object of a file, or of the files in a wheel, in file order.
+    """List the kernels of every code object of a file, or of the files in a wheel or a folder, in file order.
 
     Bundles, and members of a wheel, of more than ``limit`` bytes are problems, as is damage in a code object.
     Raises `InputError` for a file that is damaged or that has no device code.
     """
     lister = _Lister(limit)
-    if is_wheel(path):
-        refused = [error for _, error in read_members(path, lister.add_file, limit=limit) if error]
-        lister.problems += map(str, refused)
-    else:
-        with FileRange.whole(path).view() as data:
-            lister.add_file(data, str(path))
+    refused = [error for _, error in read_binaries(path, lister.add_file, limit=limit) if error]
+    lister.problems += map(str, refused)
     if not lister.seen and not lister.problems:
-        raise InputError(path, "no device code", expected="a fat binary, bundles, a code object, an archive or a wheel")
+        raise InputError(path, "no device code", expected=_KINDS)
     return KernelListing(tuple(lister.codes), tuple(lister.problems))
 
 

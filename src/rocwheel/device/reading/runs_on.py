@@ -9,13 +9,14 @@ import msgspec
 
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.distributions.binaries import Binary, find_all_binaries
 from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.errors import InputError
 from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit, settings_of
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from rocwheel.binary.bundles.device_code import DeviceCode
@@ -37,6 +38,8 @@ class FileVerdict(msgspec.Struct, frozen=True):
     """What one file offers a GPU under the rules of one runtime."""
 
     path: str
+    place: str
+    """Its path below the folder or in the wheel that it was found in; empty for a file that was itself named."""
     gpu: TargetId
     """The GPU, with a setting of each feature that the file's code for it depends on."""
     runtime: Runtime
@@ -56,40 +59,48 @@ def judge_file(path: Path, agent: TargetId) -> tuple[FileVerdict, ...]:
     There are verdicts for every setting of a feature that ``agent`` leaves open and code for it sets, as it is one of
     them that the GPU has. Raises `InputError` for a file that can't be read or is damaged.
     """
-    source = FileRange.whole(path)
-    with source.view() as data:
-        code = read_device_code(data, name=str(path))
+    return judge_files([path], [agent])
+
+
+def judge_files(paths: Iterable[Path], agents: Iterable[TargetId]) -> tuple[FileVerdict, ...]:
+    """Judge every binary at ``paths``, which are files, folders and wheels, for each GPU, as `judge_file` does.
+
+    Raises `InputError` for what is damaged or can't be read, `ProblemsError` for several.
+    """
+    gpus = tuple(agents)
+    groups = convert_all("binaries", lambda found: tuple(_judge(found, gpus)), find_all_binaries(paths))
+    return tuple(verdict for verdicts in groups for verdict in verdicts)
+
+
+def _judge(found: Binary | InputError, agents: Iterable[TargetId]) -> Iterator[FileVerdict]:
+    if isinstance(found, InputError):
+        raise found
+    with found.view() as data:
+        code = read_device_code(data, name=found.name)
         if code is None:
-            return ()
+            return
         bundles = list(_bundles(code, data))
     kpacked = code.fat_binary is not None and code.fat_binary.is_kpacked
-    return tuple(
-        FileVerdict(str(path), gpu, runtime, judge_targets(bundles, gpu, runtime), kpacked)
-        for gpu in settings_of(agent, _features_that_matter(bundles, agent))
-        for runtime in Runtime
-    )
+    for agent in agents:
+        for gpu in settings_of(agent, _features_that_matter(bundles, agent)):
+            for runtime in Runtime:
+                uses = judge_targets(bundles, gpu, runtime)
+                yield FileVerdict(found.name, found.place, gpu, runtime, uses, kpacked)
 
 
-def judge_files(paths: Iterable[Path], agents: Iterable[TargetId]) -> list[FileVerdict]:
-    """Judge every file that holds device code for each GPU; damaged and unreadable ones are reported together."""
-    gpus = tuple(agents)
-    groups = convert_all("binaries", lambda path: [v for gpu in gpus for v in judge_file(path, gpu)], paths)
-    return [verdict for verdicts in groups for verdict in verdicts]
-
-
-def opened_verdicts(verdicts: Sequence[FileVerdict], places: Mapping[str, str]) -> list[FileVerdict]:
+def opened_verdicts(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
     """Return the verdicts on the files that are opened: a kernel library opens none that is named for other targets.
 
-    ``places`` has each file's path relative to a folder of the library's files; names above that say nothing. With an
+    Names above a folder or a wheel with the library's files say nothing. With an
     extended runtime, a library opens a file for a similar GPU, unless there is the same for the GPU itself.
     """
-    named = {v.path: _named_targets(places[v.path]) for v in verdicts}
+    named = {v.place: _named_targets(v.place) for v in verdicts}
     own = {
-        (v.gpu, without_targets(places[v.path]))
+        (v.gpu, without_targets(v.place))
         for v in verdicts
-        if any(fit(target, v.gpu) is not Fit.NONE for target in named[v.path])
+        if any(fit(target, v.gpu) is not Fit.NONE for target in named[v.place])
     }
-    return [v for v in verdicts if _is_opened(v, named[v.path], (v.gpu, without_targets(places[v.path])) in own)]
+    return [v for v in verdicts if _is_opened(v, named[v.place], (v.gpu, without_targets(v.place)) in own)]
 
 
 def _named_targets(place: str) -> tuple[TargetId, ...]:

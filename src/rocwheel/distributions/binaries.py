@@ -1,0 +1,177 @@
+"""The binaries in a place that a command is given: a file, a folder with all that is below it, or a wheel's members."""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from rocwheel.binary.kind import HEAD_SIZE, is_binary
+from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory
+from rocwheel.foundation.errors import InputError, read_error
+from rocwheel.foundation.files.file_range import FileRange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from rocwheel.foundation.files.file_view import Data
+
+__all__ = ["MOST_UNPACKED", "Binary", "find_all_binaries", "find_binaries", "is_wheel", "read_binaries"]
+
+Result = TypeVar("Result")
+
+MOST_UNPACKED = 4 << 30
+"""To how many bytes a member of a wheel unpacks at most, unless a caller says otherwise."""
+
+_ZIP_MAGIC = b"PK\3\4"
+
+
+class Binary(msgspec.Struct, frozen=True):
+    """A file that is worth reading, wherever it is.
+
+    ``name`` is how messages call it: its path, or ``wheel!member``. ``place`` is its path, with ``/``, below the folder
+    or in the wheel that it was found in; empty for a file that was itself given, which comes whatever is in it.
+    """
+
+    name: str
+    place: str
+    size: int
+    member: ZipMember | None = None
+
+    @contextmanager
+    def view(self, *, limit: int = MOST_UNPACKED) -> Iterator[Data]:
+        """Yield the bytes; a packed member of a wheel is unpacked into a nameless file, which goes with the block.
+
+        Raises `InputError` for a file that can't be read, and for a member that is damaged or that unpacks to more than
+        ``limit`` bytes.
+        """
+        if self.member is None:
+            with FileRange.whole(Path(self.name)).view() as data:
+                yield data
+            return
+        with open_unpacked(self.member, limit=limit) as (unpacked, _), unpacked.view() as data:
+            yield data
+
+
+def is_wheel(path: Path) -> bool:
+    """Return whether a file is a ZIP archive, as wheels are, rather than a binary with an archive behind it.
+
+    Raises `OSError` when it can't be read.
+    """
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(HEAD_SIZE)
+    return not is_binary(head) and zipfile.is_zipfile(path)
+
+
+def read_binaries(
+    path: Path, read: Callable[[Data, str], Result], *, limit: int = MOST_UNPACKED
+) -> Iterator[tuple[str, Result | InputError]]:
+    """Yield the name of each binary at ``path`` and what ``read`` makes of its bytes and its name.
+
+    In a folder or a wheel, a file that is damaged, that ``read`` refuses, or that unpacks to more than ``limit`` bytes
+    comes with its error. An error about ``path`` itself is raised.
+    """
+    for found in find_binaries(path):
+        name = str(found.source) if isinstance(found, InputError) else found.name
+        try:
+            if isinstance(found, InputError):
+                raise found
+            with found.view(limit=limit) as data:
+                result: Result | InputError = read(data, name)
+        except InputError as e:
+            if name == str(path):
+                raise
+            result = e
+        yield name, result
+
+
+def find_all_binaries(paths: Iterable[Path]) -> Iterator[Binary | InputError]:
+    """Yield what `find_binaries` finds at each of ``paths``."""
+    for path in paths:
+        yield from find_binaries(path)
+
+
+def find_binaries(path: Path) -> Iterator[Binary | InputError]:
+    """Yield the binaries at ``path``, in order: the file itself, those below a folder, or those in a wheel.
+
+    What can't be read, is damaged or is not a regular file comes as the error that says so; the rest follows. In a
+    folder, symlinks are passed over, and files named as wheels are looked into; files that are no binaries don't come.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError as e:
+        yield read_error(path, e)
+        return
+    if stat.S_ISDIR(mode):
+        yield from _find_below(path)
+    elif stat.S_ISREG(mode):
+        yield from _find_given(path)
+    else:
+        # A pipe would be waited for, a device read without end.
+        yield InputError(path, "is not a regular file", expected="a binary, a folder or a wheel")
+
+
+def _find_given(path: Path) -> Iterator[Binary | InputError]:
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_SIZE)
+    except OSError as e:
+        yield read_error(path, e)
+        return
+    if is_binary(head):
+        yield Binary(str(path), "", path.stat().st_size)
+    elif zipfile.is_zipfile(path):
+        yield from _find_members(path)
+    elif head.startswith(_ZIP_MAGIC) or path.suffix == ".whl":
+        expected = "a whole wheel, with its directory at the end"
+        yield InputError(path, "a truncated or damaged archive", expected=expected)
+    else:
+        yield Binary(str(path), "", path.stat().st_size)
+
+
+def _find_below(folder: Path) -> Iterator[Binary | InputError]:
+    unreadable: list[OSError] = []
+    walk = os.walk(folder, onerror=unreadable.append)
+    for file in sorted(Path(root, name) for root, _, names in walk for name in names):
+        yield from _find_file(file, folder)
+    for error in unreadable:
+        yield read_error(error.filename, error, remedy="")
+
+
+def _find_file(path: Path, folder: Path) -> Iterator[Binary | InputError]:
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return
+        if path.suffix == ".whl":
+            yield from _find_members(path)
+            return
+        with path.open("rb") as file:
+            if is_binary(file.read(HEAD_SIZE)):
+                yield Binary(str(path), path.relative_to(folder).as_posix(), os.fstat(file.fileno()).st_size)
+    except OSError as e:
+        yield read_error(path, e)
+
+
+def _find_members(wheel: Path) -> Iterator[Binary | InputError]:
+    try:
+        members = read_directory(wheel)
+    except InputError as e:
+        yield e
+        return
+    for member in members:
+        yield from _find_member(member)
+
+
+def _find_member(member: ZipMember) -> Iterator[Binary | InputError]:
+    try:
+        if is_binary(member_head(member)):
+            yield Binary(member.source, member.name, member.size, member)
+    except InputError as e:
+        yield e
