@@ -52,7 +52,7 @@ def test_bundle_that_declares_more_than_the_limit_is_not_extracted(run: Run, tmp
     assert (status, err.count(message), output.exists()) == (2, 1, False)
     status, _, err = run("device", "extract", bomb, "-d", output, "--limit", "5")
     assert (status, "bytes; expected 5368709120, as its header declares" in err) == (2, True)
-    assert list(output.iterdir()) == []
+    assert not output.exists()
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_code_is_extracted_from_the_files_of_a_wheel_and_of_a_folder(run: Run, t
     assert (status, err) == (0, "")
     written = {str(path.relative_to(tmp_path / "one")) for path in (tmp_path / "one").rglob("*") if path.is_file()}
     assert written == {Path(line).relative_to(tmp_path / "one").as_posix() for line in out.splitlines()}
-    assert written == {"demo/code.co.0.gfx906.co", "demo/a/kernels.hipfb.0.gfx906"}
+    assert written == {"demo/code.co.0.gfx906.co", "demo/a/kernels.hipfb.0.gfx906.co"}
     status, out, err = run("device", "extract", wheel.parent, "-d", tmp_path / "all")
     assert (status, err, len(out.splitlines())) == (0, "", 3)
 

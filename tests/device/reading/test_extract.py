@@ -101,7 +101,7 @@ def test_no_file_is_left_when_a_later_bundle_is_damaged(tmp_path: Path) -> None:
     source.write_bytes((FIXTURES / "v22/saxpy.hipfb").read_bytes().ljust(40960, b"\0") + second)
     with pytest.raises(InputError, match="bundle 1 at offset 0xa000: its hash is"):
         extract_all(source, output)
-    assert list(output.iterdir()) == []
+    assert not output.exists()
 
 
 def test_no_file_is_left_when_one_would_take_the_place_of_a_folder(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
@@ -127,15 +127,25 @@ def _no_code(source: Path) -> InputError:
 
 @contextmanager
 def _staging(dest_dir: Path, name: str) -> Iterator[Path]:
-    """Make a folder in ``dest_dir`` for files that are not whole yet; it goes with the block."""
+    """Make a folder in ``dest_dir`` for files that are not whole yet; it goes with the block.
+
+    An error leaves no folder that wasn't there.
+    """
+    made = [folder for folder in (dest_dir, *dest_dir.parents) if not folder.exists()]
     stack = ExitStack()
     try:
         dest_dir.mkdir(parents=True, exist_ok=True)
         folder = stack.enter_context(scratch_folder(dest_dir / name))
     except OSError as e:
         raise write_error(dest_dir, e) from e
-    with stack:
-        yield folder
+    try:
+        with stack:
+            yield folder
+    except BaseException:
+        with suppress(OSError):
+            for created in made:
+                created.rmdir()
+        raise
 
 
 def _placed(codes: Sequence[ExtractedCode], folder: Path, dest_dir: Path) -> tuple[ExtractedCode, ...]:
