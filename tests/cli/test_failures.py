@@ -37,6 +37,7 @@ ABSENT = {
     "jax starlark": "file",
     "jax translate": "-- cp",
     "jax wheel-targets": "--settings absent",
+    "jax wheel-binary": "pjrt --version 1.0 -- @absent",
     "jax wheel": "pjrt --version 1.0 --spec absent",
     "plan": "--artifact-dir absent",
     "promote": "absent --to 7.2.0 -d out",

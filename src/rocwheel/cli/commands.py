@@ -51,6 +51,7 @@ _MODULES = (
     "jax.translate",
     "jax.migrate",
     "jax.wheel",
+    "jax.wheel_binary",
     "jax.wheel_targets",
     "runpath.group",
     "runpath.show",

@@ -19,7 +19,18 @@ from rocwheel.frameworks.wheel.placeholders import parse_values
 from rocwheel.frameworks.wheel.spec import settable_values
 from rocwheel.frameworks.wheel.stamps import parse_commits
 
-__all__ = ["Assembly", "Sources", "VersionOption", "read_assembly", "read_sources"]
+__all__ = [
+    "Assembly",
+    "RepairOption",
+    "Sources",
+    "SystemRunPathOption",
+    "ValuesOption",
+    "VerifyOption",
+    "VersionOption",
+    "WithOption",
+    "read_assembly",
+    "read_sources",
+]
 
 SourceOption = Annotated[
     list[Path] | None,

@@ -49,6 +49,6 @@ def test_every_command_speaks_json(project: Path, arguments: list[str], schema: 
     assert set(value) == keys
 
 
-@pytest.mark.parametrize("command", ["bazelrc", "starlark", "commands", "translate", "wheel-targets"])
+@pytest.mark.parametrize("command", ["bazelrc", "starlark", "commands", "translate", "wheel-targets", "wheel-binary"])
 def test_the_help_has_an_example(command: str, tmp_path: Path) -> None:
     assert "Example: " in rocwheel("jax", command, "--help", cwd=tmp_path).stdout

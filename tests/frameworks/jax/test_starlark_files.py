@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 COMMON = {
     "BUILD.bazel",
     "cc.bzl",
+    "jax_wheel_binary.bzl",
     "rocm_shared_library.bzl",
     "rocm_wheel.bzl",
     "rocm_wheel_repository.bzl",

@@ -1,7 +1,7 @@
-"""Targets and commands for JAX's own wheel rules; Bazel loads and builds them with a stand-in of the rules.
+"""Targets and commands for JAX's own wheel rules; Bazel builds those for JAX's tools with a stand-in of the rules.
 
-The stand-in has the names and parameters of ``//jaxlib:jax.bzl`` as JAX had them in 2025, and makes files of that
-name: JAX's own need XLA and a network.
+Those for rocwheel are test_bazel_jax_rules.py's to prove. The stand-in has the names and parameters of
+``//jaxlib:jax.bzl`` as JAX had them in 2025, and makes files of that name: JAX's own need XLA and a network.
 """
 
 from __future__ import annotations
@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.foundation.errors import InputError
 from rocwheel.frameworks.jax.commands import BuildOptions, spell_commands
 from rocwheel.frameworks.jax.makefile import render_makefile
 from rocwheel.frameworks.jax.settings import BazelSettings
-from rocwheel.frameworks.jax.wheel_rules import render_wheel_targets, wheel_rule_commands
+from rocwheel.frameworks.jax.wheel_rules import (
+    WheelTool,
+    make_wheel_tool,
+    render_wheel_targets,
+    wheel_rule_commands,
+)
 from tests.frameworks.bazel_workspace import NEEDS_BAZEL
 
 if TYPE_CHECKING:
@@ -91,7 +97,7 @@ def make_workspace(folder: Path) -> Path:
         "WORKSPACE": "",
         "jaxlib/BUILD.bazel": "",
         "jaxlib/jax.bzl": RULES,
-        "jaxlib/tools/BUILD.bazel": TOOLS + render_wheel_targets(SETTINGS),
+        "jaxlib/tools/BUILD.bazel": TOOLS + render_wheel_targets(SETTINGS, None),
         "jaxlib/rocm/BUILD.bazel": SUPPORT,
         "jax_plugins/rocm/BUILD.bazel": PLUGIN,
     }
@@ -150,6 +156,39 @@ def test_bazel_builds_the_targets_by_a_stand_in_of_the_rules(
     assert done.returncode == 0, done.stderr
     content = (folder / "bazel-bin/jaxlib/tools/dist" / wheel).read_text().split("\n")
     assert (sorted(set(content[:-2])), content[-2]) == (lines, "7")
+
+
+def test_rocwheel_is_the_wheel_binary_with_what_the_settings_say() -> None:
+    settings = BazelSettings(1, "gcc", ("3.12",), (), search=("$SDK", "/opt/rocm/lib"), pjrt_spec="specs/pjrt.toml")
+    text = render_wheel_targets(settings, WheelTool("//third_party/rocm_wheel", "@pip//rocwheel"))
+    assert text.startswith('load("//third_party/rocm_wheel:jax_wheel_binary.bzl", "jax_wheel_binary")\n')
+    assert text.split("\n\n")[1].splitlines() == [
+        "jax_wheel_binary(",
+        '    name = "jax_rocm7_pjrt_wheel_binary",',
+        '    kind = "pjrt",',
+        '    spec = "//specs:pjrt.toml",',
+        "    system_run_paths = [",
+        '        "/opt/rocm/lib",',
+        "    ],",
+        '    deps = ["@pip//rocwheel"],',
+        ")",
+    ]
+    assert '    wheel_binary = ":jax_rocm7_plugin_wheel_binary",\n' in text
+    assert "setup.py" not in text
+
+
+@pytest.mark.parametrize(
+    ("rules", "library", "message"),
+    [
+        ("rocm_wheel", "@pypi//x", "--rules: is 'rocm_wheel'; expected the label of a package, such as //rocm_wheel"),
+        ("//a:b", "@pypi//x", "--rules: is '//a:b'; expected the label of a package, such as //rocm_wheel"),
+        ("//a", 'x"', "--library: is 'x\"'; expected a label, such as @pypi//rocwheel"),
+    ],
+)
+def test_what_is_no_label_is_refused(rules: str, library: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        make_wheel_tool(rules, library)
+    assert str(caught.value) == message
 
 
 def test_the_commands_build_the_targets_of_jax_audit_and_copy() -> None:

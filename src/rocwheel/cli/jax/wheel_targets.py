@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -12,14 +14,32 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.frameworks.jax.settings import read_settings
-from rocwheel.frameworks.jax.wheel_rules import render_wheel_targets
+from rocwheel.frameworks.jax.wheel_rules import WheelTool, make_wheel_tool, render_wheel_targets
 
-__all__ = ["wheel_targets"]
+__all__ = ["ToolChoice", "wheel_targets"]
+
+_TOOL = WheelTool()
+
+
+class ToolChoice(str, Enum):
+    """What makes the wheels for the rules."""
+
+    ROCWHEEL = "rocwheel"
+    JAX = "jax"
 
 
 @jax_app.command("wheel-targets")
 def wheel_targets(
     settings: SettingsOption = Path("rocm.toml"),
+    tool: Annotated[
+        ToolChoice, typer.Option("--tool", help="Have rocwheel make the wheels, or JAX's own programs.")
+    ] = ToolChoice.ROCWHEEL,
+    rules: Annotated[
+        str, typer.Option("--rules", metavar="LABEL", help="Load the rules of rocwheel jax starlark from this package.")
+    ] = _TOOL.rules,
+    library: Annotated[
+        str, typer.Option("--library", metavar="LABEL", help="Take rocwheel from this Python library.")
+    ] = _TOOL.library,
     json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -29,7 +49,8 @@ def wheel_targets(
     Example: rocwheel jax wheel-targets --settings rocm.toml >> jaxlib/tools/BUILD.bazel
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    text = render_wheel_targets(read_settings(settings))
+    given = make_wheel_tool(rules, library) if tool is ToolChoice.ROCWHEEL else None
+    text = render_wheel_targets(read_settings(settings), given)
     if json:
         print_json("jax.wheel_targets", 1, {"text": text})
     else:

@@ -27,6 +27,7 @@ _VARIANT = "cc.bzl"
 _EXTENSIONS = "extensions.bzl"
 _COMMON = (
     "BUILD.bazel",
+    "jax_wheel_binary.bzl",
     "rocm_shared_library.bzl",
     "rocm_wheel.bzl",
     "rocm_wheel_repository.bzl",

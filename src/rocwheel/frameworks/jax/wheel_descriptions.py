@@ -23,11 +23,11 @@ def jax_wheel_description(wheel: JaxWheel) -> dict[str, Any]:
     return read_table(__package__, _FILE, dict[str, dict[str, Any]])[wheel]
 
 
-def rocm_major(text: str) -> str:
+def rocm_major(text: str, source: str = _ROCM_OPTION) -> str:
     """Return the major version of ROCm, as it stands in the wheels' names, of a version such as 7 or 7.2.0.
 
-    Raises `InputError` for any other text.
+    Raises `InputError`, which names what gave the version, for any other text.
     """
     if not _VERSION.fullmatch(text):
-        raise InputError(_ROCM_OPTION, f"is {text!r}", expected="a version, such as 7 or 7.2.0")
+        raise InputError(source, f"is {text!r}", expected="a version, such as 7 or 7.2.0")
     return text.partition(".")[0]

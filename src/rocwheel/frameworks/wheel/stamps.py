@@ -27,16 +27,19 @@ def render_commit_info(commits: Mapping[str, str]) -> str:
     return f'"""The commits that this package was built from."""\n\ncommits = {{\n{rows}}}\n'
 
 
-def parse_commits(texts: Iterable[str]) -> dict[str, str]:
-    """Parse ``REPOSITORY=COMMIT`` words, the commit in hexadecimal; raise `InputError` for any other."""
+def parse_commits(texts: Iterable[str], source: str = _OPTION) -> dict[str, str]:
+    """Parse ``REPOSITORY=COMMIT`` words, the commit in hexadecimal; raise `InputError` for any other.
+
+    ``source`` is what gave them, for messages.
+    """
     commits: dict[str, str] = {}
     for text in texts:
         name, equals, commit = text.rpartition("=")
         if not equals or not re.fullmatch(r"[\w./-]+", name) or not _COMMIT.fullmatch(commit):
             expected = "REPOSITORY=COMMIT, the commit as 7 to 64 hexadecimal digits"
-            raise InputError(_OPTION, f"is {text!r}", expected=expected, remedy="Check whether looking it up failed.")
+            raise InputError(source, f"is {text!r}", expected=expected, remedy="Check whether looking it up failed.")
         if commits.setdefault(name, commit) != commit:
             raise InputError(
-                _OPTION, f"gives two commits for {name}: {commits[name]} and {commit}", expected="one commit"
+                source, f"gives two commits for {name}: {commits[name]} and {commit}", expected="one commit"
             )
     return commits
