@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.artifacts.catalog import open_catalog
-from rocwheel.artifacts.importing.from_prefix import import_prefix
+from rocwheel.artifacts.importing.from_prefix import import_prefixes
 from rocwheel.artifacts.importing.table import load_table
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from tests.support.core_prefix import make_core_prefix, make_rocm_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +50,7 @@ def text_of(error: pytest.ExceptionInfo[RocwheelError]) -> str:
 
 
 def test_prefix_becomes_artifacts_under_therocks_names(prefix: Path, dest: Path) -> None:
-    report = import_prefix(prefix, dest, ROCM)
+    report = import_prefixes([prefix], dest, ROCM)
 
     with open_catalog(dest) as catalog:
         entries = {
@@ -77,7 +78,7 @@ def test_prefix_becomes_artifacts_under_therocks_names(prefix: Path, dest: Path)
 
 def test_strict_refuses_what_no_rule_takes(prefix: Path, dest: Path) -> None:
     with pytest.raises(ProblemsError) as error:
-        import_prefix(prefix, dest, ROCM, strict=True)
+        import_prefixes([prefix], dest, ROCM, strict=True)
 
     assert text_of(error) == (
         f"the import: 1 problem\n  share/new/thing of {prefix}: no rule of the table matches it. "
@@ -91,7 +92,7 @@ def test_manifest_of_a_prefix_is_kept(prefix: Path, dest: Path) -> None:
     (prefix / "share/therock").mkdir()
     (prefix / "share/therock/therock_manifest.json").write_text(json.dumps(manifest))
 
-    import_prefix(prefix, dest, ROCM)
+    import_prefixes([prefix], dest, ROCM)
 
     place = dest / "base_lib_generic/base/aux-overlay/stage/share/therock/therock_manifest.json"
     assert json.loads(place.read_text()) == manifest
@@ -104,7 +105,7 @@ def test_symlink_out_of_the_prefix_is_refused(prefix: Path, dest: Path) -> None:
     (prefix / "bin/clinfo").symlink_to("../../usr/bin/clinfo")
 
     with pytest.raises(ProblemsError) as error:
-        import_prefix(prefix, dest, ROCM)
+        import_prefixes([prefix], dest, ROCM)
 
     assert text_of(error) == (
         f"the import: 1 problem\n  bin/clinfo of {prefix}: is a symlink that leaves the tree through "
@@ -115,7 +116,7 @@ def test_symlink_out_of_the_prefix_is_refused(prefix: Path, dest: Path) -> None:
 def test_absolute_symlink_to_elsewhere_is_dropped_and_reported(prefix: Path, dest: Path) -> None:
     (prefix / "bin/clinfo").symlink_to("/usr/bin/clinfo")
 
-    assert import_prefix(prefix, dest, ROCM).dangling == ("bin/clinfo",)
+    assert import_prefixes([prefix], dest, ROCM).dangling == ("bin/clinfo",)
 
 
 def test_absolute_symlink_to_elsewhere_is_not_taken_for_the_prefixs_own(prefix: Path, dest: Path) -> None:
@@ -124,7 +125,7 @@ def test_absolute_symlink_to_elsewhere_is_not_taken_for_the_prefixs_own(prefix: 
     (prefix / "share/users").symlink_to("/etc/passwd")
     (prefix / "share/etc").symlink_to("/etc")
     (prefix / "share/more").symlink_to("etc/passwd")
-    assert import_prefix(prefix, dest, ROCM).dangling == ("share/etc", "share/more", "share/users")
+    assert import_prefixes([prefix], dest, ROCM).dangling == ("share/etc", "share/more", "share/users")
 
 
 @pytest.mark.parametrize("given", ["rocm-6.2.0", "rocm"], ids=["real name", "other name"])
@@ -137,7 +138,7 @@ def test_absolute_symlink_into_the_prefix_by_any_of_its_names_is_its_own(
     link = tmp_path / "rocm-6.2.0/lib/libamdhip64.so"
     link.unlink()
     link.symlink_to(tmp_path / written / "lib/libamdhip64.so.6")
-    import_prefix(tmp_path / given, dest, ROCM)
+    import_prefixes([tmp_path / given], dest, ROCM)
     with open_catalog(dest) as catalog:
         links = {entry.path: entry.link for entry in catalog.entries if entry.path == "lib/libamdhip64.so"}
     assert links == {"lib/libamdhip64.so": "libamdhip64.so.6"}
@@ -151,7 +152,7 @@ def test_relative_symlink_through_folders_named_like_the_way_to_the_prefix_is_fo
     (inner / "note").write_text("right")
     (prefix / "share/inner/note").write_text("wrong")
     (prefix / "share/link").symlink_to(f"inner{prefix}/note")
-    import_prefix(prefix, dest, ROCM)
+    import_prefixes([prefix], dest, ROCM)
     (link,) = (path for path in dest.rglob("link") if path.is_symlink())
     assert link.read_text() == "right"
 
@@ -160,21 +161,21 @@ def test_pipe_is_refused(prefix: Path, dest: Path) -> None:
     os.mkfifo(prefix / "bin/pipe")
 
     with pytest.raises(InputError) as error:
-        import_prefix(prefix, dest, ROCM)
+        import_prefixes([prefix], dest, ROCM)
 
     assert text_of(error) == f"{prefix}/bin/pipe: is a device node, socket or pipe; expected files, links and folders"
 
 
 def test_absent_prefix_is_refused(tmp_path: Path, dest: Path) -> None:
     with pytest.raises(InputError) as error:
-        import_prefix(tmp_path / "absent", dest, ROCM)
+        import_prefixes([tmp_path / "absent"], dest, ROCM)
 
     assert text_of(error) == f"{tmp_path}/absent: is not a folder; expected an install prefix such as /opt/rocm"
 
 
 def test_artifacts_inside_the_prefix_are_refused(prefix: Path) -> None:
     with pytest.raises(InputError) as error:
-        import_prefix(prefix, prefix / "artifacts", ROCM)
+        import_prefixes([prefix], prefix / "artifacts", ROCM)
 
     assert text_of(error) == f"{prefix}/artifacts: is inside the prefix {prefix}. Choose a folder outside."
 
@@ -188,7 +189,7 @@ def test_what_may_not_be_read_is_refused(prefix: Path, dest: Path, name: str) ->
     with pytest.raises(
         InputError, match=r"can't be read \(Permission denied\)\. Check that it exists and may be read\."
     ):
-        import_prefix(prefix, dest, ROCM)
+        import_prefixes([prefix], dest, ROCM)
 
     (prefix / name).chmod(0o755)
 
@@ -197,7 +198,95 @@ def test_a_folder_without_rocm_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/a.txt").write_text("x")
     with pytest.raises(InputError) as error:
-        import_prefix(tmp_path / "notes", tmp_path / "dest", load_table("prefix.toml"))
+        import_prefixes([tmp_path / "notes"], tmp_path / "dest", load_table("prefix.toml"))
     found = "holds no file that tells it is ROCm, among 1 file. Check the path, or the --table option."
     assert str(error.value) == f"{tmp_path}/notes: {found}"
     assert not (tmp_path / "dest").exists()
+
+
+@pytest.mark.parametrize("name", ["core", "core-10", "core-10.0", "../rocm-10.0.0"])
+def test_a_release_beside_others_is_imported_by_each_of_its_names(name: str, tmp_path: Path, dest: Path) -> None:
+    rocm = make_rocm_folder(tmp_path, "7.14.0", "10.0.0")
+    report = import_prefixes([rocm / name], dest, ROCM)
+    assert (report.version, report.dangling) == ("10.0.0", ())
+    assert report.unmatched == (
+        ".build-id/7a/78b37c04e07ada6a45dd5ff9b26cc08c5aac9a.debug",
+        "share/doc/amd-llvm/LICENSE.md",
+    )
+
+
+def test_the_folder_around_releases_is_refused_with_their_names(tmp_path: Path, dest: Path) -> None:
+    rocm = make_rocm_folder(tmp_path, "7.14.0", "10.0.0")
+    with pytest.raises(InputError) as error:
+        import_prefixes([rocm], dest, ROCM)
+    assert text_of(error) == (
+        f"{rocm}: is not a prefix, but a folder with several in it: core-10.0, core-7.14. "
+        f"Give {rocm}/core-10.0 or {rocm}/core-7.14."
+    )
+    assert not dest.exists()
+
+
+def test_two_releases_are_not_united(tmp_path: Path, dest: Path) -> None:
+    folders = [make_core_prefix(tmp_path, release) for release in ("7.14.0", "10.0.0")]
+    with pytest.raises(InputError) as error:
+        import_prefixes(folders, dest, ROCM)
+    assert text_of(error) == (
+        f"{folders[1]}: is of ROCm 10.0.0, and {folders[0]} of 7.14.0. Import each release for itself."
+    )
+    assert not dest.exists()
+
+
+def test_prefixes_with_one_file_of_different_content_are_not_united(prefix: Path, tmp_path: Path, dest: Path) -> None:
+    other = tmp_path / "extras"
+    (other / "bin").mkdir(parents=True)
+    (other / "bin/rocminfo").write_bytes(b"another")
+    with pytest.raises(ProblemsError) as error:
+        import_prefixes([prefix, other], dest, ROCM)
+    assert text_of(error) == (
+        f"the import: 1 problem\n  bin/rocminfo of {other}: goes to 'bin/rocminfo', where bin/rocminfo of {prefix} is "
+        "already, with other content. Leave one of them out."
+    )
+    assert not dest.exists()
+
+
+def test_prefixes_with_one_link_to_different_files_are_not_united(prefix: Path, tmp_path: Path, dest: Path) -> None:
+    other = tmp_path / "extras"
+    (other / "lib").mkdir(parents=True)
+    (other / "lib/libamdhip64.so.6.9").write_bytes(b"library")
+    (other / "lib/libamdhip64.so.6").symlink_to("libamdhip64.so.6.9")
+    with pytest.raises(
+        ProblemsError, match=r"lib/libamdhip64\.so\.6 of .*/extras: is a symlink to 'libamdhip64\.so\.6\.9'"
+    ):
+        import_prefixes([prefix, other], dest, ROCM)
+    assert not dest.exists()
+
+
+def test_a_link_through_another_name_of_a_folder_of_the_prefix_is_its_own(tmp_path: Path, dest: Path) -> None:
+    rocm = make_rocm_folder(tmp_path, "7.14.0")
+    (rocm / "core-7.14/share/hip/library").symlink_to(rocm / "lib/libamdhip64.so.7")
+    assert import_prefixes([rocm / "core"], dest, ROCM).dangling == ()
+    with open_catalog(dest) as catalog:
+        links = {entry.path: entry.link for entry in catalog.entries if entry.link}
+    assert (links["share/hip/include"], links["share/hip/library"]) == (
+        "../../include/hip",
+        "../../lib/libamdhip64.so.7",
+    )
+
+
+def test_device_code_in_archives_goes_to_the_artifact_that_it_is_called_after(tmp_path: Path, dest: Path) -> None:
+    root = make_core_prefix(tmp_path, "7.14.0")
+    (root / ".kpack/notes.kpack").write_bytes(b"?")
+    (root / "share/therock/therock_manifest.json").unlink()
+    report = import_prefixes([root], dest, ROCM)
+    with open_catalog(dest) as catalog:
+        places = {entry.path: str(entry.artifact) for entry in catalog.entries if entry.path.startswith(".kpack/")}
+        assert catalog.manifest is not None
+        assert catalog.manifest.kpack_split
+    assert places == {
+        ".kpack/blas_lib_gfx1030.kpack": "blas_lib_gfx1030",
+        ".kpack/blas_lib_gfx906.kpack": "blas_lib_gfx906",
+        ".kpack/blas_lib_gfx90a.kpack": "blas_lib_gfx90a",
+        ".kpack/blas_lib_gfx90a:xnack+.kpack": "blas_lib_gfx90a:xnack+",
+        ".kpack/notes.kpack": "unsorted_lib_generic",
+    }
+    assert ".kpack/notes.kpack" in report.unmatched

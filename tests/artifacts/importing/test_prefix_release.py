@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.artifacts.importing.from_prefix import import_prefix
+from rocwheel.artifacts.importing.from_prefix import import_prefixes
 from rocwheel.artifacts.importing.prefix_release import Sign, library_signs, stated_signs
 from rocwheel.artifacts.importing.table import load_table
 from rocwheel.foundation.errors import InputError
@@ -27,7 +27,7 @@ def make_prefix(root: Path, **files: str) -> Path:
 
 
 def version_of(root: Path) -> str:
-    return import_prefix(root, root.parent / "artifacts", ROCM).version
+    return import_prefixes([root], root.parent / "artifacts", ROCM).version
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_number_at_the_end_of_a_library_is_a_release_only_if_it_can_be_one(path:
 def test_prefix_that_mixes_two_releases_is_refused(tmp_path: Path, files: dict[str, str], found: str) -> None:
     root = make_prefix(tmp_path / "rocm", **files)
     with pytest.raises(InputError) as error:
-        import_prefix(root, tmp_path / "artifacts", ROCM)
+        import_prefixes([root], tmp_path / "artifacts", ROCM)
     assert str(error.value) == (
         f"{root}: mixes releases of ROCm ({found}); expected files of one release. "
         "Remove what is left of the others, or install one release into a folder of its own."
@@ -116,7 +116,7 @@ def test_pipe_as_version_file_is_refused_not_waited_for(tmp_path: Path) -> None:
     (root / ".info").mkdir()
     os.mkfifo(root / ".info/version")
     with pytest.raises(InputError, match=r"\.info/version: .*not a regular file"):
-        import_prefix(root, tmp_path / "artifacts", ROCM)
+        import_prefixes([root], tmp_path / "artifacts", ROCM)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_folder_of_other_software_is_refused_before_it_is_copied(tmp_path: Path,
     (root / name).parent.mkdir(parents=True)
     (root / name).write_text("")
     with pytest.raises(InputError) as error:
-        import_prefix(root, tmp_path / "artifacts", ROCM)
+        import_prefixes([root], tmp_path / "artifacts", ROCM)
     assert str(error.value) == (
         f"{root}: holds no file that tells it is ROCm, among 1 file. Check the path, or the --table option."
     )
@@ -137,7 +137,7 @@ def test_folder_around_a_prefix_is_refused_with_the_prefixes_in_it(tmp_path: Pat
     for name in ("rocm-6.4.1", "rocm-7.0.0"):
         make_prefix(tmp_path / "opt" / name)
     with pytest.raises(InputError) as error:
-        import_prefix(tmp_path / "opt", tmp_path / "artifacts", ROCM)
+        import_prefixes([tmp_path / "opt"], tmp_path / "artifacts", ROCM)
     assert str(error.value) == (
         f"{tmp_path}/opt: holds no file that tells it is ROCm, among 2 files. "
         f"Give the folder itself: {tmp_path}/opt/rocm-6.4.1, {tmp_path}/opt/rocm-7.0.0."

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Destination", "ImportRules", "Origin", "TextEdit"]
 
+_KPACK = re.compile(r"\.kpack/(?P<artifact>[^/_]+)_(?P<component>lib|run|test)_(?P<target>gfx[^/_]+)\.kpack")
+"""Device code that was parted from its libraries; the file is called like its artifact (TheRock's build system)."""
+
 
 class Origin(msgspec.Struct, frozen=True):
     """Where something came from, for messages and rules."""
@@ -42,11 +45,13 @@ class Destination(msgspec.Struct, frozen=True):
     component: str
     path: str
     """Relative to the prefix."""
+    target: str = GENERIC
+    """The GPU target that it is for."""
 
     @property
     def artifact_name(self) -> str:
-        """The name of the artifact's folder; what is imported is not built for a GPU target of its own."""
-        return str(ArtifactName(self.artifact, self.component, GENERIC))
+        """The name of the artifact's folder."""
+        return str(ArtifactName(self.artifact, self.component, self.target))
 
 
 class _Components:
@@ -166,6 +171,8 @@ class ImportRules:
             return artifact.place(path)
         if (destination := _move(self.table.place, path)) is None:
             return None
+        if kpack := _KPACK.fullmatch(destination):
+            return Destination(kpack["artifact"], kpack["component"], destination, kpack["target"])
         artifacts = self._contents if package else self._artifacts
         return next((a.at(destination) for a in artifacts if a.takes(destination)), None)
 

@@ -6,7 +6,7 @@ import os
 import stat
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.artifacts.importing.choose_artifact import ImportRules, Origin
 from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
@@ -18,40 +18,72 @@ from rocwheel.foundation.files.regular_files import open_unchanged
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rocwheel.artifacts.importing.report import ImportReport
     from rocwheel.artifacts.importing.table import ImportTable
 
-__all__ = ["import_prefix"]
+__all__ = ["import_prefixes"]
 
 
-def import_prefix(
-    prefix: Path, dest: Path, table: ImportTable, *, strict: bool = False, progress: Progress = SILENT
+class _Prefix(NamedTuple):
+    given: Path
+    """As the user named it, for messages."""
+    root: Path
+    entries: Sequence[os.DirEntry[str]]
+    """All files and links below it."""
+
+    def path_of(self, entry: os.DirEntry[str]) -> str:
+        return os.path.relpath(entry.path, self.root)
+
+    @property
+    def paths(self) -> list[str]:
+        """Everything that lies in the prefix itself; links out of it, such as those of ``/opt/rocm/bin``, do not."""
+        return [self.path_of(one) for one in self.entries if not one.is_symlink() or self._is_inside(one)]
+
+    @property
+    def files(self) -> list[str]:
+        return [self.path_of(entry) for entry in self.entries if not entry.is_symlink()]
+
+    def _is_inside(self, link: os.DirEntry[str]) -> bool:
+        return Path(link.path).resolve().is_relative_to(self.root)
+
+
+def import_prefixes(
+    prefixes: Sequence[Path], dest: Path, table: ImportTable, *, strict: bool = False, progress: Progress = SILENT
 ) -> ImportReport:
-    """Turn a prefix into artifacts in the folder ``dest``, which must be new or empty.
+    """Turn prefixes, laid over one another, into artifacts in the folder ``dest``, which must be new or empty.
 
+    Several are for what AMD installs beside ROCm, such as ``/opt/rocm/core-10.1`` and ``/opt/rocm/extras-10``.
     Files that no rule matches go into the table's catch-all artifact; with ``strict`` they are errors.
-    Raises `InputError` when the prefix can't be read, has nothing of ROCm or mixes releases; `ProblemsError` for
-    symlinks that leave it.
+    Raises `InputError` when a prefix can't be read, has nothing of ROCm, holds whole prefixes or mixes releases;
+    `ProblemsError` for symlinks that leave it, and for files of one path with different content.
     """
-    root = prefix.resolve()
-    if not root.is_dir():
-        raise InputError(prefix, "is not a folder", expected="an install prefix such as /opt/rocm")
-    if dest.resolve().is_relative_to(root):
-        raise InputError(dest, f"is inside the prefix {prefix}", remedy="Choose a folder outside.")
-    entries = list(_walk(root))
-    _check_is_rocm(prefix, [os.path.relpath(entry.path, root) for entry in entries], ImportRules(table))
-    files = [os.path.relpath(entry.path, root) for entry in entries if not entry.is_symlink()]
-    version = _sdk_version(prefix, root, files, table)
+    opened = [_open_prefix(prefix, dest, table) for prefix in prefixes]
+    version = _common_version(opened, table)
+    entries = [(prefix.root, entry) for prefix in opened for entry in prefix.entries]
+    sources = ", ".join(str(prefix) for prefix in prefixes)
     with importing(table, dest, strict=strict) as importer:
         importer.version = version
-        progress.begin(f"copying {prefix}", sum(entry.stat(follow_symlinks=False).st_size for entry in entries))
-        for entry in entries:
+        progress.begin(f"copying {sources}", sum(entry.stat(follow_symlinks=False).st_size for _, entry in entries))
+        for root, entry in entries:
             _add(importer, root, entry)
             progress.advance(entry.stat(follow_symlinks=False).st_size)
         progress.end()
-        return importer.finish(str(prefix))
+        return importer.finish(sources)
+
+
+def _open_prefix(given: Path, dest: Path, table: ImportTable) -> _Prefix:
+    """Return what is in a prefix, or raise `InputError` before anything is copied."""
+    root = given.resolve()
+    if not root.is_dir():
+        raise InputError(given, "is not a folder", expected="an install prefix such as /opt/rocm")
+    if dest.resolve().is_relative_to(root):
+        raise InputError(dest, f"is inside the prefix {given}", remedy="Choose a folder outside.")
+    prefix = _Prefix(given, root, tuple(_walk(root)))
+    _check_is_one(prefix, table)
+    _check_is_rocm(given, prefix.paths, ImportRules(table))
+    return prefix
 
 
 def _walk(folder: Path | str) -> Iterator[os.DirEntry[str]]:
@@ -88,23 +120,53 @@ def _add(importer: Importer, root: Path, entry: os.DirEntry[str]) -> None:
 def _read_link(root: Path, path: str) -> tuple[str, bool]:
     """Return a link's text, counted from the prefix when absolute, and whether it is absolute and leads elsewhere.
 
-    The prefix may have several names, such as ``/opt/rocm`` for ``/opt/rocm-6.2.0``.
+    The prefix may have several names, such as ``/opt/rocm`` for ``/opt/rocm-6.2.0``, and so may its folders, such as
+    ``/opt/rocm/lib`` for ``/opt/rocm/core-7.14/lib``.
     """
     raw = Path(path).readlink()
     if not raw.is_absolute():
         return str(raw), False
     for folder in (*reversed(raw.parents), raw):
-        if folder.resolve() == root:
-            return f"/{raw.relative_to(folder)}", False
+        real = folder.resolve()
+        if real.is_relative_to(root):
+            return f"/{os.path.normpath(real.relative_to(root) / raw.relative_to(folder))}", False
     return str(raw), True
 
 
-def _sdk_version(prefix: Path, root: Path, files: Sequence[str], table: ImportTable) -> str:
-    """Return the version that the prefix states, or that all its libraries name; empty when it is not known."""
-    stated, libraries = stated_signs(root, table.version_from), library_signs(files)
-    check_one_release(prefix, stated, libraries)
+def _common_version(prefixes: Iterable[_Prefix], table: ImportTable) -> str:
+    """Return the version that the prefixes state, or that all their libraries name; empty when it is not known.
+
+    What is installed beside ROCm may say nothing, but none may say another version.
+    """
+    versions: dict[str, Path] = {}
+    for prefix in prefixes:
+        version = _sdk_version(prefix, table)
+        first = next(iter(versions), version)
+        if version and version != first:
+            found = f"is of ROCm {version}, and {versions[first]} of {first}"
+            raise InputError(prefix.given, found, remedy="Import each release for itself.")
+        if version:
+            versions[version] = prefix.given
+    return next(iter(versions), "")
+
+
+def _sdk_version(prefix: _Prefix, table: ImportTable) -> str:
+    stated, libraries = stated_signs(prefix.root, table.version_from), library_signs(prefix.files)
+    check_one_release(prefix.given, stated, libraries)
     named = {sign.release for sign in libraries}
     return stated[0].release if stated else named.pop() if len(named) == 1 else ""
+
+
+def _check_is_one(prefix: _Prefix, table: ImportTable) -> None:
+    """Raise `InputError` for a folder of prefixes, such as ``/opt/rocm`` since ROCm 7.10, links beside them."""
+    found = stated_signs(prefix.root, [f"*/{pattern}" for pattern in table.version_from])
+    names = sorted({sign.path.partition("/")[0] for sign in found})
+    own = sorted(name for name in names if not (prefix.root / name).is_symlink())
+    if own:
+        is_one = len(own) == 1
+        message = f"is not a prefix, but a folder with {'one' if is_one else 'several'} in it: {', '.join(own)}"
+        folders = " or ".join(str(prefix.given / name) for name in own)
+        raise InputError(prefix.given, message, remedy=f"Give {folders}.")
 
 
 def _check_is_rocm(prefix: Path, paths: Sequence[str], rules: ImportRules) -> None:

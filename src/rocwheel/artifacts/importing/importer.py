@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.importing.choose_artifact import Destination, ImportRules, Origin
-from rocwheel.artifacts.importing.links import LinkTree
+from rocwheel.artifacts.importing.links import LinkTree, SymlinkError
 from rocwheel.artifacts.importing.report import ImportReport, LibraryNeeds, MachineNeed, describe
 from rocwheel.artifacts.importing.tree import ImportConflictError, ImportTree, Readable
 from rocwheel.artifacts.model.artifact import FileKind
@@ -73,7 +73,8 @@ class Importer:
         if destination is None:
             self._links.leave_out(member.origin.path)
         elif member.kind is FileKind.SYMLINK:
-            self._links.add_link(member.origin, destination, member.link, is_outside=member.is_outside)
+            with self._collecting():
+                self._links.add_link(member.origin, destination, member.link, is_outside=member.is_outside)
         else:
             self._add_file(member, destination)
 
@@ -144,7 +145,7 @@ class Importer:
         """Keep a conflict for `finish`: more may follow."""
         try:
             yield
-        except ImportConflictError as e:
+        except (ImportConflictError, SymlinkError) as e:
             self._problems.append(e)
 
 

@@ -51,7 +51,14 @@ class LinkTree:
         self._placed[source] = destination
 
     def add_link(self, origin: Origin, destination: Destination, raw: str, *, is_outside: bool = False) -> None:
-        """Record a symlink. An absolute one starts at the root of the source, or dangles if it ``is_outside``."""
+        """Record a symlink. An absolute one starts at the root of the source, or dangles if it ``is_outside``.
+
+        Raises `SymlinkError` when another prefix has a link to something else at that place.
+        """
+        known = self._links.get(origin.path)
+        if known and not origin.package and (known.raw, known.is_outside) != (raw, is_outside):
+            found = f"is a symlink to {raw!r}, but one to {known.raw!r} in {known.origin.source}"
+            raise SymlinkError(str(origin), found, remedy="Leave one of them out.")
         self._links[origin.path] = _Link(origin, destination, raw, is_outside)
 
     def leave_out(self, source: str) -> None:

@@ -1,4 +1,4 @@
-"""Writing imported files into artifact folders: ``{name}_{component}_generic``, a manifest and a stage folder each."""
+"""Writing imported files into artifact folders: ``{name}_{component}_{target}``, a manifest and a stage folder each."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import msgspec
 
 from rocwheel.artifacts.importing.choose_artifact import Destination, Origin
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME, format_manifest
+from rocwheel.artifacts.model.names import GENERIC
 from rocwheel.artifacts.model.paths import ancestors
 from rocwheel.artifacts.model.sdk_manifest import SDK_MANIFEST_PATH
 from rocwheel.artifacts.patterns import PathPatterns
@@ -122,7 +123,9 @@ class ImportTree:
 
         A source may contain the JSON files itself; then they only move to the artifact in which TheRock keeps them.
         """
-        facts = {"rocm_version": version, "rocm_package_version": version, "flags": {}}
+        is_split = any(file.target != GENERIC for file in self.files.values())
+        flags = {"KPACK_SPLIT_ARTIFACTS": True} if is_split else {}
+        facts = {"rocm_version": version, "rocm_package_version": version, "flags": flags}
         self._write_json(SDK_MANIFEST_PATH, facts)
         self._write_json(_DIST_INFO_PATH, {"dist_amdgpu_targets": ""})
         for folder, stages in self._stages.items():

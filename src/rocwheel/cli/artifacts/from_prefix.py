@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rocwheel.artifacts.importing.from_prefix import import_prefix
+from rocwheel.artifacts.importing.from_prefix import import_prefixes
 from rocwheel.artifacts.importing.table import load_table
 from rocwheel.cli.artifacts.group import artifacts_app
 from rocwheel.cli.artifacts.options import NewDirOption, TableOption
@@ -21,7 +21,10 @@ __all__ = ["from_prefix"]
 
 @artifacts_app.command("from-prefix")
 def from_prefix(
-    prefix: Annotated[Path, typer.Argument(metavar="PREFIX", help="Install prefix, such as /opt/rocm.")],
+    prefixes: Annotated[
+        list[Path],
+        typer.Argument(metavar="PREFIX...", help="Install prefix, such as /opt/rocm/core. Several are united."),
+    ],
     dest_dir: NewDirOption,
     table: TableOption = None,
     strict: Annotated[
@@ -33,9 +36,9 @@ def from_prefix(
 ) -> None:
     """Make artifacts from an install prefix, and print what they need from the system.
 
-    Example: rocwheel artifacts from-prefix /opt/rocm --dest-dir artifacts
+    Example: rocwheel artifacts from-prefix /opt/rocm/core --dest-dir artifacts
     """
     setup_logging(quiet=quiet, verbose=verbose)
     progress = make_progress(quiet=quiet)
-    report = import_prefix(prefix, dest_dir, load_table(table or "prefix.toml"), strict=strict, progress=progress)
+    report = import_prefixes(prefixes, dest_dir, load_table(table or "prefix.toml"), strict=strict, progress=progress)
     print_report(report, json=json, verbose=verbose)
