@@ -9,35 +9,30 @@ One patch makes the host file, whatever the size of the code that leaves:
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.fat_binary import FatBinary, pack_wrapper_head, read_fat_binary
+from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import ET_REL, read_header
-from rocwheel.binary.elf.relocations import INFO_AT, pack_relative
 from rocwheel.binary.elf.sections import SHT_DYNSYM, SHT_SYMTAB, read_section_table
 from rocwheel.binary.kpack.marker import MARKER_SECTION, Marker, encode_markers
 from rocwheel.device.splitting.host.errors import NotSplittableError
 from rocwheel.device.splitting.host.layout import HostLayout, lay_out
-from rocwheel.device.splitting.host.rewrite import Rewrite, rewrite_file
+from rocwheel.device.splitting.host.rewrite import ElfTables, Rewrite, rewrite_file
+from rocwheel.device.splitting.host.wrappers import WrapperContent, require_known_machine, write_wrapper
 from rocwheel.device.trimming.library import FatLibrary, is_program, read_linked_file
 from rocwheel.foundation.patch import FilePatch, Replacement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from rocwheel.binary.bundles.fat_binary import Wrapper
     from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["UnitLink", "has_code_to_split", "plan_host_file"]
 
-_ADDRESS = struct.Struct("<Q")
-_NUMBER = struct.Struct("<I")
-_POINTER_AT, _INDEX_AT = 8, 16
 _LARGEST_INDEX = (1 << 32) - 1
 
 
@@ -82,10 +77,13 @@ def plan_host_file(data: Data, markers: Sequence[Marker], links: Sequence[UnitLi
     writes = [
         write
         for wrapper, link, target in zip(fat.wrappers, links, targets, strict=True)
-        for write in _unit_writes(source, library, wrapper, link, target)
+        for write in write_wrapper(
+            source, library.header.machine, wrapper, WrapperContent(target, link.index, is_kpack=True)
+        )
     ]
     _require_alone(library, writes)
-    return rewrite_file(source, library, _rewrite(library, layout, content, tuple(writes)))
+    tables = ElfTables(library.header, library.segments, library.sections)
+    return rewrite_file(source, tables, _rewrite(library, layout, content, tuple(writes)))
 
 
 def _find_code(data: Data, name: str) -> FatBinary | None:
@@ -116,29 +114,8 @@ def _read(data: Data, fat: FatBinary) -> FatLibrary:
         library = read_linked_file(data, fat)
     except NotTrimmableError as e:
         raise NotSplittableError.because(e) from e
-    if pack_relative(library.header.machine, 0) is None:
-        found = f"a file for machine {library.header.machine}"
-        raise NotSplittableError(Place(fat.name), found, expected="x86-64, AArch64 or 64-bit POWER")
+    require_known_machine(fat.name, library.header.machine)
     return library
-
-
-def _unit_writes(
-    source: ElfBytes, library: FatLibrary, wrapper: Wrapper, link: UnitLink, target: int
-) -> Iterator[Replacement]:
-    """Yield what makes ``wrapper`` point to ``target``, at old file offsets."""
-    pointer, in_place = wrapper.pointer, wrapper.offset + _POINTER_AT
-    yield Replacement.of(wrapper.offset, pack_wrapper_head(is_kpack=True))
-    yield Replacement.of(wrapper.offset + _INDEX_AT, _NUMBER.pack(link.index))
-    if pointer.named_at is not None:
-        relative = pack_relative(library.header.machine, target)
-        assert relative is not None, "such a machine was refused"
-        yield Replacement.of(pointer.named_at + INFO_AT, relative)
-    elif pointer.stored_at not in {None, in_place}:
-        assert pointer.stored_at is not None
-        yield Replacement.of(pointer.stored_at, _ADDRESS.pack(target))
-    # Linkers may leave zeros where a relocation has the address, but not where they are done.
-    if pointer.stored_at == in_place or source.unpack(_ADDRESS, in_place, "a pointer") != (0,):
-        yield Replacement.of(in_place, _ADDRESS.pack(target))
 
 
 def _require_alone(library: FatLibrary, writes: Sequence[Replacement]) -> None:

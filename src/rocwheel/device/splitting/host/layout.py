@@ -15,7 +15,7 @@ import msgspec
 
 from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
 from rocwheel.binary.elf.header import Segment, load_segments
-from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_NOBITS, Section
+from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_NOBITS, SHT_PROGBITS, Section
 from rocwheel.binary.kpack.marker import MARKER_SECTION
 from rocwheel.device.splitting.host.errors import NotSplittableError
 from rocwheel.device.trimming.library import PAGE, FatLibrary
@@ -23,7 +23,6 @@ from rocwheel.device.trimming.segment_cut import SPARES_OF_LIBRARY, SPARES_OF_PR
 
 __all__ = ["HostLayout", "lay_out"]
 
-SHT_PROGBITS = 1
 _MARKER_ALIGNMENT = 16
 
 
@@ -50,7 +49,8 @@ def lay_out(library: FatLibrary, size: int, *, is_program: bool) -> HostLayout:
         raise NotSplittableError(Place(library.fat.name, section.offset), found, expected=f"{size}, for the marker")
     on_page = (section.address + start) // PAGE * PAGE - section.address
     gain = max(on_page, 0) // library.unit * library.unit
-    if gain == 0:
+    # Program headers that an edit has moved have to stay as far from the file's start as from that of memory.
+    if gain == 0 or (is_program and library.header.segments_offset > library.start):
         return _in_place(library, size, start)
     return _without_code(library, _marker(section, on_page, size), gain, is_program=is_program)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rocwheel.binary.elf.header import E_PHOFF, Segment, load_segments
+from rocwheel.binary.elf.header import E_PHOFF, Header, Segment, load_segments
 from rocwheel.binary.elf.moves import Moves
 from rocwheel.binary.elf.patch import patch_of_writes
 from rocwheel.binary.elf.section_table import SectionTable, order_sections, require_plain_numbers
@@ -18,12 +18,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.binary.elf.bytes import ElfBytes
-    from rocwheel.device.trimming.library import FatLibrary
 
-__all__ = ["Rewrite", "rewrite_file"]
+__all__ = ["ElfTables", "Rewrite", "rewrite_file"]
 
 _OFFSET: Final = Struct("<Q")
 _TABLE_ALIGNMENT = 8
+
+
+class ElfTables(msgspec.Struct, frozen=True):
+    """The tables of a file, as they are."""
+
+    header: Header
+    segments: tuple[Segment, ...]
+    sections: tuple[Section, ...]
 
 
 class Rewrite(msgspec.Struct, frozen=True):
@@ -54,14 +61,14 @@ class _Tail(msgspec.Struct, frozen=True):
     size: int
 
 
-def rewrite_file(source: ElfBytes, library: FatLibrary, rewrite: Rewrite) -> FilePatch:
+def rewrite_file(source: ElfBytes, tables: ElfTables, rewrite: Rewrite) -> FilePatch:
     """Return the patch that makes ``rewrite`` of the file ``source``.
 
     Raises `ElfError` for tables that overlap, and for sections that can't be renumbered.
     """
-    require_plain_numbers(source, library.sections)
-    tail = _plan_tail(source, library, rewrite)
-    edits = patch_of_writes(_iter_edits(source, library, rewrite, tail), tail.size, name=source.name)
+    require_plain_numbers(source, tables.sections)
+    tail = _plan_tail(source, tables, rewrite)
+    edits = patch_of_writes(_iter_edits(source, tables, rewrite, tail), tail.size, name=source.name)
     moved = _without_gaps(tuple(tail.moves.iter_moved(source.size)))
     pieces = sorted([*rewrite.content, *moved], key=lambda piece: piece.start)
     return FilePatch(tail.moves.offset(source.size), tuple(pieces)).then(edits)
@@ -77,8 +84,8 @@ def _without_gaps(pieces: Sequence[Replacement]) -> Iterator[Replacement]:
         position = piece.stop
 
 
-def _plan_tail(source: ElfBytes, library: FatLibrary, rewrite: Rewrite) -> _Tail:
-    header, old = library.header, library.sections
+def _plan_tail(source: ElfBytes, tables: ElfTables, rewrite: Rewrite) -> _Tail:
+    header, old = tables.header, tables.sections
     names_section = old[header.section_names_index]
     names = source.read(names_section.offset, names_section.size, "the section names")
     added = []
@@ -87,10 +94,10 @@ def _plan_tail(source: ElfBytes, library: FatLibrary, rewrite: Rewrite) -> _Tail
         added.append(msgspec.structs.replace(section, name_offset=at))
     gone = [before for before, after in rewrite.sections if after is None]
     table = order_sections(old, header.section_names_index, added=added, gone=gone)
-    growth = _aligned(len(names) - names_section.size, _alignment_behind(library, names_section))
+    growth = _aligned(len(names) - names_section.size, _alignment_behind(tables, names_section))
     table_stop = header.sections_offset + header.section_count * SECTION_LAYOUT.size
     changes = [*rewrite.changes]
-    loaded_end = max(segment.end for segment in load_segments(library.segments))
+    loaded_end = max(segment.end for segment in load_segments(tables.segments))
     if names_section.offset >= loaded_end:
         changes.append((names_section.offset + names_section.size, growth))
     if header.sections_offset >= loaded_end:
@@ -114,9 +121,9 @@ def _with_name(names: bytes, name: bytes) -> tuple[bytes, int]:
     return names + name + b"\0", len(names)
 
 
-def _alignment_behind(library: FatLibrary, names: Section) -> int:
+def _alignment_behind(tables: ElfTables, names: Section) -> int:
     """Return what the sections behind the section names ask of their file offsets."""
-    behind = (s.alignment for s in library.sections if s.type != SHT_NULL and s.offset > names.offset)
+    behind = (s.alignment for s in tables.sections if s.type != SHT_NULL and s.offset > names.offset)
     return max([_TABLE_ALIGNMENT, *behind])
 
 
@@ -124,22 +131,22 @@ def _aligned(size: int, alignment: int) -> int:
     return -(-size // alignment) * alignment
 
 
-def _iter_edits(source: ElfBytes, library: FatLibrary, rewrite: Rewrite, tail: _Tail) -> Iterator[Replacement]:
+def _iter_edits(source: ElfBytes, tables: ElfTables, rewrite: Rewrite, tail: _Tail) -> Iterator[Replacement]:
     """Yield all that is written over what has moved, at new offsets."""
-    for write in (*rewrite.writes, *tail.table.symbols(source, library.sections)):
+    for write in (*rewrite.writes, *tail.table.symbols(source, tables.sections)):
         start = tail.moves.offset(write.start)
         yield msgspec.structs.replace(write, start=start, stop=start + write.stop - write.start)
-    segments_at = tail.moves.offset(library.header.segments_offset)
+    segments_at = tail.moves.offset(tables.header.segments_offset)
     segments = (msgspec.structs.replace(s, offset=tail.moves.offset(s.offset)) for s in rewrite.segments)
     yield Replacement.of(E_PHOFF, _OFFSET.pack(segments_at))
     yield Replacement.of(segments_at, b"".join(segment.pack() for segment in segments))
     yield Replacement.of(tail.names_at, tail.names)
-    yield Replacement.of(tail.table_at, _pack_sections(library, rewrite, tail))
+    yield Replacement.of(tail.table_at, _pack_sections(tables, rewrite, tail))
     yield from tail.table.header(tail.table_at)
 
 
-def _pack_sections(library: FatLibrary, rewrite: Rewrite, tail: _Tail) -> bytes:
-    names = library.sections[library.header.section_names_index]
+def _pack_sections(tables: ElfTables, rewrite: Rewrite, tail: _Tail) -> bytes:
+    names = tables.sections[tables.header.section_names_index]
     changed = dict(rewrite.sections)
     sections = []
     for section in tail.table.sections:
@@ -147,11 +154,11 @@ def _pack_sections(library: FatLibrary, rewrite: Rewrite, tail: _Tail) -> bytes:
         if section == names:
             sections.append(msgspec.structs.replace(new, offset=tail.names_at, size=len(tail.names)))
         else:
-            sections.append(msgspec.structs.replace(new, offset=_moved(new, tail.moves)))
+            sections.append(msgspec.structs.replace(new, offset=_moved(new, tail.moves, is_new=section in changed)))
     return msgspec.structs.replace(tail.table, sections=tuple(sections)).pack()
 
 
-def _moved(section: Section, moves: Moves) -> int:
-    """Return the new file offset of a section; one without bytes stays with what is before it."""
+def _moved(section: Section, moves: Moves, *, is_new: bool) -> int:
+    """Return the new file offset of a section: one that changes, or has no bytes, stays with what is before it."""
     is_empty = section.type == SHT_NOBITS and section.flags & SHF_ALLOC and not section.flags & SHF_TLS
-    return moves.end(section.offset) if is_empty else moves.offset(section.offset)
+    return moves.end(section.offset) if is_empty or is_new else moves.offset(section.offset)

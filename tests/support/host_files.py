@@ -1,0 +1,151 @@
+"""Files with device code to split, as linkers make them, and what stands in for the runtime that they need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from rocwheel.binary.bundles.fat_binary import read_fat_binary
+from rocwheel.binary.kpack.marker import Marker
+from rocwheel.device.splitting.host.fat_file import plan_fat_file
+from rocwheel.device.splitting.host.host_file import UnitLink, plan_host_file
+from rocwheel.foundation.files.file_view import join_data
+from tests.support.places import FIXTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tests.support.tools import RunTool
+
+__all__ = ["MARKERS", "bundles_of", "join", "link_program", "loaded_units", "runtime_library", "split", "units_of"]
+
+MARKERS = (
+    Marker("lib/libtwo.so", ("../.kpack/two_@GFXARCH@.kpack",)),
+    Marker("lib/libtwo.so", ("../.kpack/two-some_@GFXARCH@.kpack",)),
+)
+
+_RUNTIME = r"""
+#include <stdio.h>
+struct wrapper { unsigned magic, version; const unsigned char *binary; unsigned index, zero; };
+void **__hipRegisterFatBinary(const struct wrapper *w) {
+    static void *handle;
+    printf("%x %u ", w->magic, w->index);
+    for (unsigned i = 0; i < 32; i++) printf("%02x", w->binary[i]);
+    printf("\n");
+    return &handle;
+}
+void __hipRegisterFunction(void) {}
+void __hipRegisterVar(void) {}
+void __hipRegisterManagedVar(void) {}
+void __hipRegisterSurface(void) {}
+void __hipRegisterTexture(void) {}
+void __hipUnregisterFatBinary(void) {}
+int __hipPushCallConfiguration(void) { return 0; }
+int __hipPopCallConfiguration(void) { return 0; }
+int hipLaunchKernel(void) { return 0; }
+int atexit(void (*function)(void)) { return 0; }
+"""
+_LOAD = """
+import ctypes, sys
+ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)
+ctypes.CDLL(sys.argv[2])
+ctypes.CDLL(None).fflush(None)
+"""
+_UNITS = """
+ .section .hip_fatbin,"a",@progbits
+{bundles}
+ .section .hipFatBinSegment,"aw",@progbits
+ .p2align 3
+ .globl wrappers
+wrappers:
+{wrappers}
+ .section .note.GNU-stack,"",@progbits
+"""
+_PROGRAM = r"""
+#include <elf.h>
+#include <stdio.h>
+#include <sys/auxv.h>
+struct wrapper { unsigned magic, version; const unsigned char *binary; unsigned index, zero; };
+extern struct wrapper wrappers[2];
+extern const Elf64_Ehdr __ehdr_start;
+__thread int local = 7;
+int data[2000] = {1};
+int zeros[5000];
+int main(void) {
+    int is_true = getauxval(AT_PHDR) == (unsigned long)&__ehdr_start + __ehdr_start.e_phoff;
+    int sum = local + data[0];
+    for (int i = 0; i < 5000; i++) sum += zeros[i];
+    printf("%d %d %d\n", is_true, getauxval(AT_PHNUM) == __ehdr_start.e_phnum, sum);
+    for (struct wrapper *w = wrappers; w < wrappers + 2; w++) {
+        printf("%x %u ", w->magic, w->index);
+        for (unsigned i = 0; i < 32; i++) printf("%02x", w->binary[i]);
+        printf("\n");
+    }
+    return 0;
+}
+"""
+
+
+def units_of(data: memoryview) -> tuple[int, ...]:
+    """Return which bundle each wrapper of a fat binary points to, in the wrappers' order."""
+    fat = read_fat_binary(data, name="x")
+    assert fat is not None
+    starts = [bundle.start for bundle in fat.iter_bundles(data)]
+    return tuple(starts.index(wrapper.pointer.target - fat.section.address) for wrapper in fat.wrappers)
+
+
+def bundles_of(data: memoryview) -> list[bytes]:
+    """Return the bundles of a fat binary."""
+    fat = read_fat_binary(data, name="x")
+    assert fat is not None
+    view = fat.view(data)
+    return [bytes(view[bundle.start : bundle.stop]) for bundle in fat.iter_bundles(data)]
+
+
+def split(data: bytes | memoryview) -> bytes:
+    """Return a host file whose bundle 0 is named by the first of `MARKERS`, and all others by the second."""
+    view = memoryview(data)
+    links = [UnitLink(unit, min(unit, 1)) for unit in units_of(view)]
+    return join_data(plan_host_file(view, MARKERS, links, name="x").apply(view))
+
+
+def join(host: bytes, bundles: Sequence[bytes], units: Sequence[int]) -> bytes:
+    """Return the fat file of a host file and bundles."""
+    view = memoryview(host)
+    patch = plan_fat_file(view, [memoryview(bundle) for bundle in bundles], units, name="x")
+    return join_data(patch.apply(view))
+
+
+def runtime_library(run_tool: RunTool, folder: Path) -> Path:
+    """Build a stand-in for libamdhip64 that prints each wrapper, and the first 32 bytes that it points to."""
+    (folder / "runtime.c").write_text(_RUNTIME)
+    library = folder / "libruntime.so"
+    run_tool(["gcc", "-w", "-shared", "-fPIC", "-o", str(library), str(folder / "runtime.c")])
+    return library
+
+
+def loaded_units(runtime: Path, library: Path) -> list[tuple[str, int, bytes]]:
+    """Load a library in a process of its own; return magic, index and the first bytes of each unit it registers."""
+    command = [sys.executable, "-c", _LOAD, str(runtime), str(library)]
+    return parse_units(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def parse_units(text: str) -> list[tuple[str, int, bytes]]:
+    """Return what the stand-in, and the program below, print of units."""
+    return [
+        (magic, int(index), bytes.fromhex(head)) for magic, index, head in (line.split() for line in text.splitlines())
+    ]
+
+
+def link_program(run_tool: RunTool, folder: Path, options: Sequence[str]) -> Path:
+    """Link a program with two bundles that prints whether the kernel told it the truth, and its wrappers."""
+    unit = FIXTURES / "v22/saxpy.hipfb"
+    bundles = "".join(f' .p2align 12\nbundle_{n}: .incbin "{unit}"\n' for n in range(2))
+    wrappers = "".join(f" .long 0x48495046, 1\n .quad bundle_{n}, 0\n" for n in range(2))
+    (folder / "units.s").write_text(_UNITS.format(bundles=bundles, wrappers=wrappers))
+    (folder / "main.c").write_text(_PROGRAM)
+    program = folder / "program"
+    run_tool(["gcc", "-g", *options, "-o", str(program), str(folder / "main.c"), str(folder / "units.s")])
+    return program
