@@ -284,6 +284,21 @@ def test_packages_that_are_not_at_hand_are_listed(closure: list[Path], dest: Pat
     assert [need.name for need in report.packages] == ["libsqlite3-0", "perl | perl-base", "virtual-sql"]
 
 
+def test_files_that_find_package_would_look_for_in_vain_are_listed(make_deb: MakeDeb, dest: Path) -> None:
+    text = "".join(
+        f'list(APPEND _cmake_import_check_files_for_roc::x "${{_IMPORT_PREFIX}}/lib/x86_64-linux-gnu/{name}" )\n'
+        for name in ("libhipsolver.so.1.0", "libhipsolver_fortran.so.1.0")
+    )
+    targets = f"{MULTIARCH}/cmake/hipsolver/hipsolver-targets-release.cmake"
+    devel = make_deb("libhipsolver-dev", {targets: text.encode(), f"{MULTIARCH}/libhipsolver.so.1.0": b"x"})
+    absent = make_deb("libhipsolver-fortran1", {f"{MULTIARCH}/libhipsolver_fortran.so.1.0": b"x"})
+
+    assert import_debs([devel], dest, DEBIAN).checked == (
+        MachineNeed("lib/libhipsolver_fortran.so.1.0", ("lib/cmake/hipsolver/hipsolver-targets-release.cmake",)),
+    )
+    assert import_debs([devel, absent], dest.with_name("complete"), DEBIAN).checked == ()
+
+
 def test_package_for_another_machine_is_refused(make_deb: MakeDeb, dest: Path) -> None:
     debs = [make_deb(name, {}) for name in ("hipcc", "rocminfo")]
     everywhere = make_deb("rocm-cmake", {}, architecture="all")
@@ -321,6 +336,35 @@ def test_package_that_needs_another_version_of_one_that_is_there_is_refused(make
         f"{devel}: needs libamdhip64-6 (>= 7.0) | libamdhip64-7, and {runtime} is 6.4.3-5. "
         "Give packages of one release."
     )
+
+
+def test_package_that_needs_the_library_of_another_release_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+    old = make_deb("libamdhip64-5", {}, fields="Source: rocm-hipamd\n")
+    new = make_deb("librocblas4", {}, version="6.4.4-4", fields="Depends: libc6, libamdhip64-6 (>= 6.4.1)\n")
+
+    with pytest.raises(InputError) as error:
+        import_debs([old, new], dest, DEBIAN)
+
+    assert text_of(error) == (
+        f"{new}: needs libamdhip64-6 (>= 6.4.1), and {old} is libamdhip64-5. Give packages of one release."
+    )
+    assert not dest.exists()
+
+
+def test_two_releases_of_llvm_go_together_when_each_has_what_it_needs(make_deb: MakeDeb, dest: Path) -> None:
+    tree = {"./usr/lib/llvm-21/bin/clang": b"program"}
+    clang = make_deb("clang-21", tree, fields="Depends: libllvm21\n")
+    libraries = [make_deb(f"libllvm{version}", {}) for version in (19, 21)]
+
+    assert import_debs([clang, *libraries], dest, DEBIAN).packages == ()
+
+
+def test_a_file_that_is_given_twice_counts_once(make_deb: MakeDeb, dest: Path) -> None:
+    path = make_deb("hipcc", {"./usr/bin/hipcc": b"x"})
+
+    assert [(one.name, one.files) for one in import_debs([path, path], dest, DEBIAN).artifacts] == [
+        ("core-hip_run_generic", 1)
+    ]
 
 
 def test_bad_packages_are_reported_together(make_deb: MakeDeb, dest: Path, tmp_path: Path) -> None:

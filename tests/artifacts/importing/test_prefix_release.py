@@ -49,6 +49,19 @@ def test_header_that_only_includes_another_states_nothing(tmp_path: Path) -> Non
     assert stated_signs(root, ["include/rocm_version.h"]) == []
 
 
+@pytest.mark.parametrize(("data", "found"), [(b"unknown\n", "'unknown'"), (b"\xff\xfe6.4", "'\ufffd\ufffd6.4'")])
+def test_file_that_states_no_version_is_refused(tmp_path: Path, data: bytes, found: str) -> None:
+    path = tmp_path / ".info/version"
+    path.parent.mkdir()
+    path.write_bytes(data)
+    with pytest.raises(InputError) as error:
+        stated_signs(tmp_path, [".info/version"])
+    assert str(error.value) == (
+        f"{path}: says {found}; expected a version such as 6.4.0. "
+        "Correct the file, or remove it and give the version to `rocwheel build --version`."
+    )
+
+
 def test_without_such_a_file_the_names_of_the_libraries_tell_the_release(tmp_path: Path) -> None:
     assert version_of(make_prefix(tmp_path / "rocm")) == "6.4.1"
 

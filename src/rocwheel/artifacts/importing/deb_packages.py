@@ -39,6 +39,11 @@ def architecture_problems(packages: Iterable[tuple[Path | str, str]]) -> Iterato
             yield InputError(path, f"is a package for {architecture}", expected=expected)
 
 
+def _stem(package: str) -> str:
+    """Return the name of a package without the version that it may end with."""
+    return package.removesuffix("t64").rstrip("0123456789.")
+
+
 class GivenPackage(msgspec.Struct, frozen=True):
     """A package file and what it says about itself."""
 
@@ -126,11 +131,19 @@ class GivenPackages:
                 )
 
     def _conflict(self, given: GivenPackage, choice: Choice) -> InputError | None:
-        """Return the error when a package is there that this one needs, but in another version."""
-        present = [self._by_name[one.package] for one in choice.relations if one.package in self._by_name]
-        if not present or any(self._satisfying(choice, self._by_name.values())):
+        """Return the error when a package is there that this one needs, but in another version.
+
+        The version may be in its name, which has that of the library's interface: ``libamdhip64-5``, ``libamdhip64-6``.
+        """
+        if any(self._satisfying(choice, self._by_name.values())):
             return None
-        found = f"needs {choice}, and {present[0].path} is {present[0].control.version}"
+        present = [self._by_name[one.package] for one in choice.relations if one.package in self._by_name]
+        stems = {_stem(one.package) for one in choice.relations}
+        others = present or [one for one in self.rocm if _stem(one.name) in stems]
+        if not others:
+            return None
+        its = others[0].control
+        found = f"needs {choice}, and {others[0].path} is {its.version if present else its.package}"
         return InputError(given.path, found, remedy="Give packages of one release.")
 
     @staticmethod

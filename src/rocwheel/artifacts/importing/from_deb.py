@@ -39,7 +39,7 @@ def import_debs(
     `ProblemsError` for packages that don't belong together, for files that the table has no place for and for conflicts
     between files.
     """
-    given = _read_all(sorted(paths))
+    given = _read_all(sorted({*paths}))
     with importing(table, dest) as importer:
         packages = GivenPackages(given, importer.rules)
         raise_all("the packages", [*packages.problems()])

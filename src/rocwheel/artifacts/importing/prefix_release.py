@@ -12,6 +12,7 @@ from rocwheel.artifacts.model.sdk_manifest import SdkManifest
 from rocwheel.foundation.counting import first_of
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.foundation.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,7 +41,7 @@ def stated_signs(root: Path, patterns: Iterable[str]) -> list[Sign]:
     """Return what the files that match ``patterns`` say, in the order of the patterns; each has a version in it.
 
     Such files are ``.info/version``, ``rocm_version.h`` and ``therock_manifest.json``. Raises `InputError` for one that
-    can't be read.
+    can't be read, or that has something else where the version should be.
     """
     paths = dict.fromkeys(path for pattern in patterns for path in sorted(root.glob(pattern)))
     stated = [(str(path.relative_to(root)), _stated(path)) for path in paths]
@@ -93,7 +94,16 @@ def _stated(path: Path) -> str:
         numbers = dict(_DEFINE.findall(text))
         return ".".join(numbers[name] for name in ("MAJOR", "MINOR", "PATCH")) if len(numbers) == 3 else ""
     words = text.split()
-    return _plain(words[0]) if words else ""
+    return _checked(path, _plain(words[0])) if words else ""
+
+
+def _checked(path: Path, release: str) -> str:
+    try:
+        Version(release)
+    except InvalidVersion as e:
+        remedy = "Correct the file, or remove it and give the version to `rocwheel build --version`."
+        raise InputError(path, f"says {quoted(release)}", expected="a version such as 6.4.0", remedy=remedy) from e
+    return release
 
 
 def _plain(text: str) -> str:

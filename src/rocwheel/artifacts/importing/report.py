@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
 
+from rocwheel.artifacts.importing.cmake_checks import checked_files
 from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.kind import is_elf64
 from rocwheel.foundation.files.file_range import FileRange
@@ -39,7 +40,7 @@ class MachineNeed(msgspec.Struct, frozen=True, order=True):
     """Something that the machine must have."""
 
     name: str
-    """The SONAME of a library, or a program."""
+    """The SONAME of a library, a program, a package, or the path of a file."""
     needed_by: tuple[str, ...]
     """Paths in the prefix, or packages."""
 
@@ -70,6 +71,8 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     """Shared libraries that the machine must have."""
     programs: tuple[MachineNeed, ...]
     """Interpreters of scripts that the machine must have."""
+    checked: tuple[MachineNeed, ...] = ()
+    """Files that CMake packages check for and that were not imported; ``find_package`` fails without them."""
 
 
 class Description(TypedDict):
@@ -78,6 +81,7 @@ class Description(TypedDict):
     artifacts: tuple[ImportedArtifact, ...]
     libraries: tuple[MachineNeed, ...]
     programs: tuple[MachineNeed, ...]
+    checked: tuple[MachineNeed, ...]
 
 
 class LibraryNeeds:
@@ -102,20 +106,30 @@ class LibraryNeeds:
 
 
 def describe(tree: ImportTree, needs: LibraryNeeds) -> Description:
-    """Look at every file that was written: its size, the libraries and the interpreter that it needs."""
+    """Look at every file that was written: its size, the libraries, the interpreter and the files that it needs."""
     sizes: Counter[str] = Counter()
     programs: defaultdict[str, list[str]] = defaultdict(list)
+    checked: defaultdict[str, list[str]] = defaultdict(list)
+    there = {*tree.files, *tree.links}
     for path, destination in tree.files.items():
         source = FileRange.whole(tree.path_of(destination))
         sizes[destination.artifact_name] += source.size
         with source.view() as data:
             if match := _INTERPRETER.match(load(data[:128])):
                 programs[match[1].decode("utf-8", "replace")].append(path)
+            if path.endswith(".cmake"):
+                for name in {*checked_files(bytes(load(data)))} - there:
+                    checked[name].append(path)
     return {
         "artifacts": _artifacts(tree, sizes),
         "libraries": needs.missing(),
-        "programs": tuple(MachineNeed(name, tuple(sorted(paths))) for name, paths in sorted(programs.items())),
+        "programs": _needs(programs),
+        "checked": _needs(checked),
     }
+
+
+def _needs(users: dict[str, list[str]]) -> tuple[MachineNeed, ...]:
+    return tuple(MachineNeed(name, tuple(sorted(paths))) for name, paths in sorted(users.items()))
 
 
 def system_requirements(
@@ -128,7 +142,7 @@ def system_requirements(
         for library in libraries:
             if library not in known:
                 missing[library].append(path)
-    return tuple(MachineNeed(name, tuple(paths)) for name, paths in sorted(missing.items()))
+    return _needs(missing)
 
 
 def _elf_facts(data: Data, path: str) -> tuple[tuple[str, ...], str]:

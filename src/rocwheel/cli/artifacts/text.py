@@ -40,9 +40,10 @@ def print_report(report: ImportReport, *, json: bool, verbose: bool) -> None:
     _print_paths("packages that nothing needs, left out", report.unneeded, verbose=verbose)
     _print_paths("dropped links to files that are not among the sources", report.dangling, verbose=verbose)
     _print_paths("files that no rule matches, put into the catch-all artifact", report.unmatched, verbose=verbose)
-    _print_requirements("packages", report.packages, verbose=verbose)
-    _print_requirements("libraries", report.libraries, verbose=verbose)
-    _print_requirements("programs", report.programs, verbose=verbose)
+    _print_requirements("packages required from the system", report.packages, verbose=verbose)
+    _print_requirements("libraries required from the system", report.libraries, verbose=verbose)
+    _print_requirements("programs required from the system", report.programs, verbose=verbose)
+    _print_requirements("files that find_package looks for in vain", report.checked, verbose=verbose)
 
 
 def _import_table(report: ImportReport) -> Table:
@@ -64,11 +65,11 @@ def _print_paths(title: str, paths: tuple[str, ...], *, verbose: bool) -> None:
         print_line(f"  {path}")
 
 
-def _print_requirements(what: str, requirements: tuple[MachineNeed, ...], *, verbose: bool) -> None:
-    """Print what the machine must have and a file that needs it; with ``verbose``, all such files."""
+def _print_requirements(title: str, requirements: tuple[MachineNeed, ...], *, verbose: bool) -> None:
+    """Print what is missing and a file that needs it; with ``verbose``, all such files."""
     if not requirements:
         return
-    print_line(f"{what} required from the system:")
+    print_line(f"{title}:")
     for requirement in requirements:
         most = len(requirement.needed_by) if verbose else 1
         print_line(f"  {requirement.name}  by {first_of(requirement.needed_by, most)}")

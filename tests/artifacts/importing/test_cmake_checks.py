@@ -1,0 +1,29 @@
+"""Files that CMake's exported targets check for."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocwheel.artifacts.importing.cmake_checks import checked_files
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        (
+            'list(APPEND _IMPORT_CHECK_FILES_FOR_hip::amdhip64 "${_IMPORT_PREFIX}/lib/libamdhip64.so.5.2" )\n',
+            ["lib/libamdhip64.so.5.2"],
+        ),
+        (
+            """list(APPEND _cmake_import_check_files_for_roc::a "${_IMPORT_PREFIX}/lib/a" "${_IMPORT_PREFIX}/b" )
+list(APPEND _cmake_import_check_files_for_roc::c "${_IMPORT_PREFIX}/lib/./c" )
+""",
+            ["lib/a", "b", "lib/c"],
+        ),
+        ('IMPORTED_LOCATION_RELEASE "${_IMPORT_PREFIX}/lib/liba.so.1"\n', []),
+        ('foreach(_file IN LISTS "_cmake_import_check_files_for_${_cmake_target}")\n', []),
+    ],
+    ids=["until 3.24", "since 3.25", "location alone", "check itself"],
+)
+def test_the_files_that_exported_targets_check_for_are_read(text: str, paths: list[str]) -> None:
+    assert [*checked_files(text.encode())] == paths
