@@ -44,6 +44,7 @@ _MODULES = (
     "device.compress",
     "device.prune",
     "device.retarget",
+    "device.split",
     "jax.group",
     "jax.bazelrc",
     "jax.starlark",

@@ -77,9 +77,10 @@ class FatBinary(msgspec.Struct, frozen=True):
 
         Raises `DeviceCodeError` for a wrapper that points elsewhere.
         """
-        return tuple(sorted({self._start_of(wrapper) for wrapper in self.wrappers}))
+        return tuple(sorted({self.start_of(wrapper) for wrapper in self.wrappers}))
 
-    def _start_of(self, wrapper: Wrapper) -> int:
+    def start_of(self, wrapper: Wrapper) -> int:
+        """Return where ``wrapper`` points to, as `starts` does."""
         start = wrapper.pointer.target - self.section.address
         if not 0 <= start < self.section.size:
             raise DeviceCodeError(

@@ -3,7 +3,8 @@
 A marker is a MessagePack map with ``kernel_name``, the name of the file in archives, and ``kpack_search_paths``.
 Readers begin where a wrapper points to, look at 64 KiB at most, and stop at the end of the map. So several markers
 share one section: the first map holds the others, under a key that readers pass over, and the section is one value for
-those who refuse anything behind it.
+those who refuse anything behind it. One more key that readers pass over keeps the entry ids of the bundle, for those
+who join host file and archives again.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _MOST_PATHS = 32
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 1024 - len("#4294967295")
 _NAME, _PATHS, _OTHERS = "kernel_name", "kpack_search_paths", "other_markers"
+_ENTRIES = "bundle_entries"
 _TEXT = msgspec.msgpack.Decoder(str)
 _TEXTS = msgspec.msgpack.Decoder(list[str])
 
@@ -48,6 +50,8 @@ class Marker(msgspec.Struct, frozen=True):
 
     kernel_name: str
     search_paths: tuple[str, ...]
+    entries: tuple[str, ...] = ()
+    """The ids of the bundle's entries before the code was split off, in their order; empty if nobody kept them."""
 
 
 def encode_markers(markers: Sequence[Marker]) -> tuple[bytes, tuple[int, ...]]:
@@ -74,7 +78,8 @@ def encode_markers(markers: Sequence[Marker]) -> tuple[bytes, tuple[int, ...]]:
 
 
 def _fields(marker: Marker) -> dict[str, object]:
-    return {_NAME: marker.kernel_name, _PATHS: list(marker.search_paths)}
+    fields: dict[str, object] = {_NAME: marker.kernel_name, _PATHS: list(marker.search_paths)}
+    return {**fields, _ENTRIES: list(marker.entries)} if marker.entries else fields
 
 
 def _find_problems(markers: Sequence[Marker]) -> Iterator[KpackError]:
@@ -105,4 +110,5 @@ def read_marker(data: Data, *, place: Place) -> Marker:
     paths = decode_value(_TEXTS, fields[_PATHS], f"a marker's {_PATHS}", place)
     if not paths:
         raise KpackError(place, "a marker without any search path", expected="at least one")
-    return Marker(name, tuple(paths))
+    entries = decode_value(_TEXTS, fields[_ENTRIES], f"a marker's {_ENTRIES}", place) if _ENTRIES in fields else ()
+    return Marker(name, tuple(paths), tuple(entries))

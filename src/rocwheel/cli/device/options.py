@@ -38,6 +38,7 @@ __all__ = [
     "CodeArgument",
     "FileArgument",
     "ForceOption",
+    "JobsOption",
     "LevelOption",
     "LimitOption",
     "OutputOption",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +12,10 @@ from rocwheel.binary.bundles.storage import Storage
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate, read_file_code
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import RewriteReport, rewrite_device_code
+from rocwheel.device.editing.tree_copy import copy_file, list_tree, new_folder, require_regular
 from rocwheel.device.editing.wheels.refuse_wheels import refuse_wheels
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, read_error, write_error
 from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.files.regular_files import open_unchanged
-from rocwheel.foundation.files.scratch import scratch_folder
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -30,8 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["PruneJob", "TreePruning", "prune_tree"]
 
 logger = logging.getLogger(__name__)
-
-_PERMISSIONS = "Check its permissions."
 
 
 class TreePruning(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,41 +64,14 @@ def prune_tree(
     Raises `InputError` as `rewrite_device_code` does and for what can't be read, `ProblemsError` for wheels with device
     code (`refuse_wheels`) and folders that can't be listed, and `WorkError` when writing fails.
     """
-    if output.resolve().is_relative_to(source.resolve()):
-        raise InputError(output, f"a folder in {source}, which is copied", expected="one outside of it")
-    if output.exists():
-        raise InputError(output, "exists already", expected="a folder to make", remedy="Remove it or name another.")
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with scratch_folder(output) as folder:
-            made = folder / output.name
-            job = PruneJob(source=source, made=made, edit=edit, storage=storage, jobs=jobs, progress=progress)
-            report = _prune(job)
-            made.rename(output)
-    except OSError as e:
-        raise _copy_error(e, source, output) from e
-    return report
-
-
-def _copy_error(error: OSError, source: Path, output: Path) -> InputError:
-    if error.filename and Path(error.filename).is_relative_to(source):
-        return read_error(error.filename, error, remedy=_PERMISSIONS)
-    return write_error(output, error, remedy="Check the free space.")
-
-
-def _list_tree(folder: Path) -> list[Path]:
-    """List all that is below ``folder``; raise `InputError`, or `ProblemsError`, for folders that can't be listed."""
-    errors: list[OSError] = []
-    walk = os.walk(folder, onerror=errors.append)
-    paths = sorted(Path(root, name) for root, folders, files in walk for name in (*folders, *files))
-    problems = [InputError(e.filename, f"can't be listed ({e.strerror})", remedy=_PERMISSIONS) for e in errors]
-    raise_all(str(folder), problems)
-    return paths
+    with new_folder(output, source) as made:
+        job = PruneJob(source=source, made=made, edit=edit, storage=storage, jobs=jobs, progress=progress)
+        return _prune(job)
 
 
 def _prune(job: PruneJob) -> TreePruning:
     job.made.mkdir()
-    paths = _list_tree(job.source)
+    paths = list_tree(job.source)
     raise_all(str(job.source), list(refuse_wheels(paths, job.edit.keep)))
     places = [path.relative_to(job.source) for path in paths]
     fates = {place: _prune_path(job, place) for place in places}
@@ -133,21 +99,12 @@ def _prune_path(job: PruneJob, place: Path) -> Fate | RewriteReport | None:
     if fate is Fate.EDITED:
         return rewrite_device_code(path, made, job.edit, job.storage, jobs=job.jobs, progress=job.progress)
     if fate is Fate.COPIED:
-        _copy(path, made)
+        copy_file(path, made)
     return fate
 
 
-def _copy(path: Path, made: Path) -> None:
-    with open_unchanged(path) as file, made.open("xb") as copy:
-        shutil.copyfileobj(file, copy)
-    shutil.copystat(path, made)
-    made.chmod(safe_mode(path.stat().st_mode))
-
-
 def _read_code(path: Path) -> FileCode:
-    if not path.is_file():
-        # A pipe would be waited for, a device read without end.
-        raise InputError(path, "is not a regular file", expected="only files, folders and links", remedy="Remove it.")
+    require_regular(path)
     with FileRange.whole(path).view() as data:
         return read_file_code(data, str(path))
 

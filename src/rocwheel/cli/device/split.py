@@ -1,0 +1,104 @@
+"""``rocwheel device split``: the host once, and the device code of each target by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.filesize import decimal
+
+from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL, LEVELS
+from rocwheel.cli.device.group import device_app
+from rocwheel.cli.device.options import JobsOption
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.errors import report_warning
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
+from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.completion import complete_targets
+from rocwheel.cli.parsing.given_places import regular_place
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.targets.options import read_targets
+from rocwheel.device.splitting.files import SplitChoice
+from rocwheel.device.splitting.trees.report import SplitReport
+from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.workers import worker_count
+
+__all__ = ["split"]
+
+SplitArgument = Annotated[
+    Path, typer.Argument(metavar="PATH", help="A fat binary, or a folder.", callback=regular_place)
+]
+KeepOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--targets",
+        "-t",
+        metavar="TARGETS",
+        autocompletion=complete_targets,
+        help="Keep only the code for these targets, in any spelling.",
+    ),
+]
+SchemeOption = Annotated[Scheme, typer.Option("--scheme", help="Store code objects in archives like this.")]
+LevelOption = Annotated[
+    int, typer.Option("--level", metavar="N", min=LEVELS[0], max=LEVELS[-1], help="Compress with this zstd level.")
+]
+
+
+@device_app.command()
+def split(
+    path: SplitArgument,
+    dest_dir: Annotated[Path, shared("--dest-dir", "Write the folders to this one, which must not exist.")],
+    targets: KeepOption = None,
+    *,
+    scheme: SchemeOption = Scheme.ZSTD,
+    level: LevelOption = DEFAULT_LEVEL,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; print what would be done.")] = False,
+    jobs: JobsOption = 0,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Split a tree into a folder without device code, and one for each target to be laid over it.
+
+    Libraries find their code in archives below .kpack, as ROCm's kpack-aware runtime looks for them. Kernel files and
+    databases go to their targets, too. What can't be split stays in the host folder, and is listed.
+
+    Example: rocwheel device split /opt/rocm --targets gfx906,gfx90a --dest-dir split
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    keep = tuple(read_targets(targets)) if targets else ()
+    order = SplitOrder(
+        choice=SplitChoice(keep=keep, scheme=scheme, level=level),
+        jobs=worker_count(jobs),
+        dry_run=dry_run,
+        progress=make_progress(quiet=quiet or as_json),
+    )
+    report = split_tree(path, dest_dir, order)
+    if as_json:
+        print_json("device-split", 1, report)
+    elif not quiet:
+        for line in _lines(report, dest_dir, verbose=verbose):
+            print_line(line)
+    for warning in () if quiet else report.warnings:
+        report_warning(warning)
+
+
+def _lines(report: SplitReport, dest_dir: Path, *, verbose: bool) -> Iterator[str]:
+    for library in report.libraries if verbose else ():
+        sizes = f"{decimal(library.size_before)} -> {decimal(library.size_after)}"
+        yield f"{library.path}: {count(library.units, 'unit')}, {sizes}, {count(len(library.archives), 'archive')}"
+    for path in report.left_out if verbose else ():
+        yield f"left out: {path}"
+    for staying in report.staying:
+        yield f"stays in the host folder: {staying.path}: {staying.reason}"
+    left_out = f", {count(len(report.left_out), 'file')} left out" if report.left_out else ""
+    split = f"{count(len(report.libraries), 'library', 'libraries')} split"
+    yield f"{dest_dir / 'host'}: {count(report.host_files, 'file')}, {split}{left_out}"
+    for share in report.targets:
+        parts = f"{count(share.archives, 'archive')}, {count(share.files, 'other file')}"
+        yield f"{dest_dir / share.target}: {parts}, {decimal(share.size)}"

@@ -1,0 +1,80 @@
+"""Files that are split together, and what becomes of each: values that those who write folders or wheels share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL
+from rocwheel.device.splitting.planning.library import LibraryPlan
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.patch import FilePatch
+from rocwheel.targets.catalog.catalog import sort_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.device.splitting.planning.library import PlannedArchive
+
+__all__ = ["DeviceFile", "HostFile", "NamedFile", "SplitChoice", "SplitPlan"]
+
+
+class NamedFile(msgspec.Struct, frozen=True):
+    """A file below a root: its path from there, with ``/``, and its bytes."""
+
+    path: str
+    content: FileRange
+
+
+class SplitChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept, and how archives store it."""
+
+    keep: tuple[TargetId, ...] = ()
+    """The targets whose code is kept; all, if there are none."""
+    scheme: Scheme = Scheme.ZSTD
+    level: int = DEFAULT_LEVEL
+
+
+class HostFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of the host folder: as it is, or a library whose code goes into archives."""
+
+    path: str
+    content: FileRange
+    library: LibraryPlan | None = None
+    """Which archives its code goes to; none for a file that stays as it is."""
+    patch: FilePatch | None = None
+    """What makes the host file of it; none for a file that stays as it is."""
+    remark: str = ""
+    """Why device code stays in it; empty where none does."""
+
+
+class DeviceFile(msgspec.Struct, frozen=True):
+    """A file that goes to the folder of one target as it is: a kernel file, or an archive that was there."""
+
+    path: str
+    content: FileRange
+    target: str
+
+
+class SplitPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of all files; each is in one of the lists, which are in order of paths."""
+
+    host: tuple[HostFile, ...]
+    device: tuple[DeviceFile, ...]
+    left_out: tuple[str, ...]
+    """Kernel files for targets that are not kept."""
+
+    def iter_archives(self) -> Iterator[PlannedArchive]:
+        """Yield the archives to write, library by library."""
+        for file in self.host:
+            if file.library is not None:
+                yield from file.library.archives
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets that get files of their own, each once."""
+        found = {*(file.target for file in self.device), *(archive.target for archive in self.iter_archives())}
+        return tuple(sorted(found, key=sort_key))

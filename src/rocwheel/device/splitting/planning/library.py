@@ -1,0 +1,86 @@
+"""The plan for one fat library: its units in groups, the archives of these, and the markers that lead there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.fat_binary import FatBinary
+from rocwheel.binary.kpack.marker import Marker
+from rocwheel.device.splitting.host.host_file import UnitLink
+from rocwheel.device.splitting.planning.groups import UnitGroup, group_units
+from rocwheel.device.splitting.planning.names import archive_path, search_path
+from rocwheel.device.splitting.planning.units import Unit, read_units, wrapper_indices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.foundation.files.file_view import Data
+
+__all__ = ["LibraryPlan", "PlannedArchive", "plan_library"]
+
+
+class PlannedArchive(msgspec.Struct, frozen=True):
+    """An archive to be written: where, below the root, the name of its group, and its base target."""
+
+    path: str
+    group: str
+    target: str
+
+
+class LibraryPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of the device code of the library at ``path`` below the root."""
+
+    path: str
+    kernel_name: str
+    fat: FatBinary
+    groups: tuple[UnitGroup, ...]
+
+    @property
+    def archives(self) -> tuple[PlannedArchive, ...]:
+        """The archives to write."""
+        return tuple(
+            PlannedArchive(archive_path(group.name, target), group.name, target)
+            for group in self.groups
+            for target in group.targets
+        )
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """All units, in the order of their indices."""
+        return tuple(sorted((unit for group in self.groups for unit in group.units), key=lambda unit: unit.index))
+
+    def group_of(self) -> dict[int, UnitGroup]:
+        """Return the group of each unit by its index."""
+        return {unit.index: group for group in self.groups for unit in group.units}
+
+    def markers(self, path: str = "") -> tuple[Marker, ...]:
+        """Return the markers that wrappers point to, each once; for another name of the file if ``path`` is given.
+
+        Units of one group share a marker, unless their bundles named or ordered entries in another way.
+        """
+        return tuple(dict.fromkeys(marker for _, marker in self._iter_markers(path or self.path)))
+
+    def links(self) -> tuple[UnitLink, ...]:
+        """Return what each wrapper says once its code is elsewhere, in the order of the file."""
+        position = {marker: number for number, marker in enumerate(self.markers())}
+        marker_of = {index: position[marker] for index, marker in self._iter_markers(self.path)}
+        return tuple(UnitLink(index, marker_of[index]) for index in wrapper_indices(self.fat, self.units))
+
+    def _iter_markers(self, path: str) -> Iterator[tuple[int, Marker]]:
+        for group in self.groups:
+            paths = (search_path(path, group.name),)
+            yield from ((unit.index, Marker(self.kernel_name, paths, unit.spellings)) for unit in group.units)
+
+
+def plan_library(
+    data: Data, fat: FatBinary, path: str, group_name: str, *, keep: Sequence[TargetId] = ()
+) -> LibraryPlan:
+    """Plan the splitting of the library ``data``, which is at ``path`` below the root, where wrappers find it by.
+
+    Raises `NotSplittableError` and `DeviceCodeError` as `read_units` does, and `KpackError` as `group_units` does.
+    """
+    groups = group_units(read_units(data, fat, keep), group_name)
+    return LibraryPlan(path=path, kernel_name=path, fat=fat, groups=groups)

@@ -1,0 +1,1 @@
+"""Splitting and joining folders on disk."""

@@ -1,0 +1,150 @@
+"""Splitting a tree of files, or one file: a folder for the host, and one for each target to be laid over it."""
+
+from __future__ import annotations
+
+import posixpath
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.device.editing.tree_copy import new_folder
+from rocwheel.device.splitting.files import SplitChoice
+from rocwheel.device.splitting.host.host_file import plan_host_file
+from rocwheel.device.splitting.plan import plan_split
+from rocwheel.device.splitting.trees.listing import Listing, list_source
+from rocwheel.device.splitting.trees.placing import Placer, place_files
+from rocwheel.device.splitting.trees.report import SplitReport, make_report
+from rocwheel.device.splitting.write_archives import Workers, write_archives
+from rocwheel.foundation.collecting import attempt_all, raise_all
+from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.workers import open_workers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import IO
+
+    from rocwheel.device.splitting.files import HostFile, SplitPlan
+    from rocwheel.device.splitting.planning.library import PlannedArchive
+    from rocwheel.foundation.errors import RocwheelError
+
+__all__ = ["SplitOrder", "split_tree"]
+
+
+class SplitOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """How a tree is split: what is kept and how it is stored, and with how many workers."""
+
+    choice: SplitChoice
+    jobs: int = 1
+    dry_run: bool = False
+    """Whether nothing is written; archives have no size in the report then."""
+    progress: Progress = SILENT
+
+
+def split_tree(source: Path, output: Path, order: SplitOrder) -> SplitReport:
+    """Split the tree or file ``source`` into folders below ``output``: ``host``, and one for each target.
+
+    ``host`` is the tree without device code; laid over it, the folder of a target brings its code. ``output`` must
+    neither exist nor be in ``source``; it appears when it is whole.
+    Raises `InputError` as `plan_split` does and for what can't be read, `ProblemsError` for several problems, and
+    `WorkError` when writing fails.
+    """
+    listing = list_source(source)
+    plan = plan_split(listing.files, order.choice, subject=str(source))
+    if order.dry_run:
+        return _report(listing, plan, {})
+    with new_folder(output, source) as made:
+        sizes = _Splitting(listing, plan, made, order).run()
+    return _report(listing, plan, sizes)
+
+
+def _report(listing: Listing, plan: SplitPlan, sizes: dict[str, int]) -> SplitReport:
+    left_out = place_files(listing, plan).left_out
+    return make_report(msgspec.structs.replace(plan, left_out=left_out), sizes)
+
+
+class _Splitting:
+    """The writing of one tree."""
+
+    def __init__(self, listing: Listing, plan: SplitPlan, made: Path, order: SplitOrder) -> None:
+        self._listing, self._plan, self._order = listing, plan, order
+        self._made = made
+        self._placer = Placer(listing, place_files(listing, plan), made)
+        self._sizes: dict[str, int] = {}
+
+    def run(self) -> dict[str, int]:
+        """Write everything; return the sizes of the archives."""
+        problems: list[RocwheelError] = []
+        self._placer.make_folders()
+        libraries = [file for file in self._plan.host if file.library is not None]
+        code = sum(entry.size for file in libraries if file.library for u in file.library.units for entry in u.entries)
+        progress = self._order.progress
+        progress.begin(f"splitting {self._listing.root.name}", code)
+        try:
+            with open_workers(self._order.jobs) as executor:
+                workers = Workers(executor, progress)
+                copies = [executor.submit(self._placer.write, file) for file in self._plan.host]
+                copies += [executor.submit(self._placer.copy, file.path) for file in self._plan.device]
+                attempt_all(lambda file: self._write_archives(file, workers), libraries, problems)
+                attempt_all(lambda copy: copy.result(), copies, problems)
+        finally:
+            progress.end()
+        raise_all(str(self._listing.root), problems)
+        self._make_names()
+        self._placer.finish_folders()
+        return self._sizes
+
+    def _write_archives(self, file: HostFile, workers: Workers) -> None:
+        assert file.library is not None
+        with file.content.view() as data:
+            write_archives(data, file.library, self._order.choice, self._open_archive, workers)
+
+    @contextmanager
+    def _open_archive(self, archive: PlannedArchive) -> Iterator[_Sink]:
+        path = self._made / archive.target / archive.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            yield _Sink(file)
+            self._sizes[archive.path] = file.seek(0, 2)
+        path.chmod(0o644)
+
+    def _make_names(self) -> None:
+        """Make links, and further names of files: a library in another depth needs other markers, and so a copy."""
+        self._placer.make_links()
+        hosts = {file.path: file for file in self._plan.host}
+        for alias, first in self._listing.aliases.items():
+            host = hosts.get(first)
+            if host is None or host.library is None or _depth(alias) == _depth(first):
+                self._link(alias, first)
+            else:
+                self._write_again(host, alias)
+
+    def _link(self, alias: str, first: str) -> None:
+        if first not in self._placer.left_out:
+            self._placer.link(alias, first)
+
+    def _write_again(self, host: HostFile, alias: str) -> None:
+        assert host.library is not None
+        with host.content.view() as data:
+            patch = plan_host_file(data, host.library.markers(alias), host.library.links(), name=host.path)
+        self._placer.write_patched(host, alias, patch)
+
+
+def _depth(path: str) -> int:
+    return posixpath.normpath(path).count("/")
+
+
+class _Sink:
+    """A new file for an archive."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._file.write(data)
+
+    def overwrite(self, offset: int, data: bytes) -> None:
+        self._file.seek(offset)
+        self._file.write(data)
+        self._file.seek(0, 2)

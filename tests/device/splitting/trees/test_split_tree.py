@@ -1,0 +1,253 @@
+"""Tests of splitting trees; a reader written from the format's description alone looks for the code."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.device.splitting.files import SplitChoice
+from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
+from rocwheel.foundation.errors import InputError, ProblemsError
+from tests.support.fat_libraries import build_fat_library, code_of, lay_over, make_bundle, require_same_code
+from tests.support.kpack_reader import Archive, units_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+EVERYTHING = SplitOrder(choice=SplitChoice())
+
+
+def split(source: Path, output: Path, **changes: object) -> Path:
+    split_tree(source, output, SplitOrder(choice=SplitChoice(**changes)))  # type: ignore[arg-type]
+    return output
+
+
+def files_of(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())
+
+
+def library(tree: Path, *targets: str, wrappers: Sequence[int] | None = None, path: str = "lib/libx.so") -> Path:
+    return build_fat_library(tree / path, [make_bundle(unit, text) for unit, text in enumerate(targets)], wrappers)
+
+
+def codes(*targets: str) -> list[dict[str, bytes]]:
+    return [{target: code_of(unit, target) for target in text.split()} for unit, text in enumerate(targets)]
+
+
+@pytest.mark.parametrize("scheme", list(Scheme))
+def test_each_gpu_finds_the_code_of_each_unit(tmp_path: Path, scheme: Scheme) -> None:
+    library(tmp_path / "tree", "gfx906 gfx90a", "gfx906 gfx90a")
+    output = split(tmp_path / "tree", tmp_path / "out", scheme=scheme)
+    made = lay_over(output, tmp_path / "made")
+    assert require_same_code(made / "lib/libx.so", codes("gfx906 gfx90a", "gfx906 gfx90a")) == 32
+    assert files_of(output) == [
+        "gfx906/.kpack/libx.so_gfx906.kpack",
+        "gfx90a/.kpack/libx.so_gfx90a.kpack",
+        "host/lib/libx.so",
+    ]
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [
+        pytest.param(("gfx906 gfx90a", "gfx906", "gfx906 gfx90a"), id="a unit lacks a target"),
+        pytest.param(("gfx90a", "gfx90a:xnack- gfx90a:xnack+"), id="open and named features"),
+        pytest.param(("gfx90a:xnack+", "gfx90a:xnack-", "gfx90a"), id="one setting each"),
+        pytest.param(("gfx90a:sramecc+", "gfx90a:xnack+ gfx90a:xnack-", "gfx90a"), id="two features"),
+        pytest.param(("gfx11-generic", "gfx1100 gfx11-generic", "gfx1100"), id="generic code"),
+        pytest.param(("gfx90a:xnack- gfx90a", "gfx90a"), id="open code as the rest"),
+        pytest.param(("gfx906", ""), id="a unit without code"),
+    ],
+)
+def test_whatever_units_have_a_gpu_gets_its_code_or_is_skipped(tmp_path: Path, targets: tuple[str, ...]) -> None:
+    library(tmp_path / "tree", *targets)
+    made = lay_over(split(tmp_path / "tree", tmp_path / "out"), tmp_path / "made")
+    assert require_same_code(made / "lib/libx.so", codes(*targets)) > 0
+
+
+def test_a_unit_that_lacks_a_target_names_archives_of_its_own(tmp_path: Path) -> None:
+    library(tmp_path / "tree", "gfx906 gfx90a", "gfx906", "gfx906 gfx90a")
+    output = split(tmp_path / "tree", tmp_path / "out")
+    assert [unit.paths for unit in units_of(output / "host/lib/libx.so")] == [
+        ("../.kpack/libx.so_@GFXARCH@.kpack",),
+        ("../.kpack/libx.so-part2_@GFXARCH@.kpack",),
+        ("../.kpack/libx.so_@GFXARCH@.kpack",),
+    ]
+    assert files_of(output / "gfx90a") == [".kpack/libx.so_gfx90a.kpack"]
+    assert files_of(output / "gfx906") == [".kpack/libx.so-part2_gfx906.kpack", ".kpack/libx.so_gfx906.kpack"]
+
+
+def test_settings_of_a_feature_share_one_code_object(tmp_path: Path) -> None:
+    library(tmp_path / "tree", "gfx90a", "gfx90a:xnack- gfx90a:xnack+")
+    output = split(tmp_path / "tree", tmp_path / "out")
+    archive = Archive(output / "gfx90a/.kpack/libx.so_gfx90a.kpack")
+    ordinals = {key: {t: e["ordinal"] for t, e in row.items()} for key, row in archive.toc["toc"].items()}
+    assert ordinals == {
+        "lib/libx.so#0": {"gfx90a": 0, "gfx90a:xnack+": 0, "gfx90a:xnack-": 0},
+        "lib/libx.so#1": {"gfx90a:xnack-": 1, "gfx90a:xnack+": 2},
+    }
+
+
+def test_wrappers_of_one_bundle_have_one_index(tmp_path: Path) -> None:
+    library(tmp_path / "tree", "gfx906", "gfx906", wrappers=[0, 0, 1])
+    output = split(tmp_path / "tree", tmp_path / "out")
+    keys = [unit.key for unit in units_of(output / "host/lib/libx.so")]
+    assert keys == ["lib/libx.so#0", "lib/libx.so#0", "lib/libx.so#1"]
+
+
+def test_a_single_file_is_a_tree_of_its_own(tmp_path: Path) -> None:
+    fat = library(tmp_path, "gfx906", path="libx.so")
+    output = split(fat, tmp_path / "out")
+    assert files_of(output) == ["gfx906/.kpack/libx.so_gfx906.kpack", "host/libx.so"]
+    assert require_same_code(lay_over(output, tmp_path / "made") / "libx.so", codes("gfx906")) == 8
+
+
+def test_only_the_targets_to_keep_get_folders(tmp_path: Path) -> None:
+    library(tmp_path / "tree", "gfx906 gfx90a", "gfx90a")
+    (tmp_path / "tree/lib/rocblas/library").mkdir(parents=True)
+    for target in ("gfx906", "gfx90a"):
+        (tmp_path / f"tree/lib/rocblas/library/TensileLibrary_{target}.co").write_bytes(b"")
+    keep = (parse_target_id("gfx906"),)
+    report = split_tree(tmp_path / "tree", tmp_path / "out", SplitOrder(choice=SplitChoice(keep=keep)))
+    assert files_of(tmp_path / "out") == [
+        "gfx906/.kpack/libx.so_gfx906.kpack",
+        "gfx906/lib/rocblas/library/TensileLibrary_gfx906.co",
+        "host/lib/libx.so",
+    ]
+    assert report.left_out == ("lib/rocblas/library/TensileLibrary_gfx90a.co",)
+
+
+def test_a_tree_without_code_for_the_targets_to_keep_is_refused(tmp_path: Path) -> None:
+    library(tmp_path / "tree", "gfx906")
+    with pytest.raises(InputError, match=r"tree: has no code for any target to keep; expected code for gfx1030"):
+        split(tmp_path / "tree", tmp_path / "out", keep=(parse_target_id("gfx1030"),))
+    assert not (tmp_path / "out").exists()
+
+
+def test_kernel_files_go_to_their_targets_and_unknown_ones_stay_and_are_listed(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    for path in ("lib/rocblas/library/Kernels_gfx906.hsaco", "lib/rocblas/library/README", "lib/odd/x_gfx906.hsaco"):
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_bytes(b"")
+    report = split_tree(tree, tmp_path / "out", EVERYTHING)
+    assert files_of(tmp_path / "out") == [
+        "gfx906/lib/rocblas/library/Kernels_gfx906.hsaco",
+        "host/lib/odd/x_gfx906.hsaco",
+        "host/lib/rocblas/library/README",
+    ]
+    assert [(file.path, file.reason) for file in report.staying] == [
+        ("lib/odd/x_gfx906.hsaco", "a kernel file that no rule knows")
+    ]
+
+
+def test_links_modes_and_further_names_are_kept(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    library(tree, "gfx906", path="lib/libx.so.1").chmod(0o755)
+    (tree / "lib/libx.so").symlink_to("libx.so.1")
+    (tree / "lib/libsame.so").hardlink_to(tree / "lib/libx.so.1")
+    (tree / "bin").mkdir()
+    (tree / "bin/tool").write_text("#!/bin/sh\n")
+    (tree / "bin/tool").chmod(0o750)
+    (tree / "bin/other").hardlink_to(tree / "bin/tool")
+    (tree / "empty").mkdir(mode=0o700)
+    host = split(tree, tmp_path / "out") / "host"
+    assert str((host / "lib/libx.so").readlink()) == "libx.so.1"
+    assert (host / "lib/libsame.so").samefile(host / "lib/libx.so.1")
+    assert (host / "bin/other").samefile(host / "bin/tool")
+    assert [oct((host / name).stat().st_mode & 0o7777) for name in ("lib/libx.so.1", "bin/tool", "empty")] == [
+        "0o755",
+        "0o750",
+        "0o700",
+    ]
+    assert files_of(tmp_path / "out/gfx906") == [".kpack/libsame.so_gfx906.kpack"]
+
+
+def test_a_further_name_in_another_depth_finds_the_same_archives(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    fat = library(tree, "gfx906")
+    (tree / "lib/sub").mkdir()
+    (tree / "lib/sub/libx.so").hardlink_to(fat)
+    made = lay_over(split(tree, tmp_path / "out"), tmp_path / "made")
+    for name in ("lib/libx.so", "lib/sub/libx.so"):
+        assert require_same_code(made / name, codes("gfx906")) == 8
+    assert files_of(made) == [".kpack/libx.so_gfx906.kpack", "lib/libx.so", "lib/sub/libx.so"]
+
+
+def test_splitting_what_is_split_changes_no_byte(tmp_path: Path) -> None:
+    library(tmp_path / "tree", "gfx906 gfx90a", "gfx906")
+    once = lay_over(split(tmp_path / "tree", tmp_path / "out"), tmp_path / "made")
+    split(once, tmp_path / "again")
+    for path in files_of(tmp_path / "out"):
+        assert (tmp_path / "again" / path).read_bytes() == (tmp_path / "out" / path).read_bytes(), path
+    assert files_of(tmp_path / "again") == files_of(tmp_path / "out")
+
+
+def test_the_number_of_workers_does_not_show(tmp_path: Path) -> None:
+    library(tmp_path / "tree", *["gfx906 gfx90a"] * 20)
+    for jobs in (1, 4):
+        split_tree(tmp_path / "tree", tmp_path / str(jobs), SplitOrder(choice=SplitChoice(), jobs=jobs))
+    for path in files_of(tmp_path / "1"):
+        assert (tmp_path / "1" / path).read_bytes() == (tmp_path / "4" / path).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("targets", "reason"),
+    [
+        ("gfx906 amdgcnspirv", "SPIR-V, expected code objects alone: a runtime finds no other code in archives"),
+        (
+            "gfx90a gfx90a:xnack+",
+            (
+                "1 entry behind others for the same GPU (hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+), "
+                "expected one for each GPU"
+            ),
+        ),
+    ],
+)
+def test_a_library_that_archives_cannot_hold_stays_fat_and_is_listed(tmp_path: Path, targets: str, reason: str) -> None:
+    fat = library(tmp_path / "tree", targets)
+    report = split_tree(tmp_path / "tree", tmp_path / "out", EVERYTHING)
+    assert [(file.path, file.reason) for file in report.staying] == [("lib/libx.so", reason)]
+    assert (tmp_path / "out/host/lib/libx.so").read_bytes() == fat.read_bytes()
+    assert files_of(tmp_path / "out") == ["host/lib/libx.so"]
+
+
+def test_libraries_of_one_name_get_archives_of_their_own(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        library(tmp_path / "tree", "gfx906", path=f"{folder}/libx.so")
+    made = lay_over(split(tmp_path / "tree", tmp_path / "out"), tmp_path / "made")
+    for folder in ("a", "b"):
+        assert require_same_code(made / folder / "libx.so", codes("gfx906")) == 8
+    assert len(files_of(tmp_path / "out/gfx906")) == 2
+
+
+def test_a_dry_run_writes_nothing_and_says_the_same(tmp_path: Path) -> None:
+    library(tmp_path / "tree", "gfx906 gfx90a")
+    dry = split_tree(tmp_path / "tree", tmp_path / "out", SplitOrder(choice=SplitChoice(), dry_run=True))
+    assert not (tmp_path / "out").exists()
+    assert dry.libraries == split_tree(tmp_path / "tree", tmp_path / "out", EVERYTHING).libraries
+
+
+def test_all_damaged_files_are_reported_and_nothing_is_written(tmp_path: Path) -> None:
+    for name in ("liba.so", "libb.so"):
+        bundle = bytearray(make_bundle(0, "gfx906"))
+        bundle[24:32] = b"\xff" * 8
+        build_fat_library(tmp_path / "tree" / name, [bytes(bundle)])
+    with pytest.raises(ProblemsError) as error:
+        split(tmp_path / "tree", tmp_path / "out")
+    assert [str(problem).partition(":")[0] for problem in error.value.problems] == ["liba.so", "libb.so"]
+    assert [path.name for path in tmp_path.iterdir()] == ["tree"]
+
+
+@pytest.mark.parametrize("place", ["tree/out", "exists"])
+def test_an_output_that_exists_or_lies_in_the_tree_is_refused(tmp_path: Path, place: str) -> None:
+    library(tmp_path / "tree", "gfx906")
+    (tmp_path / "exists").mkdir()
+    with pytest.raises(InputError, match=re.escape(place)):
+        split(tmp_path / "tree", tmp_path / place)
