@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scripts.environments.matrix import Interpreter, Release
+from scripts.find_python import find_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,18 +56,12 @@ def make_release(name: str, limit: int | None) -> Release:
 def find_interpreters(versions: Iterable[str]) -> tuple[list[Interpreter], list[str]]:
     """Return this machine's interpreters of these versions, and notes on those that it lacks.
 
-    Those of uv, pyenv and ``PATH`` are found. One in ``/usr`` is none: a chroot has its own there.
+    One in ``/usr`` is none: a chroot has its own there.
     """
     found, notes = [], []
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     for version in versions:
-        folders = sorted(map(str, pyenv.glob(f"versions/{version}.*/bin")))
-        environ = {**os.environ, "PATH": os.pathsep.join([*folders, os.environ["PATH"]])}
-        find = [str(_BIN / "uv"), "python", "find", "--system", "--no-project", "--no-python-downloads", version]
-        asked = subprocess.run(find, capture_output=True, text=True, check=False, env=environ)
-        program = Path(asked.stdout.strip()).resolve()
-        prefix = program.parent.parent
-        if asked.returncode or prefix in (Path("/usr"), Path("/")):
+        program = find_python(version)
+        if program is None or (prefix := program.parent.parent) in (Path("/usr"), Path("/")):
             notes.append(f"Python {version} is not on this machine outside of /usr (uv python install {version})")
         else:
             found.append(Interpreter(version, prefix, program))

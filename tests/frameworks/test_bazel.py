@@ -18,6 +18,7 @@ from elftools.elf.elffile import ELFFile
 
 from rocwheel.frameworks.jax.bazelrc import spell_rc_word
 from tests.frameworks.bazel_workspace import NEEDS_BAZEL, ROOT, Workspace, build_wheels, make_workspace
+from tests.support.interpreters import require_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,12 +102,8 @@ def test_each_python_config_builds_its_own_extension_module(wheels: list[Path], 
 def test_the_wheels_load_on_the_python_that_they_are_for(
     wheels: list[Path], sample_dist: Path, tmp_path: Path, index: int, version: str
 ) -> None:
-    folders = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob(f"versions/{version}.*/bin")
-    found = shutil.which(f"python{version}", path=os.pathsep.join([*map(str, folders), "/usr/local/bin", "/usr/bin"]))
-    if not found:
-        pytest.skip(f"Python {version} is not installed")
     uv = [str(Path(sys.executable).parent / "uv")]
-    subprocess.run([*uv, "venv", "-q", "--python", found, tmp_path / "env"], check=True)
+    subprocess.run([*uv, "venv", "-q", "--python", require_python(version), tmp_path / "env"], check=True)
     install = [
         *uv,
         "pip",

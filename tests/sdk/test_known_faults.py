@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import functools
 import http.server
-import os
 import shutil
 import subprocess
 import sys
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.sdk.installed import BIN, run
+from tests.support.interpreters import require_python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
     from types import ModuleType
 
     from tests.sdk.installed import MakeEnvironment, MakeSet
@@ -347,11 +347,7 @@ def test_environment_whose_path_has_blanks_works(make_set: MakeSet, make_environ
 
 @pytest.mark.parametrize("version", ["3.9", "3.10", "3.12", "3.13", "3.14"])
 def test_packages_work_on_every_python(make_set: MakeSet, make_environment: MakeEnvironment, version: str) -> None:
-    folders = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob(f"versions/{version}.*/bin")
-    found = shutil.which(f"python{version}", path=os.pathsep.join([*map(str, folders), "/usr/local/bin", "/usr/bin"]))
-    if not found:
-        pytest.skip(f"Python {version} is not installed")
-    environment = make_environment(make_set(devel=".xz"), python=found)
+    environment = make_environment(make_set(devel=".xz"), python=str(require_python(version)))
     environment.install("rocm[libraries,devel,device-all,profiler]")
     environment.run("rocm-sdk", "test")
     environment.run("hipcc")
