@@ -153,14 +153,6 @@ def test_edit_that_a_file_needs_and_that_does_not_fit_says_so() -> None:
 
 HIPCC = "usr/bin/hipcc", "bin/hipcc"
 TARGETS = "usr/lib/x86_64-linux-gnu/cmake/a/a-targets.cmake", "lib/cmake/a/a-targets.cmake"
-HIPSOLVER = (
-    "usr/lib/x86_64-linux-gnu/cmake/hipsolver/hipsolver-targets-release.cmake",
-    "lib/cmake/hipsolver/hipsolver-targets-release.cmake",
-)
-CHECKS = (
-    "list(APPEND _cmake_import_check_targets {0} )\n"
-    'list(APPEND _cmake_import_check_files_for_{0} "${{_IMPORT_PREFIX}}/lib/libhipsolver.so.1.0" )\n'
-)
 STEP = 'get_filename_component({0} "${{{0}}}" PATH)\n'
 
 
@@ -201,12 +193,6 @@ STEP = 'get_filename_component({0} "${{{0}}}" PATH)\n'
             ("usr/share/cmake/a/a-config.cmake", "lib/cmake/a/a-config.cmake"),
             "set_and_check(F ${PACKAGE_PREFIX_DIR}/share/cmake/a/a-targets.cmake)",
             "set_and_check(F ${PACKAGE_PREFIX_DIR}/lib/cmake/a/a-targets.cmake)",
-        ),
-        # Debian's ROCm 7.2.4 has no such library.
-        (
-            HIPSOLVER,
-            CHECKS.format("roc::hipsolver_fortran") + CHECKS.format("roc::hipsolver"),
-            "# no check for roc::hipsolver_fortran\n" * 2 + CHECKS.format("roc::hipsolver"),
         ),
         # A program keeps its length.
         (HIPCC, "\x7fELF\x00lib/llvm-21/bin\x00", "\x7fELF\x00lib/llvm/.//bin\x00"),
