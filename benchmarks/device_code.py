@@ -23,7 +23,7 @@ from rocwheel.foundation.files.file_view import iter_pieces, load
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["main"]
+__all__ = ["fetched_library", "main"]
 
 _TARGET = "gfx90a:xnack-"
 _IDS = [
@@ -40,7 +40,7 @@ _FETCH = Path(__file__).parents[1] / "scripts" / "fetch_device_code_corpus.sh"
 
 def main() -> None:
     """Print the tables for the documentation."""
-    library = _fetched_library()
+    library = fetched_library()
     print(machine())
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         work = Path(folder)
@@ -54,7 +54,7 @@ def main() -> None:
         print(markdown_table(("", "time, s", "CPU, s", "memory, MB"), _measure_bundle(bundle, work)))
 
 
-def _fetched_library() -> Path:
+def fetched_library() -> Path:
     """Return the library, fetched into the cache when it isn't there."""
     pattern = "librocsparse0/usr/lib/*/librocsparse.so.0.1"
     if not any(CACHE.glob(pattern)):

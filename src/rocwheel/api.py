@@ -19,7 +19,7 @@ from rocwheel.audit.baseline import read_baseline
 from rocwheel.audit.finding import Finding, Severity
 from rocwheel.audit.settings import AuditSettings
 from rocwheel.binary.elf.dynamic import RunpathTag
-from rocwheel.device.reading.facts import DeviceFacts
+from rocwheel.device.reading.device_facts import DeviceFacts
 from rocwheel.device.reading.inspection import ElfFacts, FileFacts, inspect_paths
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL
 from rocwheel.distributions.index.write_index import FilePlacement, IndexReport, default_output, write_index

@@ -381,8 +381,8 @@ def test_deflated_members_are_not_held_in_memory(run: Run, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"text", "not a binary; expected an ELF file, an archive, a bundle, a folder or a wheel"),
-        (b"", "not a binary; expected an ELF file, an archive, a bundle, a folder or a wheel"),
+        (b"text", "not a binary; expected an ELF file, an archive, a bundle, a kpack archive, a folder or a wheel"),
+        (b"", "not a binary; expected an ELF file, an archive, a bundle, a kpack archive, a folder or a wheel"),
         (None, "can't be read (No such file or directory)"),
         (b"PK\x05\x06" + bytes(10) + b"\xff\xff" + bytes(6), "a damaged archive ("),
     ],

@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rocwheel.binary.bundles.device_code import iter_code_sources
 from rocwheel.binary.kpack.marker import Marker, encode_markers
 from rocwheel.binary.kpack.toc import KernelKey, Scheme
 from rocwheel.binary.kpack.write_archive import ArchiveFacts, KpackWriter, compress_kernel
+from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Memory", "build_split_library", "by_hand", "frames", "make_kpack", "toc"]
+__all__ = ["KEYS", "SPLIT_NAME", "Memory", "build_split_library", "by_hand", "frames", "make_kpack", "split_two", "toc"]
 
 _HIPK = 0x4B504948
+SPLIT_NAME = "lib/libtwo.so"
+KEYS = {"gfx906": "gfx906|gfx906:xnack-|gfx906:xnack+", "gfx90a:xnack+": "gfx90a:xnack+", "gfx1030": "gfx1030"}
+"""What each code object of `split_two` is listed under."""
 
 
 class Memory(io.BytesIO):
@@ -89,3 +94,25 @@ def build_split_library(path: Path, markers: Sequence[Marker], units: Sequence[t
     command = ["gcc", "-shared", "-nostdlib", "-x", "assembler", "-", "-o", str(path)]
     subprocess.run(command, input="\n".join(source).encode(), check=True)
     return path
+
+
+def split_two(root: Path, *, lost: Sequence[tuple[int, str]] = (), renumber: bool = False) -> Path:
+    """Make a split library of two units, with real code for three targets, in an archive for each, below ``root``.
+
+    Code that is ``lost``, by unit and target, is in no archive; with ``renumber``, what is left for a target is
+    numbered anew, as a fault of AMD's tool does.
+    """
+    codes: dict[str, dict[int, bytes]] = {}
+    data = memoryview((FIXTURES / "v22/libtwo.plain.so").read_bytes())
+    for unit, source in enumerate(iter_code_sources(data, name="libtwo.so")):
+        for entry in source.bundle.plain.device_entries:
+            if (unit, str(entry.target)) not in lost:
+                code = bytes(source.view[source.bundle.start + entry.offset :][: entry.size])
+                codes.setdefault(str(entry.target), {})[unit] = code
+    (root / ".kpack").mkdir(parents=True)
+    for target, units in codes.items():
+        numbered = dict(enumerate(units.values())) if renumber else units
+        keys = {(SPLIT_NAME, unit, KEYS[target]): code for unit, code in numbered.items()}
+        (root / ".kpack" / f"two_{target.partition(':')[0]}.kpack").write_bytes(make_kpack(keys))
+    marker = Marker(SPLIT_NAME, ("../.kpack/two_@GFXARCH@.kpack",))
+    return build_split_library(root / "lib/libtwo.so", [marker], [(0, 0), (1, 0)])

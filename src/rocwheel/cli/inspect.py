@@ -9,7 +9,7 @@ import typer
 from rich.filesize import decimal
 from rich.table import Table
 
-from rocwheel.cli.device.text import bundle_line, container_line, target_rows
+from rocwheel.cli.device.text import bundle_line, container_line, kpack_lines, target_rows
 from rocwheel.cli.output.consoles import results
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
@@ -21,7 +21,7 @@ from rocwheel.device.reading.inspection import file_document, inspect_paths
 from rocwheel.foundation.collecting import raise_all
 
 if TYPE_CHECKING:
-    from rocwheel.device.reading.facts import DeviceFacts
+    from rocwheel.device.reading.device_facts import DeviceFacts
     from rocwheel.device.reading.inspection import ElfFacts, FileFacts
 from rocwheel.cli.parsing.shared_options import shared
 
@@ -104,6 +104,8 @@ def _print_device(device: DeviceFacts, *, verbose: bool) -> None:
     if verbose:
         for bundle in device.bundles:
             results.print(f"    {bundle_line(bundle)}", markup=False)
+        for line in kpack_lines(device.kpack) if device.kpack else ():
+            results.print(f"    {line}", markup=False)
     table = Table("target", box=None, pad_edge=False, padding=(0, 2, 0, 2))
     for heading in ("size", "in the file", "kernels", "bundles", "missing from"):
         table.add_column(heading, justify="right")

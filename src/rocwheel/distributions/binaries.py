@@ -43,6 +43,11 @@ class Binary(msgspec.Struct, frozen=True):
     size: int
     member: ZipMember | None = None
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder that the file is in, where other files belong to it; none for a member of a wheel."""
+        return Path(self.name).parent if self.member is None else None
+
     @contextmanager
     def view(self, *, limit: int = MOST_UNPACKED) -> Iterator[Data]:
         """Yield the bytes; a packed member of a wheel is unpacked into a nameless file, which goes with the block.
@@ -71,9 +76,9 @@ def is_wheel(path: Path) -> bool:
 
 
 def read_binaries(
-    path: Path, read: Callable[[Data, str], Result], *, limit: int = MOST_UNPACKED
+    path: Path, read: Callable[[Data, Binary], Result], *, limit: int = MOST_UNPACKED
 ) -> Iterator[tuple[str, Result | InputError]]:
-    """Yield the name of each binary at ``path`` and what ``read`` makes of its bytes and its name.
+    """Yield the name of each binary at ``path`` and what ``read`` makes of its bytes.
 
     In a folder or a wheel, a file that is damaged, that ``read`` refuses, or that unpacks to more than ``limit`` bytes
     comes with its error. An error about ``path`` itself is raised.
@@ -84,7 +89,7 @@ def read_binaries(
             if isinstance(found, InputError):
                 raise found
             with found.view(limit=limit) as data:
-                result: Result | InputError = read(data, name)
+                result: Result | InputError = read(data, found)
         except InputError as e:
             if name == str(path):
                 raise

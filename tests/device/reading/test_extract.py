@@ -13,7 +13,8 @@ from hypothesis import given
 
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.device.editing.bundle import bundle_parts
-from rocwheel.device.reading.extract import MatchRule, extract_code
+from rocwheel.device.reading.extract import extract_code
+from rocwheel.device.reading.extraction import MatchRule
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
 from rocwheel.targets.spelling.target_set import parse_target_set
 from tests.support.damage import damaged
@@ -152,7 +153,7 @@ def test_bundle_whose_hash_is_wrong_is_taken_with_a_warning_on_request(
 
 @pytest.mark.parametrize("name", ["elf/libplain.so", "mach/flags.22"], ids=["host code", "text"])
 def test_file_without_device_code_is_refused(tmp_path: Path, name: str) -> None:
-    kinds = "a fat binary, a file of bundles, a code object, an object file or a static library"
+    kinds = "a fat binary, a file of bundles, a kpack archive, a code object, an object file or a static library"
     message = f"{FIXTURES / name}: no device code for AMD GPUs; expected {kinds}"
     with pytest.raises(InputError, match=re.escape(message)):
         extract_all(FIXTURES / name, tmp_path)

@@ -20,7 +20,7 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.device.editing.bundle import bundle_parts
 from rocwheel.device.editing.patch import device_patch
 from rocwheel.device.editing.prune import Prune
-from rocwheel.device.reading.facts import DeviceFacts, list_device_code, read_device_facts
+from rocwheel.device.reading.facts import list_device_code, read_device_facts
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.device.reading.target_facts import summarize_targets
 from rocwheel.foundation.errors import InputError
@@ -30,6 +30,8 @@ from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rocwheel.device.reading.device_facts import DeviceFacts
 
 NAMES = ["v22/libtwo.plain.so", "v22/libtwo.rdcccob.so", "v19/vadd.plain.o", "v23/saxpy.rdc.o", "v22/saxpy.ccob.hipfb"]
 EDIT = Prune((TargetId("gfx1030"),))

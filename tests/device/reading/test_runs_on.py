@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.device.reading.runs_on import FileVerdict, Use, judge_file, judge_files
 from rocwheel.foundation.errors import ProblemsError
 from rocwheel.targets.compatibility import Fit, Runtime
 from tests.support.bundles import bundle_of
+from tests.support.kpack_files import split_two
+from tests.support.kpack_reader import load_unit, units_of
+from tests.support.libraries import needs_compiler
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,3 +92,39 @@ def test_damaged_files_are_reported_together(tmp_path: Path) -> None:
     paths = [_write(tmp_path / "a.co", data), _write(tmp_path / "b.co", data)]
     with pytest.raises(ProblemsError, match=re.escape("binaries: 2 problems")):
         judge_files(paths, [GFX1031])
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("gpu", "code"),
+    [
+        ("gfx906:xnack-", "gfx906:xnack-"),
+        ("gfx90a:xnack+", "gfx90a:xnack+"),
+        ("gfx90a:xnack-", None),
+        ("gfx1030", "gfx1030"),
+        ("gfx1100", None),
+    ],
+)
+def test_split_library_runs_what_its_archives_have(tmp_path: Path, gpu: str, code: str | None) -> None:
+    verdict, *_ = judge_file(split_two(tmp_path), parse_target_id(gpu))
+    assert [(str(use.code) if use.code else None, use.bundles) for use in verdict.uses] == [(code, 2)]
+    assert not verdict.kpacked
+
+
+@needs_compiler
+def test_runtimes_get_what_is_promised_of_a_split_library(tmp_path: Path) -> None:
+    library = split_two(tmp_path, lost=[(1, "gfx1030")])
+    for gpu in ("gfx906:xnack+", "gfx906:xnack-", "gfx90a:xnack+", "gfx90a:xnack-", "gfx1030", "gfx1100"):
+        stock = judge_file(library, parse_target_id(gpu))[0]
+        for old in (True, False):
+            loaded = [load_unit(library, unit, [gpu], old=old) for unit in units_of(library)]
+            assert stock.runs is all(isinstance(code, bytes) for code in loaded)
+
+
+@needs_compiler
+def test_nothing_is_known_of_a_split_library_without_its_archives(tmp_path: Path) -> None:
+    library = split_two(tmp_path)
+    for path in (tmp_path / ".kpack").iterdir():
+        path.unlink()
+    verdict, *_ = judge_file(library, parse_target_id("gfx906"))
+    assert (verdict.kpacked, verdict.uses) == (True, ())

@@ -15,7 +15,8 @@ from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.cli.targets.options import read_targets
-from rocwheel.device.reading.extract import MatchRule, extract_code
+from rocwheel.device.reading.extract import extract_code
+from rocwheel.device.reading.extraction import MatchRule
 
 __all__ = ["extract"]
 

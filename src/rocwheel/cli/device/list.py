@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from rocwheel.device.reading.facts import DeviceFacts
+    from rocwheel.device.reading.device_facts import DeviceFacts
     from rocwheel.device.reading.kernels import CodeKernels
 
 __all__ = ["list_command"]

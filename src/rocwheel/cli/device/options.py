@@ -59,7 +59,9 @@ def _code_argument(metavar: str, text: str, *, dir_okay: bool = False) -> Any:
 
 FileArgument = Annotated[
     Path,
-    _code_argument("FILE", "A fat binary, a file of bundles, a code object, an object file or a static library."),
+    _code_argument(
+        "FILE", "A fat binary, a file of bundles, a kpack archive, a code object, an object file or a static library."
+    ),
 ]
 SourceArgument = Annotated[
     Path,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rocwheel.device.editing.make_bundle import MadeBundle
     from rocwheel.device.editing.prune_tree import TreePruning
     from rocwheel.device.editing.wheels.rewrite_wheel import WheelRewriteReport
-    from rocwheel.device.reading.facts import BundleFacts, DeviceFacts
+    from rocwheel.device.reading.device_facts import BundleFacts, DeviceFacts, KpackFacts
     from rocwheel.device.reading.kernels import CodeKernels, KernelFacts
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "container_line",
     "entry_lines",
     "kernel_rows",
+    "kpack_lines",
     "made_line",
     "many_files_line",
     "rewrite_line",
@@ -50,12 +51,35 @@ KERNEL_HEADINGS = (
 
 def container_line(device: DeviceFacts) -> str:
     """Return what holds the code of a file, how many bundles, and their size there and decompressed."""
+    if device.kpack:
+        return f"{_kpack_lead(device, device.kpack)}, {_sizes(device)}"
     number = len(device.bundles)
     bundles = count(number, "bundle")
     lead = bundles if device.container == "bundles" else device.container + (f", {bundles}" if number else "")
     wrappers = f", {count(device.wrappers, 'wrapper')}" if device.wrappers not in {0, number} else ""
+    return f"{lead}{wrappers}, {_sizes(device)}"
+
+
+def _kpack_lead(device: DeviceFacts, kpack: KpackFacts) -> str:
+    if kpack.wrappers:
+        archives = f"its code in {count(len(kpack.archives), 'kpack archive')}"
+        return f"{device.container}, {count(device.wrappers, 'wrapper')}, {archives}"
+    [archive] = kpack.archives
+    codes = f"{count(archive.code_objects, 'code object')} under {count(len(kpack.keys), 'key')}"
+    return f"{device.container} {archive.group}, {archive.scheme}, {codes}".replace("  ", " ")
+
+
+def _sizes(device: DeviceFacts) -> str:
     raw = f" ({decimal(device.raw_size)} decompressed)" if device.raw_size != device.size else ""
-    return f"{lead}{wrappers}, {decimal(device.size)}{raw}"
+    return f"{decimal(device.size)}{raw}"
+
+
+def kpack_lines(kpack: KpackFacts) -> Iterator[str]:
+    """Yield a line for each wrapper of a split library, with what it is looked up by, and for each archive found."""
+    for wrapper in kpack.wrappers:
+        yield f"wrapper at {wrapper.offset:#x}: {wrapper.key} in {' or '.join(wrapper.search_paths)}"
+    for archive in kpack.archives if kpack.wrappers else ():
+        yield f"{archive.path}: {archive.scheme}, {', '.join(archive.targets)}"
 
 
 def bundle_line(bundle: BundleFacts) -> str:
@@ -73,6 +97,8 @@ def entry_lines(device: DeviceFacts, *, with_bundles: bool) -> Iterator[str]:
             yield f"  {host.size:>12}  {host.id} (host)"
         for entry in bundle.entries:
             yield f"  {entry.size:>12}  {entry.id}"
+    if device.kpack and with_bundles:
+        yield from kpack_lines(device.kpack)
     for entry in device.entries:
         yield f"  {entry.size:>12}  {f'{entry.id} {entry.target}'.lstrip()}"
 

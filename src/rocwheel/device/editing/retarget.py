@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.code_objects.errors import Place
+    from rocwheel.distributions.binaries import Binary
     from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["Retarget", "find_gaps", "retarget_code_object", "same_code"]
@@ -158,8 +159,8 @@ def _list_files(path: Path) -> Iterator[tuple[str, tuple[Sequence[TargetId], ...
             yield name, listed
 
 
-def _list_bundles(data: Data, name: str) -> tuple[Sequence[TargetId], ...]:
-    return tuple(source.bundle.targets for source in iter_code_sources(data, name=name))
+def _list_bundles(data: Data, found: Binary) -> tuple[Sequence[TargetId], ...]:
+    return tuple(source.bundle.targets for source in iter_code_sources(data, name=found.name))
 
 
 def _expected(targets: Sequence[TargetId], pairs: Sequence[TargetPair]) -> str:

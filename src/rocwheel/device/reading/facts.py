@@ -13,6 +13,8 @@ from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.kernel_metadata import count_kernels
 from rocwheel.binary.code_objects.machine import find_illegal
 from rocwheel.binary.kind import is_ar_archive, is_thin_archive
+from rocwheel.device.reading.device_facts import BundleFacts, DeviceFacts, EntryFacts
+from rocwheel.device.reading.kpack.facts import read_kpack_facts
 from rocwheel.device.reading.payload_facts import Look, read_payload_facts
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
@@ -26,73 +28,26 @@ if TYPE_CHECKING:
     from rocwheel.binary.code_objects.code_object import CodeObject
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = [
-    "BundleFacts",
-    "DeviceFacts",
-    "EntryFacts",
-    "list_device_code",
-    "read_device_facts",
-]
+__all__ = ["list_device_code", "read_device_facts"]
 
 _HOST = "host"
 _BRIEFLY = Look()
 
 
-class EntryFacts(msgspec.Struct, frozen=True):
-    """An entry of a bundle, an image in an object file, or a code object by itself; sizes in bytes.
-
-    ``stored_size`` is what it takes in the file. That and ``kernels`` are none when the bundle wasn't decompressed.
-    """
-
-    id: str
-    target: str
-    size: int
-    stored_size: int | None
-    kernels: int | None = None
-
-
-class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A bundle: where it is in the file, its size there and decompressed, in bytes; version 0 is a plain one."""
-
-    number: int
-    offset: int
-    size: int
-    raw_size: int
-    version: int
-    method: str
-    hosts: tuple[EntryFacts, ...]
-    """The (empty) entries for the host, of the target ``host``; they come first in bundles of all known writers."""
-    entries: tuple[EntryFacts, ...]
-
-
-class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The device code of one file. ``entries`` are those outside of bundles: a code object by itself, or images."""
-
-    container: str
-    wrappers: int = 0
-    bundles: tuple[BundleFacts, ...] = ()
-    entries: tuple[EntryFacts, ...] = ()
-    problems: tuple[str, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """Size of all device code in the file, in bytes."""
-        return sum(bundle.size for bundle in self.bundles) + sum(entry.size for entry in self.entries)
-
-    @property
-    def raw_size(self) -> int:
-        """Size of all device code when decompressed, in bytes."""
-        return sum(bundle.raw_size for bundle in self.bundles) + sum(entry.size for entry in self.entries)
-
-
-def read_device_facts(data: Data, *, name: str, look: Look = _BRIEFLY) -> DeviceFacts | None:
+def read_device_facts(
+    data: Data, *, name: str, look: Look = _BRIEFLY, folder: Path | None = None
+) -> DeviceFacts | None:
     """Gather the facts of the file ``name``; none when it has no device code.
 
-    With a deep ``look``, compressed bundles are decompressed, to check hashes and to count kernels.
+    With a deep ``look``, compressed bundles are decompressed, to check hashes and to count kernels. From ``folder``, in
+    which the file is, the kpack archives of a split library are looked for; without one they aren't.
     Raises `InputError` for damaged files; when it isn't strict, damage within code objects is among the problems.
     """
     if is_ar_archive(data):
         return _read_archive(data, name, look)
+    kpack = read_kpack_facts(data, name=name, look=look, folder=folder)
+    if kpack is not None:
+        return kpack
     code = read_device_code(data, name=name)
     if code is None:
         return _read_images(data, name)
@@ -121,10 +76,10 @@ def list_device_code(path: Path) -> DeviceFacts:
     Raises `InputError` also when it has no device code.
     """
     with FileRange.whole(path).view() as data:
-        facts = read_device_facts(data, name=str(path), look=Look(strict=False))
+        facts = read_device_facts(data, name=str(path), look=Look(strict=False), folder=path.parent)
         is_thin = is_thin_archive(data)
     if facts is None:
-        kinds = "a fat binary, a file of bundles, a code object, an object file or a static library"
+        kinds = "a fat binary, a file of bundles, a kpack archive, a code object, an object file or a static library"
         raise InputError(path, "a thin archive" if is_thin else "no device code", expected=kinds)
     return facts
 

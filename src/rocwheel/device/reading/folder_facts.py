@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT
-from rocwheel.device.reading.facts import DeviceFacts, read_device_facts
+from rocwheel.device.reading.device_facts import DeviceFacts
+from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.payload_facts import Look
-from rocwheel.distributions.binaries import read_binaries
+from rocwheel.distributions.binaries import Binary, read_binaries
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,5 +56,5 @@ def list_folder_device_code(path: Path, *, limit: int = RAW_SIZE_LIMIT) -> Folde
     return FolderFacts(tuple(files), tuple(problems))
 
 
-def _read(data: Data, name: str) -> DeviceFacts | None:
-    return read_device_facts(data, name=name, look=_LOOK)
+def _read(data: Data, found: Binary) -> DeviceFacts | None:
+    return read_device_facts(data, name=found.name, look=_LOOK, folder=found.folder)

@@ -9,7 +9,8 @@ import msgspec
 from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT
 from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.kind import is_binary, is_elf, is_thin_archive
-from rocwheel.device.reading.facts import DeviceFacts, read_device_facts
+from rocwheel.device.reading.device_facts import DeviceFacts
+from rocwheel.device.reading.facts import read_device_facts
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.device.reading.target_facts import summarize_targets
 from rocwheel.distributions.binaries import Binary, find_all_binaries
@@ -86,17 +87,18 @@ def _inspect(binary: Binary, look: Look) -> FileFacts:
     try:
         with binary.view(limit=look.limit) as data:
             if is_binary(data):
-                return _read_facts(data, binary.name, look)
+                return _read_facts(data, binary, look)
             found = "a thin archive" if is_thin_archive(data) else "not a binary"
-            expected = "an ELF file, an archive, a bundle, a folder or a wheel"
+            expected = "an ELF file, an archive, a bundle, a kpack archive, a folder or a wheel"
             return FileFacts(binary.name, 0, error=InputError(binary.name, found, expected=expected))
     except InputError as e:
         return FileFacts(binary.name, binary.size, error=e)
 
 
-def _read_facts(data: Data, name: str, look: Look) -> FileFacts:
+def _read_facts(data: Data, binary: Binary, look: Look) -> FileFacts:
+    name = binary.name
     try:
-        device = read_device_facts(data, name=name, look=look)
+        device = read_device_facts(data, name=name, look=look, folder=binary.folder)
         return FileFacts(name, len(data), _read_elf_facts(data, name), device)
     except InputError as e:
         return FileFacts(name, len(data), error=e)

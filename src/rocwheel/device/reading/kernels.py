@@ -84,7 +84,11 @@ def list_kernels(path: Path, *, limit: int = RAW_SIZE_LIMIT) -> KernelListing:
     Raises `InputError` for a file that is damaged or that has no device code.
     """
     lister = _Lister(limit)
-    refused = [error for _, error in read_binaries(path, lister.add_file, limit=limit) if error]
+    refused = [
+        error
+        for _, error in read_binaries(path, lambda data, found: lister.add_file(data, found.name), limit=limit)
+        if error
+    ]
     lister.problems += map(str, refused)
     if not lister.seen and not lister.problems:
         raise InputError(path, "no device code", expected=_KINDS)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from rocwheel.binary.bundles.device_code import read_device_code
-from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.device.reading.kpack.code import open_kpack_code
 from rocwheel.distributions.binaries import Binary, find_all_binaries
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.bundles.device_code import DeviceCode
+    from rocwheel.device.reading.kpack.code import CodeUnit
     from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["FileVerdict", "Use", "judge_file", "judge_files", "judge_targets", "opened_verdicts"]
@@ -45,7 +47,7 @@ class FileVerdict(msgspec.Struct, frozen=True):
     runtime: Runtime
     uses: tuple[Use, ...]
     kpacked: bool = False
-    """Whether the code was moved to kpack files, so that this file says nothing about GPUs."""
+    """Whether the code was moved to kpack archives that are not there, so that nothing is known of GPUs."""
 
     @property
     def runs(self) -> bool:
@@ -55,6 +57,8 @@ class FileVerdict(msgspec.Struct, frozen=True):
 
 def judge_file(path: Path, agent: TargetId) -> tuple[FileVerdict, ...]:
     """Return what a GPU would use of the file, by each runtime's rules; nothing for a file without device code.
+
+    The code of a split library is in the kpack archives that its markers name, which are looked for from where it is.
 
     There are verdicts for every setting of a feature that ``agent`` leaves open and code for it sets, as it is one of
     them that the GPU has. Raises `InputError` for a file that can't be read or is damaged.
@@ -76,16 +80,37 @@ def _judge(found: Binary | InputError, agents: Iterable[TargetId]) -> Iterator[F
     if isinstance(found, InputError):
         raise found
     with found.view() as data:
-        code = read_device_code(data, name=found.name)
-        if code is None:
-            return
-        bundles = list(_bundles(code, data))
-    kpacked = code.fat_binary is not None and code.fat_binary.is_kpacked
+        code = _read_code(data, found)
+    if code is None:
+        return
     for agent in agents:
-        for gpu in settings_of(agent, _features_that_matter(bundles, agent)):
+        for gpu in settings_of(agent, _features_that_matter(code.bundles, agent)):
             for runtime in Runtime:
-                uses = judge_targets(bundles, gpu, runtime)
-                yield FileVerdict(found.name, found.place, gpu, runtime, uses, kpacked)
+                uses = judge_targets(code.bundles, gpu, runtime)
+                yield FileVerdict(found.name, found.place, gpu, runtime, uses, code.is_elsewhere)
+
+
+class _Code(NamedTuple):
+    """The targets of each bundle of a file, in order; or that the code is in archives that are not there."""
+
+    bundles: Sequence[Sequence[TargetId]]
+    is_elsewhere: bool = False
+
+
+def _read_code(data: Data, found: Binary) -> _Code | None:
+    with open_kpack_code(data, name=found.name, folder=found.folder) as kpack:
+        if kpack is not None:
+            bundles = [_unit_targets(unit, found.name) for unit in kpack.units]
+            return _Code(bundles) if kpack.archives else _Code([], is_elsewhere=True)
+    code = read_device_code(data, name=found.name)
+    if code is None:
+        return None
+    is_kpacked = code.fat_binary is not None and code.fat_binary.is_kpacked
+    return _Code(list(_bundles(code, data)), is_elsewhere=is_kpacked)
+
+
+def _unit_targets(unit: CodeUnit, name: str) -> tuple[TargetId, ...]:
+    return tuple(parse_target_id(target, source=name) for target in unit.targets)
 
 
 def opened_verdicts(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:

@@ -10,7 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.device.reading.facts import DeviceFacts, EntryFacts
+    from rocwheel.device.reading.device_facts import DeviceFacts, EntryFacts
 
 __all__ = ["TargetFacts", "summarize_targets"]
 
@@ -28,7 +28,7 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 def summarize_targets(facts: DeviceFacts) -> tuple[TargetFacts, ...]:
     """Return the sum of the code for each target, sorted by name; targets with code in all bundles miss none."""
-    groups = [bundle.entries for bundle in facts.bundles] + ([facts.entries] if facts.entries else [])
+    groups = facts.groups
     by_target: dict[str, list[tuple[int, EntryFacts]]] = defaultdict(list)
     for number, entries in enumerate(groups):
         for entry in entries:

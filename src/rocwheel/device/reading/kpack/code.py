@@ -1,0 +1,162 @@
+"""Code in kpack archives, unit by unit: what runtimes find for each key of an archive, or each wrapper of a library."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from rocwheel.binary.kind import is_elf64, is_kpack
+from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry, read_archive
+from rocwheel.binary.kpack.read_kernel import KERNEL_LIMIT, iter_kernel, read_kernel
+from rocwheel.binary.kpack.split_library import SplitUnit, read_split_library
+from rocwheel.device.reading.kpack.search import find_archives
+from rocwheel.foundation.errors import RocwheelError
+from rocwheel.foundation.files.file_range import FileRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from rocwheel.foundation.files.file_view import Data
+
+__all__ = ["CodeUnit", "KpackCode", "StoredCode", "kpack_archive_code", "open_kpack_code"]
+
+
+class StoredCode(NamedTuple):
+    """A code object of an archive, under one of its keys; ``data`` are the archive's bytes."""
+
+    data: Data
+    archive: KpackArchive
+    entry: KpackEntry
+
+    @property
+    def identity(self) -> tuple[str, int]:
+        """What is the same for all keys of one code object."""
+        return self.archive.name, self.entry.ordinal
+
+    def pieces(self) -> Iterator[Data]:
+        """Yield the code in pieces; raises `KpackError` for damage."""
+        return iter_kernel(self.data, self.archive, self.entry)
+
+    def read(self, limit: int = KERNEL_LIMIT) -> memoryview:
+        """Return the code; raises `KpackError` for damage, and for more than ``limit`` bytes."""
+        return read_kernel(self.data, self.archive, self.entry, limit=min(limit, KERNEL_LIMIT))
+
+
+class CodeUnit(NamedTuple):
+    """What is looked up by one key: the code for each target, the most specific targets first.
+
+    Of a library, ``wrapper`` is the wrapper that asks for it, the first of several, and ``archives`` are those that
+    exist of the ones that its marker names.
+    """
+
+    key: str
+    codes: tuple[StoredCode, ...]
+    archives: tuple[str, ...]
+    wrapper: SplitUnit | None = None
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets that there is code for, as they are spelled."""
+        return tuple(dict.fromkeys(code.entry.target for code in self.codes))
+
+
+class KpackCode(msgspec.Struct, frozen=True):
+    """The code of an archive, or of a split library with the archives that were found."""
+
+    units: tuple[CodeUnit, ...]
+    archives: tuple[KpackArchive, ...]
+    wrappers: tuple[SplitUnit, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def is_library(self) -> bool:
+        """Whether this is the code of a library, not of one archive."""
+        return bool(self.wrappers)
+
+
+@contextmanager
+def open_kpack_code(data: Data, *, name: str, folder: Path | None) -> Iterator[KpackCode | None]:
+    """Yield the code of the file ``name`` if that is an archive or a split library; none otherwise.
+
+    Archives are looked for from ``folder``, in which the library is; without one none is. An archive that can't be read
+    is among the problems of a library. Raises `InputError` for a damaged archive or library.
+    """
+    if is_kpack(data):
+        yield kpack_archive_code(data, read_archive(data, name=name))
+        return
+    split = read_split_library(data, name=name) if is_elf64(data) else None
+    if split is None:
+        yield None
+        return
+    with ExitStack() as stack:
+        yield _follow(split.units, folder, stack)
+
+
+def kpack_archive_code(data: Data, archive: KpackArchive) -> KpackCode:
+    """Return the code of one archive, whose bytes are ``data``."""
+    keys = dict.fromkeys(entry.key for entry in archive.entries)
+    codes: dict[str, list[StoredCode]] = {key: [] for key in keys}
+    for entry in archive.entries:
+        codes[entry.key].append(StoredCode(data, archive, entry))
+    units = tuple(CodeUnit(key, _in_order(found), (archive.name,)) for key, found in codes.items())
+    return KpackCode(units, (archive,), problems=archive.problems)
+
+
+def _follow(wrappers: Sequence[SplitUnit], folder: Path | None, stack: ExitStack) -> KpackCode:
+    opener = _Opener(folder, stack)
+    units = {}
+    for wrapper in wrappers:
+        key = (f"{wrapper.marker.kernel_name}#{wrapper.index}", wrapper.marker.search_paths)
+        if key not in units:
+            units[key] = opener.unit(wrapper)
+    archives = tuple(archive for opened in opener.opened.values() if opened for _, archive in [opened])
+    return KpackCode(tuple(units.values()), archives, tuple(wrappers), tuple(opener.problems))
+
+
+class _Opener:
+    """Opens each archive once, and keeps it open as long as ``stack`` is."""
+
+    def __init__(self, folder: Path | None, stack: ExitStack) -> None:
+        self.folder, self.stack = folder, stack
+        self.opened: dict[Path, tuple[Data, KpackArchive] | None] = {}
+        self.problems: list[str] = []
+        self._found: dict[str, tuple[Path, ...]] = {}
+
+    def unit(self, wrapper: SplitUnit) -> CodeUnit:
+        """Return the code that there is for a wrapper."""
+        marker = wrapper.marker
+        paths = dict.fromkeys(path for search in marker.search_paths for path in self._find(search))
+        archives = [opened for opened in map(self._open, paths) if opened]
+        key = f"{marker.kernel_name}#{wrapper.index}"
+        codes = [
+            StoredCode(data, archive, entry)
+            for data, archive in archives
+            for target in archive.targets
+            if (entry := archive.find(marker.kernel_name, wrapper.index, target))
+        ]
+        return CodeUnit(key, _in_order(codes), tuple(archive.name for _, archive in archives), wrapper)
+
+    def _find(self, search_path: str) -> tuple[Path, ...]:
+        if self.folder is None:
+            return ()
+        if search_path not in self._found:
+            self._found[search_path] = find_archives(self.folder, search_path)
+        return self._found[search_path]
+
+    def _open(self, path: Path) -> tuple[Data, KpackArchive] | None:
+        if path not in self.opened:
+            try:
+                data = self.stack.enter_context(FileRange.whole(path).view())
+                self.opened[path] = data, read_archive(data, name=str(path))
+            except RocwheelError as e:
+                self.opened[path] = None
+                self.problems.append(str(e))
+        return self.opened[path]
+
+
+def _in_order(codes: Sequence[StoredCode]) -> tuple[StoredCode, ...]:
+    """Sort code by how many features its target names, the most first, as runtimes look for it."""
+    return tuple(sorted(codes, key=lambda code: -code.entry.target.count(":")))

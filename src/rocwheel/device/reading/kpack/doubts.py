@@ -1,0 +1,128 @@
+"""What is wrong between a split library and its archives, though each by itself is sound."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
+from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.code_objects.kernel_metadata import kernel_symbols, read_metadata
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rocwheel.device.reading.kpack.code import KpackCode, StoredCode
+
+__all__ = ["WrongIndex", "find_doubts", "find_wrong_indices"]
+
+
+_VERSION_OF_SYMBOLS = 2
+"""The code object version whose kernels are only among the symbols."""
+
+
+class WrongIndex(msgspec.Struct, frozen=True):
+    """Code that is stored under a key, but is that of another: in which archive, for which target."""
+
+    archive: str
+    target: str
+    stored_as: str
+    belongs_to: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.archive}: what is stored as {self.stored_as} for {self.target} is the code of {self.belongs_to}: "
+            "its indexes were counted for each target, as some releases of AMD's tool do"
+        )
+
+
+def find_doubts(name: str, code: KpackCode) -> tuple[str, ...]:
+    """Return what a runtime would stumble over in the archives of the library ``name``, or in one archive.
+
+    Code objects are decompressed only where some targets lack units.
+    """
+    wrong = [str(index) for index in find_wrong_indices(code)] if code.is_library else []
+    return (*_missing_archives(name, code), *_missing_code(name, code), *wrong)
+
+
+def _missing_archives(name: str, code: KpackCode) -> Iterator[str]:
+    if code.is_library and not any(unit.archives for unit in code.units) and not code.problems:
+        paths = dict.fromkeys(path for wrapper in code.wrappers for path in wrapper.marker.search_paths)
+        yield f"{name}: its code is in kpack archives that are not there: {', '.join(paths)}"
+
+
+def _missing_code(name: str, code: KpackCode) -> Iterator[str]:
+    """Yield the targets that an archive lists and has not all code for: runtimes expect it there, and give up."""
+    listed = {archive.name: archive.targets for archive in code.archives}
+    lacking: dict[str, list[str]] = defaultdict(list)
+    for unit in code.units:
+        for target in dict.fromkeys(target for archive in unit.archives for target in listed[archive]):
+            if target not in unit.targets:
+                lacking[target].append(unit.key)
+    for target, keys in sorted(lacking.items()):
+        units = f"{keys[0]} and {count(len(keys) - 1, 'other key')}" if len(keys) > 1 else keys[0]
+        yield (
+            f"{name}: no code for {target} under {units}, though an archive lists the target: runtimes refuse the "
+            "library on such a GPU, and some on every GPU"
+        )
+
+
+def find_wrong_indices(code: KpackCode) -> tuple[WrongIndex, ...]:
+    """Return the code of a split library that is stored under the index of another unit.
+
+    Units with the same kernels for all targets are taken for right. Where a target lacks units, the kernels of each are
+    compared with those for the target that has most. Raises `InputError` for damaged code.
+    """
+    by_target: dict[str, dict[str, StoredCode]] = defaultdict(dict)
+    for unit in code.units:
+        for stored in unit.codes:
+            by_target[stored.entry.target].setdefault(unit.key, stored)
+    most = max(by_target.values(), key=len, default={})
+    names = _Names()
+    return tuple(
+        wrong
+        for target, units in sorted(by_target.items())
+        if len(units) < len(most)
+        for wrong in _compare(target, units, most, names)
+    )
+
+
+def _compare(
+    target: str, units: Mapping[str, StoredCode], most: Mapping[str, StoredCode], names: _Names
+) -> Iterator[WrongIndex]:
+    for key, stored in units.items():
+        own = names.of(stored)
+        if not own or key not in most or own & names.of(most[key]):
+            continue
+        owner = next((other for other in most if own & names.of(most[other])), None)
+        if owner is not None:
+            yield WrongIndex(stored.archive.name, target, key, owner)
+
+
+class _Names:
+    """The names of the kernels in code objects; each is read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], frozenset[str]] = {}
+
+    def of(self, stored: StoredCode) -> frozenset[str]:
+        if stored.identity not in self._known:
+            self._known[stored.identity] = frozenset(_read_names(stored))
+        return self._known[stored.identity]
+
+
+def _read_names(stored: StoredCode) -> Sequence[str]:
+    payload = stored.read()
+    if not is_code_object(payload):
+        return ()
+    place = Place(stored.archive.name, stored.entry.offset)
+    try:
+        code = read_code_object(payload, place=place)
+        notes = read_metadata(payload, code, place=place) if code.version != _VERSION_OF_SYMBOLS else ()
+        return [kernel.name for note in notes for kernel in note.kernels] or kernel_symbols(payload, place=place) or ()
+    except InputError:
+        return ()  # reported by those who look into the code object
