@@ -45,6 +45,7 @@ _MODULES = (
     "device.prune",
     "device.retarget",
     "device.split",
+    "device.join",
     "jax.group",
     "jax.bazelrc",
     "jax.starlark",

@@ -5,15 +5,12 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import IO, TYPE_CHECKING
 
-import msgspec
-
 from rocwheel.binary.bundles.compressed.content import compress_bundle
 from rocwheel.binary.bundles.compressed.versions import choose_version
 from rocwheel.binary.bundles.parts import BUNDLE_ALIGNMENT, BundlePart, write_offload_bundle
 from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.device.splitting.host.errors import NotJoinableError
 from rocwheel.device.splitting.host.fat_file import plan_fat_file
-from rocwheel.device.splitting.joining.find_code import FoundCode, UnitCode
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.file_view import Data, FileView, iter_pieces
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
@@ -21,31 +18,25 @@ from rocwheel.foundation.files.temporary_file import no_room, open_temporary, pa
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rocwheel.device.splitting.joining.find_code import FoundCode, UnitCode
     from rocwheel.foundation.patch import FilePatch
 
-__all__ = ["JoinedUnit", "plan_join"]
+__all__ = ["plan_join"]
 
 _LEVEL = 9
 
 
-class JoinedUnit(msgspec.Struct, frozen=True):
-    """A bundle that is made again: its index, and its entries with where their code is."""
-
-    index: int
-    code: UnitCode
-
-
 @contextmanager
-def plan_join(data: Data, units: Sequence[JoinedUnit], wrappers: Sequence[int], *, name: str) -> Iterator[FilePatch]:
-    """Yield the patch that puts the code of ``units`` into the host file ``data``; ``wrappers`` are their indices.
+def plan_join(data: Data, units: Sequence[UnitCode], links: Sequence[int], *, name: str) -> Iterator[FilePatch]:
+    """Yield the patch that puts the code of ``units`` into the host file ``data``.
+
+    ``links`` says which of them each wrapper points to.
 
     Bundles wait in a nameless file while the block lasts. They are plain; where these have no room in the file, since
     they were compressed before it was split, they are compressed again.
     Raises `NotJoinableError` when they have no room at all, `KpackError` for damaged archives, and `WorkError` when
     there is no space for the nameless file.
     """
-    position = {unit.index: number for number, unit in enumerate(units)}
-    links = [position[index] for index in wrappers]
     with ExitStack() as stack:
         try:
             plain = stack.enter_context(_spooled(units, name, compressed=False))
@@ -57,7 +48,7 @@ def plan_join(data: Data, units: Sequence[JoinedUnit], wrappers: Sequence[int], 
 
 
 @contextmanager
-def _spooled(units: Sequence[JoinedUnit], name: str, *, compressed: bool) -> Iterator[tuple[Data, ...]]:
+def _spooled(units: Sequence[UnitCode], name: str, *, compressed: bool) -> Iterator[tuple[Data, ...]]:
     """Yield the bundles of ``units``, kept in a nameless file."""
     with ExitStack() as stack:
         try:
@@ -69,11 +60,11 @@ def _spooled(units: Sequence[JoinedUnit], name: str, *, compressed: bool) -> Ite
         yield tuple(FileView(FileRange(path_of(file), start, stop - start)) for start, stop in places)
 
 
-def _write_bundle(file: IO[bytes], unit: JoinedUnit, name: str, *, compressed: bool) -> tuple[int, int]:
+def _write_bundle(file: IO[bytes], unit: UnitCode, name: str, *, compressed: bool) -> tuple[int, int]:
     start = -(-file.tell() // BUNDLE_ALIGNMENT) * BUNDLE_ALIGNMENT
     file.seek(start)
     with ExitStack() as stack:
-        raw = list(write_offload_bundle([_part(code, stack) for code in unit.code.entries]))
+        raw = list(write_offload_bundle([_part(code, stack) for code in unit.entries]))
         if compressed:
             version = choose_version(sum(map(len, raw)), source=name)
             raw = [memoryview(compress_bundle(raw, version=version, level=_LEVEL))]

@@ -1,0 +1,63 @@
+"""``rocwheel device join``: host and device folders into fat libraries again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.filesize import decimal
+
+from rocwheel.cli.device.group import device_app
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.logs import setup_logging
+from rocwheel.cli.output.progress import make_progress
+from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.given_places import regular_place
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.device.splitting.trees.join_tree import JoinReport, join_tree
+from rocwheel.foundation.counting import count
+
+__all__ = ["join"]
+
+HostArgument = Annotated[
+    Path, typer.Argument(metavar="HOST", help="A host folder, or one split library.", callback=regular_place)
+]
+DeviceArgument = Annotated[
+    list[Path] | None, typer.Argument(metavar="[DEVICE]...", help="Folders of targets.", show_default=False)
+]
+
+
+@device_app.command()
+def join(
+    host: HostArgument,
+    devices: DeviceArgument = None,
+    *,
+    dest_dir: Annotated[Path, shared("--dest-dir", "Write the tree to this folder, which must not exist.")],
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Join a host folder and any folders of targets: libraries get their device code back.
+
+    Code objects are those that were split off, byte for byte. What no folder brings is missing in the result, and
+    listed.
+
+    Example: rocwheel device join split/host split/gfx906 split/gfx90a --dest-dir fat
+    """
+    setup_logging(quiet=quiet, verbose=verbose)
+    report = join_tree(host, devices or [], dest_dir, progress=make_progress(quiet=quiet or as_json))
+    if as_json:
+        print_json("device-join", 1, report)
+    elif not quiet:
+        for line in _lines(report, dest_dir):
+            print_line(line)
+
+
+def _lines(report: JoinReport, dest_dir: Path) -> Iterator[str]:
+    for library in report.libraries:
+        missing = f"; missing: {', '.join(library.missing)}" if library.missing else ""
+        code = f"{count(library.bundles, 'bundle')}, {decimal(library.code)}"
+        yield f"{dest_dir / library.path}: {code} for {', '.join(library.targets)}{missing}"
+    yield f"{dest_dir}: {count(len(report.libraries), 'library', 'libraries')} joined, {report.copied} copied"

@@ -1,0 +1,64 @@
+"""The plan for joining one library: the code of all its units, and what no archive brings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.code_objects.target_id import BundleEntryId
+from rocwheel.device.splitting.joining.find_code import UnitCode, archives_of, find_code
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rocwheel.binary.kpack.split_library import SplitLibrary, SplitUnit
+    from rocwheel.device.splitting.joining.find_code import ArchiveFile
+
+__all__ = ["JoinPlan", "plan_library_join"]
+
+
+class JoinPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The bundles of a library, in the order of their indices, and which of them each wrapper points to."""
+
+    units: tuple[UnitCode, ...]
+    links: tuple[int, ...]
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets that the library gets code for, as bundles name them, each once."""
+        spellings = {code.spelling for unit in self.units for code in unit.entries if code.entry}
+        found = {str(BundleEntryId.parse(spelling).target) for spelling in spellings}
+        return tuple(sorted(found))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The targets that some unit had code for, and no archive brings."""
+        return tuple(sorted({target for unit in self.units for target in unit.missing}))
+
+    @property
+    def code_size(self) -> int:
+        """Bytes of all code objects."""
+        return sum(code.entry.size for unit in self.units for code in unit.entries if code.entry)
+
+
+def plan_library_join(path: str, library: SplitLibrary, archives: Sequence[ArchiveFile]) -> JoinPlan:
+    """Plan the joining of ``library``, which is at ``path`` below the root, with ``archives`` of the same root.
+
+    Raises `InputError` when none of them is one that its markers name, and as `find_code` does.
+    """
+    distinct = sorted(dict.fromkeys(map(_key, library.units)), key=lambda key: key[0])
+    by_key: dict[tuple[int, str], SplitUnit] = {_key(unit): unit for unit in library.units}
+    named = {key: archives_of(path, by_key[key], archives) for key in distinct}
+    if not any(named.values()):
+        paths = dict.fromkeys(path for unit in library.units for path in unit.marker.search_paths)
+        found = "its archives are missing"
+        remedy = "Give the folders of the targets, too."
+        raise InputError(path, found, expected=f"at least one of {', '.join(paths)}", remedy=remedy)
+    units = tuple(find_code(by_key[key], named[key], name=path) for key in distinct)
+    return JoinPlan(units=units, links=tuple(distinct.index(_key(unit)) for unit in library.units))
+
+
+def _key(unit: SplitUnit) -> tuple[int, str]:
+    return unit.index, unit.marker.kernel_name

@@ -1,0 +1,158 @@
+"""Joining a host folder and any folders of targets: one tree, with the device code in its libraries again."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.kind import is_kpack
+from rocwheel.binary.kpack.archive import read_archive
+from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.device.editing.tree_copy import copy_file, new_folder
+from rocwheel.device.splitting.joining.find_code import ArchiveFile
+from rocwheel.device.splitting.joining.join_library import plan_join
+from rocwheel.device.splitting.joining.library import JoinPlan, plan_library_join
+from rocwheel.device.splitting.trees.overlay import Overlay, lay_over
+from rocwheel.foundation.collecting import attempt_all, raise_all
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.modes import safe_mode
+from rocwheel.foundation.patch import write_patched
+from rocwheel.foundation.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rocwheel.device.splitting.files import NamedFile
+    from rocwheel.foundation.errors import RocwheelError
+
+__all__ = ["JoinReport", "JoinedLibrary", "join_tree"]
+
+
+class JoinedLibrary(msgspec.Struct, frozen=True, kw_only=True):
+    """A library that got its code back: the number of its bundles, bytes of code, targets, and what is missing."""
+
+    path: str
+    bundles: int
+    code: int
+    targets: tuple[str, ...]
+    missing: tuple[str, ...]
+    """Targets that it had code for before it was split, and that none of the folders brings."""
+
+
+class JoinReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the folders: joined libraries, the number of other files, archives that were left out."""
+
+    libraries: tuple[JoinedLibrary, ...]
+    copied: int
+    left_out: tuple[str, ...]
+
+
+class _Plan(msgspec.Struct, frozen=True, kw_only=True):
+    overlay: Overlay
+    joins: dict[str, JoinPlan]
+    left_out: frozenset[str]
+
+
+def join_tree(host: Path, devices: Sequence[Path], output: Path, *, progress: Progress = SILENT) -> JoinReport:
+    """Write the tree of ``host``, a folder or one file, with the folders ``devices`` over it and its code joined.
+
+    Archives whose code is all back in libraries are left out. ``output`` must neither exist nor be in one of the
+    folders; it appears when it is whole.
+    Raises `InputError`, or `ProblemsError` for several: for a library without any of its archives, for archives that
+    lack a unit or are damaged, for files of one path with different contents; `WorkError` when writing fails.
+    """
+    overlay = lay_over(host, devices)
+    plan = _plan(overlay, str(host))
+    with new_folder(output, host, *devices) as made:
+        _write(plan, made, progress, str(host))
+    libraries = tuple(_report(path, join) for path, join in plan.joins.items())
+    copied = len(overlay.files) - len(libraries) - len(plan.left_out)
+    return JoinReport(libraries=libraries, copied=copied, left_out=tuple(sorted(plan.left_out)))
+
+
+def _plan(overlay: Overlay, subject: str) -> _Plan:
+    problems: list[RocwheelError] = []
+    archives = [file for found in attempt_all(_read_archive, overlay.files, problems) for file in found]
+    raise_all(subject, problems)
+    joins: dict[str, JoinPlan] = {}
+    names: set[str] = set()
+
+    def plan_file(file: NamedFile) -> None:
+        with file.content.view() as data:
+            library = read_split_library(data, name=file.path)
+        if library is not None:
+            names.update(unit.marker.kernel_name for unit in library.units)
+            joins[file.path] = plan_library_join(file.path, library, archives)
+
+    attempt_all(plan_file, overlay.files, problems)
+    if not joins and not problems:
+        remedy = "Give the folder 'host' of what was split."
+        problems.append(InputError(subject, "no library whose code is in archives", remedy=remedy))
+    raise_all(subject, problems)
+    used = frozenset(file.path for file in archives if {entry.binary for entry in file.archive.entries} <= names)
+    return _Plan(overlay=overlay, joins=joins, left_out=used)
+
+
+def _read_archive(file: NamedFile) -> list[ArchiveFile]:
+    with file.content.view() as data:
+        return [ArchiveFile(file.path, file.content, read_archive(data, name=file.path))] if is_kpack(data) else []
+
+
+def _report(path: str, join: JoinPlan) -> JoinedLibrary:
+    return JoinedLibrary(
+        path=path, bundles=len(join.units), code=join.code_size, targets=join.targets, missing=join.missing
+    )
+
+
+def _write(plan: _Plan, made: Path, progress: Progress, subject: str) -> None:
+    overlay = plan.overlay
+    made.mkdir()
+    for folder in overlay.folders:
+        (made / folder).mkdir(parents=True, exist_ok=True)
+    progress.begin(f"joining {made.name}", sum(join.code_size for join in plan.joins.values()))
+    problems: list[RocwheelError] = []
+    written = [file for file in overlay.files if file.path not in plan.left_out]
+    try:
+        attempt_all(lambda file: _write_file(file, plan, made, progress), written, problems)
+    finally:
+        progress.end()
+    raise_all(subject, problems)
+    for alias, first in overlay.aliases.items():
+        if first not in plan.left_out:
+            (made / alias).hardlink_to(made / first)
+    for link in overlay.links:
+        (made / link).symlink_to((overlay.root_of[link] / link).readlink())
+    _finish_folders(plan, made)
+
+
+def _write_file(file: NamedFile, plan: _Plan, made: Path, progress: Progress) -> None:
+    old, new = plan.overlay.root_of[file.path] / file.path, made / file.path
+    join = plan.joins.get(file.path)
+    if join is None:
+        copy_file(old, new)
+        return
+    with (
+        file.content.view() as data,
+        plan_join(data, join.units, join.links, name=file.path) as patch,
+        new.open("xb") as output,
+    ):
+        write_patched(output, data, patch.replacements, size=patch.size)
+        output.truncate(patch.size)
+    shutil.copystat(old, new)
+    new.chmod(safe_mode(old.stat().st_mode))
+    progress.advance(join.code_size)
+
+
+def _finish_folders(plan: _Plan, made: Path) -> None:
+    """Give folders the permissions and times that they had, the deepest first; drop those that held archives alone."""
+    emptied = {path.rpartition("/")[0] for path in plan.left_out}
+    for folder in sorted(plan.overlay.folders, reverse=True):
+        if folder in emptied and not any((made / folder).iterdir()):
+            (made / folder).rmdir()
+            continue
+        old = plan.overlay.root_of[folder] / folder
+        shutil.copystat(old, made / folder)
+        (made / folder).chmod(safe_mode(old.stat().st_mode))

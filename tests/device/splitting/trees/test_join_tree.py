@@ -1,0 +1,152 @@
+"""Tests of joining host and device folders: bundles are those that were split, byte for byte."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.binary.bundles.compressed.content import compress_bundle, decompress_bundle
+from rocwheel.binary.bundles.fat_binary import read_fat_binary
+from rocwheel.binary.code_objects.errors import Place
+from rocwheel.device.splitting.files import SplitChoice
+from rocwheel.device.splitting.planning.units import Unit
+from rocwheel.device.splitting.trees.join_tree import join_tree
+from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
+from rocwheel.foundation.errors import InputError, ProblemsError
+from tests.support.fat_libraries import build_fat_library, make_bundle
+from tests.support.kpack_files import make_kpack
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+
+def split(tmp_path: Path, bundles: Sequence[bytes], wrappers: Sequence[int] | None = None) -> Path:
+    build_fat_library(tmp_path / "tree/lib/libx.so", bundles, wrappers)
+    split_tree(tmp_path / "tree", tmp_path / "out", SplitOrder(choice=SplitChoice()))
+    return tmp_path / "out"
+
+
+def bundles_of(library: Path) -> list[bytes]:
+    """Return the bundle that each wrapper points to, without what fills its page; compressed ones decompressed."""
+    data = memoryview(library.read_bytes())
+    fat = read_fat_binary(data, name=str(library))
+    assert fat is not None
+    by_start = {bundle.start: bundle for bundle in fat.iter_bundles(data)}
+    found = []
+    for wrapper in fat.wrappers:
+        bundle = by_start[fat.start_of(wrapper)]
+        content = fat.view(data)[bundle.start : bundle.stop]
+        if bundle.compressed is not None:
+            content, _ = decompress_bundle(content, bundle.compressed, place=Place("test"))
+        found.append(bytes(content))
+    return found
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [
+        pytest.param(("gfx906 gfx90a", "gfx906"), id="a unit lacks a target"),
+        pytest.param(("gfx90a", "gfx90a:xnack- gfx90a:xnack+", "gfx90a:xnack+"), id="features"),
+        pytest.param(("gfx90a:xnack- gfx90a", "gfx90a"), id="open code as the rest"),
+        pytest.param(("gfx90a:xnack+", "gfx90a:sramecc+ gfx90a:sramecc-:xnack+"), id="two features"),
+        pytest.param(("gfx1100 gfx11-generic gfx906", "gfx11-generic"), id="any order, generic code"),
+        pytest.param(("gfx906", ""), id="a unit without code"),
+    ],
+)
+def test_bundles_are_those_that_were_split(tmp_path: Path, targets: tuple[str, ...]) -> None:
+    bundles = [make_bundle(unit, text) for unit, text in enumerate(targets)]
+    output = split(tmp_path, bundles)
+    join_tree(output / "host", [path for path in output.iterdir() if path.name != "host"], tmp_path / "fat")
+    assert bundles_of(tmp_path / "fat/lib/libx.so") == bundles
+    assert [path.name for path in (tmp_path / "fat").iterdir()] == ["lib"]
+
+
+@pytest.mark.parametrize("host", ["host-x86_64-unknown-linux", "host-x86_64-unknown-linux-gnu-"])
+def test_the_entry_of_the_host_is_spelled_as_it_was(tmp_path: Path, host: str) -> None:
+    bundles = [make_bundle(0, "gfx906", host=host)]
+    output = split(tmp_path, bundles)
+    join_tree(output / "host", [output / "gfx906"], tmp_path / "fat")
+    assert bundles_of(tmp_path / "fat/lib/libx.so") == bundles
+
+
+def test_wrappers_of_one_bundle_point_to_one_again(tmp_path: Path) -> None:
+    bundles = [make_bundle(0, "gfx906"), make_bundle(1, "gfx906")]
+    output = split(tmp_path, bundles, wrappers=[1, 0, 1])
+    join_tree(output / "host", [output / "gfx906"], tmp_path / "fat")
+    assert bundles_of(tmp_path / "fat/lib/libx.so") == [bundles[1], bundles[0], bundles[1]]
+
+
+def test_some_of_the_targets_give_bundles_of_these(tmp_path: Path) -> None:
+    output = split(tmp_path, [make_bundle(0, "gfx906 gfx90a gfx1030"), make_bundle(1, "gfx906 gfx90a")])
+    report = join_tree(output / "host", [output / "gfx90a"], tmp_path / "fat")
+    assert bundles_of(tmp_path / "fat/lib/libx.so") == [make_bundle(0, "gfx90a"), make_bundle(1, "gfx90a")]
+    [library] = report.libraries
+    assert (library.targets, library.missing) == (("gfx90a",), ("gfx1030", "gfx906"))
+
+
+def test_bundles_that_were_compressed_and_have_no_room_otherwise_are_compressed_again(tmp_path: Path) -> None:
+    plain = [make_bundle(unit, "gfx906 gfx90a gfx1030") for unit in range(3)]
+    output = split(tmp_path, [compress_bundle([memoryview(raw)], version=2, level=9) for raw in plain])
+    join_tree(output / "host", [output / name for name in ("gfx906", "gfx90a", "gfx1030")], tmp_path / "fat")
+    assert bundles_of(tmp_path / "fat/lib/libx.so") == plain
+
+
+def test_a_library_without_any_of_its_archives_is_refused_and_they_are_named(tmp_path: Path) -> None:
+    output = split(tmp_path, [make_bundle(0, "gfx906")])
+    with pytest.raises(InputError, match=r"lib/libx\.so: its archives are missing; .*\.\./\.kpack/libx\.so_@GFXARCH@"):
+        join_tree(output / "host", [], tmp_path / "fat")
+    assert not (tmp_path / "fat").exists()
+
+
+def test_an_archive_of_another_build_is_refused(tmp_path: Path) -> None:
+    output = split(tmp_path, [make_bundle(0, "gfx906"), make_bundle(1, "gfx906")])
+    archive = output / "gfx906/.kpack/libx.so_gfx906.kpack"
+    archive.write_bytes(make_kpack({("lib/libx.so", 0, "gfx906"): b"other"}))
+    with pytest.raises(InputError, match=r"libx\.so_gfx906\.kpack has no code for gfx906 of lib/libx\.so#1"):
+        join_tree(output / "host", [output / "gfx906"], tmp_path / "fat")
+
+
+def test_folders_with_different_files_of_one_path_are_refused(tmp_path: Path) -> None:
+    output = split(tmp_path, [make_bundle(0, "gfx906 gfx90a")])
+    for target in ("gfx906", "gfx90a"):
+        (output / target / "note").write_text(target)
+        (output / target / "more").write_text(f"{target} more")
+    with pytest.raises(ProblemsError, match=r"2 problems\n.*more: another content; expected what .*/gfx906/more is"):
+        join_tree(output / "host", [output / "gfx906", output / "gfx90a"], tmp_path / "fat")
+
+
+def test_a_truncated_archive_is_refused_and_nothing_written(tmp_path: Path) -> None:
+    output = split(tmp_path, [make_bundle(0, "gfx906")])
+    archive = output / "gfx906/.kpack/libx.so_gfx906.kpack"
+    archive.write_bytes(archive.read_bytes()[:-30])
+    with pytest.raises(InputError, match=r"libx\.so_gfx906\.kpack"):
+        join_tree(output / "host", [output / "gfx906"], tmp_path / "fat")
+    assert not (tmp_path / "fat").exists()
+
+
+def test_what_another_tool_has_split_is_joined_by_the_targets_in_archives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundles = [make_bundle(unit, "gfx906 gfx1030") for unit in range(2)]
+    with monkeypatch.context() as patched:
+        patched.setattr(Unit, "spellings", ())  # other tools keep no ids of entries
+        output = split(tmp_path, bundles)
+    join_tree(output / "host", [output / "gfx906", output / "gfx1030"], tmp_path / "fat")
+    assert bundles_of(tmp_path / "fat/lib/libx.so") == [make_bundle(unit, "gfx1030 gfx906") for unit in range(2)]
+
+
+def test_a_joined_tree_splits_into_the_same_folders(tmp_path: Path) -> None:
+    output = split(tmp_path, [make_bundle(0, "gfx906 gfx90a"), make_bundle(1, "gfx906")])
+    join_tree(output / "host", [output / "gfx906", output / "gfx90a"], tmp_path / "fat")
+    split_tree(tmp_path / "fat", tmp_path / "again", SplitOrder(choice=SplitChoice()))
+    files = sorted(path.relative_to(output) for path in output.rglob("*") if path.is_file())
+    assert (
+        sorted(path.relative_to(tmp_path / "again") for path in (tmp_path / "again").rglob("*") if path.is_file())
+        == files
+    )
+    for path in files:
+        assert (tmp_path / "again" / path).read_bytes() == (output / path).read_bytes(), path
