@@ -45,7 +45,7 @@ def make_workspace(folder: Path, sample_dist: Path, rocm_path: Path) -> Workspac
     repository.write_text(repository.read_text().replace("rocwheel_example", "jax"))
     made = Workspace(source, folder / "bazel", sample_dist)
     print_with(source, "bazelrc", "--output", "rocm.bazelrc")
-    append(source / "WORKSPACE", print_with(source, "starlark", "rocm_wheel"))
+    append(source / "WORKSPACE", print_with(source, "starlark", "--jax-rules", "rocm_wheel"))
     targets = print_with(source, "wheel-targets", "--library", "@python//:rocwheel")
     append(source / "jaxlib/tools/BUILD.bazel", targets)
     lines = [f"build --repo_env=ROCM_PATH={rocm_path}", f"build --repo_env=ROCWHEEL_PYTHON={sys.executable}"]

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 COMMON = {
     "BUILD.bazel",
     "cc.bzl",
-    "jax_wheel_binary.bzl",
     "rocm_shared_library.bzl",
     "rocm_wheel.bzl",
     "rocm_wheel_repository.bzl",
@@ -42,6 +41,11 @@ def test_a_module_uses_the_extension(tmp_path: Path) -> None:
         'rocm_wheel = use_extension("//rocm_wheel:extensions.bzl", "rocm_wheel")\n'
         'use_repo(rocm_wheel, "rocm_wheel")\n'
     )
+
+
+def test_the_program_for_the_rules_of_jax_is_for_its_workspace_alone(tmp_path: Path) -> None:
+    package = starlark_package(tmp_path, "workspace", jax_rules=True)
+    assert set(package.files) == COMMON | {"jax_wheel_binary.bzl"}
 
 
 def test_a_package_for_a_module_becomes_none_for_a_workspace_unnoticed(tmp_path: Path) -> None:

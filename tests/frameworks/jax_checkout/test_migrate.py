@@ -242,3 +242,51 @@ def test_modes_of_files_stay(rocm_jax: RocmJaxCheckout) -> None:
     path.chmod(0o600)
     migrate(rocm_jax)
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        (b"\0", "The file holds a NUL character and was not read."),
+        (b"#" * (1 << 20), "The file is larger than 1 MiB and was not read."),
+    ],
+)
+def test_a_script_that_is_not_read_keeps_build_py_and_is_asked_about(
+    rocm_jax: RocmJaxCheckout, end: bytes, reason: str
+) -> None:
+    path = "jax_rocm_plugin/build/rocm/tools/build_wheels.py"
+    (rocm_jax.folder / path).write_bytes(end + b"\npython build/build.py build --wheels=jax-rocm-pjrt\n")
+    (rocm_jax.folder / "picture.png").write_bytes(b"\0build.py")
+    commit_all(rocm_jax.folder)
+    migration = plan(rocm_jax)
+    asked = [(question.path, question.line) for question in migration.questions if reason in question.text]
+    assert asked == [(path, 1)]
+    assert not {question.path for question in migration.questions} & {"picture.png"}
+    assert {"build/build.py", "build/rocm/tools/build_wheels.py"} & paths(migration) == {"build/build.py"}
+    assert [change.after is None for change in migration.changes if change.path.endswith("build/build.py")] == [False]
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "line", "text"),
+    [
+        (
+            "docker/Dockerfile.ubu22",
+            b"FROM ubuntu\nRUN cd jax_rocm_plugin && python build/build.py build --wheels=jax-rocm-pjrt\n",
+            2,
+            "what becomes of this use of build.py? Nothing was edited here, and so build.py stays.",
+        ),
+        (
+            "make.sh",
+            b"cd jax_rocm_plugin\r\npython build/build.py build --wheels=jax-rocm-pjrt\n",
+            2,
+            "what becomes of this use of build.py? Its lines end in CR LF and in LF: convert it and run this again.",
+        ),
+    ],
+)
+def test_a_caller_that_stays_as_it_is_is_told(
+    rocm_jax: RocmJaxCheckout, path: str, data: bytes, line: int, text: str
+) -> None:
+    (rocm_jax.folder / path).write_bytes(data)
+    commit_all(rocm_jax.folder)
+    assert (path, line, text) in [(asked.path, asked.line, asked.text) for asked in plan(rocm_jax).questions]
+    assert path not in {question.path for question in plan(rocm_jax, 1).questions}

@@ -25,6 +25,9 @@ def starlark(
         typer.Argument(metavar="DIR", help="Write the files to this folder of the workspace; it becomes a package."),
     ],
     bzlmod: Annotated[bool, typer.Option("--bzlmod", help="Write them for MODULE.bazel instead of WORKSPACE.")] = False,
+    jax_rules: Annotated[
+        bool, typer.Option("--jax-rules", help="Write the program for JAX's own rules, too: jax_wheel_binary.")
+    ] = False,
     force: ForceOption = False,
     check: CheckOption = False,
     json: JsonOption = False,
@@ -36,7 +39,7 @@ def starlark(
     Example: rocwheel jax starlark rocm_wheel >> WORKSPACE
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    package = starlark_package(folder, "bzlmod" if bzlmod else "workspace")
+    package = starlark_package(folder, "bzlmod" if bzlmod else "workspace", jax_rules=jax_rules)
     diff = package.diff(folder) if check else package.write(folder, force=force)
     if not quiet:
         messages.print(diff or f"{folder}: nothing changed", markup=False, end="" if diff else "\n")

@@ -27,13 +27,13 @@ _VARIANT = "cc.bzl"
 _EXTENSIONS = "extensions.bzl"
 _COMMON = (
     "BUILD.bazel",
-    "jax_wheel_binary.bzl",
     "rocm_shared_library.bzl",
     "rocm_wheel.bzl",
     "rocm_wheel_repository.bzl",
     "run_path.bzl",
     "runtime_library.bzl",
 )
+_JAX_RULES = "jax_wheel_binary.bzl"
 _MARKERS = ("MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel")
 
 
@@ -72,9 +72,10 @@ class StarlarkPackage(msgspec.Struct, frozen=True):
                 yield e
 
 
-def starlark_package(folder: Path, workspace: Workspace) -> StarlarkPackage:
+def starlark_package(folder: Path, workspace: Workspace, *, jax_rules: bool = False) -> StarlarkPackage:
     """Return the package for ``folder``, which is in a workspace or becomes the package ``//NAME`` of one.
 
+    With ``jax_rules``, it has the program for JAX's own wheel rules, which loads files of JAX's repository.
     Raises `InputError` for a folder that no label can name, and for one that has the files for MODULE.bazel when those
     for WORKSPACE are asked for.
     """
@@ -84,6 +85,8 @@ def starlark_package(folder: Path, workspace: Workspace) -> StarlarkPackage:
             folder, "has the files for MODULE.bazel", expected="the files for WORKSPACE, or no files", remedy=remedy
         )
     sources = {name: name for name in _COMMON} | {_VARIANT: f"cc.{workspace}.bzl"}
+    if jax_rules:
+        sources[_JAX_RULES] = _JAX_RULES
     if workspace == "bzlmod":
         sources[_EXTENSIONS] = _EXTENSIONS
     files = {name: GeneratedFile(_NOTE, _read(source)) for name, source in sorted(sources.items())}

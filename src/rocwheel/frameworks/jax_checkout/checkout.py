@@ -49,6 +49,8 @@ class Checkout(msgspec.Struct, frozen=True):
     """The tracked text files of a git checkout, by their paths below its root."""
 
     files: dict[str, SourceFile]
+    unread: dict[str, str] = {}
+    """Why other files that name build.py were not read, by their paths."""
 
     def text(self, path: str) -> str:
         """Return a file's text, empty if there is no such file."""

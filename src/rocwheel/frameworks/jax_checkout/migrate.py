@@ -17,6 +17,7 @@ from rocwheel.frameworks.jax_checkout.phases.plan import Plan
 from rocwheel.frameworks.jax_checkout.phases.prepare import prepare
 from rocwheel.frameworks.jax_checkout.phases.remove import remove
 from rocwheel.frameworks.jax_checkout.phases.switch import PATCH_NAME, switch
+from rocwheel.frameworks.jax_checkout.phases.users import untold_callers
 from rocwheel.frameworks.jax_checkout.reading.git import GitCheckout, disk_file, read_checkout
 from rocwheel.frameworks.jax_checkout.reading.jax_source import read_jax_build
 from rocwheel.frameworks.jax_checkout.reading.structure import WORKSPACE, find_structure
@@ -32,6 +33,8 @@ Phase = Literal[1, 2, 3, 4]
 """Those of the migration guide: prepare, switch, deprecate, remove."""
 
 LAST_PHASE: Phase = 4
+_SWITCHED: Phase = 2
+"""The phase that replaces the calls of build.py."""
 _PHASES = (prepare, switch, deprecate, remove)
 
 
@@ -71,7 +74,7 @@ def plan_migration(folder: Path, *, phase: Phase = LAST_PHASE, jax: Path | None 
     rules = {name: file.text for name, file in package.files.items()}
     draft = Draft(git.committed)
     run_phases(Plan(draft, structure, rules, package.declaration, build), phase)
-    return Migration(git.root, tuple(_left(git, draft, folder)), tuple(_questions(draft.checkout)))
+    return Migration(git.root, tuple(_left(git, draft, folder)), tuple(_questions(draft.checkout, phase)))
 
 
 def run_phases(plan: Plan, phase: Phase = LAST_PHASE) -> None:
@@ -109,6 +112,7 @@ def _left(git: GitCheckout, draft: Draft, folder: Path) -> list[FileChange]:
     return left
 
 
-def _questions(checkout: Checkout) -> Iterator[Question]:
-    for path, file in sorted(checkout.files.items()):
-        yield from questions_in(path, file.text)
+def _questions(checkout: Checkout, phase: Phase) -> Iterator[Question]:
+    asked = [question for path, file in checkout.files.items() for question in questions_in(path, file.text)]
+    untold = untold_callers(checkout) if phase >= _SWITCHED else ()
+    yield from sorted([*asked, *untold], key=lambda question: (question.path, question.line))

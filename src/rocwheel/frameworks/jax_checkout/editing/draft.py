@@ -39,6 +39,7 @@ class Draft:
     def __init__(self, checkout: Checkout) -> None:
         self._before = checkout.files
         self._files = dict(checkout.files)
+        self._unread = checkout.unread
         self._edits: list[Edit] = []
         self.phase = 1
         """The phase that edits belong to from now on."""
@@ -46,7 +47,7 @@ class Draft:
     @property
     def checkout(self) -> Checkout:
         """The checkout as it is by now."""
-        return Checkout(self._files)
+        return Checkout(self._files, self._unread)
 
     @property
     def edits(self) -> tuple[Edit, ...]:

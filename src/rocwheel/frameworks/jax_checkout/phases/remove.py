@@ -11,11 +11,10 @@ from rocwheel.frameworks.jax_checkout.editing.starlark import StarlarkFile, call
 from rocwheel.frameworks.jax_checkout.phases.configs import drop_overridden
 from rocwheel.frameworks.jax_checkout.phases.deprecate import BUILD_PY
 from rocwheel.frameworks.jax_checkout.phases.settings_draft import BUILDERS
+from rocwheel.frameworks.jax_checkout.phases.users import callers, users
 from rocwheel.frameworks.jax_checkout.reading.structure import WORKSPACE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rocwheel.frameworks.jax_checkout.phases.plan import Plan
 
 __all__ = ["remove"]
@@ -53,41 +52,28 @@ def _delete(plan: Plan, path: str, reason: str) -> None:
     """Delete a file that no other one calls; ask there otherwise."""
     if not plan.draft.has(path):
         return
-    name = path.removeprefix(f"{WORKSPACE}/")
-    users = [user for user, text in _texts(plan) if user != path and _mentions(text, name)]
-    if not users:
+    if not users(plan.draft.checkout, path):
         plan.draft.delete(path, reason)
-
-
-def _texts(plan: Plan) -> Iterator[tuple[str, str]]:
-    """Yield the files that can call others: no documents, and nothing that rocwheel wrote."""
-    for path, file in sorted(plan.draft.checkout.files.items()):
-        if not path.endswith((".md", ".rst", ".txt", ".patch")) and not path.startswith(f"{WORKSPACE}/rocm_wheel/"):
-            yield path, file.text
-
-
-def _mentions(text: str, name: str) -> bool:
-    lines = (line for line in text.splitlines() if name in line)
-    return any(not line.lstrip().startswith("#") for line in lines)
 
 
 def _asked_about_users(plan: Plan) -> bool:
     """Ask in every BUILD file that uses an old builder what becomes of its targets; return whether one does."""
     found = False
-    for path, text in _texts(plan):
+    for path, source in callers(plan.draft.checkout):
+        text = source.text
         if path.rpartition("/")[2] not in _BUILD_NAMES:
             continue
         file = StarlarkFile(path, text)
         labels = _builder_labels(path.rpartition("/")[0].removeprefix(WORKSPACE).strip("/"))
         others = [node for node in file.tree.body if _target(node) not in _OLD_TARGETS]
-        users = [node for node in others if any(label in file.source(node) for label in labels)]
-        found = found or bool(users)
-        if users and MARK not in text:
+        using = [node for node in others if any(label in file.source(node) for label in labels)]
+        found = found or bool(using)
+        if using and MARK not in text:
             question = (
                 "who builds these targets? They run the old wheel builders, which stay as long as they do; the rule "
                 "rocm_wheel of //rocm_wheel makes wheels as build actions, too."
             )
-            plan.draft.put(path, spliced(file, [above(file, users[0], ask(question))]), "these use the old builders")
+            plan.draft.put(path, spliced(file, [above(file, using[0], ask(question))]), "these use the old builders")
     return found
 
 
@@ -136,7 +122,7 @@ def _delete_exported(plan: Plan, path: str, reason: str) -> None:
     """Delete a file that other packages took by its label, if none does any more."""
     folder, _, name = path.rpartition("/")
     label = f"{folder.removeprefix(WORKSPACE + '/')}:{name}"
-    if not plan.draft.has(path) or any(label in text for _, text in _texts(plan)):
+    if not plan.draft.has(path) or any(label in file.text for _, file in callers(plan.draft.checkout)):
         return
     plan.draft.delete(path, reason)
     build = next((f"{folder}/{build}" for build in _BUILD_NAMES if plan.draft.has(f"{folder}/{build}")), "")

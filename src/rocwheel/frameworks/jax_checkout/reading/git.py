@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
 from rocwheel.foundation.errors import InputError, WorkError, read_error
-from rocwheel.foundation.files.regular_files import read_regular
+from rocwheel.foundation.files.regular_files import open_regular, read_regular
 from rocwheel.frameworks.jax_checkout.checkout import Checkout, SourceFile, read_source
+from rocwheel.frameworks.jax_migration.reading.read_calls import caller_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["GitCheckout", "disk_file", "read_checkout", "run_git"]
 
 _MOST_BYTES = 1 << 20
-"""Larger files are no build files; they are left alone unread."""
+"""Larger files are no build files; they are left alone."""
+_TOOL = b"build.py"
+_FIRST_LINE = 200
 _REGULAR = {"100644": False, "100755": True}
 _NOT_CHECKOUT = "a git checkout of rocm-jax's kind"
 
@@ -54,13 +63,44 @@ def read_checkout(folder: Path) -> GitCheckout:
     root = Path(os.fsdecode(_ask(folder, folder, "rev-parse", "--show-toplevel")).removesuffix("\n"))
     entries = _ask(folder, root, "ls-tree", "-r", "-z", "HEAD", remedy="Commit its files first.").split(b"\0")
     dirty = _dirty(folder, root)
-    files = {}
+    files, unread = {}, {}
     for entry in filter(None, entries):
         head, _, name = entry.partition(b"\t")
         path, mode = os.fsdecode(name), head.split(b" ")[0].decode()
-        if mode in _REGULAR and (data := _committed(root, path, path in dirty)) is not None:
-            files[path] = read_source(data, is_executable=_REGULAR[mode])
-    return GitCheckout(root, Checkout(files), dirty)
+        if mode not in _REGULAR:
+            continue
+        with _committed(root, path, path in dirty) as file:
+            data = file.read(_MOST_BYTES + 1)
+            if not (reason := _no_text(data)):
+                files[path] = read_source(data, is_executable=_REGULAR[mode])
+            elif _is_script(path, data) and _names_tool(data, file):
+                unread[path] = reason
+    return GitCheckout(root, Checkout(files, unread), dirty)
+
+
+def _no_text(data: bytes) -> str:
+    """Return why a file is no text that a build is made of; empty if it may be."""
+    if len(data) > _MOST_BYTES:
+        return "is larger than 1 MiB"
+    return "holds a NUL character" if b"\0" in data else ""
+
+
+def _is_script(path: str, data: bytes) -> bool:
+    try:
+        caller_kind(data[:_FIRST_LINE].decode(errors="replace"), path)
+    except InputError:
+        return False
+    return True
+
+
+def _names_tool(data: bytes, rest: IO[bytes]) -> bool:
+    """Return whether a file names build.py in what was read of it, or in the rest."""
+    while data:
+        if _TOOL in data:
+            return True
+        following = rest.read(_MOST_BYTES)
+        data = data[-len(_TOOL) :] + following if following else b""
+    return False
 
 
 def _ask(folder: Path, root: Path, *arguments: str, remedy: str = "") -> bytes:
@@ -78,17 +118,17 @@ def _dirty(folder: Path, root: Path) -> tuple[str, ...]:
     return tuple(os.fsdecode(entry[3:]) for entry in entries if entry)
 
 
-def _committed(root: Path, path: str, is_dirty: bool) -> bytes | None:
-    """Return the committed bytes of a file as they are on disk when it is clean; ``None`` for what is no small text."""
+@contextmanager
+def _committed(root: Path, path: str, is_dirty: bool) -> Iterator[IO[bytes]]:
+    """Open the committed bytes of a file as they are on disk when it is clean."""
     if is_dirty:
-        done = run_git(root, "cat-file", "--filters", f"HEAD:{path}")
-        data = done.stdout if done.returncode == 0 else None
-    else:
-        try:
-            data = read_regular(root / path) if (root / path).stat().st_size <= _MOST_BYTES else None
-        except OSError as e:
-            raise read_error(root / path, e) from e
-    return None if data is None or len(data) > _MOST_BYTES or b"\0" in data else data
+        yield BytesIO(_ask(root / path, root, "cat-file", "--filters", f"HEAD:{path}"))
+        return
+    try:
+        with open_regular(root / path) as file:
+            yield file
+    except OSError as e:
+        raise read_error(root / path, e) from e
 
 
 def disk_file(path: Path) -> SourceFile | None:
