@@ -20,6 +20,7 @@ ABSENT = {
     "artifacts from-deb": "absent.deb -d out",
     "artifacts from-prefix": "absent -d out",
     "artifacts list": "absent",
+    "artifacts merge": "absent absent2 --primary absent -d out",
     "audit": "absent.whl",
     "build": "--artifact-dir absent -d out",
     "demo": "-d file",

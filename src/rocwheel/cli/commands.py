@@ -29,6 +29,7 @@ _MODULES = (
     "artifacts.extract",
     "artifacts.from_deb",
     "artifacts.from_prefix",
+    "artifacts.merge",
     "targets.group",
     "targets.list",
     "targets.expand",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.model.names import ArtifactName
     from rocwheel.foundation.files.file_range import FileRange
 
-__all__ = ["check_vacant", "extract_artifact"]
+__all__ = ["check_vacant", "extract_artifact", "write_artifact"]
 
 _CHUNK = 16 << 20
 
@@ -41,19 +42,25 @@ def extract_artifact(artifact: Artifact, folder: Path) -> Path:
         with scratch_folder(place) as temporary:
             root = temporary / "artifact"
             root.mkdir()
-            _write_tree(artifact, root)
+            write_artifact(artifact, root)
             root.rename(place)
     except OSError as e:
         raise write_error(place, e) from e
     return place
 
 
-def _write_tree(artifact: Artifact, root: Path) -> None:
+def write_artifact(artifact: Artifact, root: Path, *, hard_links: bool = False) -> None:
+    """Write ``artifact``, whose members are known to be safe, into the empty folder ``root``; raises `OSError`.
+
+    With ``hard_links``, files on the same file system that are no parts of archives are not copied; their modes stay.
+    """
     (root / MANIFEST_NAME).write_bytes(format_manifest(artifact.stages))
     for stage in artifact.stages:
         (root / stage).mkdir(parents=True, exist_ok=True)
     written: dict[FileRange, Path] = {}
     for member in artifact.members:
+        if hard_links and member.source and _is_linked(member.source, root / member.path):
+            continue
         _write_member(member, root / member.path, written)
         if member.kind is FileKind.DIRECTORY:
             (root / member.path).chmod(member.plain_mode)  # whatever the umask
@@ -77,3 +84,18 @@ def _write_file(source: FileRange, mode: int, path: Path) -> None:
         for start in range(0, source.size, _CHUNK):
             file.write(source.part(start, min(start + _CHUNK, source.size)).read())
         os.fchmod(file.fileno(), mode)
+
+
+def _is_linked(source: FileRange, path: Path) -> bool:
+    """Make a hard link to a file; return whether that was possible, and the file is still what was listed."""
+    if source.stamp is None or source.offset or source.size != source.stamp.size:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.hardlink_to(source.path)
+    except OSError as e:
+        if e.errno in {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP}:
+            return False
+        raise
+    source.stamp.require(path.stat(), source.path)
+    return True

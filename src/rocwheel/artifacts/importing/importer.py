@@ -14,8 +14,8 @@ from rocwheel.artifacts.importing.report import ImportReport, LibraryNeeds, Mach
 from rocwheel.artifacts.importing.tree import ImportConflictError, ImportTree, Readable
 from rocwheel.artifacts.model.artifact import FileKind
 from rocwheel.foundation.counting import count
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, read_error, write_error
-from rocwheel.foundation.files.scratch import scratch_folder
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.foundation.files.new_folder import new_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,38 +155,8 @@ def importing(table: ImportTable, dest: Path, *, strict: bool = False) -> Iterat
 
     Raises `InputError` when ``dest`` exists and is not an empty folder, `WorkError` when it can't be written.
     """
-    _check_free(dest)
-    place = dest.resolve()
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with scratch_folder(place) as folder:
-            root = folder / "artifacts"
-            root.mkdir()
-            yield Importer(table, root, strict=strict)
-            root.chmod(0o755)
-            root.replace(place)
-    except OSError as e:
-        raise write_error(dest, e) from e
-
-
-def _check_free(dest: Path) -> None:
-    try:
-        if dest.is_dir() and not any(dest.iterdir()):
-            _check_replaceable(dest)
-            return
-        exists = dest.is_symlink() or dest.exists()
-    except OSError as e:
-        raise read_error(dest, e) from e
-    if exists:
-        raise InputError(dest, "already exists", expected="a new or empty folder", remedy="Remove it first.")
-
-
-def _check_replaceable(dest: Path) -> None:
-    """Refuse an empty folder that can't be replaced, before everything is copied."""
-    found = "is a mount point" if dest.is_mount() else "is the current folder" if dest.samefile(".") else ""
-    if found:
-        remedy = "Name a new folder below it."
-        raise InputError(dest, f"{found}, and the artifacts would take its place", remedy=remedy)
+    with new_folder(dest) as root:
+        yield Importer(table, root, strict=strict)
 
 
 def _told(unmatched: int) -> str:

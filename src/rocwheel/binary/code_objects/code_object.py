@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from rocwheel.binary.elf.header import Header
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["CodeObject", "encode_flags", "is_code_object", "read_code_object"]
+__all__ = ["CodeObject", "encode_flags", "header_processor", "is_code_object", "read_code_object"]
 
 _IDENTIFICATION = ELF_MAGIC + b"\x02"
 _ABI_AT, _ABI_HSA = 7, 64
 _MACHINE = EM_AMDGPU.to_bytes(2, "little")
 _MACH = 0xFF
+_FLAGS_AT = 0x30
 _XNACK_SHIFT = 8
 _SRAMECC_SHIFT = 10
 _SETTINGS = {1: None, 2: False, 3: True}
@@ -85,6 +86,17 @@ def read_code_object(data: Data, *, place: Place) -> CodeObject:
         raise DeviceCodeError(place, f"a code object of ABI version {header.abi_version}", expected="0 to 4")
     target = _decode_flags(header.flags, header.abi_version)
     return CodeObject(target, header.flags, header.abi_version, _find_notes(source, header))
+
+
+def header_processor(head: bytes) -> str | None:
+    """Return the processor of a code object of which only the beginning is at hand.
+
+    None for other files, and where the header names a processor that is not known.
+    """
+    if not is_code_object(memoryview(head)):
+        return None
+    machine = machine_of_number(int.from_bytes(head[_FLAGS_AT : _FLAGS_AT + 4], "little") & _MACH)
+    return machine.processor if machine else None
 
 
 def _decode_flags(flags: int, abi_version: int) -> TargetId | None:

@@ -10,7 +10,7 @@ from typing import IO
 
 from rocwheel.foundation.errors import WorkError, limit_remedy
 
-__all__ = ["no_room", "open_temporary", "path_of", "require_room", "write_all"]
+__all__ = ["no_room", "open_temporary", "path_of", "require_room", "temporary_folder", "write_all"]
 
 _RESERVE = 64 << 20
 """Bytes that are left to others on a disk."""
@@ -22,11 +22,14 @@ def open_temporary(folder: Path | None = None, *, buffering: int = 0) -> IO[byte
     It is unbuffered by default: what a full disk has not taken must not be tried again when the file closes.
     Raises `WorkError` when ``TMPDIR`` names a folder that can't be used, and `OSError` when the file can't be made.
     """
-    return tempfile.TemporaryFile(prefix="rocwheel-", buffering=buffering, dir=folder or _temporary_folder())
+    return tempfile.TemporaryFile(prefix="rocwheel-", buffering=buffering, dir=folder or temporary_folder())
 
 
-def _temporary_folder() -> str:
-    """Return the folder for temporary files. Python would silently use another if that of ``TMPDIR`` is unusable."""
+def temporary_folder() -> str:
+    """Return the folder for temporary files.
+
+    Python would silently use another if that of ``TMPDIR`` is unusable: this raises `WorkError`.
+    """
     named = os.environ.get("TMPDIR")
     if not named:
         return tempfile.gettempdir()

@@ -1,0 +1,150 @@
+"""Merging the artifacts of several builds, one per family of GPUs, into one set."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.artifacts.archives.extract import write_artifact
+from rocwheel.artifacts.model.artifact import Artifact, Member
+from rocwheel.artifacts.patterns import PathPatterns
+from rocwheel.artifacts.reading.open import open_artifacts
+from rocwheel.device.merging.device_files import find_missing, undeclared_problems, unite_device_files
+from rocwheel.device.merging.host_files import HostFiles, choose_host_files
+from rocwheel.device.merging.report import MergedArtifact, MergeReport
+from rocwheel.device.merging.shards import Shard, sort_shard
+from rocwheel.foundation.collecting import convert_all, raise_all
+from rocwheel.foundation.errors import InputError, WorkError
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.new_folder import new_folder, require_free
+from rocwheel.foundation.files.temporary_file import open_temporary, path_of, write_all
+from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.targets.kernel_files.classify import is_unknown_kernel_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from rocwheel.artifacts.model.names import ArtifactName
+    from rocwheel.device.merging.shards import ShardFile
+
+__all__ = ["MergeOptions", "MergePlan", "opened_merge", "write_merge"]
+
+
+class MergeOptions(msgspec.Struct, frozen=True):
+    """What a merge is told: the shard whose host files count, and patterns of host files that may differ."""
+
+    primary: str
+    may_differ: tuple[str, ...] = ()
+
+
+class MergePlan(msgspec.Struct, frozen=True):
+    """The artifacts of the merged set, and what was found on the way."""
+
+    artifacts: tuple[Artifact, ...]
+    report: MergeReport
+
+
+@contextmanager
+def opened_merge(
+    directories: Sequence[Path], options: MergeOptions, *, progress: Progress = SILENT
+) -> Iterator[MergePlan]:
+    """Read the shards and plan their merge; files can be read while the block lasts.
+
+    Raises `ProblemsError` with every file that can't be merged: host files that differ and may not, other bytes for
+    one GPU, files that contain code for another GPU than their name says; and what `open_artifacts` raises.
+    """
+    folders = tuple(dict.fromkeys(directories))
+    _require_shards(folders, options)
+    with ExitStack() as stack:
+
+        def read(folder: Path) -> Shard:
+            artifacts = stack.enter_context(open_artifacts(folder, progress=progress))
+            return sort_shard(str(folder), artifacts)
+
+        shards = convert_all("the shards", read, folders)
+        primary = next(shard for shard in shards if shard.location == options.primary)
+        yield _plan(primary, [shard for shard in shards if shard is not primary], options, stack)
+
+
+def _require_shards(folders: Sequence[Path], options: MergeOptions) -> None:
+    if options.primary not in map(str, folders):
+        given = ", ".join(map(str, folders))
+        msg = "--primary"
+        raise InputError(msg, f"names {options.primary}, which is not one of the shards", expected=f"one of {given}")
+    if len({folder.resolve() for folder in folders}) < 2:
+        msg = "the shards"
+        raise InputError(msg, "are not several folders", expected="at least two", remedy="Name each build's.")
+
+
+def _plan(primary: Shard, others: Sequence[Shard], options: MergeOptions, stack: ExitStack) -> MergePlan:
+    shards = (primary, *others)
+    accepted = PathPatterns(options.may_differ) if options.may_differ else None
+    host = choose_host_files(primary, others, accepted)
+    device = unite_device_files(shards)
+    problems = [*host.problems, *device.problems, *undeclared_problems(shards)]
+    raise_all("the shards", sorted(problems, key=str))
+    files = [*_united(host, stack), *device.files]
+    artifacts = tuple(_artifact(name, group) for name, group in _grouped(files))
+    report = MergeReport(
+        primary=primary.location,
+        shards=tuple(shard.location for shard in shards),
+        targets=tuple(sorted({target for shard in shards for target in shard.targets})),
+        artifacts=tuple(_described(name, group, shards) for name, group in _grouped(files)),
+        differences=host.differences,
+        missing=find_missing(shards),
+        unknown=tuple(sorted({f.path for shard in shards for f in shard.files if is_unknown_kernel_file(f.path)})),
+    )
+    return MergePlan(artifacts, report)
+
+
+def _united(host: HostFiles, stack: ExitStack) -> Iterator[ShardFile]:
+    """Yield the host files, those with new content from nameless files that last as long as ``stack``."""
+    for file in host.files:
+        content = host.united.get(file.key)
+        if content is None:
+            yield file
+            continue
+        try:
+            spool = stack.enter_context(open_temporary())
+            write_all(spool, content)
+        except OSError as e:
+            raise WorkError(file.place, f"can't be united ({e.strerror or e})", remedy="Is the disk full?") from e
+        source = FileRange(path_of(spool), 0, len(content))
+        yield msgspec.structs.replace(file, member=msgspec.structs.replace(file.member, source=source))
+
+
+def _grouped(files: Iterable[ShardFile]) -> list[tuple[ArtifactName, list[ShardFile]]]:
+    groups: dict[ArtifactName, list[ShardFile]] = {}
+    for file in files:
+        groups.setdefault(file.artifact, []).append(file)
+    return sorted(groups.items())
+
+
+def _artifact(name: ArtifactName, files: Sequence[ShardFile]) -> Artifact:
+    stages = tuple(sorted({file.stage for file in files}))
+    members: tuple[Member, ...] = tuple(sorted((file.member for file in files), key=lambda member: member.path))
+    return Artifact(name, str(name), stages, members)
+
+
+def _described(name: ArtifactName, files: Sequence[ShardFile], shards: Sequence[Shard]) -> MergedArtifact:
+    sources = {file.location for file in files}
+    places = tuple(s.location for s in shards if any(artifact.location in sources for artifact in s.artifacts))
+    size = sum(file.member.source.size for file in files if file.member.source)
+    return MergedArtifact(str(name), len(files), size, places)
+
+
+def write_merge(plan: MergePlan, dest: Path, *, hard_links: bool = False) -> MergeReport:
+    """Write the merged set as the folder ``dest``, which appears when it is whole, and return the report.
+
+    Raises `InputError` when ``dest`` exists and is not an empty folder, `WorkError` when it can't be written.
+    """
+    require_free(dest)
+    with new_folder(dest) as root:
+        for artifact in plan.artifacts:
+            folder = root / str(artifact.name)
+            folder.mkdir()
+            write_artifact(artifact, folder, hard_links=hard_links)
+    return msgspec.structs.replace(plan.report, dest_dir=str(dest))

@@ -1,0 +1,378 @@
+"""Tests of the merging of several builds into one set of artifacts."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from signal import SIGKILL
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from rocwheel.device.merging.merge import MergeOptions, opened_merge, write_merge
+from rocwheel.device.merging.report import MergeReport, MissingTarget
+from rocwheel.foundation.errors import RocwheelError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Tree = Mapping[str, bytes]
+Shards = Mapping[str, Mapping[str, Tree]]
+Merge = Callable[..., MergeReport]
+
+FLAT = "lib/rocblas/library"
+MANIFEST = "share/therock/therock_manifest.json"
+DIST_INFO = "share/therock/dist_info.json"
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Callable[[Shards], list[Path]]:
+    """Write shards: by the name of each, its artifacts, and the files of these below one stage folder."""
+
+    def write(shards: Shards) -> list[Path]:
+        for shard, artifacts in shards.items():
+            for artifact, tree in artifacts.items():
+                folder = tmp_path / shard / artifact
+                folder.mkdir(parents=True)
+                (folder / "artifact_manifest.txt").write_text("blas/stage\n")
+                for path, content in tree.items():
+                    place = folder / "blas/stage" / path
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(content)
+        return [tmp_path / shard for shard in shards]
+
+    return write
+
+
+@pytest.fixture
+def merge(build: Callable[[Shards], list[Path]], tmp_path: Path) -> Merge:
+    """Return a function that merges shards, the first being the primary one, into the folder ``out``."""
+
+    def run(shards: Shards, *may_differ: str) -> MergeReport:
+        folders = build(shards)
+        with opened_merge(folders, MergeOptions(str(folders[0]), may_differ)) as plan:
+            return write_merge(plan, tmp_path / "out")
+
+    return run
+
+
+@pytest.fixture
+def refused(merge: Merge, tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Return a function that merges shards in vain, and returns the error's text without the folder's name."""
+
+    def run(shards: Shards, *may_differ: str) -> str:
+        with pytest.raises(RocwheelError) as caught:
+            merge(shards, *may_differ)
+        assert not (tmp_path / "out").exists()
+        return str(caught.value).replace(f"{tmp_path}/", "")
+
+    yield run
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def written(tmp_path: Path) -> dict[str, dict[str, bytes]]:
+    """Return the files of each artifact of the merged set."""
+    return {
+        folder.name: {
+            str(path.relative_to(folder / "blas/stage")): path.read_bytes()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file() and path.name != "artifact_manifest.txt"
+        }
+        for folder in sorted((tmp_path / "out").iterdir())
+    }
+
+
+SPLIT: Shards = {
+    "a": {
+        "blas_lib_generic": {"lib/librocblas.so": b"host"},
+        "blas_lib_gfx942": {f"{FLAT}/x_gfx942.co": b"942", f"{FLAT}/gfx942/TensileManifest.txt": b"m"},
+    },
+    "b": {
+        "blas_lib_generic": {"lib/librocblas.so": b"host"},
+        "blas_lib_gfx1100": {f"{FLAT}/x_gfx1100.dat.zlib": b"1100"},
+        "blas_lib_gfx90a:xnack+": {f"{FLAT}/x_gfx90a-xnack+.hsaco": b"90a"},
+    },
+}
+
+
+def test_host_files_are_taken_once_and_device_files_of_all(merge: Merge, tmp_path: Path) -> None:
+    report = merge(SPLIT)
+
+    assert written(tmp_path) == {
+        "blas_lib_generic": {"lib/librocblas.so": b"host"},
+        "blas_lib_gfx1100": {f"{FLAT}/x_gfx1100.dat.zlib": b"1100"},
+        "blas_lib_gfx90a": {f"{FLAT}/x_gfx90a-xnack+.hsaco": b"90a"},
+        "blas_lib_gfx942": {f"{FLAT}/gfx942/TensileManifest.txt": b"m", f"{FLAT}/x_gfx942.co": b"942"},
+    }
+    assert report.targets == ("gfx1100", "gfx90a", "gfx942")
+    assert report.differences == ()
+    assert (tmp_path / "out/blas_lib_gfx942/artifact_manifest.txt").read_text() == "blas/stage\n"
+
+
+def test_kernels_in_artifacts_of_a_family_go_to_their_targets(merge: Merge, tmp_path: Path) -> None:
+    merge(
+        {
+            "a": {"blas_lib_gfx94X-dcgpu": {"lib/librocblas.so": b"host", f"{FLAT}/gfx942/x.dat": b"942"}},
+            "b": {
+                "blas_lib_gfx110X-all": {
+                    "lib/librocblas.so": b"host",
+                    f"{FLAT}/gfx1100/x.dat": b"1100",
+                    "lib/rocfft/rocfft_kernel_cache_gfx1101.db": b"",
+                }
+            },
+        }
+    )
+
+    assert written(tmp_path) == {
+        "blas_lib_generic": {"lib/librocblas.so": b"host"},
+        "blas_lib_gfx1100": {f"{FLAT}/gfx1100/x.dat": b"1100"},
+        "blas_lib_gfx1101": {"lib/rocfft/rocfft_kernel_cache_gfx1101.db": b""},
+        "blas_lib_gfx942": {f"{FLAT}/gfx942/x.dat": b"942"},
+    }
+
+
+def test_a_target_and_its_strict_form_stay_apart(merge: Merge, tmp_path: Path) -> None:
+    merge(
+        {
+            "a": {"blas_lib_generic": {f"{FLAT}/x_gfx1250.dat": b"plain", f"{FLAT}/x_gfx1250-strict.dat": b"strict"}},
+            "b": {"blas_lib_generic": {"share/miopen/db/gfx1250-strict_256.db.txt": b"db"}},
+        }
+    )
+
+    assert written(tmp_path) == {
+        "blas_lib_gfx1250": {f"{FLAT}/x_gfx1250.dat": b"plain"},
+        "blas_lib_gfx1250-strict": {
+            f"{FLAT}/x_gfx1250-strict.dat": b"strict",
+            "share/miopen/db/gfx1250-strict_256.db.txt": b"db",
+        },
+    }
+
+
+def test_a_file_for_another_target_than_its_artifact_is_refused(refused: Callable[..., str]) -> None:
+    text = refused({"a": {"blas_lib_gfx1250": {f"{FLAT}/x_gfx1250-strict.dat": b""}}, "b": {"x_lib_generic": {}}})
+
+    assert text == (
+        f"a/blas_lib_gfx1250/blas/stage/{FLAT}/x_gfx1250-strict.dat: is for gfx1250-strict by its name, "
+        "and in the artifact blas_lib_gfx1250, for gfx1250; expected one target"
+    )
+
+
+def test_one_kernel_file_of_two_builds_counts_once_and_must_be_the_same(
+    merge: Merge, refused: Callable[..., str], tmp_path: Path
+) -> None:
+    kernel = f"{FLAT}/x_gfx942.dat"
+    text = refused({"a": {"blas_lib_gfx942": {kernel: b"1"}}, "b": {"blas_lib_gfx942": {kernel: b"2"}}})
+    assert text == (
+        f"b/blas_lib_gfx942/blas/stage/{kernel}: is not the same as a/blas_lib_gfx942/blas/stage/{kernel}, and both "
+        "are for gfx942; expected one file, or the same bytes. Take the target out of one of the builds."
+    )
+
+    merge({"c": {"blas_lib_gfx942": {kernel: b"1"}}, "d": {"blas_lib_gfx942": {kernel: b"1"}}})
+    assert written(tmp_path) == {"blas_lib_gfx942": {kernel: b"1"}}
+
+
+def test_every_host_file_that_differs_is_named_and_nothing_is_written(refused: Callable[..., str]) -> None:
+    text = refused(
+        {
+            "a": {"blas_lib_generic": {"lib/x": b"1", "lib/y": b"1"}},
+            "b": {"blas_lib_generic": {"lib/x": b"2", "lib/y": b"2", "lib/z": b"3"}},
+        }
+    )
+
+    assert text.startswith("the shards: 3 problems\n")
+    assert "b/blas_lib_generic/blas/stage/lib/x: is not the same as a/blas_lib_generic/blas/stage/lib/x" in text
+    assert "b/blas_lib_generic/blas/stage/lib/z: is a host file that the primary doesn't have" in text
+
+
+def test_host_files_that_may_differ_are_the_primary_ones_and_listed(merge: Merge, tmp_path: Path) -> None:
+    report = merge(
+        {
+            "a": {"blas_lib_generic": {"lib/x": b"1", "lib/a.debug": b"1", "lib/only": b""}},
+            "b": {"blas_lib_generic": {"lib/x": b"2", "lib/a.debug": b"2", "lib/z": b"3"}},
+        },
+        "lib/?",
+    )
+
+    assert written(tmp_path) == {"blas_lib_generic": {"lib/a.debug": b"1", "lib/only": b"", "lib/x": b"1"}}
+    assert [(d.path, d.differs, d.outcome) for d in report.differences] == [
+        ("lib/a.debug", "bytes", "primary's: debug information names addresses and the build id"),
+        ("lib/only", "absent", "kept"),
+        ("lib/x", "bytes", "primary's"),
+        ("lib/z", "only there", "left out"),
+    ]
+
+
+def test_fallback_tables_that_differ_are_refused_with_the_reason(refused: Callable[..., str]) -> None:
+    text = refused(
+        {
+            "a": {"blas_lib_generic": {f"{FLAT}/x_fallback.dat": b"1"}},
+            "b": {"blas_lib_generic": {f"{FLAT}/x_fallback.dat": b"2"}},
+        }
+    )
+
+    assert "the table of one build has the wrong solutions for the kernels of another" in text
+
+
+def test_manifests_and_tables_of_all_targets_are_united(merge: Merge, tmp_path: Path) -> None:
+    table, listing = "lib/hipblaslt/library/hipblasltExtOpLibrary.dat", f"{FLAT}/TensileManifest.txt"
+    report = merge(
+        {
+            "a": {"blas_lib_generic": {table: msgspec.msgpack.encode({"gfx942": [1]}), listing: b"b\na\n"}},
+            "b": {"blas_lib_generic": {table: msgspec.msgpack.encode({"gfx1100": {"x": 2}}), listing: b"c\nb\n"}},
+        }
+    )
+
+    files = written(tmp_path)["blas_lib_generic"]
+    assert msgspec.msgpack.decode(files[table]) == {"gfx1100": {"x": 2}, "gfx942": [1]}
+    assert files[listing] == b"a\nb\nc\n"
+    assert [(d.path, d.outcome) for d in report.differences] == [(table, "united"), (listing, "united")]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "found"),
+    [
+        (msgspec.msgpack.encode({"gfx942": 2}), "has another value for 'gfx942' than"),
+        (b"\xc1", "is not a msgpack map"),
+        (b"\x81" * 100_000, "is not a msgpack map"),
+    ],
+)
+def test_tables_that_can_not_be_united_are_refused(refused: Callable[..., str], theirs: bytes, found: str) -> None:
+    table = "lib/hipblaslt/library/hipblasltExtOpLibrary.dat"
+    mine = msgspec.msgpack.encode({"gfx942": 1})
+    assert found in refused({"a": {"blas_lib_generic": {table: mine}}, "b": {"blas_lib_generic": {table: theirs}}})
+
+
+def sdk(commit: str, run: str, targets: str) -> Tree:
+    manifest = {"the_rock_commit": commit, "github_run_id": run, "rocm_version": "7.1.0"}
+    return {
+        MANIFEST: json.dumps(manifest).encode(),
+        DIST_INFO: json.dumps({"dist_amdgpu_targets": targets, "other": 1}).encode(),
+    }
+
+
+def test_declared_targets_are_united_and_run_numbers_are_the_primary_ones(merge: Merge, tmp_path: Path) -> None:
+    merge(
+        {
+            "a": {"base_lib_generic": sdk("c", "1", "gfx942"), "blas_lib_gfx942": {f"{FLAT}/x_gfx942.dat": b""}},
+            "b": {"base_lib_generic": sdk("c", "2", "gfx1100"), "blas_lib_gfx1100": {f"{FLAT}/x_gfx1100.dat": b""}},
+        }
+    )
+
+    files = written(tmp_path)["base_lib_generic"]
+    assert json.loads(files[DIST_INFO]) == {"dist_amdgpu_targets": "gfx942;gfx1100", "other": 1}
+    assert json.loads(files[MANIFEST])["github_run_id"] == "1"
+
+
+def test_builds_of_two_commits_are_refused(refused: Callable[..., str]) -> None:
+    text = refused({"a": {"base_lib_generic": sdk("c", "1", "")}, "b": {"base_lib_generic": sdk("d", "1", "")}})
+
+    assert f"b/base_lib_generic/blas/stage/{MANIFEST}: says 'd' for the_rock_commit, and " in text
+
+
+def test_a_declared_target_without_a_file_is_refused(refused: Callable[..., str]) -> None:
+    text = refused(
+        {
+            "a": {"base_lib_generic": sdk("c", "1", "gfx942;gfx950"), "blas_lib_gfx942": {f"{FLAT}/a_gfx942.dat": b""}},
+            "b": {"base_lib_generic": sdk("c", "1", "gfx1100"), "blas_lib_gfx1100": {f"{FLAT}/a_gfx1100.dat": b""}},
+        }
+    )
+
+    assert text == (
+        f"a/base_lib_generic/blas/stage/{DIST_INFO}: names gfx950, for which no shard has a file; "
+        "expected a file for each target. Is each build whole?"
+    )
+
+
+def test_a_target_that_an_artifact_lacks_is_told(merge: Merge, tmp_path: Path) -> None:
+    report = merge(
+        {
+            "a": {
+                "blas_lib_gfx942": {f"{FLAT}/x_gfx942.dat": b""},
+                "miopen_lib_gfx942": {"share/miopen/db/gfx942.kdb": b""},
+            },
+            "b": {"blas_lib_gfx1100": {f"{FLAT}/x_gfx1100.dat": b""}},
+        }
+    )
+
+    assert report.missing == (MissingTarget("miopen_lib", "gfx1100", (str(tmp_path / "b"),)),)
+
+
+def test_a_database_for_another_gpu_than_its_name_says_is_refused(refused: Callable[..., str], tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE cache_v1 (arch TEXT)")
+        database.execute("INSERT INTO cache_v1 VALUES ('gfx906')")
+    database.close()
+    cache = "lib/rocfft/rocfft_kernel_cache_gfx942.db"
+
+    text = refused({"a": {"fft_lib_generic": {cache: path.read_bytes()}}, "b": {"x_lib_generic": {}}})
+
+    assert f"{cache}: is for gfx942 by its name, and contains code for gfx906" in text
+
+
+def test_kernel_files_that_no_rule_knows_are_listed(merge: Merge) -> None:
+    report = merge(
+        {"a": {"blas_lib_generic": {"lib/hipblaslt/library/gfx1250v0/x.co": b""}}, "b": {"x_lib_generic": {}}}
+    )
+
+    assert report.unknown == ("lib/hipblaslt/library/gfx1250v0/x.co",)
+
+
+def test_the_result_can_be_of_hard_links(build: Callable[[Shards], list[Path]], tmp_path: Path) -> None:
+    folders = build(SPLIT)
+    with opened_merge(folders, MergeOptions(str(folders[0]))) as plan:
+        write_merge(plan, tmp_path / "out", hard_links=True)
+
+    kernel = f"blas_lib_gfx942/blas/stage/{FLAT}/x_gfx942.co"
+    assert (tmp_path / "out" / kernel).samefile(tmp_path / "a" / kernel)
+
+
+def test_a_primary_that_is_none_of_the_shards_is_refused(build: Callable[[Shards], list[Path]], tmp_path: Path) -> None:
+    folders = build(SPLIT)
+    with (
+        pytest.raises(RocwheelError, match="which is not one of the shards"),
+        opened_merge(folders, MergeOptions(str(tmp_path))),
+    ):
+        pass
+
+
+def test_one_shard_alone_is_refused(build: Callable[[Shards], list[Path]]) -> None:
+    folders = build(SPLIT)
+    with (
+        pytest.raises(RocwheelError, match="are not several folders"),
+        opened_merge([folders[0], folders[0]], MergeOptions(str(folders[0]))),
+    ):
+        pass
+
+
+def test_a_killed_merge_leaves_nothing_that_looks_whole(build: Callable[[Shards], list[Path]], tmp_path: Path) -> None:
+    folders = build(SPLIT)
+    program = f"""
+import sys, time
+from pathlib import Path
+import rocwheel.device.merging.merge as module
+write = module.write_artifact
+def slow(*arguments, **options):
+    write(*arguments, **options)
+    print("written", flush=True)
+    time.sleep(60)
+module.write_artifact = slow
+with module.opened_merge({folders!r}, module.MergeOptions({str(folders[0])!r})) as plan:
+    module.write_merge(plan, Path({str(tmp_path / "out")!r}))
+""".replace("PosixPath", "Path")
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"written\n"
+    os.kill(process.pid, SIGKILL)
+    process.wait()
+    process.stdout.close()
+
+    assert not (tmp_path / "out").exists()
+    with opened_merge(folders, MergeOptions(str(folders[0]))) as plan:
+        write_merge(plan, tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "out"]

@@ -1,0 +1,217 @@
+"""Tests of whether kernel files contain what their names say."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import sqlite3
+import struct
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.binary.code_objects.code_object import encode_flags
+from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.foundation.errors import InputError
+from rocwheel.targets.kernel_files.check import MismatchError, check_kernel_file, processors_in
+from tests.support.damage import damaged
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MakeDatabase = Callable[..., bytes]
+
+
+def code_object(target: str) -> bytes:
+    """Return the header of a code object, with nothing behind it."""
+    flags = encode_flags(parse_target_id(target), place=Place("test"))
+    identification = b"\x7fELF\x02\x01\x01\x40\x02" + bytes(7)
+    return identification + struct.pack("<HHIQQQIHHHHHH", 3, 224, 1, 0, 0, 0, flags, 64, 56, 0, 64, 0, 0)
+
+
+def image(*codes: bytes) -> bytes:
+    """Return an image of AOTriton; an empty code stands for a kernel that is left out."""
+    directory, offset = b"", 0
+    for code in codes:
+        directory += struct.pack("<IIIII", 0, 0, offset, len(code), 2) + b"k\0"
+        offset += len(code)
+    content = directory + b"".join(codes)
+    return struct.pack("<4sIII", b"AKS2", len(content), len(codes), len(directory)) + lzma.compress(content)
+
+
+@pytest.fixture
+def kdb(tmp_path: Path) -> MakeDatabase:
+    """Return a function that makes MIOpen's database: options and stored code of each kernel."""
+
+    def make(*kernels: tuple[str, bytes, int]) -> bytes:
+        path = tmp_path / "x.kdb"
+        with sqlite3.connect(path) as database:
+            database.execute(
+                "CREATE TABLE kern_db (id INTEGER PRIMARY KEY, kernel_name TEXT, kernel_args TEXT, "
+                "kernel_blob BLOB, kernel_hash TEXT, uncompressed_size INT)"
+            )
+            rows = [(f"k{i}", *kernel) for i, kernel in enumerate(kernels)]
+            database.executemany(
+                "INSERT INTO kern_db (kernel_name, kernel_args, kernel_blob, uncompressed_size) VALUES (?, ?, ?, ?)",
+                rows,
+            )
+        database.close()
+        return path.read_bytes()
+
+    return make
+
+
+def problems(data: bytes, path: str) -> list[str]:
+    return [str(problem) for problem in check_kernel_file(memoryview(data), path)]
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("rocblas/library/x_gfx90a-xnack+.hsaco", "gfx90a:xnack+"),
+        ("rocblas/library/x_gfx90a.co", "gfx90a:xnack-"),
+        ("rocblas/library/gfx942/x.co", "gfx942"),
+        ("rocblas/library/x_gfx1031.co", "gfx10-3-generic"),
+        ("rocblas/library/x_gfx11-generic.co", "gfx11-generic"),
+        ("lib/aotriton.images/amd-gfx11xx/x.co", "gfx1151"),
+        ("lib/aotriton.images/amd-gfx13x/x.co", "gfx1151"),
+        ("lib/unknown/x_gfx906.co", "gfx942"),
+    ],
+)
+def test_code_for_what_the_name_says_is_no_problem(path: str, target: str) -> None:
+    assert problems(code_object(target), path) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "named", "target"),
+    [
+        ("rocblas/library/x_gfx90a.hsaco", "gfx90a", "gfx906"),
+        ("rocblas/library/gfx942/x_gfx942.co", "gfx942", "gfx90a"),
+        ("rocblas/library/x_gfx1250-strict.co", "gfx1250-strict", "gfx1250"),
+        ("rocblas/library/x_gfx1100.co", "gfx1100", "gfx10-3-generic"),
+        ("lib/aotriton.images/amd-gfx110x/x.co", "gfx110x", "gfx1151"),
+    ],
+)
+def test_code_for_another_gpu_is_a_problem_that_names_both(path: str, named: str, target: str) -> None:
+    (problem,) = check_kernel_file(memoryview(code_object(target)), path, name="place")
+    assert isinstance(problem, MismatchError)
+    assert (problem.source, problem.named, problem.contained) == ("place", named, (target,))
+
+
+@pytest.mark.parametrize("data", [b"", b"text", b"\x82\xa1a\x01"], ids=["empty", "text", "msgpack"])
+@pytest.mark.parametrize(
+    "path", ["rocblas/library/x_gfx90a.co", "miopen/db/gfx906_60.kdb", "engines/arch_content/gfx942/x"]
+)
+def test_files_of_which_nothing_can_be_told_are_no_problem(path: str, data: bytes) -> None:
+    assert problems(data, path) == []
+
+
+def test_a_database_of_miopen_is_known_by_its_options_and_its_code(kdb: MakeDatabase) -> None:
+    good = ("-DX=1 -mcpu=gfx908", bz2.compress(code_object("gfx908")), 64)
+    data = kdb(good)
+    assert problems(data, "share/miopen/db/gfx90878.kdb") == []
+    (problem,) = problems(data, "share/miopen/db/gfx90a6e.kdb")
+    assert problem == (
+        "share/miopen/db/gfx90a6e.kdb: is for gfx90a by its name, and contains code for gfx908; "
+        "expected code for what the name says. Rename it, or build it again."
+    )
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        ("-mcpu=gfx906", b"", 0),
+        ("", bz2.compress(code_object("gfx906")), 64),
+        ("", code_object("gfx906"), 0),
+    ],
+    ids=["options", "compressed", "stored"],
+)
+def test_each_way_tells_the_processor_of_a_database(kdb: MakeDatabase, kernel: tuple[str, bytes, int]) -> None:
+    assert processors_in(memoryview(kdb(kernel)), name="x.kdb") == ("gfx906",)
+
+
+def test_a_database_with_damaged_kernels_is_a_problem(kdb: MakeDatabase) -> None:
+    (problem,) = problems(kdb(("", b"BZh9 damaged", 64)), "miopen/db/gfx906.kdb")
+    assert "a kernel that can't be decompressed" in problem
+
+
+def test_a_database_cut_off_is_a_problem(kdb: MakeDatabase) -> None:
+    (problem,) = problems(kdb(("", b"", 0))[:1000], "miopen/db/gfx906.kdb")
+    assert "a database that can't be read" in problem
+
+
+def test_a_database_whose_table_is_an_endless_view_is_not_asked(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    with sqlite3.connect(path) as database:
+        database.execute(
+            "CREATE VIEW cache_v1 AS "
+            "WITH RECURSIVE n(arch) AS (VALUES(1) UNION ALL SELECT arch + 1 FROM n) SELECT * FROM n"
+        )
+    database.close()
+    assert problems(path.read_bytes(), "rocfft_kernel_cache_gfx906.db") == []
+
+
+def test_reading_a_database_leaves_no_copy(kdb: MakeDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    processors_in(memoryview(kdb(("-mcpu=gfx906", b"", 0))), name="x.kdb")
+    assert list(folder.iterdir()) == []
+
+
+def test_an_image_of_aotriton_is_known_by_all_its_kernels() -> None:
+    data = image(code_object("gfx1100"), b"", code_object("gfx1151") + bytes(100), b"x")
+    assert processors_in(memoryview(data), name="x.aks2") == ("gfx1100", "gfx1151")
+    assert problems(data, "lib/aotriton.images/amd-gfx11xx/x.aks2") == []
+    assert len(problems(data, "lib/aotriton.images/amd-gfx110x/x.aks2")) == 1
+
+
+GOOD = image(code_object("gfx1100"))
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (GOOD[:10], "no header of an image"),
+        (GOOD[:40], "can't be decompressed"),
+        (struct.pack("<4sIII", b"AKS2", 86, 90, 22) + GOOD[16:], "90 kernels in a directory of 22 bytes"),
+        (struct.pack("<4sIII", b"AKS2", 86, 1, 99) + GOOD[16:], "a directory of 99"),
+        (struct.pack("<4sIII", b"AKS2", 30, 1, 22) + GOOD[16:], "a kernel of 64 bytes at 0, of 8"),
+        (struct.pack("<4sIII", b"AKS2", 1 << 31, 1, 22) + GOOD[16:], "an image of 2147483648 bytes"),
+        (b"AKS2" + GOOD[4:16] + b"no xz", "can't be decompressed"),
+    ],
+)
+def test_damaged_images_are_problems(data: bytes, found: str) -> None:
+    (problem,) = problems(data, "lib/aotriton.images/amd-gfx1100/x.aks2")
+    assert found in problem
+
+
+@given(damaged([GOOD, image(code_object("gfx942"), code_object("gfx90a"))]))
+def test_no_image_makes_the_reader_fail_otherwise(data: bytes) -> None:
+    assert all(isinstance(p, InputError) for p in check_kernel_file(memoryview(data), "aotriton.images/amd-gfx942/x"))
+
+
+@given(st.data())
+def test_no_database_makes_the_reader_fail_otherwise(data: st.DataObject) -> None:
+    content = data.draw(damaged([_database()]))
+    with suppress(InputError):
+        processors_in(memoryview(content), name="x.kdb")
+
+
+def _database() -> bytes:
+    if sys.version_info < (3, 11):
+        pytest.skip("databases in memory need Python 3.11")
+    with sqlite3.connect(":memory:") as database:
+        database.execute("CREATE TABLE cache_v1 (arch TEXT)")
+        database.execute("INSERT INTO cache_v1 VALUES ('gfx906')")
+        database.execute("CREATE TABLE kern_db (kernel_args TEXT, kernel_blob BLOB, uncompressed_size INT)")
+        row = ("-mcpu=gfx906", bz2.compress(code_object("gfx906")), 64)
+        database.execute("INSERT INTO kern_db VALUES (?, ?, ?)", row)
+        database.commit()
+        return database.serialize()
