@@ -36,7 +36,18 @@ from rocwheel.cli import main
 main()
 """
 
-COMMANDS = ["archive", "build", "compress", "extract", "extract code", "index", "promote", "prune", "repair"]
+COMMANDS = [
+    "archive",
+    "build",
+    "compress",
+    "extract",
+    "extract code",
+    "index",
+    "promote",
+    "prune",
+    "repair",
+    "split wheel",
+]
 
 
 def arguments(command: str, folder: Path) -> list[str | Path]:
@@ -44,6 +55,8 @@ def arguments(command: str, folder: Path) -> list[str | Path]:
     out, library = folder / "out", FIXTURES / "v22/libtwo.plain.so"
     if command in {"index", "repair"}:
         make_wheel(folder / "in", "demo", {"demo/__init__.py": b""})
+    if command == "split wheel":
+        make_wheel(folder / "in", "demo", {"demo/libtwo.so": library})
     if command == "promote":
         make_wheel(folder / "in", "demo", {"demo/__init__.py": b""}, version="1.0rc1")
     if command == "prune":
@@ -59,6 +72,7 @@ def arguments(command: str, folder: Path) -> list[str | Path]:
         "promote": ["promote", folder / "in", "--to", "1.0", "--dest-dir", out],
         "prune": ["device", "prune", folder / "in", "--keep", "gfx906", "-o", out / "tree"],
         "repair": ["repair", *(folder / "in").glob("*.whl"), "--dest-dir", out],
+        "split wheel": ["device", "split", *(folder / "in").glob("*.whl"), "--dest-dir", out],
     }
     return lines[command]
 

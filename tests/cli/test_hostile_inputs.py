@@ -38,6 +38,9 @@ COMMANDS = {
     "runpath for": ["runpath", "for", "ELF", "--at", "site-packages/p/", "--with", "WHEEL"],
     "torch init": ["torch", "init", "--sdk-version", "7.0.0", "WHEEL"],
     "device list": ["device", "list", "WHEEL"],
+    "device extract": ["device", "extract", "WHEEL", "--dest-dir", "OUT"],
+    "device split": ["device", "split", "WHEEL", "--dest-dir", "OUT"],
+    "runs-on": ["targets", "runs-on", "gfx906", "WHEEL"],
     "runpath show": ["runpath", "show", "WHEEL"],
     "index": ["index", "FOLDER", "--output", "OUT", "--files", "copy"],
 }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rocwheel.binary.runpath.edit import plan_runpath
 from rocwheel.distributions.content.content import BytesContent, PatchedContent
+from rocwheel.distributions.formats.edit_metadata import add_requirements, set_wheel_fields
 from rocwheel.distributions.formats.write_wheel import write_wheels
 from rocwheel.distributions.zip.dist_info import find_dist_info
 from rocwheel.distributions.zip.reader import ZipMember, open_unpacked, read_directory, read_member
@@ -18,7 +19,6 @@ from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.modes import safe_mode
 from rocwheel.foundation.files.regular_files import open_unchanged
 from rocwheel.foundation.progress import SILENT, Progress
-from rocwheel.repair.metadata.edit_metadata import add_requirements, set_wheel_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

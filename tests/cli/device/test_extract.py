@@ -105,11 +105,7 @@ def test_code_is_extracted_from_the_files_of_a_wheel_and_of_a_folder(run: Run, t
 def test_code_for_a_target_of_no_file_is_an_error(run: Run, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "wheels", "demo", {"demo/a.hipfb": bundle_of("gfx906")})
     status, _, err = run("device", "extract", wheel, "-t", "gfx1100", "-d", tmp_path / "out")
-    assert (status, err.startswith(f"error: {wheel}!demo/a.hipfb: "), list((tmp_path / "out").iterdir())) == (
-        2,
-        True,
-        [],
-    )
+    assert (status, err.startswith(f"error: {wheel}!demo/a.hipfb: "), (tmp_path / "out").exists()) == (2, True, False)
     status, _, err = run("device", "extract", make_wheel(tmp_path, "text", {}), "-d", tmp_path / "out")
     assert (status, "no device code for AMD GPUs" in err) == (2, True)
 

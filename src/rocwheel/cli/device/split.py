@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,25 +13,27 @@ from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL, LEVELS
 from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import JobsOption
+from rocwheel.cli.device.splitting import Splitting, WheelOptions, read_wheel_options, split_wheels
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_targets
-from rocwheel.cli.parsing.given_places import regular_place
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
+from rocwheel.cli.parsing.given_places import existing_places, regular_place
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.cli.targets.options import read_targets
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.report import SplitReport
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
+from rocwheel.distributions.binaries import is_wheel
 from rocwheel.foundation.counting import count
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.workers import worker_count
 
 __all__ = ["split"]
 
 SplitArgument = Annotated[
-    Path, typer.Argument(metavar="PATH", help="A fat binary, or a folder.", callback=regular_place)
+    list[Path], typer.Argument(metavar="PATH", help="A fat binary, a folder, or wheels.", callback=existing_places)
 ]
 KeepOption = Annotated[
     list[str] | None,
@@ -50,41 +52,55 @@ LevelOption = Annotated[
 
 
 @device_app.command()
+@takes(wheel_options=read_wheel_options)
 def split(
-    path: SplitArgument,
-    dest_dir: Annotated[Path, shared("--dest-dir", "Write the folders to this one, which must not exist.")],
+    paths: SplitArgument,
+    dest_dir: Annotated[
+        Path, shared("--dest-dir", "Write the folders to this one, which must not exist; or wheels, to any folder.")
+    ],
     targets: KeepOption = None,
     *,
     scheme: SchemeOption = Scheme.ZSTD,
     level: LevelOption = DEFAULT_LEVEL,
+    wheel_options: WheelOptions,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; print what would be done.")] = False,
     jobs: JobsOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Split a tree into a folder without device code, and one for each target to be laid over it.
+    """Split a tree into a folder without device code, and one for each target to be laid over it; or wheels likewise.
 
     Libraries find their code in archives below .kpack, as ROCm's kpack-aware runtime looks for them. Kernel files and
-    databases go to their targets, too. What can't be split stays in the host folder, and is listed.
+    databases go to their targets, too. What can't be split stays in the host folder, and is listed. A wheel becomes a
+    host wheel of the same name, with an extra for each target, and device wheels.
 
     Example: rocwheel device split /opt/rocm --targets gfx906,gfx90a --dest-dir split
     """
     setup_logging(quiet=quiet, verbose=verbose)
     keep = tuple(read_targets(targets)) if targets else ()
-    order = SplitOrder(
-        choice=SplitChoice(keep=keep, scheme=scheme, level=level),
-        jobs=worker_count(jobs),
-        dry_run=dry_run,
-        progress=make_progress(quiet=quiet or as_json),
-    )
-    report = split_tree(path, dest_dir, order)
-    if as_json:
+    choice = SplitChoice(keep=keep, scheme=scheme, level=level)
+    how = Splitting(choice, dest_dir, worker_count(jobs), dry_run, as_json, quiet, verbose)
+    if all(path.suffix == ".whl" or is_wheel(path) for path in paths):
+        split_wheels(paths, wheel_options, how)
+    else:
+        _split_tree(paths, wheel_options, how)
+
+
+def _split_tree(paths: Sequence[Path], wheel_options: WheelOptions, how: Splitting) -> None:
+    path = regular_place(paths[0])
+    if len(paths) > 1:
+        raise InputError(paths[1], "is split together with something else", expected="one file or folder, or wheels")
+    if wheel_options.given:
+        raise InputError(path, "is not a wheel", expected=f"wheels for {', '.join(wheel_options.given)}")
+    order = SplitOrder(choice=how.choice, jobs=how.jobs, dry_run=how.dry_run, progress=how.progress)
+    report = split_tree(path, how.dest_dir, order)
+    if how.as_json:
         print_json("device-split", 1, report)
-    elif not quiet:
-        for line in _lines(report, dest_dir, verbose=verbose):
+    elif not how.quiet:
+        for line in _lines(report, how.dest_dir, verbose=how.verbose):
             print_line(line)
-    for warning in () if quiet else report.warnings:
+    for warning in () if how.quiet else report.warnings:
         report_warning(warning)
 
 

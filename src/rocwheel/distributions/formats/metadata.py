@@ -41,6 +41,8 @@ class CoreMetadata(msgspec.Struct, frozen=True):
     project_urls: dict[str, str] = {}
     keywords: tuple[str, ...] = ()
     description: str = ""
+    license: str = ""
+    """What older tools wrote of the licence; not beside an expression."""
 
 
 def metadata_files(
@@ -81,6 +83,8 @@ def render_metadata(metadata: CoreMetadata) -> bytes:
         raw["keywords"] = list(metadata.keywords)
     if metadata.requires_python:
         raw["requires_python"] = metadata.requires_python
+    if metadata.license and not metadata.license_expression:
+        raw["license"] = metadata.license
     if metadata.license_expression:
         raw["license_expression"] = metadata.license_expression
     raw["license_files"] = list(metadata.license_files)

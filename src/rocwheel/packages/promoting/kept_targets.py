@@ -9,12 +9,12 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from rocwheel.distributions.formats.edit_metadata import set_values
 from rocwheel.distributions.formats.requirements import is_refusing, readable_requirements
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
 from rocwheel.packages.planning.selector.build_info import refusing_extras
 from rocwheel.packages.planning.selector.distributions import selector_requirements
-from rocwheel.repair.metadata.edit_metadata import set_values
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["add_requirements", "edit_requirements", "set_values", "set_version", "set_wheel_fields"]
+__all__ = ["add_requirements", "add_values", "edit_requirements", "set_values", "set_version", "set_wheel_fields"]
 
-_REQUIRES = re.compile(rb"^Requires-Dist:[^\n]*\n(?:[ \t][^\n]*\n)*", re.MULTILINE | re.IGNORECASE)
 _VALUE = re.compile(rb"(?<=^Requires-Dist:)([ \t]*)([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
 _VERSION = re.compile(rb"^(Version:[ \t]*)[^\r\n]*", re.MULTILINE | re.IGNORECASE)
 _TAG = re.compile(rb"^Tag:[^\n]*(?:\n|\Z)", re.MULTILINE | re.IGNORECASE)
@@ -19,14 +18,23 @@ _PURELIB = re.compile(rb"^Root-Is-Purelib:[^\r\n]*", re.MULTILINE | re.IGNORECAS
 
 def add_requirements(metadata: bytes, requirements: Sequence[str]) -> bytes:
     """Return METADATA with more ``Requires-Dist`` lines: after the last one, else at the end of the headers."""
-    if not requirements:
+    return add_values(metadata, "Requires-Dist", requirements)
+
+
+def add_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
+    """Return METADATA with more lines of a field: after its last one, else at the end of the headers."""
+    if not values:
         return metadata
     end = _headers_end(metadata)
     newline = b"\r\n" if b"\r\n" in metadata[:end] else b"\n"
-    last = max((match.end() for match in _REQUIRES.finditer(metadata, 0, end)), default=end)
+    last = max((match.end() for match in _lines_of(field).finditer(metadata, 0, end)), default=end)
     head = metadata[:last] if metadata[:last].endswith(b"\n") else metadata[:last] + newline
-    lines = b"".join(b"Requires-Dist: " + requirement.encode() + newline for requirement in requirements)
+    lines = b"".join(f"{field}: {value}".encode() + newline for value in values)
     return head + lines + metadata[last:]
+
+
+def _lines_of(field: str) -> re.Pattern[bytes]:
+    return re.compile(rb"^%s:[^\n]*\n(?:[ \t][^\n]*\n)*" % re.escape(field.encode()), re.MULTILINE | re.IGNORECASE)
 
 
 def edit_requirements(metadata: bytes, edit: Callable[[str], str]) -> bytes:
@@ -48,7 +56,7 @@ def set_version(metadata: bytes, version: str) -> bytes:
 def set_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:
     """Return METADATA with exactly these values of a field, in the place of its first line or at the headers' end."""
     end = _headers_end(metadata)
-    line = re.compile(rb"^%s:[^\n]*\n(?:[ \t][^\n]*\n)*" % re.escape(field.encode()), re.MULTILINE | re.IGNORECASE)
+    line = _lines_of(field)
     first = line.search(metadata, 0, end)
     start = first.start() if first else end
     lines = b"".join(f"{field}: {value}\n".encode() for value in values)

@@ -1,0 +1,129 @@
+"""What ``rocwheel device split`` does with wheels: its options for them, and what it prints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.filesize import decimal
+
+from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.errors import report_warning
+from rocwheel.cli.output.progress import make_progress
+from rocwheel.cli.output.text import print_line
+from rocwheel.device.splitting.files import SplitChoice
+from rocwheel.device.splitting.wheels.order import WheelSplitOrder
+from rocwheel.device.splitting.wheels.report import WheelSplit
+from rocwheel.device.splitting.wheels.split_wheel import split_wheel
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.collecting import convert_all
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.progress import Progress
+
+__all__ = ["Splitting", "WheelOptions", "read_wheel_options", "split_wheels"]
+
+
+class Splitting(msgspec.Struct, frozen=True):
+    """How something is split, and what is printed of it."""
+
+    choice: SplitChoice
+    dest_dir: Path
+    jobs: int
+    dry_run: bool
+    as_json: bool
+    quiet: bool
+    verbose: bool
+
+    @property
+    def progress(self) -> Progress:
+        """Where the work shows how far it is."""
+        return make_progress(quiet=self.quiet or self.as_json)
+
+
+class WheelOptions(msgspec.Struct, frozen=True):
+    """The options for wheels."""
+
+    overlay_root: str
+    device_name: str
+    host_requires: tuple[str, ...]
+    device_requires: tuple[str, ...]
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The options that were given."""
+        values = (self.overlay_root, self.device_name, self.host_requires, self.device_requires)
+        names = ("--overlay-root", "--device-name", "--host-requires-dist", "--device-requires-dist")
+        return tuple(name for name, value in zip(names, values, strict=True) if value)
+
+
+def read_wheel_options(
+    overlay_root: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER",
+            help="Lay device wheels over this folder of a wheel.",
+            show_default="the one with device code",
+        ),
+    ] = "",
+    device_name: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Begin the names of device wheels like this, as in amd-torch-device.",
+            show_default="that of the wheel and -device",
+        ),
+    ] = "",
+    host_requires_dist: Annotated[
+        list[str] | None, typer.Option(metavar="REQUIREMENT", help="Have the host wheel require this, too.")
+    ] = None,
+    device_requires_dist: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="REQUIREMENT", help="Have device wheels require this, too; @GFXARCH@ stands for their target."
+        ),
+    ] = None,
+) -> WheelOptions:
+    """Return the options for wheels."""
+    return WheelOptions(overlay_root, device_name, tuple(host_requires_dist or ()), tuple(device_requires_dist or ()))
+
+
+def split_wheels(wheels: Sequence[Path], options: WheelOptions, how: Splitting) -> None:
+    """Split each of several wheels, and print what became of them."""
+    order = WheelSplitOrder(
+        choice=how.choice,
+        overlay_root=options.overlay_root,
+        device_prefix=options.device_name,
+        host_requires=options.host_requires,
+        device_requires=options.device_requires,
+        jobs=how.jobs,
+        dry_run=how.dry_run,
+        progress=how.progress,
+    )
+    moment = SourceDate.from_environment(os.environ)
+    reports = convert_all("wheels", lambda wheel: split_wheel(wheel, how.dest_dir, order, moment), wheels)
+    if how.as_json:
+        print_json("device-split-wheels", 1, {"wheels": reports})
+    for line in () if how.as_json or how.quiet else (line for report in reports for line in _lines(report, how)):
+        print_line(line)
+    for warning in () if how.quiet else (warning for report in reports for warning in report.warnings):
+        report_warning(warning)
+
+
+def _lines(report: WheelSplit, how: Splitting) -> Iterator[str]:
+    for path in report.libraries if how.verbose else ():
+        yield f"split: {path}"
+    for path in report.left_out if how.verbose else ():
+        yield f"left out: {path}"
+    for staying in report.staying:
+        yield f"stays in the host wheel: {staying.path}: {staying.reason}"
+    left_out = f", {count(len(report.left_out), 'file')} left out" if report.left_out else ""
+    split = f"{count(len(report.libraries), 'library', 'libraries')} split"
+    sizes = "" if how.dry_run else f", {decimal(report.size)} -> {decimal(report.host_size)}"
+    yield f"{report.host}: {split}{left_out}{sizes}"
+    for device in report.devices:
+        parts = f"{count(device.archives, 'archive')}, {count(device.files, 'other file')}"
+        yield f"{device.path}: {parts}" + ("" if how.dry_run else f", {decimal(device.size)}")

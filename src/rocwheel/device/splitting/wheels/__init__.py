@@ -1,0 +1,1 @@
+"""Finished wheels: splitting them into a host wheel and device wheels, and joining these."""

@@ -1,0 +1,119 @@
+"""A finished wheel that is to be split: its name, version and tags, its members and its metadata."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.metadata import RawMetadata
+
+from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, split_wheel_file_name
+from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
+from rocwheel.distributions.zip.member_names import outside_reason
+from rocwheel.distributions.zip.reader import ZipMember, read_directory, read_member
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError
+from rocwheel.targets.coherence.declaration import DECLARATION_NAME
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["FatWheel", "read_fat_wheel"]
+
+_WRITTEN_ANEW = ("METADATA", "WHEEL", "RECORD", DECLARATION_NAME, *SIGNATURES)
+
+
+class FatWheel(msgspec.Struct, frozen=True, kw_only=True):
+    """A wheel by what its metadata says; texts are the bytes of files of ``.dist-info``, none for absent ones."""
+
+    path: str
+    dist_info: str
+    members: tuple[ZipMember, ...]
+    metadata: bytes
+    wheel: bytes
+    declaration: bytes | None
+    fields: RawMetadata
+    tags: tuple[str, ...]
+    """As WHEEL lists them."""
+    is_purelib: bool
+    build: str
+    """The build number; empty if there is none."""
+    file_tags: str
+    """The compressed tags of the file name."""
+
+    @property
+    def name(self) -> str:
+        """The distribution's name, as METADATA spells it."""
+        return self.fields["name"]
+
+    @property
+    def version(self) -> str:
+        """The version, as METADATA spells it."""
+        return self.fields["version"]
+
+    @property
+    def kept_members(self) -> tuple[ZipMember, ...]:
+        """The members that are not written anew, in the order of the archive."""
+        anew = {f"{self.dist_info}/{name}" for name in _WRITTEN_ANEW}
+        return tuple(member for member in self.members if member.name not in anew)
+
+    def licenses(self) -> dict[str, ZipMember]:
+        """Return the licence files that METADATA names, by these names; older tools put them into ``.dist-info``."""
+        by_name = {member.name: member for member in self.members}
+        found = {}
+        for name in self.fields.get("license_files", ()):
+            places = (f"{self.dist_info}/licenses/{name}", f"{self.dist_info}/{name}")
+            if member := next((by_name[place] for place in places if place in by_name), None):
+                found[name] = member
+        return found
+
+
+def read_fat_wheel(path: Path) -> FatWheel:
+    """Read what a wheel is; nothing but its metadata is unpacked.
+
+    Raises `InputError`, or `ProblemsError` for several: for what is not a wheel or is damaged, has no ``.dist-info``
+    or several, no METADATA, no WHEEL, no name or version, and for members that installers refuse.
+    """
+    if not is_wheel_file_name(path.name):
+        raise InputError(path, "is not named as a wheel is", expected="NAME-VERSION-PYTHON-ABI-PLATFORM.whl")
+    members = read_directory(path)
+    dist_info = find_dist_info(path, (member.name for member in members))
+    raise_all(str(path), [InputError(m.source, why) for m in members if (why := outside_reason(m.name))])
+    texts = _read_texts(path, dist_info, members)
+    fields = _parse_metadata(path, f"{dist_info}/METADATA", texts["METADATA"])
+    headers = [line.partition(":") for line in texts["WHEEL"].decode("utf-8", "replace").splitlines()]
+    values = [(key.strip().lower(), value.strip()) for key, _, value in headers]
+    parts = split_wheel_file_name(path.name)
+    return FatWheel(
+        path=str(path),
+        dist_info=dist_info,
+        members=members,
+        metadata=texts["METADATA"],
+        wheel=texts["WHEEL"],
+        declaration=texts.get(DECLARATION_NAME),
+        fields=fields,
+        tags=tuple(value for key, value in values if key == "tag"),
+        is_purelib=("root-is-purelib", "true") in [(key, value.lower()) for key, value in values],
+        build="".join(parts.stem.split("-")[2:]),
+        file_tags="-".join(parts.tags),
+    )
+
+
+def _read_texts(path: Path, dist_info: str, members: tuple[ZipMember, ...]) -> dict[str, bytes]:
+    by_name = {member.name: member for member in members}
+    absent = [name for name in ("METADATA", "WHEEL") if f"{dist_info}/{name}" not in by_name]
+    raise_all(str(path), [InputError(path, f"has no {dist_info}/{name}", expected="a wheel") for name in absent])
+    wanted = [name for name in ("METADATA", "WHEEL", DECLARATION_NAME) if f"{dist_info}/{name}" in by_name]
+    return {name: read_member(by_name[f"{dist_info}/{name}"]) for name in wanted}
+
+
+def _parse_metadata(path: Path, name: str, text: bytes) -> RawMetadata:
+    source = f"{path}!{name}"
+    try:
+        fields, _ = parse_core_metadata(text)
+    except CoreMetadataError as e:
+        raise InputError(source, f"can't be read: {e}") from e
+    absent = [field for field in ("Name", "Version") if not fields.get(field.lower())]
+    raise_all(source, [InputError(source, f"has no {field}, or several", expected="one") for field in absent])
+    return fields

@@ -1,0 +1,83 @@
+"""METADATA and WHEEL of the wheels that a split makes (core metadata 2.4, :pep:`639`; wheel format 1.0)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rocwheel
+from rocwheel.binary.kpack.marker import PLACEHOLDER
+from rocwheel.distributions.formats.edit_metadata import add_requirements, add_values, set_values
+from rocwheel.distributions.formats.metadata import CoreMetadata, render_metadata, render_wheel_file
+from rocwheel.distributions.formats.requirements import RequirementError, parse_requirement
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError
+from rocwheel.targets.kernel_files.classify import find_family
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rocwheel.device.splitting.wheels.fat_wheel import FatWheel
+    from rocwheel.device.splitting.wheels.names import DeviceNames
+
+__all__ = ["check_requirements", "device_metadata", "device_wheel_file", "host_metadata"]
+
+_FIRST_WITH_EXTRAS = (2, 1)
+
+
+def check_requirements(texts: Iterable[str], source: str) -> None:
+    """Raise `InputError`, or `ProblemsError` for several, for requirements that can't be read."""
+    errors = filter(None, (_error_of(text.replace(PLACEHOLDER, "gfx900")) for text in texts))
+    expected = "a requirement, such as 'rocm-bootstrap'"
+    raise_all(source, [InputError(source, error, expected=expected) for error in errors])
+
+
+def _error_of(text: str) -> str:
+    try:
+        parse_requirement(text)
+    except RequirementError as e:
+        return str(e)
+    return ""
+
+
+def host_metadata(wheel: FatWheel, names: DeviceNames, requires: Sequence[str] = ()) -> bytes:
+    """Return METADATA of the host wheel: all that the wheel said, the extras for device wheels, and ``requires``."""
+    old = {*wheel.fields.get("provides_extra", ())}
+    metadata = add_values(wheel.metadata, "Provides-Extra", [extra for extra in names.extras() if extra not in old])
+    metadata = add_requirements(metadata, [*requires, *names.requirements()])
+    return metadata if _knows_extras(wheel) else set_values(metadata, "Metadata-Version", ["2.1"])
+
+
+def _knows_extras(wheel: FatWheel) -> bool:
+    numbers = wheel.fields.get("metadata_version", "").split(".")
+    return all(map(str.isdecimal, numbers)) and tuple(map(int, numbers)) >= _FIRST_WITH_EXTRAS
+
+
+def device_metadata(wheel: FatWheel, names: DeviceNames, target: str, requires: Sequence[str] = ()) -> bytes:
+    """Return METADATA of the wheel of a target or a family.
+
+    It requires exactly its host wheel, the wheels of families that serve the target, and ``requires``, where
+    ``@GFXARCH@`` stands for the target; a family has none of those.
+    """
+    family = find_family(target)
+    kept = [text.replace(PLACEHOLDER, target) for text in requires if family is None or PLACEHOLDER not in text]
+    chain = [names.pin(other) for other in names.families_of(target)]
+    fields = wheel.fields
+    served = f"{target} GPUs" if family is None else f"GPUs of the family {target}: {', '.join(family.targets)}"
+    return render_metadata(
+        CoreMetadata(
+            name=names.distribution(target),
+            version=wheel.version,
+            summary=f"Device code of {wheel.name} for {served}",
+            requires_python=fields.get("requires_python", ""),
+            license=fields.get("license", ""),
+            license_expression=fields.get("license_expression"),
+            license_files=tuple(wheel.licenses()),
+            requires=(f"{wheel.name} == {wheel.version}", *chain, *kept),
+        )
+    )
+
+
+def device_wheel_file(wheel: FatWheel) -> bytes:
+    """Return WHEEL of a device wheel: for the same systems as its host wheel, and installed to the same folder."""
+    text = render_wheel_file(f"rocwheel {rocwheel.__version__}", wheel.tags, is_purelib=wheel.is_purelib)
+    return text + f"Build: {wheel.build}\n".encode() if wheel.build else text

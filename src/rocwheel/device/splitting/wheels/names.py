@@ -1,0 +1,60 @@
+"""Names of the wheels that a split makes, of the extras that ask for them, and which of them need which."""
+
+from __future__ import annotations
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.targets.kernel_files.classify import find_family
+
+__all__ = ["ALL_EXTRA", "DeviceNames"]
+
+ALL_EXTRA = "device-all"
+"""The extra that asks for the device wheels of every target and family."""
+
+
+class DeviceNames(msgspec.Struct, frozen=True, kw_only=True):
+    """The device wheels of one distribution: ``targets`` are those that get a wheel, base targets and families."""
+
+    prefix: str
+    """What their names begin with, such as ``torch-device`` or ``amd-torch-device``."""
+    version: str
+    targets: tuple[str, ...]
+
+    def distribution(self, target: str) -> str:
+        """Return the name of the wheel of a target or a family, normalised: ``torch-device-gfx12-0``."""
+        return canonicalize_name(f"{self.prefix}-{target}")
+
+    def pin(self, target: str) -> str:
+        """Return the requirement of exactly the wheel that came of the same split."""
+        return f"{self.distribution(target)} == {self.version}"
+
+    def extra_of(self, target: str) -> str:
+        """Return the extra that asks for a target's wheel."""
+        return canonicalize_name(f"device-{target}")
+
+    @property
+    def single_targets(self) -> tuple[str, ...]:
+        """The targets that are not families."""
+        return tuple(target for target in self.targets if find_family(target) is None)
+
+    def families_of(self, target: str) -> tuple[str, ...]:
+        """Return the families with a wheel of their own that ``target`` belongs to, the smallest first.
+
+        Their files serve it as well.
+        """
+        found = [(family, name) for name in self.targets if (family := find_family(name)) and target in family.targets]
+        return tuple(name for _, name in sorted(found, key=lambda pair: (len(pair[0].targets), pair[1])))
+
+    def requirements(self) -> tuple[str, ...]:
+        """Return what the host wheel requires with each extra."""
+        chains = [
+            f'{self.pin(name)}; extra == "{self.extra_of(target)}"'
+            for target in self.single_targets
+            for name in (target, *self.families_of(target))
+        ]
+        return (*chains, *(f'{self.pin(target)}; extra == "{ALL_EXTRA}"' for target in self.targets))
+
+    def extras(self) -> tuple[str, ...]:
+        """Return the extras of the host wheel; families have none of their own."""
+        return (*map(self.extra_of, self.single_targets), ALL_EXTRA)

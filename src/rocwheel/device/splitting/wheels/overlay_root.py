@@ -1,0 +1,55 @@
+"""The folder of a wheel over which its device wheels are laid; paths in archives and markers begin there."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.foundation.collecting import attempt_all, raise_all
+from rocwheel.foundation.errors import InputError
+from rocwheel.targets.kernel_files.classify import classify_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rocwheel.device.splitting.wheels.fat_wheel import FatWheel
+    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.foundation.files.file_range import FileRange
+
+__all__ = ["choose_overlay_root"]
+
+
+def choose_overlay_root(wheel: FatWheel, code: Mapping[str, FileRange], given: str = "") -> str:
+    """Return the overlay root: the one that was ``given``, else the one top-level folder with all device code.
+
+    ``code`` are the members to look at. Raises `InputError` for a folder that isn't in the wheel, when there is no
+    device code, and when it is in several folders; `ProblemsError` for damaged files.
+    """
+    if given:
+        root = posixpath.normpath(given.replace("\\", "/"))
+        if not any(member.name.startswith(f"{root}/") for member in wheel.kept_members):
+            raise InputError(wheel.path, f"has no folder {root}", expected="an overlay root that is in the wheel")
+        return root
+    problems: list[RocwheelError] = []
+    found = attempt_all(lambda item: _top_folder(*item), sorted(code.items()), problems)
+    raise_all(wheel.path, problems)
+    roots = sorted({root for root in found if root is not None})
+    if not roots:
+        raise InputError(
+            wheel.path, "no device code to split off", expected="a wheel with a fat binary or kernel files"
+        )
+    if len(roots) > 1 or not roots[0] or roots[0].endswith(".data"):
+        listed = ", ".join(root or "the top" for root in roots)
+        remedy = "Name the folder that holds the package: --overlay-root FOLDER"
+        raise InputError(wheel.path, f"has device code in {listed}", expected="one folder", remedy=remedy)
+    return roots[0]
+
+
+def _top_folder(name: str, content: FileRange) -> str | None:
+    """Return the top-level folder of a file with device code; none for other files."""
+    if classify_path(name) is None:
+        with content.view() as data:
+            if not device_targets(data, name=name):
+                return None
+    return name.partition("/")[0] if "/" in name else ""

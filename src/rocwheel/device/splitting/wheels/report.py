@@ -1,0 +1,41 @@
+"""What became of a wheel that was split."""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["DeviceWheel", "StayingFile", "WheelSplit"]
+
+
+class DeviceWheel(msgspec.Struct, frozen=True):
+    """The wheel of a target or a family: its path, the archives and other files in it, and its size in bytes."""
+
+    path: str
+    target: str
+    archives: int
+    files: int
+    size: int
+
+
+class StayingFile(msgspec.Struct, frozen=True):
+    """A file of the host wheel with device code in it, or what looks like it, and why that stays."""
+
+    path: str
+    reason: str
+
+
+class WheelSplit(msgspec.Struct, frozen=True, kw_only=True):
+    """A wheel that was split: its size, the host wheel and its size, the device wheels, all in bytes."""
+
+    source: str
+    size: int
+    overlay_root: str
+    host: str
+    host_size: int
+    libraries: tuple[str, ...]
+    """The files whose code went into archives."""
+    devices: tuple[DeviceWheel, ...]
+    staying: tuple[StayingFile, ...]
+    left_out: tuple[str, ...]
+    """Files for targets that were not to be kept."""
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,109 @@
+"""Splitting a finished wheel into a host wheel, and a device wheel for each target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.device.splitting.files import NamedFile
+from rocwheel.device.splitting.plan import plan_split
+from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
+from rocwheel.device.splitting.wheels.metadata import check_requirements
+from rocwheel.device.splitting.wheels.names import DeviceNames
+from rocwheel.device.splitting.wheels.overlay_root import choose_overlay_root
+from rocwheel.device.splitting.wheels.report import DeviceWheel, StayingFile, WheelSplit
+from rocwheel.device.splitting.wheels.unpacked import unpack_code
+from rocwheel.device.splitting.wheels.write_split import SplitWheels
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.targets.kernel_files.classify import classify_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rocwheel.device.splitting.files import SplitChoice, SplitPlan
+    from rocwheel.device.splitting.wheels.order import WheelSplitOrder
+    from rocwheel.distributions.formats.source_date import SourceDate
+    from rocwheel.foundation.files.file_range import FileRange
+
+__all__ = ["split_wheel"]
+
+_OUTSIDE = "not below the overlay root"
+
+
+def split_wheel(source: Path, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate) -> WheelSplit:
+    """Write to ``dest_dir`` the host wheel of ``source``, under its name, and the device wheel of each target.
+
+    Laid over the host wheel, a device wheel brings the code for its target. Members that stay are copied as they are
+    packed; the same wheel gives the same bytes. Signatures of RECORD, which no longer hold, are left out.
+    Raises `InputError` as `read_fat_wheel`, `choose_overlay_root` and `plan_split` do, `ProblemsError` for several
+    problems, and `WorkError` when writing fails; then no wheel stays that is not whole.
+    """
+    wheel = read_fat_wheel(source)
+    check_requirements((*order.host_requires, *order.device_requires), source.name)
+    output = dest_dir / source.name
+    if output.exists() and output.samefile(source):
+        raise InputError(source, "would be overwritten by its host wheel", remedy="Name another folder.")
+    with unpack_code(wheel.kept_members, str(source)) as code:
+        root = choose_overlay_root(wheel, code, order.overlay_root)
+        plan = _plan(wheel, root, code, order.choice)
+        names = DeviceNames(
+            prefix=order.device_prefix or f"{wheel.name}-device", version=wheel.version, targets=plan.targets
+        )
+        wheels = SplitWheels(wheel, root, plan, names, dest_dir)
+        staying = (*wheels.staying, *_outside(root, code))
+        if not order.dry_run:
+            wheels.write(order, source_date)
+    return _report(wheels, staying)
+
+
+def _outside(root: str, code: Mapping[str, FileRange]) -> Iterator[StayingFile]:
+    """Yield the files with device code, or for a target by their name, that are elsewhere in the wheel."""
+    for name, content in sorted(code.items()):
+        if name.startswith(f"{root}/"):
+            continue
+        with content.view() as data:
+            if classify_path(name) is not None or device_targets(data, name=name):
+                yield StayingFile(name, _OUTSIDE)
+
+
+def _plan(wheel: FatWheel, root: str, code: Mapping[str, FileRange], choice: SplitChoice) -> SplitPlan:
+    below = {name: content for name, content in code.items() if name.startswith(f"{root}/")}
+    files = [NamedFile(name[len(root) + 1 :], content) for name, content in below.items()]
+    try:
+        plan = plan_split(files, choice, subject=wheel.path)
+    except ProblemsError:
+        raise
+    except RocwheelError as e:
+        raise ProblemsError(wheel.path, [e]) from e
+    if not plan.targets:
+        expected = "a wheel with a fat binary or kernel files"
+        raise InputError(wheel.path, f"no device code to split off below {root}", expected=expected)
+    return plan
+
+
+def _report(wheels: SplitWheels, staying: tuple[StayingFile, ...]) -> WheelSplit:
+    wheel, root, plan = wheels.wheel, wheels.root, wheels.plan
+    return WheelSplit(
+        source=wheel.path,
+        size=Path(wheel.path).stat().st_size,
+        overlay_root=root,
+        host=str(wheels.host_path),
+        host_size=_size(wheels.host_path),
+        libraries=tuple(f"{root}/{file.path}" for file in plan.host if file.library is not None),
+        devices=tuple(_device(wheels, target) for target in plan.targets),
+        staying=staying,
+        left_out=tuple(f"{root}/{path}" for path in plan.left_out),
+        warnings=wheels.warnings,
+    )
+
+
+def _device(wheels: SplitWheels, target: str) -> DeviceWheel:
+    path = wheels.device_path(target)
+    archives = sum(archive.target == target for archive in wheels.plan.iter_archives())
+    files = sum(file.target == target for file in wheels.plan.device)
+    return DeviceWheel(str(path), target, archives, files, _size(path))
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0

@@ -1,0 +1,197 @@
+"""Writing the wheels of a split: the device wheels first, the host wheel, which names them, at last."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.device.splitting.wheels.metadata import device_metadata, device_wheel_file, host_metadata
+from rocwheel.device.splitting.wheels.report import StayingFile
+from rocwheel.device.splitting.write_archives import Workers, write_archives
+from rocwheel.distributions.content.content import BytesContent, FileContent, PatchedContent
+from rocwheel.distributions.formats.wheel import WheelName
+from rocwheel.distributions.formats.write_wheel import write_wheels
+from rocwheel.distributions.zip.dist_info import SIGNATURES
+from rocwheel.distributions.zip.reader import read_member
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.modes import safe_mode
+from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
+from rocwheel.foundation.workers import open_workers
+from rocwheel.targets.coherence.carriers import kpack_target
+from rocwheel.targets.coherence.declaration import DECLARATION_NAME, encode_declaration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import IO
+
+    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.device.splitting.files import HostFile, SplitPlan
+    from rocwheel.device.splitting.planning.library import PlannedArchive
+    from rocwheel.device.splitting.wheels.fat_wheel import FatWheel
+    from rocwheel.device.splitting.wheels.names import DeviceNames
+    from rocwheel.device.splitting.wheels.order import WheelSplitOrder
+    from rocwheel.distributions.formats.source_date import SourceDate
+    from rocwheel.distributions.formats.write_wheel import OpenWheel, WheelPacker
+
+__all__ = ["SplitWheels"]
+
+_FILE_MODE = 0o644
+
+
+class SplitWheels:
+    """The wheels that come of ``wheel``, whose files below ``root`` are split by ``plan``."""
+
+    def __init__(self, wheel: FatWheel, root: str, plan: SplitPlan, names: DeviceNames, dest_dir: Path) -> None:
+        self.wheel, self.root, self.plan = wheel, root, plan
+        self._names, self._dest_dir = names, dest_dir
+        self._members = {member.name: member for member in wheel.kept_members}
+
+    @property
+    def host_path(self) -> Path:
+        """Where the host wheel goes."""
+        return self._dest_dir / Path(self.wheel.path).name
+
+    @property
+    def staying(self) -> tuple[StayingFile, ...]:
+        """The files below the root whose device code stays in the host wheel."""
+        return tuple(StayingFile(self._member_name(file), file.remark) for file in self.plan.host if file.remark)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is lost."""
+        signatures = {f"{self.wheel.dist_info}/{name}" for name in SIGNATURES}
+        lost = [member.source for member in self.wheel.members if member.name in signatures]
+        return tuple(f"{source}: left out, as it signs the RECORD of the old wheel" for source in lost)
+
+    def device_path(self, target: str) -> Path:
+        """Return where the wheel of a target goes."""
+        name = self._device_name(target)
+        build = f"-{self.wheel.build}" if self.wheel.build else ""
+        return self._dest_dir / f"{name.stem}{build}-{name.tag}.whl"
+
+    def write(self, order: WheelSplitOrder, source_date: SourceDate) -> None:
+        """Write all wheels. Raises `InputError` for damaged code, and `WorkError`; then no wheel is left half."""
+        order.progress.begin(f"splitting {Path(self.wheel.path).name}", sum(m.size for m in self.wheel.members))
+        try:
+            with (
+                open_workers(order.jobs) as executor,
+                write_wheels(executor, source_date.zip_time, progress=order.progress) as packer,
+            ):
+                self._write_devices(packer, order, Workers(executor))
+                self._write_host(packer, order)
+        finally:
+            order.progress.end()
+
+    def _device_name(self, target: str) -> WheelName:
+        return WheelName(self._names.distribution(target), self.wheel.version, self.wheel.file_tags)
+
+    def _member_name(self, file: HostFile) -> str:
+        return f"{self.root}/{file.path}"
+
+    def _write_devices(self, packer: WheelPacker, order: WheelSplitOrder, workers: Workers) -> None:
+        wheels = {
+            target: packer.open(self.device_path(target), dist_info=self._device_name(target).dist_info)
+            for target in self.plan.targets
+        }
+        for target, wheel in wheels.items():
+            # pip removes the folders that become empty only below those in which the distribution has a file.
+            wheel.add(f"{self.root}/.device-{target}", _FILE_MODE, BytesContent(b""))
+        for file in self.plan.device:
+            member = self._members[f"{self.root}/{file.path}"]
+            wheels[file.target].add_packed(member, safe_mode(member.mode))
+        for host in self.plan.host:
+            if host.library is not None:
+                self._add_archives(host, packer, wheels, order, workers)
+        licenses = {f"licenses/{name}": read_member(member) for name, member in self.wheel.licenses().items()}
+        for target, wheel in wheels.items():
+            wheel.close({**self._device_texts(target, order), **licenses})
+
+    def _add_archives(
+        self,
+        file: HostFile,
+        packer: WheelPacker,
+        wheels: Mapping[str, OpenWheel],
+        order: WheelSplitOrder,
+        workers: Workers,
+    ) -> None:
+        assert file.library is not None
+        with ExitStack() as stack:
+            made: list[tuple[PlannedArchive, IO[bytes]]] = []
+
+            @contextmanager
+            def open_sink(archive: PlannedArchive) -> Iterator[_Sink]:
+                spool = stack.enter_context(open_temporary(buffering=1 << 20))
+                made.append((archive, spool))
+                yield _Sink(spool)
+                spool.flush()
+
+            try:
+                with file.content.view() as data:
+                    write_archives(data, file.library, order.choice, open_sink, workers)
+            except OSError as e:
+                raise no_room(self._member_name(file), "its archives", e) from e
+            for archive, spool in made:
+                content = FileContent(FileRange(path_of(spool), 0, spool.seek(0, 2)))
+                wheels[archive.target].add(f"{self.root}/{archive.path}", _FILE_MODE, content)
+            # The archives go with the block; those of one library at a time keep the room that is needed small.
+            packer.drain()
+
+    def _device_texts(self, target: str, order: WheelSplitOrder) -> dict[str, bytes]:
+        texts = {
+            "METADATA": device_metadata(self.wheel, self._names, target, order.device_requires),
+            "WHEEL": device_wheel_file(self.wheel),
+        }
+        if self.wheel.declaration is not None:
+            archives = {kpack_target(a.path, source=a.path) for a in self.plan.iter_archives() if a.target == target}
+            files = (file.content for file in self.plan.device if file.target == target)
+            texts[DECLARATION_NAME] = encode_declaration({*archives, *_targets(files)})
+        return texts
+
+    def _write_host(self, packer: WheelPacker, order: WheelSplitOrder) -> None:
+        moved = {f"{self.root}/{path}" for path in (*(file.path for file in self.plan.device), *self.plan.left_out)}
+        changed = {self._member_name(file): file for file in self.plan.host if file.patch is not None}
+        wheel = packer.open(self.host_path, dist_info=self.wheel.dist_info)
+        for member in self.wheel.kept_members:
+            if member.name in moved:
+                continue
+            mode = safe_mode(member.mode)
+            file = changed.get(member.name)
+            if file is None or file.patch is None:
+                wheel.add_packed(member, mode)
+            else:
+                wheel.add(member.name, mode, PatchedContent(file.content, file.patch))
+        packer.drain()
+        wheel.close(self._host_texts(order))
+
+    def _host_texts(self, order: WheelSplitOrder) -> dict[str, bytes]:
+        texts = {
+            "METADATA": host_metadata(self.wheel, self._names, order.host_requires),
+            "WHEEL": self.wheel.wheel,
+        }
+        if self.wheel.declaration is not None:
+            staying = (file.content for file in self.plan.host if file.library is None)
+            texts[DECLARATION_NAME] = encode_declaration(_targets(staying))
+        return texts
+
+
+class _Sink:
+    """A temporary file for an archive."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._file.write(data)
+
+    def overwrite(self, offset: int, data: bytes) -> None:
+        self._file.seek(offset)
+        self._file.write(data)
+        self._file.seek(0, 2)
+
+
+def _targets(contents: Iterable[FileRange]) -> Iterator[TargetId]:
+    for content in contents:
+        with content.view() as data:
+            yield from device_targets(data, name=content.path)

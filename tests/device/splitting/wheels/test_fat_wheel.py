@@ -1,0 +1,52 @@
+"""Tests of what a wheel to split says of itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rocwheel.device.splitting.wheels.fat_wheel import read_fat_wheel
+from rocwheel.foundation.errors import InputError, RocwheelError
+from tests.support.wheels import make_wheel, write_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+INFO = "demo-1.0.dist-info"
+METADATA = b"Metadata-Version: 2.1\nName: Demo\nVersion: 1.0+rocm7\nLicense-File: LICENSE\n\n"
+WHEEL = b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-a\nTag: cp311-cp311-b\n"
+
+
+def test_name_version_tags_and_build_are_read(tmp_path: Path) -> None:
+    files = {f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL, f"{INFO}/LICENSE": b"MIT"}
+    wheel = read_fat_wheel(write_wheel(tmp_path / "demo-1.0+rocm7-2-cp311-cp311-a.b.whl", INFO, files))
+    assert (wheel.name, wheel.version, wheel.dist_info) == ("Demo", "1.0+rocm7", INFO)
+    assert (wheel.tags, wheel.file_tags, wheel.build) == (("cp311-cp311-a", "cp311-cp311-b"), "cp311-cp311-a.b", "2")
+    assert not wheel.is_purelib
+    assert {name: member.name for name, member in wheel.licenses().items()} == {"LICENSE": f"{INFO}/LICENSE"}
+    assert [member.name for member in wheel.kept_members] == [f"{INFO}/LICENSE"]
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({"demo/x": b""}, "has no .dist-info folder"),
+        ({"a-1.dist-info/METADATA": b"", "b-1.dist-info/METADATA": b""}, "has several .dist-info folders"),
+        ({f"{INFO}/WHEEL": WHEEL}, f"has no {INFO}/METADATA"),
+        ({f"{INFO}/METADATA": METADATA}, f"has no {INFO}/WHEEL"),
+        ({f"{INFO}/METADATA": b"Name: a\n\n", f"{INFO}/WHEEL": WHEEL}, "has no Version, or several"),
+        ({f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL, "../x": b""}, "a path that leads out of the wheel"),
+    ],
+)
+def test_what_is_no_wheel_is_refused(tmp_path: Path, files: dict[str, bytes], found: str) -> None:
+    info = INFO if any(name.startswith(INFO) for name in files) else "x"
+    path = write_wheel(tmp_path / "demo-1.0-py3-none-any.whl", info, files)
+    with pytest.raises(RocwheelError, match=found):
+        read_fat_wheel(path)
+
+
+def test_a_file_with_another_name_is_refused(tmp_path: Path) -> None:
+    path = make_wheel(tmp_path, "demo", {}).rename(tmp_path / "demo.whl")
+    with pytest.raises(InputError, match="is not named as a wheel is"):
+        read_fat_wheel(path)

@@ -1,0 +1,117 @@
+"""Tests of the metadata of host wheels and device wheels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from packaging.metadata import Metadata
+
+from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
+from rocwheel.device.splitting.wheels.metadata import (
+    check_requirements,
+    device_metadata,
+    device_wheel_file,
+    host_metadata,
+)
+from rocwheel.device.splitting.wheels.names import DeviceNames
+from rocwheel.foundation.errors import InputError
+from tests.support.wheels import write_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+INFO = "Torch-2.9.dist-info"
+METADATA = b"""Metadata-Version: 1.2
+Name: Torch
+Version: 2.9
+Summary: Tensors
+License: BSD
+Requires-Python: >=3.10
+Requires-Dist: numpy
+Requires-Dist: x; extra == "opt"
+Provides-Extra: opt
+X-Unknown: stays
+License-File: LICENSE
+
+A description: of it.
+"""
+WHEEL = b"Wheel-Version: 1.0\nGenerator: other\nRoot-Is-Purelib: false\nTag: cp311-cp311-a\nTag: cp311-cp311-b\n"
+NAMES = DeviceNames(prefix="torch-device", version="2.9", targets=("gfx1100", "gfx110x", "gfx12_0"))
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> FatWheel:
+    files = {f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL, f"{INFO}/LICENSE": b"BSD"}
+    return read_fat_wheel(write_wheel(tmp_path / "torch-2.9-cp311-cp311-a.b.whl", INFO, files))
+
+
+def test_host_keeps_all_that_the_wheel_said_and_gets_extras_before_the_description(wheel: FatWheel) -> None:
+    assert host_metadata(wheel, NAMES, ["rocm-bootstrap"]).decode() == (
+        "Metadata-Version: 2.1\n"
+        "Name: Torch\n"
+        "Version: 2.9\n"
+        "Summary: Tensors\n"
+        "License: BSD\n"
+        "Requires-Python: >=3.10\n"
+        "Requires-Dist: numpy\n"
+        'Requires-Dist: x; extra == "opt"\n'
+        "Requires-Dist: rocm-bootstrap\n"
+        'Requires-Dist: torch-device-gfx1100 == 2.9; extra == "device-gfx1100"\n'
+        'Requires-Dist: torch-device-gfx110x == 2.9; extra == "device-gfx1100"\n'
+        'Requires-Dist: torch-device-gfx1100 == 2.9; extra == "device-all"\n'
+        'Requires-Dist: torch-device-gfx110x == 2.9; extra == "device-all"\n'
+        'Requires-Dist: torch-device-gfx12-0 == 2.9; extra == "device-all"\n'
+        "Provides-Extra: opt\n"
+        "Provides-Extra: device-gfx1100\n"
+        "Provides-Extra: device-all\n"
+        "X-Unknown: stays\n"
+        "License-File: LICENSE\n"
+        "\n"
+        "A description: of it.\n"
+    )
+
+
+def test_device_wheel_of_a_target_requires_its_host_its_families_and_what_was_asked_for(wheel: FatWheel) -> None:
+    requires = ["rocm-sdk-device-@GFXARCH@ == 7.1", "other"]
+    metadata = Metadata.from_email(device_metadata(wheel, NAMES, "gfx1100", requires))
+    assert (metadata.name, str(metadata.version), metadata.summary) == (
+        "torch-device-gfx1100",
+        "2.9",
+        "Device code of Torch for gfx1100 GPUs",
+    )
+    assert [str(requirement) for requirement in metadata.requires_dist or ()] == [
+        "Torch==2.9",
+        "torch-device-gfx110x==2.9",
+        "rocm-sdk-device-gfx1100==7.1",
+        "other",
+    ]
+    assert (metadata.license, metadata.license_files, str(metadata.requires_python)) == ("BSD", ["LICENSE"], ">=3.10")
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "members"),
+    [
+        ("gfx110x", "torch-device-gfx110x", "gfx1100, gfx1101, gfx1102, gfx1103"),
+        ("gfx12_0", "torch-device-gfx12-0", "gfx1200, gfx1201"),
+    ],
+)
+def test_device_wheel_of_a_family_requires_nothing_for_a_target(
+    wheel: FatWheel, family: str, name: str, members: str
+) -> None:
+    requires = ["rocm-sdk-device-@GFXARCH@ == 7.1", "other"]
+    metadata = Metadata.from_email(device_metadata(wheel, NAMES, family, requires))
+    assert metadata.name == name
+    assert metadata.summary == f"Device code of Torch for GPUs of the family {family}: {members}"
+    assert [str(requirement) for requirement in metadata.requires_dist or ()] == ["Torch==2.9", "other"]
+
+
+def test_device_wheel_has_all_tags_of_its_host(wheel: FatWheel) -> None:
+    lines = device_wheel_file(wheel).decode().splitlines()
+    assert lines[2:] == ["Root-Is-Purelib: false", "Tag: cp311-cp311-a", "Tag: cp311-cp311-b"]
+
+
+def test_requirement_that_cannot_be_read_is_refused() -> None:
+    check_requirements(["rocm-sdk-device-@GFXARCH@ == 7.1"], "torch.whl")
+    with pytest.raises(InputError, match=r"torch\.whl: a malformed Requires-Dist"):
+        check_requirements(["not a requirement"], "torch.whl")

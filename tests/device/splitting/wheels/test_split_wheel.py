@@ -1,0 +1,217 @@
+"""Tests of splitting finished wheels, and of what GPUs find once a device wheel lies over its host wheel."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.device.splitting.files import SplitChoice
+from rocwheel.device.splitting.wheels.order import WheelSplitOrder
+from rocwheel.device.splitting.wheels.split_wheel import split_wheel
+from rocwheel.distributions.formats.source_date import SourceDate
+from rocwheel.foundation.errors import RocwheelError
+from rocwheel.targets.coherence.declaration import DECLARATION_NAME, encode_declaration
+from tests.support.fat_libraries import build_fat_library, code_of, make_bundle
+from tests.support.kpack_reader import ARCHIVE_NOT_FOUND, load_unit, units_of
+from tests.support.wheels import make_wheel, members
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rocwheel.device.splitting.wheels.report import WheelSplit
+
+pytestmark = pytest.mark.slow
+
+ORDER = WheelSplitOrder(choice=SplitChoice())
+DATE = SourceDate()
+KERNELS = b"\x7fELFnot really"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("library")
+    return build_fat_library(folder / "libfat.so", [make_bundle(0, "gfx906 gfx90a:xnack+ gfx90a:xnack-")])
+
+
+@pytest.fixture
+def wheel(tmp_path: Path, library: Path) -> Path:
+    return make_wheel(tmp_path / "in", "my-torch", files_of(library), requires=("numpy",))
+
+
+def files_of(library: Path) -> dict[str, Path | bytes]:
+    return {
+        "torch/__init__.py": b"import os\n",
+        "torch/lib/libfat.so": library,
+        "torch/other, lib/libfat.so": library,
+        "torch/lib/aotriton.images/amd-gfx11xx/flash/a.aks2": b"image",
+        "torch/lib/rocblas/library/Kernels_gfx906.hsaco": b"kernels",
+    }
+
+
+def install(folder: Path, *wheels: str | Path) -> Path:
+    for path in wheels:
+        with zipfile.ZipFile(path) as archive:
+            archive.extractall(folder)
+    return folder
+
+
+def device_path(report: WheelSplit, target: str) -> str:
+    return next(device.path for device in report.devices if device.target == target)
+
+
+def test_a_gpu_finds_its_code_with_its_device_wheel_alone(wheel: Path, tmp_path: Path) -> None:
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    site = install(tmp_path / "site", report.host, device_path(report, "gfx90a"))
+    for name in ("lib/libfat.so", "other, lib/libfat.so"):
+        path = site / "torch" / name
+        [unit] = units_of(path)
+        for setting in ("xnack+", "xnack-"):
+            asked = [f"gfx90a:{setting}"]
+            assert [load_unit(path, unit, asked, old=old) for old in (True, False)] == [code_of(0, asked[0])] * 2
+        assert load_unit(path, unit, ["gfx906"], old=False) == ARCHIVE_NOT_FOUND
+
+
+def test_each_file_is_in_one_of_the_wheels(wheel: Path, tmp_path: Path) -> None:
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    assert [device.target for device in report.devices] == ["gfx906", "gfx90a", "gfx11"]
+    assert {
+        Path(device.path).name: sorted(name for name in members(Path(device.path)) if name.startswith("torch"))
+        for device in report.devices[1:]
+    } == {
+        "my_torch_device_gfx90a-1.0-py3-none-linux_x86_64.whl": [
+            "torch/.device-gfx90a",
+            *sorted(name for name in members(Path(device_path(report, "gfx90a"))) if ".kpack/" in name),
+        ],
+        "my_torch_device_gfx11-1.0-py3-none-linux_x86_64.whl": [
+            "torch/.device-gfx11",
+            "torch/lib/aotriton.images/amd-gfx11xx/flash/a.aks2",
+        ],
+    }
+    assert sorted(name for name in members(Path(report.host)) if name.startswith("torch")) == [
+        "torch/__init__.py",
+        "torch/lib/libfat.so",
+        "torch/other, lib/libfat.so",
+    ]
+    assert report.host == str(tmp_path / "out" / wheel.name)
+
+
+def test_two_files_of_one_name_have_archives_of_their_own(wheel: Path, tmp_path: Path) -> None:
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    archives = [name for name in members(Path(device_path(report, "gfx906"))) if name.endswith(".kpack")]
+    assert len(set(archives)) == 2
+
+
+def test_record_lists_every_file_with_its_hash_and_size(wheel: Path, tmp_path: Path) -> None:
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    for path in (report.host, *(device.path for device in report.devices)):
+        files = members(Path(path))
+        [record] = [name for name in files if name.endswith(".dist-info/RECORD")]
+        rows = list(csv.reader(io.StringIO(files[record].decode())))
+        digests = {name: base64.urlsafe_b64encode(hashlib.sha256(data).digest()) for name, data in files.items()}
+        assert {(row[0], row[1], row[2]) for row in rows} == {
+            (name, f"sha256={digests[name].rstrip(b'=').decode()}", str(len(data)))
+            for name, data in files.items()
+            if name != record
+        } | {(record, "", "")}
+
+
+def test_licences_go_with_the_code(wheel: Path, tmp_path: Path) -> None:
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    files = members(Path(device_path(report, "gfx906")))
+    info = "my_torch_device_gfx906-1.0.dist-info"
+    assert files[f"{info}/licenses/LICENSE"] == b"MIT\n"
+    assert b"License-Expression: MIT\nLicense-File: LICENSE\n" in files[f"{info}/METADATA"]
+
+
+def test_the_same_wheel_gives_the_same_bytes_whatever_the_number_of_workers(wheel: Path, tmp_path: Path) -> None:
+    outputs: list[dict[str, bytes]] = []
+    for jobs in (1, 2, 1):
+        output = tmp_path / str(len(outputs))
+        split_wheel(wheel, output, msgspec.structs.replace(ORDER, jobs=jobs), DATE)
+        outputs.append({path.name: path.read_bytes() for path in output.iterdir()})
+    assert outputs[0] == outputs[1] == outputs[2]
+    assert len(outputs[0]) == 4
+
+
+def test_targets_that_are_not_kept_are_left_out(wheel: Path, tmp_path: Path) -> None:
+    choice = SplitChoice(keep=(parse_target_id("gfx90a"),))
+    report = split_wheel(wheel, tmp_path / "out", msgspec.structs.replace(ORDER, choice=choice), DATE)
+    assert [device.target for device in report.devices] == ["gfx90a"]
+    assert "torch/lib/rocblas/library/Kernels_gfx906.hsaco" in report.left_out
+    assert not any("gfx906" in name for name in members(Path(report.host)))
+
+
+def test_names_and_requirements_can_be_chosen(wheel: Path, tmp_path: Path) -> None:
+    order = msgspec.structs.replace(
+        ORDER, device_prefix="amd-torch-device", device_requires=("rocm-sdk-device-@GFXARCH@ == 7.1",)
+    )
+    report = split_wheel(wheel, tmp_path / "out", order, DATE)
+    path = device_path(report, "gfx906")
+    assert Path(path).name == "amd_torch_device_gfx906-1.0-py3-none-linux_x86_64.whl"
+    metadata = members(Path(path))["amd_torch_device_gfx906-1.0.dist-info/METADATA"].decode()
+    assert "Name: amd-torch-device-gfx906\n" in metadata
+    assert "Requires-Dist: my-torch==1.0\nRequires-Dist: rocm-sdk-device-gfx906==7.1\n" in metadata
+
+
+def test_declared_targets_become_those_of_each_wheel(tmp_path: Path, library: Path) -> None:
+    targets = [parse_target_id(text) for text in ("gfx906", "gfx90a:xnack+", "gfx90a:xnack-")]
+    declaration = {f"my_torch-1.0.dist-info/{DECLARATION_NAME}": encode_declaration(targets)}
+    wheel = make_wheel(tmp_path, "my-torch", {"torch/libfat.so": library, **declaration})
+    report = split_wheel(wheel, tmp_path / "out", ORDER, DATE)
+    declared = {
+        Path(path).name.partition("-")[0]: msgspec.json.decode(text)["rocm_targets"]
+        for path in (report.host, *(device.path for device in report.devices))
+        for name, text in members(Path(path)).items()
+        if name.endswith(DECLARATION_NAME)
+    }
+    assert declared == {"my_torch": [], "my_torch_device_gfx906": ["gfx906"], "my_torch_device_gfx90a": ["gfx90a"]}
+
+
+def test_code_elsewhere_stays_and_is_listed(tmp_path: Path, library: Path) -> None:
+    wheel = make_wheel(tmp_path, "demo", {"torch/libfat.so": library, "more/libfat.so": library})
+    report = split_wheel(wheel, tmp_path / "out", msgspec.structs.replace(ORDER, overlay_root="torch"), DATE)
+    assert [(file.path, file.reason) for file in report.staying] == [("more/libfat.so", "not below the overlay root")]
+    assert members(Path(report.host))["more/libfat.so"] == library.read_bytes()
+
+
+def refused(tmp_path: Path, files: Mapping[str, Path | bytes], root: str = "") -> str:
+    wheel = make_wheel(tmp_path, "demo", files)
+    with pytest.raises(RocwheelError) as raised:
+        split_wheel(wheel, tmp_path / "out", msgspec.structs.replace(ORDER, overlay_root=root), DATE)
+    assert not (tmp_path / "out").exists()
+    return str(raised.value).replace(f"{wheel}", "WHEEL")
+
+
+def test_what_cannot_be_split_is_refused_and_nothing_is_written(tmp_path: Path, library: Path) -> None:
+    kinds = "expected a wheel with a fat binary or kernel files"
+    assert refused(tmp_path, {"demo/x.py": b""}) == f"WHEEL: no device code to split off; {kinds}"
+    assert refused(tmp_path, {"demo/x.py": b""}, "demo") == f"WHEEL: no device code to split off below demo; {kinds}"
+    root = "WHEEL: has no folder other; expected an overlay root that is in the wheel"
+    assert refused(tmp_path, {"demo/libfat.so": library}, "other") == root
+    assert refused(tmp_path, {"a/libfat.so": library, "b/libfat.so": library}).startswith(
+        "WHEEL: has device code in a, b; expected one folder. Name the folder that holds the package: --overlay-root"
+    )
+    damaged = library.read_bytes().replace(b"__CLANG_OFFLOAD_BUNDLE__", b"__CLANG_OFFLOAD_BUNDL3__")
+    assert refused(tmp_path, {"demo/libfat.so": damaged}, "demo").startswith("WHEEL: 1 problem\n  libfat.so: ")
+
+
+def test_a_wheel_is_not_overwritten_by_its_host(wheel: Path) -> None:
+    before = wheel.read_bytes()
+    with pytest.raises(RocwheelError, match="would be overwritten by its host wheel"):
+        split_wheel(wheel, wheel.parent, ORDER, DATE)
+    assert (wheel.read_bytes(), list(wheel.parent.iterdir())) == (before, [wheel])
+
+
+def test_nothing_is_written_when_it_is_only_planned(wheel: Path, tmp_path: Path) -> None:
+    report = split_wheel(wheel, tmp_path / "out", msgspec.structs.replace(ORDER, dry_run=True), DATE)
+    assert [device.target for device in report.devices] == ["gfx906", "gfx90a", "gfx11"]
+    assert not (tmp_path / "out").exists()
