@@ -12,6 +12,8 @@ import pytest
 
 from rocwheel.demo.demo import SAMPLE_SDK
 from tests.support.command_line import rocwheel
+from tests.support.core_prefix import make_core_prefix
+from tests.support.debs import write_deb
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel
 
@@ -30,7 +32,7 @@ def stop(*_, **__):
     if passes < 0:
         print("stopped", flush=True)
         time.sleep(seconds)
-os.fsync = pathlib.Path.rename = stop
+os.fsync = pathlib.Path.rename = pathlib.Path.replace = stop
 sys.argv = ["rocwheel", *sys.argv[3:]]
 from rocwheel.cli import main
 main()
@@ -42,6 +44,8 @@ COMMANDS = [
     "compress",
     "extract",
     "extract code",
+    "from-deb",
+    "from-prefix",
     "index",
     "promote",
     "prune",
@@ -59,6 +63,10 @@ def arguments(command: str, folder: Path) -> list[str | Path]:
         make_wheel(folder / "in", "demo", {"demo/libtwo.so": library})
     if command == "promote":
         make_wheel(folder / "in", "demo", {"demo/__init__.py": b""}, version="1.0rc1")
+    if command == "from-deb":
+        write_deb(folder, "hipcc", {"./usr/bin/hipcc": b"program"})
+    if command == "from-prefix":
+        make_core_prefix(folder / "in", "7.14.0")
     if command == "prune":
         (folder / "in").mkdir(exist_ok=True)
         shutil.copy(library, folder / "in")
@@ -68,6 +76,8 @@ def arguments(command: str, folder: Path) -> list[str | Path]:
         "compress": ["device", "compress", library, "-o", out / "lib.so"],
         "extract": ["artifacts", "extract", SAMPLE_SDK / "base_run_generic.tar.xz", "--dest-dir", out],
         "extract code": ["device", "extract", library, "--dest-dir", out],
+        "from-deb": ["artifacts", "from-deb", folder / "hipcc.deb", "--dest-dir", out],
+        "from-prefix": ["artifacts", "from-prefix", folder / "in/core-7.14", "--dest-dir", out],
         "index": ["index", folder / "in", "--output", out],
         "promote": ["promote", folder / "in", "--to", "1.0", "--dest-dir", out],
         "prune": ["device", "prune", folder / "in", "--keep", "gfx906", "-o", out / "tree"],

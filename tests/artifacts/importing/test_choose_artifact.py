@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rocwheel.artifacts.importing.choose_artifact import Destination, ImportRules, TextEdit
 from rocwheel.artifacts.importing.table import Edit, load_table
+from rocwheel.artifacts.model.names import ArtifactName
 
 
 @pytest.fixture(scope="module")
@@ -273,3 +276,38 @@ def test_a_package_taken_for_the_systems_gives_its_libraries_and_licence(fresh: 
     assert fresh.skip_reason("usr/lib/x86_64-linux-gnu/libnl-3.so.200", "libnl-3-200") is None
     assert fresh.skip_reason("usr/share/doc/libnl-3-200/copyright", "libnl-3-200") is None
     assert fresh.skip_reason("etc/libnl-3/classid", "libnl-3-200") == "not among what sysdeps takes of its packages"
+
+
+PREFIX_RULES = ImportRules(load_table("prefix.toml"))
+
+
+@pytest.mark.parametrize(
+    ("name", "artifact"),
+    [
+        ("blas_lib_gfx942", "blas_lib_gfx942"),
+        ("blas_lib_gfx90a:xnack+", "blas_lib_gfx90a:xnack+"),
+        ("blas_test_gfx942", "blas_test_gfx942"),
+        ("blas_dev_gfx942", None),
+        ("blas_lib_generic", None),
+        ("blas_lib", None),
+        ("my_blas_lib_gfx942", None),
+        (".._lib_gfx942", None),
+        ("a/../b_lib_gfx942", None),
+        ("blas_lib_gfx942\n", None),
+    ],
+)
+def test_archive_of_device_code_goes_to_the_artifact_of_its_gpu(name: str, artifact: str | None) -> None:
+    place = PREFIX_RULES.place(f".kpack/{name}.kpack", "")
+    assert (place and place.artifact_name) == artifact
+
+
+@given(
+    st.lists(
+        st.sampled_from([".kpack/", ".kpack", "blas", "_lib_", "_", "gfx942", "..", "/", ":xnack+", "\n", "é"]),
+        max_size=8,
+    )
+)
+def test_any_path_stays_in_the_folder_of_its_artifact(parts: list[str]) -> None:
+    place = PREFIX_RULES.place("".join(parts), "")
+    if place is not None:
+        assert str(ArtifactName.parse(place.artifact_name)) == place.artifact_name

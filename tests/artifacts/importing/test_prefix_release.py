@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rocwheel.artifacts.importing.from_prefix import import_prefixes
 from rocwheel.artifacts.importing.prefix_release import Sign, library_signs, stated_signs
 from rocwheel.artifacts.importing.table import load_table
-from rocwheel.foundation.errors import InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from rocwheel.foundation.errors import InputError, RocwheelError
 
 ROCM = load_table("prefix.toml")
 HEADER = "#define ROCM_VERSION_MAJOR   6\n#define ROCM_VERSION_MINOR   4\n#define ROCM_VERSION_PATCH   1\n"
@@ -155,3 +156,42 @@ def test_folder_around_a_prefix_is_refused_with_the_prefixes_in_it(tmp_path: Pat
         f"{tmp_path}/opt: holds no file that tells it is ROCm, among 2 files. "
         f"Give the folder itself: {tmp_path}/opt/rocm-6.4.1, {tmp_path}/opt/rocm-7.0.0."
     )
+
+
+NUMBERS = st.sampled_from(["7", "14", "0", "99999999999999999999", "-1", ""])
+STATED = st.one_of(
+    st.binary(max_size=60),
+    st.tuples(NUMBERS, NUMBERS, NUMBERS).map(lambda parts: ".".join(parts).encode()),
+    st.lists(st.tuples(st.sampled_from(["MAJOR", "MINOR", "PATCH"]), NUMBERS), max_size=4).map(
+        lambda rows: "".join(f"#define ROCM_VERSION_{name} {number}\n" for name, number in rows).encode()
+    ),
+    st.sampled_from([b'{"rocm_version": "7.14.0"}', b'{"rocm_version": 7}', b"[" * 100_000, b"\xff\xfe7", b"7.0.0-66"]),
+)
+PLACES = [".info/version", "include/rocm-core/rocm_version.h", "share/therock/therock_manifest.json"]
+
+
+@given(st.dictionaries(st.sampled_from(PLACES), STATED, min_size=1))
+@settings(max_examples=100)
+def test_whatever_states_a_version_gives_one_or_an_error_that_names_the_prefix(stated: dict[str, bytes]) -> None:
+    with TemporaryDirectory() as folder:
+        root, dest = Path(folder, "rocm"), Path(folder, "artifacts")
+        for name, data in {"lib/libamdhip64.so.7": b"library", **stated}.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(data)
+        try:
+            import_prefixes([root], dest, ROCM)
+        except RocwheelError as e:
+            assert str(root) in str(e)  # noqa: PT017 (either way is right)
+            assert not dest.exists()
+        else:
+            assert dest.is_dir()
+
+
+@given(
+    st.lists(
+        st.sampled_from(["lib/", "lib64/", "lib", "amdhip64", ".so", ".", "6", "60400", "71400", "/", "é"]), max_size=9
+    )
+)
+def test_any_name_of_a_library_says_a_release_or_nothing(parts: list[str]) -> None:
+    for sign in library_signs(["".join(parts)]):
+        assert re.fullmatch(r"1?[0-9]\.1?[0-9]\.1?[0-9]", sign.release)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.foundation.errors import RocwheelError
 from rocwheel.targets.catalog.catalog import is_specific, load_catalog
 from rocwheel.targets.catalog.releases import release_for
 from rocwheel.targets.errors import NoFlagError
-from rocwheel.targets.spelling.gentoo import ebuild_fragment, parse_desc, spell_desc
+from rocwheel.targets.spelling.gentoo import ebuild_fragment, gentoo_variables, parse_desc, spell_desc
 from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set
 
 ECLASS = r"""
@@ -104,6 +106,47 @@ def test_any_text_is_read_or_refused_as_a_file_of_flags(text: str) -> None:
     except RocwheelError:
         return
     assert all(re.fullmatch(r"\S+", name) for name in found)
+
+
+NAMES = st.sampled_from([row.name for row in load_catalog().targets if is_specific(TargetId(row.name))])
+
+
+@given(st.lists(NAMES, min_size=1, unique=True))
+def test_any_targets_are_read_back_from_the_file_of_flags(names: list[str]) -> None:
+    targets = parse_target_set(names)
+    assert list(parse_desc(spell_desc(targets), "desc")) == list(targets.processors)
+
+
+@given(st.lists(NAMES, min_size=1, unique=True), st.lists(NAMES, unique=True))
+def test_any_targets_make_assignments_that_a_shell_reads(names: list[str], optional: list[str]) -> None:
+    targets = parse_target_set(names)
+    off = [name for name in optional if name not in targets.processors]
+    words = dict(word.split("=", 1) for word in shlex.split(gentoo_variables(targets, optional)))
+    assert words["AMDGPU_TARGETS"].split() == list(targets.processors)
+    flags = [f"+amdgpu_targets_{name}" for name in targets.processors] + [f"amdgpu_targets_{name}" for name in off]
+    assert words["IUSE"].split() == flags
+    assert ebuild_fragment(targets, optional).count("\ninherit cmake rocm\n") == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gfx906 - " + "x" * 1_000_000,
+        "x" * 1_000_000,
+        " " * 1_000_000 + "-",
+        "a - b\n" * 100_000,
+        "\0 - \x1b[31m\n",
+        "- - -\n-",
+    ],
+    ids=["a long description", "a long line", "blanks", "one flag again and again", "control characters", "dashes"],
+)
+def test_hostile_files_of_flags_are_read_or_refused_in_short(text: str) -> None:
+    try:
+        found = parse_desc(text, "desc")
+    except RocwheelError as e:
+        assert all(len(line) < 1000 for line in str(e).splitlines())  # noqa: PT017 (either way is right)
+        return
+    assert found
 
 
 def test_no_target_is_no_line() -> None:

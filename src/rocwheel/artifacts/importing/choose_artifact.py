@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Destination", "ImportRules", "Origin", "TextEdit"]
 
-_KPACK = re.compile(r"\.kpack/(?P<artifact>[^/_]+)_(?P<component>lib|run|test)_(?P<target>gfx[^/_]+)\.kpack")
+_KPACK = re.compile(r"\.kpack/([^/]+)\.kpack")
 """Device code that was parted from its libraries; the file is called like its artifact (TheRock's build system)."""
+_WITH_CODE = ("lib", "run", "test")
+"""The components that have programs and libraries."""
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -171,8 +173,8 @@ class ImportRules:
             return artifact.place(path)
         if (destination := _move(self.table.place, path)) is None:
             return None
-        if kpack := _KPACK.fullmatch(destination):
-            return Destination(kpack["artifact"], kpack["component"], destination, kpack["target"])
+        if kpack := _place_kpack(destination):
+            return kpack
         artifacts = self._contents if package else self._artifacts
         return next((a.at(destination) for a in artifacts if a.takes(destination)), None)
 
@@ -201,6 +203,19 @@ class ImportRules:
         if known:
             return known.at(destination)
         return Destination(artifact, _Components(self.table.component).of(destination), destination)
+
+
+def _place_kpack(path: str) -> Destination | None:
+    """Return where an archive of device code goes that is called like an artifact of one GPU."""
+    match = _KPACK.fullmatch(path)
+    if not match:
+        return None
+    try:
+        name = ArtifactName.parse(match[1])
+    except InputError:
+        return None
+    is_for_gpu = name.component in _WITH_CODE and name.target.startswith("gfx")
+    return Destination(name.name, name.component, path, name.target) if is_for_gpu else None
 
 
 def _move(places: Iterable[FolderMove], path: str) -> str | None:

@@ -17,6 +17,7 @@ from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of, require_room, write_all
+from rocwheel.foundation.quoting import shortened
 from rocwheel.targets.coherence.carriers import kpack_target
 from rocwheel.targets.spelling.target_set import id_sort_key
 
@@ -102,7 +103,9 @@ def _check_declaration(path: Path, declared: Iterable[TargetId], carried: Iterab
     named, found = ({target.processor for target in targets} for targets in (declared, carried))
     if named != found:
         message = f"declares {_words(declared)} in {_FIELD}, but its binaries carry {_words(carried)}"
-        raise InputError(path, message, remedy="Build it again: the field has to name what it was built for.")
+        raise InputError(
+            path, shortened(message), remedy="Build it again: the field has to name what it was built for."
+        )
 
 
 def _words(targets: Iterable[TargetId]) -> str:

@@ -57,7 +57,9 @@ def read_selector_facts(path: Path) -> WheelFacts:
 
 
 def _facts(path: Path, info: _BuildInfo) -> WheelFacts:
-    chosen = {extra: [text.format(family=family) for family in info.families] for extra, text in info.selected.items()}
+    chosen = {
+        extra: [text.replace("{family}", family) for family in info.families] for extra, text in info.selected.items()
+    }
     by_extra = [(extra, text, marker) for extra, pairs in info.extras.items() for text, marker in pairs]
     by_extra += [(extra, text, "") for extra, texts in chosen.items() for text in texts]
     alternatives = {Requirement(text).name for texts in chosen.values() for text in texts}

@@ -12,6 +12,7 @@ from rocwheel.distributions.formats.core_metadata import CoreMetadataError, pars
 from rocwheel.distributions.zip.dist_info import find_metadata
 from rocwheel.distributions.zip.reader import ZipMember, member_head, open_unpacked, read_directory, read_member
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.quoting import shortened
 from rocwheel.targets.coherence.carriers import WheelFacts, kpack_target, read_requirements
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, decode_declaration
 from rocwheel.targets.spelling.target_set import id_sort_key
@@ -75,7 +76,9 @@ def _check_declaration(path: Path, declaration: ZipMember, targets: set[TargetId
     declared = set(decode_declaration(read_member(declaration), source=declaration.source).targets)
     if declared != targets:
         found = f"declares {_words(declared)}, but its binaries carry {_words(targets)}"
-        raise InputError(path, found, remedy="Build it again: the declaration has to be read from the binaries.")
+        raise InputError(
+            path, shortened(found), remedy="Build it again: the declaration has to be read from the binaries."
+        )
 
 
 def _words(targets: Iterable[TargetId]) -> str:

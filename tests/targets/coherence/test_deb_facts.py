@@ -1,0 +1,66 @@
+"""What a Debian package says and holds about GPU targets, from damaged packages too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.targets.coherence.deb_facts import read_deb_facts
+from tests.support.bundles import bundle_of
+from tests.support.damage import damaged
+from tests.support.debs import write_deb
+
+TREE = {"./usr/lib/a.hipfb": bundle_of("gfx906", "gfx1100"), "./usr/share/doc/a/copyright": b"text"}
+FIELD = "X-ROCm-GPU-Architecture: {}\n"
+
+
+def _make(folder: Path, declared: str = "gfx906 gfx1100") -> Path:
+    return write_deb(folder, "a", TREE, fields=f"Depends: b (>= 1), c | d\n{FIELD.format(declared)}")
+
+
+with TemporaryDirectory() as made:
+    DEB = _make(Path(made)).read_bytes()
+
+
+def test_targets_and_relations_are_those_of_the_package(tmp_path: Path) -> None:
+    facts = read_deb_facts(_make(tmp_path))
+    assert (facts.name, facts.version, facts.architecture) == ("a", "6.4.3-1", "amd64")
+    assert [str(choice) for choice in facts.depends] == ["b (>= 1)", "c | d"]
+    assert facts.targets == (TargetId("gfx906"), TargetId("gfx1100"))
+
+
+@pytest.mark.parametrize("declared", ["gfx906", "gfx906 gfx1100 gfx1030", "gfx906 radeon", "gfx906:wild+", "x" * 9999])
+def test_a_declaration_that_is_wrong_is_refused_by_name(declared: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.deb") as error:
+        read_deb_facts(_make(tmp_path, declared))
+    assert len(str(error.value)) < 1500
+
+
+@given(damaged([DEB]))
+@settings(max_examples=150)
+def test_a_damaged_package_is_read_or_refused_by_name(data: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "a.deb"
+        path.write_bytes(data)
+        try:
+            facts = read_deb_facts(path)
+        except RocwheelError as e:
+            assert "a.deb" in str(e)  # noqa: PT017 (either way is right)
+        else:
+            assert facts.architecture
+
+
+@given(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), max_size=40))
+def test_any_declaration_is_read_or_refused_by_name(text: str) -> None:
+    with TemporaryDirectory() as folder:
+        path = write_deb(Path(folder), "a", {}, fields=FIELD.format(text))
+        try:
+            read_deb_facts(path)
+        except RocwheelError as e:
+            assert "a.deb" in str(e)  # noqa: PT017 (either way is right)

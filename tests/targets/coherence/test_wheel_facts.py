@@ -1,0 +1,61 @@
+"""What a wheel says and holds about GPU targets, from damaged wheels too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rocwheel.binary.code_objects.target_id import TargetId
+from rocwheel.foundation.errors import RocwheelError
+from rocwheel.targets.coherence.wheel_facts import read_wheel_facts
+from tests.support.bundles import bundle_of
+from tests.support.damage import damaged
+from tests.support.wheels import make_wheel
+
+FILES = {
+    "demo/kernels.hipfb": bundle_of("gfx906", "gfx1100"),
+    "demo/.kpack/blas_lib_gfx90a.kpack": b"KPAK",
+    "demo/__init__.py": b"",
+}
+
+
+def _make(folder: Path) -> Path:
+    return make_wheel(folder, "demo", FILES, tag="py3-none-any", requires=("blas==1.0; extra == 'a'",))
+
+
+with TemporaryDirectory() as made:
+    WHEEL = _make(Path(made)).read_bytes()
+
+
+def test_targets_are_those_of_binaries_and_archives(tmp_path: Path) -> None:
+    facts = read_wheel_facts(_make(tmp_path))
+    assert (facts.name, facts.version, facts.roots) == ("demo", "1.0", frozenset({"demo"}))
+    assert facts.requirements == ("blas==1.0; extra == 'a'",)
+    assert facts.targets == (TargetId("gfx906"), TargetId("gfx90a"), TargetId("gfx1100"))
+
+
+@given(damaged([WHEEL]))
+@settings(max_examples=150)
+def test_a_damaged_wheel_is_read_or_refused_by_name(data: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "demo-1.0-py3-none-any.whl"
+        path.write_bytes(data)
+        try:
+            facts = read_wheel_facts(path)
+        except RocwheelError as e:
+            assert path.name in str(e)  # noqa: PT017 (either way is right)
+        else:
+            assert facts.name
+
+
+@given(st.text(max_size=40))
+def test_any_requirement_is_read_or_refused_by_name(text: str) -> None:
+    with TemporaryDirectory() as folder:
+        path = make_wheel(Path(folder), "demo", {}, requires=(text,))
+        try:
+            read_wheel_facts(path)
+        except RocwheelError as e:
+            assert path.name in str(e)  # noqa: PT017 (either way is right)
