@@ -2,45 +2,35 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
 from rocwheel.cli.output.documents import print_json
-from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.cli.parsing.shared_options import takes
 from rocwheel.cli.targets.group import targets_app
-from rocwheel.cli.targets.options import RequireGpu, RootOption
-from rocwheel.targets.machine import System, check_machine
+from rocwheel.cli.targets.options import Machine, read_machine
+from rocwheel.targets.machine import check_machine
 
 __all__ = ["check"]
 
 
 @targets_app.command()
-def check(
-    *,
-    root: RootOption = Path("/"),
-    require_gpu: RequireGpu = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
-) -> None:
+@takes(machine=read_machine)
+def check(machine: Machine) -> None:
     """Print what keeps this user from the GPUs of this machine, and how to repair it.
 
     Exits with 1 when something does. Without a GPU it says so, and exits with 0 unless one is required.
 
     Example: rocwheel targets check --require-gpu
     """
-    setup_logging(quiet=quiet, verbose=verbose)
-    report = check_machine(System(root), require_gpu=require_gpu)
-    if as_json:
+    report = check_machine(machine.system, require_gpu=machine.require_gpu)
+    if machine.json:
         findings = [finding._asdict() for finding in report.findings]
         print_json("gpu-access", 1, {"usable": report.usable, "gpus": report.gpus, "findings": findings})
         raise typer.Exit(0 if report.usable else 1)
-    if report.gpus and not quiet:
+    if report.gpus and not machine.quiet:
         print_line(f"GPUs: {', '.join(report.gpus)}")
     for finding in report.findings:
-        if not quiet or finding.level == "error":
+        if not machine.quiet or finding.level == "error":
             print_line(str(finding))
     raise typer.Exit(0 if report.usable else 1)

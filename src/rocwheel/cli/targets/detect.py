@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_error
-from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.cli.parsing.shared_options import takes
 from rocwheel.cli.targets.group import targets_app
-from rocwheel.cli.targets.options import RequireGpu, RootOption
-from rocwheel.targets.machine import System, check_machine, survey_machine
+from rocwheel.cli.targets.options import Machine, read_machine
+from rocwheel.targets.machine import check_machine, survey_machine
 
 __all__ = ["detect"]
 
 
 @targets_app.command()
-def detect(
-    *,
-    root: RootOption = Path("/"),
-    require_gpu: RequireGpu = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
-) -> None:
+@takes(machine=read_machine)
+def detect(machine: Machine) -> None:
     """Print the target of each GPU of this machine, found in sysfs without running anything.
 
     Without one it says what was looked at and what may hide it, as `targets check` does. Exits with 2 when a node or an
@@ -34,19 +25,18 @@ def detect(
 
     Example: rocwheel targets detect --json
     """
-    setup_logging(quiet=quiet, verbose=verbose)
-    found = survey_machine(System(root))
+    found = survey_machine(machine.system)
     gpus, problems = found.gpus, found.problems
-    if as_json:
+    if machine.json:
         print_json("gpus", 1, {"gpus": gpus, "problems": [str(problem) for problem in problems]})
-    for gpu in gpus if not as_json else ():
-        more = [f"node {gpu.node}", gpu.kind, gpu.render_node] if verbose else [gpu.kind]
+    for gpu in gpus if not machine.json else ():
+        more = [f"node {gpu.node}", gpu.kind, gpu.render_node] if machine.verbose else [gpu.kind]
         print_line("  ".join(word for word in [gpu.target, *more] if word))
     for problem in problems:
         report_error(problem)
     if problems:
         raise typer.Exit(2)
-    if not gpus and not quiet:
-        for finding in check_machine(System(root)).findings:
+    if not gpus and not machine.quiet:
+        for finding in check_machine(machine.system).findings:
             print_line(finding, err=True)
-    raise typer.Exit(1 if require_gpu and not gpus else 0)
+    raise typer.Exit(1 if machine.require_gpu and not gpus else 0)

@@ -5,19 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
+from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.parsing.command import Command
 from rocwheel.cli.parsing.completion import complete_targets
 from rocwheel.cli.parsing.given_places import folder_place
+from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.regular_files import read_regular
-from rocwheel.targets.machine import native_targets
+from rocwheel.targets.machine import System, native_targets
 from rocwheel.targets.spelling.gentoo import parse_desc
 from rocwheel.targets.spelling.target_set import TargetSet, parse_target_set, strip_setting
 
-__all__ = ["RequireGpu", "RootOption", "TargetCommand", "Words", "expand_folders", "read_targets"]
+__all__ = ["Machine", "TargetCommand", "Words", "expand_folders", "read_machine", "read_targets"]
 
 Words = Annotated[
     list[str],
@@ -76,13 +79,31 @@ def expand_folders(paths: list[Path], pattern: str) -> list[Path]:
     return [path for group in found for path in group if path.is_file()]
 
 
-RequireGpu = Annotated[bool, typer.Option("--require-gpu", help="Exit with 1 when there is no GPU.")]
-RootOption = Annotated[
-    Path,
-    typer.Option(
-        "--root",
-        metavar="DIR",
-        callback=folder_place,
-        help="Look at /sys and /dev of another machine, copied to this folder.",
-    ),
-]
+class Machine(msgspec.Struct, frozen=True):
+    """A machine that a command looks at, and how its answer is printed."""
+
+    system: System
+    require_gpu: bool
+    json: bool
+    quiet: bool
+    verbose: bool
+
+
+def read_machine(
+    root: Annotated[
+        Path,
+        typer.Option(
+            "--root",
+            metavar="DIR",
+            callback=folder_place,
+            help="Look at /sys and /dev of another machine, copied to this folder.",
+        ),
+    ] = Path("/"),
+    require_gpu: Annotated[bool, typer.Option("--require-gpu", help="Exit with 1 when there is no GPU.")] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> Machine:
+    """Return the machine that the options name, and set up the logging."""
+    setup_logging(quiet=quiet, verbose=verbose)
+    return Machine(System(root), require_gpu, as_json, quiet, verbose)
