@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.demo.demo import SAMPLE_SDK
 from tests.support.command_line import rocwheel
 from tests.support.core_prefix import make_core_prefix
 from tests.support.debs import write_deb
+from tests.support.kpack_files import make_kpack
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel
 
@@ -42,10 +44,12 @@ COMMANDS = [
     "archive",
     "build",
     "compress",
+    "compress kpack",
     "extract",
     "extract code",
     "from-deb",
     "from-prefix",
+    "extract kernels",
     "index",
     "promote",
     "prune",
@@ -67,6 +71,9 @@ def arguments(command: str, folder: Path) -> list[str | Path]:
         write_deb(folder, "hipcc", {"./usr/bin/hipcc": b"program"})
     if command == "from-prefix":
         make_core_prefix(folder / "in", "7.14.0")
+    if command in {"compress kpack", "extract kernels"}:
+        kernels = {("lib/libx.so", 0, "gfx906"): (FIXTURES / "elf/gfx906.co").read_bytes()}
+        (folder / "x.kpack").write_bytes(make_kpack(kernels, scheme=Scheme.NONE))
     if command == "prune":
         (folder / "in").mkdir(exist_ok=True)
         shutil.copy(library, folder / "in")
@@ -74,6 +81,8 @@ def arguments(command: str, folder: Path) -> list[str | Path]:
         "archive": ["artifacts", "archive", SAMPLE_SDK, "base_run_generic", "--dest-dir", out],
         "build": ["build", "--artifact-dir", SAMPLE_SDK, "--dest-dir", out],
         "compress": ["device", "compress", library, "-o", out / "lib.so"],
+        "compress kpack": ["device", "compress", folder / "x.kpack", "-o", out / "x.kpack"],
+        "extract kernels": ["device", "extract", folder / "x.kpack", "--dest-dir", out],
         "extract": ["artifacts", "extract", SAMPLE_SDK / "base_run_generic.tar.xz", "--dest-dir", out],
         "extract code": ["device", "extract", library, "--dest-dir", out],
         "from-deb": ["artifacts", "from-deb", folder / "hipcc.deb", "--dest-dir", out],

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.foundation.zstd import zstd
 from tests.support.bombs import tar_block, xz_of_gigabytes
+from tests.support.kpack_files import by_hand, frames, make_kpack, toc
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
@@ -18,7 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ["HOSTILE_FILES", "NAMES"]
 
-NAMES = {"sdist": "a-1.0.tar.gz", "deb": "a_1.0_amd64.deb", "artifact": "blas_lib_generic.tar.xz", "binary": "a.so"}
+NAMES = {
+    "sdist": "a-1.0.tar.gz",
+    "deb": "a_1.0_amd64.deb",
+    "artifact": "blas_lib_generic.tar.xz",
+    "binary": "a.so",
+    "kpack": "a.kpack",
+    "kpack frames": "a.kpack",
+}
 """What the file of each kind is called."""
 
 _NOISE = random.Random(7).randbytes(5000)
@@ -65,6 +73,16 @@ def _cut(data: bytes) -> bytes:
 
 _FINE = tar_block(tarfile.REGTYPE, b"lib", name="artifact_manifest.txt") + _END
 
+_ARCHIVE = make_kpack({("a", 0, "gfx906"): _NOISE})
+
+
+def _framed(blob: bytes, size: int = 8) -> bytes:
+    """Return an archive with these zstd frames, the first of them of a code object that is said to have ``size``."""
+    places = {"zstd_offset": 16, "zstd_size": len(blob), "blobs": None, "compression_scheme": "zstd-per-kernel"}
+    entry = {"ordinal": 0, "original_size": size}
+    return by_hand(toc(**places, toc={"a#0": {"gfx906": entry}}), blob)
+
+
 HOSTILE_FILES: dict[str, dict[str, bytes]] = {
     "sdist": _PLAIN | _tars_by(gzip.compress) | {"cut off": _cut(gzip.compress(_NOISE))},
     "deb": _PLAIN
@@ -89,6 +107,31 @@ HOSTILE_FILES: dict[str, dict[str, bytes]] = {
         "a compressed bundle of ones": b"CCOB" + b"\xff" * 60,
         "a compressed bundle of nothing": b"CCOB" + bytes(60),
         "an archive of ones": b"!<arch>\n" + b"\xff" * 120,
+    },
+    "kpack": {
+        "empty": b"",
+        "the magic number alone": b"KPAK",
+        "ones": b"KPAK\1\0\0\0" + b"\xff" * 100,
+        "another version": by_hand(toc(), version=2),
+        "cut off": _cut(_ARCHIVE),
+        "a table without end": by_hand(b"\xdf\xff\xff\xff\xff" + b"\xa0" * 100),
+        "a table of a million arrays": by_hand(b"\x81\xa1a" + b"\x91" * (1 << 20)),
+        "a text of 4 GiB": by_hand(b"\x81\xdb\xff\xff\xff\xffx"),
+        "another scheme": by_hand(toc(compression_scheme="lz4")),
+        "an ordinal of 2^63": by_hand(toc(toc={"a#0": {"gfx906": {"ordinal": 1 << 63, "original_size": 8}}})),
+        "an ordinal below zero": by_hand(toc(toc={"a#0": {"gfx906": {"ordinal": -1, "original_size": 8}}})),
+        "overlapping code": by_hand(toc(blobs=[{"offset": 16, "size": 8}, {"offset": 20, "size": 4}])),
+        "code of 2^63 bytes": by_hand(toc(blobs=[{"offset": 16, "size": 1 << 63}])),
+        "4 billion frames": _framed(b"\xff\xff\xff\xff"),
+        "a frame of 4 GiB": _framed(b"\1\0\0\0\xff\xff\xff\xff"),
+    },
+    "kpack frames": {
+        "larger than declared": _framed(frames(zstd.compress(bytes(64 << 20)))),
+        "smaller than declared": _framed(frames(zstd.compress(b"x")), 1 << 30),
+        "noise": _framed(frames(_NOISE)),
+        "cut off": _framed(frames(_cut(zstd.compress(_NOISE))), len(_NOISE)),
+        "a window of gigabytes": _framed(frames(b"\x28\xb5\x2f\xfd\x00\xb8" + bytes(20))),
+        "two frames in one": _framed(frames(zstd.compress(b"1234") * 2)),
     },
 }
 """The bytes of each file."""

@@ -39,6 +39,8 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
     """The oldest ROCm release that has to read the result; empty for any that reads compressed bundles."""
     level: int = 9
     """The zstd level. When a bundle outgrows its place, higher ones are tried."""
+    archive_level: int | None = None
+    """The zstd level of kpack archives; without one, what is compressed in them stays so."""
     limit: int = RAW_SIZE_LIMIT
     """How much decompressed code is held in memory at a time, whatever the number of workers, in bytes."""
     check: bool = False

@@ -42,8 +42,8 @@ def would_change(archive: KpackArchive, storing: Storing) -> bool:
     return archive.scheme is not storing.scheme or (storing.scheme is Scheme.ZSTD and storing.level is not None)
 
 
-def recompress_archive(data: Data, archive: KpackArchive, file: Sink, storing: Storing, executor: Executor) -> None:
-    """Write the archive ``data`` to ``file`` with its code objects stored as ``storing`` says.
+def recompress_archive(data: Data, archive: KpackArchive, file: Sink, storing: Storing, executor: Executor) -> int:
+    """Write the archive ``data`` to ``file`` with its code objects stored as ``storing`` says; return what they take.
 
     The table keeps everything else, keys that nobody knows included. A few code objects are in memory at a time, and
     the bytes do not depend on the executor. Raises `KpackError` for damaged code objects, and for one without a key.
@@ -58,6 +58,7 @@ def recompress_archive(data: Data, archive: KpackArchive, file: Sink, storing: S
     for future in waiting:
         writer.add(future.result())
     writer.finish({key: raw for key, raw in toc.fields.items() if key not in _PLACES})
+    return writer.stored_size
 
 
 def _by_ordinal(archive: KpackArchive) -> Iterator[KpackEntry]:

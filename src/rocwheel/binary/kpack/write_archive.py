@@ -65,6 +65,11 @@ class BlobWriter:
         if scheme is Scheme.ZSTD:
             self._write(SIZE.pack(0))
 
+    @property
+    def stored_size(self) -> int:
+        """What the code objects take so far, in bytes."""
+        return sum(blob.size for blob in self._blobs)
+
     def add(self, stored: Data) -> int:
         """Write what `compress_kernel` made of a code object; return its ordinal.
 

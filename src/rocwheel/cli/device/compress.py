@@ -11,7 +11,6 @@ from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import (
     GIB,
     ForceOption,
-    LevelOption,
     LimitOption,
     OutputOption,
     Rewriting,
@@ -40,7 +39,17 @@ def compress(
             show_default="what most ROCm releases read",
         ),
     ] = None,
-    level: LevelOption = 9,
+    level: Annotated[
+        int | None,
+        typer.Option(
+            "--level",
+            metavar="N",
+            min=1,
+            max=22,
+            help="Compress with this zstd level.",
+            show_default="9, and 3 for kpack archives",
+        ),
+    ] = None,
     limit: LimitOption = 4,
     force: ForceOption = False,
     rewriting: Rewriting,
@@ -50,13 +59,16 @@ def compress(
     Freed space becomes a hole in the file and next to nothing in a wheel; --trim takes it out. Compressed bundles of
     version 2 are read by ROCm 6.2 and later, those of version 3 (from 4 GiB on) by ROCm 7.1 and later.
 
+    In kpack archives each code object is compressed; one that has them compressed is copied, unless a level is given.
+
     Example: rocwheel device compress librocsparse.so -o small/librocsparse.so --rocm 6.4
     """
     storage = Storage(
         compress=True,
         version=header_version,
         rocm=rocm,
-        level=level,
+        level=level or 9,
+        archive_level=level,
         limit=limit * GIB,
         check=True,
         accept_wrong_hash=force,

@@ -22,8 +22,8 @@ from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.given_places import regular_file, regular_place
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.device.editing.bundle import BundleEdit
-from rocwheel.device.editing.file_rewrite import RewriteOrder, RewriteReport
 from rocwheel.device.editing.rewrite import rewrite_device_code
+from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
 from rocwheel.distributions.binaries import is_wheel
 from rocwheel.distributions.formats.source_date import SourceDate

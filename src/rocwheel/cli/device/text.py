@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from rocwheel.device.editing.file_rewrite import RewriteReport
     from rocwheel.device.editing.make_bundle import MadeBundle
     from rocwheel.device.editing.prune_tree import TreePruning
+    from rocwheel.device.editing.rewrite_order import RewriteReport
     from rocwheel.device.editing.wheels.rewrite_wheel import WheelRewriteReport
     from rocwheel.device.reading.device_facts import BundleFacts, DeviceFacts, KpackFacts
     from rocwheel.device.reading.kernels import CodeKernels, KernelFacts
@@ -136,8 +136,9 @@ def rewrite_line(report: RewriteReport, output: Path) -> str:
     """Return what became of a file."""
     if not report.bundles:
         return f"{output}: a code object, {'now for another target' if report.changed else 'as it was'}"
+    unit = "code object" if report.is_archive else "bundle"
     sizes = f"{decimal(report.size_before)} -> {decimal(report.size_after)} of device code"
-    return f"{output}: {report.changed} of {count(report.bundles, 'bundle')} changed, {sizes}"
+    return f"{output}: {report.changed} of {count(report.bundles, unit)} changed, {sizes}"
 
 
 def made_line(made: MadeBundle) -> str:

@@ -10,8 +10,9 @@ import msgspec
 
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.code_objects.code_object import is_code_object
-from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.binary.kind import is_bundle
+from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.kind import is_bundle, is_kpack
+from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.device.editing.places import UnlinkedCodeError, list_places
 from rocwheel.device.editing.prune import serves
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["Fate", "FileCode", "file_fate", "link_fate", "read_file_code"]
+__all__ = ["Fate", "FileCode", "file_fate", "file_targets", "link_fate", "read_file_code"]
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,8 @@ class FileCode(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the file is a code object or bundles, and nothing else."""
     has_bundles: bool = False
     """Whether there are bundles that can be edited."""
+    is_archive: bool = False
+    """Whether the file is a kpack archive, which can be compressed and nothing else."""
 
 
 class Fate(enum.Enum):
@@ -51,10 +54,21 @@ def read_file_code(data: Data, name: str) -> FileCode:
     Raises `InputError` for damaged files.
     """
     return FileCode(
-        targets=device_targets(data, name=name),
+        targets=file_targets(data, name),
         is_code_alone=is_code_object(data) or is_bundle(data),
         has_bundles=_has_bundles(data, name),
+        is_archive=is_kpack(data),
     )
+
+
+def file_targets(data: Data, name: str) -> tuple[TargetId, ...]:
+    """Return every target that the file ``name`` has code for; of a kpack archive, those that it lists.
+
+    Raises `InputError` for damaged files.
+    """
+    if is_kpack(data):
+        return tuple(parse_target_id(target, source=name) for target in read_archive(data, name=name).targets)
+    return device_targets(data, name=name)
 
 
 def _has_bundles(data: Data, name: str) -> bool:

@@ -6,24 +6,22 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, TypeAlias
 
-import msgspec
-
 from rocwheel.binary.bundles.compressed.versions import find_runtime
-from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.elf.facts import read_elf
-from rocwheel.binary.kind import is_ar_archive, is_elf, is_thin_archive
-from rocwheel.device.editing.bundle import BundleEdit, edit_code_object
+from rocwheel.binary.kind import is_ar_archive, is_elf, is_kpack, is_thin_archive
+from rocwheel.device.editing.bundle import edit_code_object
+from rocwheel.device.editing.kpack_rewrite import KpackRewrite
 from rocwheel.device.editing.patch import iter_changes
 from rocwheel.device.editing.places import BundlePlaces, list_places
+from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.device.trimming.library import require_trimmable
 from rocwheel.device.trimming.spool import spool_changes
 from rocwheel.device.trimming.trim import plan_trim
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_view import iter_pieces
 from rocwheel.foundation.patch import write_patched
-from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
@@ -33,43 +31,11 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.device_code import DeviceCode
     from rocwheel.binary.bundles.storage import BundleChange, BundleSlot
     from rocwheel.foundation.files.file_view import Data
+    from rocwheel.foundation.progress import Progress
 
     Editing: TypeAlias = Callable[[Data, DeviceCode, Sequence[BundleSlot]], Iterator[BundleChange]]
 
-__all__ = ["FileRewrite", "RewriteOrder", "RewriteReport"]
-
-
-class RewriteReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done to a file: its bundles, how many of them changed, and their size before and after, in bytes.
-
-    A code object by itself is not a bundle, but it counts as changed.
-    """
-
-    path: str
-    bundles: int
-    changed: int
-    size_before: int
-    size_after: int
-    versions: tuple[int, ...] = ()
-    """The header versions of the compressed bundles in the result, whether they changed or not."""
-    warnings: tuple[str, ...] = ()
-    """What is doubtful about the result."""
-    hosts_spelled: int = 0
-    """The number of compressed bundles whose host entries were spelled so that later readers take them."""
-    trimmed: int = 0
-    """By how many bytes the file became smaller; 0 unless it was to be trimmed."""
-
-
-class RewriteOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done to the device code of files: the edit, none to compress alone, and how bundles are stored."""
-
-    edit: BundleEdit | None
-    storage: Storage
-    trim: bool = False
-    """Whether freed space is taken out, which is for shared libraries only."""
-    jobs: int = 1
-    """How many bundles are worked on at a time."""
-    progress: Progress = SILENT
+__all__ = ["FileRewrite"]
 
 
 class FileRewrite:
@@ -83,6 +49,9 @@ class FileRewrite:
         self._data, self._name, self._order = data, name, order
         self._is_code_object = is_code_object(data)
         self._places: tuple[BundlePlaces, ...] = ()
+        self._kpack = KpackRewrite(data, name, order) if is_kpack(data) else None
+        if self._kpack is not None:
+            return
         if self._is_code_object:
             self._require_editable()
             return
@@ -98,6 +67,8 @@ class FileRewrite:
 
         Raises `InputError` as `edit_bundle`, `edit_code_object` and `plan_trim` do, and `OSError` when writing fails.
         """
+        if self._kpack is not None:
+            return self._kpack.write(file)
         if self._is_code_object:
             return self._write_code_object(file)
         order, data = self._order, self._data

@@ -11,7 +11,8 @@ import msgspec
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate, read_file_code
 from rocwheel.device.editing.prune import Prune
-from rocwheel.device.editing.rewrite import RewriteReport, rewrite_device_code
+from rocwheel.device.editing.rewrite import rewrite_device_code
+from rocwheel.device.editing.rewrite_order import RewriteReport
 from rocwheel.device.editing.tree_copy import copy_file, list_tree, new_folder, require_regular
 from rocwheel.device.editing.wheels.refuse_wheels import refuse_wheels
 from rocwheel.foundation.collecting import raise_all

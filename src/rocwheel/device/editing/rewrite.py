@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.device.editing.file_rewrite import FileRewrite, RewriteOrder, RewriteReport
+from rocwheel.device.editing.file_rewrite import FileRewrite
+from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.foundation.errors import write_error
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.file_range import FileRange
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from rocwheel.binary.bundles.storage import Storage
     from rocwheel.device.editing.bundle import BundleEdit
 
-__all__ = ["RewriteReport", "rewrite_device_code"]
+__all__ = ["rewrite_device_code"]
 
 
 def rewrite_device_code(

@@ -17,10 +17,10 @@ import pytest
 
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
-from rocwheel.device.editing.file_rewrite import RewriteOrder
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.retarget import Retarget
 from rocwheel.device.editing.rewrite import rewrite_device_code
+from rocwheel.device.editing.rewrite_order import RewriteOrder
 from rocwheel.device.editing.wheels.rewrite_wheel import WheelRewriteReport, rewrite_wheel
 from rocwheel.device.reading.extract import extract_code
 from rocwheel.distributions.formats.source_date import SourceDate
@@ -191,7 +191,7 @@ def test_a_killed_run_leaves_no_wheel_and_the_next_removes_its_traces(tmp_path: 
 import os, signal
 from pathlib import Path
 from rocwheel.binary.bundles.storage import Storage
-from rocwheel.device.editing.file_rewrite import RewriteOrder
+from rocwheel.device.editing.rewrite_order import RewriteOrder
 from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.wheel import WheelWriter

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.code_objects.errors import NotTrimmableError
 from rocwheel.binary.kind import is_binary
-from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate, read_file_code
-from rocwheel.device.editing.file_rewrite import FileRewrite, RewriteOrder, RewriteReport
+from rocwheel.device.editing.fates import Fate, FileCode, file_fate, file_targets, link_fate, read_file_code
+from rocwheel.device.editing.file_rewrite import FileRewrite
 from rocwheel.device.editing.prune import Prune
+from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.device.editing.wheels.declared import WheelTargets
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.formats.write_wheel import write_wheels
@@ -138,7 +138,8 @@ class _Job:
     def _fate(self, place: PurePosixPath, code: FileCode) -> Fate:
         if self.keep is not None:
             return file_fate(place, code, self.keep)
-        return Fate.EDITED if code.has_bundles else Fate.COPIED
+        is_compressed = code.is_archive and self.order.edit is None
+        return Fate.EDITED if code.has_bundles or is_compressed else Fate.COPIED
 
     def _keep_or_drop(self, member: ZipMember, wheel: OpenWheel, fate: Fate) -> None:
         if fate is Fate.DROPPED:
@@ -152,7 +153,7 @@ class _Job:
         with _edited(data, member, self.order) as (content, report, warning):
             if not report.changed:
                 self._keep_or_drop(member, wheel, Fate.COPIED)
-                return device_targets(data, name=member.source)
+                return file_targets(data, member.source)
             self.edited.append(msgspec.structs.replace(report, path=member.name))
             self.warnings += [warning] if warning else []
             if not self.problems:
@@ -160,7 +161,7 @@ class _Job:
             # The edited file goes with the block; one at a time keeps the room that is needed small.
             self.packer.drain()
             with content.source.view() as new:
-                return device_targets(new, name=member.source)
+                return file_targets(new, member.source)
 
     def _note_signatures(self, members: Sequence[ZipMember]) -> None:
         signatures = {f"{self.dist_info}/{name}" for name in SIGNATURES}
