@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.places import FIXTURES
-from tests.support.wheels import make_wheel
+from tests.support.wheels import make_wheel, members
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,3 +61,17 @@ def test_options_for_wheels_are_refused_for_folders(run: Run, tmp_path: Path) ->
     status, _, err = run("device", "split", tmp_path / "tree", wheel, "--dest-dir", tmp_path / "out")
     found = "is split together with something else; expected one file or folder, or wheels"
     assert (status, err) == (2, f"error: {wheel}: {found}\n")
+
+
+def test_wheels_are_joined_again(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
+    out = tmp_path / "out"
+    run("device", "split", wheel, "--dest-dir", out, "--quiet")
+    devices = sorted(out.glob("demo_device*"))
+    status, text, err = run("device", "join", out / wheel.name, *devices, "--dest-dir", tmp_path / "fat", "--json")
+    report = json.loads(text)
+    assert (status, err, report["schema"], report["libraries"]) == (
+        *(0, "", "rocwheel.device-join-wheel/1"),
+        ["demo/libtwo.so"],
+    )
+    assert members(tmp_path / "fat" / wheel.name).keys() == members(wheel).keys()

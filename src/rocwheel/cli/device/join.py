@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from rich.filesize import decimal
 
 from rocwheel.cli.device.group import device_app
+from rocwheel.cli.device.options import JobsOption
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
@@ -17,15 +19,20 @@ from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.given_places import regular_place
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.device.splitting.trees.join_tree import JoinReport, join_tree
+from rocwheel.device.splitting.wheels.join_wheels import join_wheels
+from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.counting import count
+from rocwheel.foundation.workers import worker_count
 
 __all__ = ["join"]
 
 HostArgument = Annotated[
-    Path, typer.Argument(metavar="HOST", help="A host folder, or one split library.", callback=regular_place)
+    Path,
+    typer.Argument(metavar="HOST", help="A host folder, one split library, or a host wheel.", callback=regular_place),
 ]
 DeviceArgument = Annotated[
-    list[Path] | None, typer.Argument(metavar="[DEVICE]...", help="Folders of targets.", show_default=False)
+    list[Path] | None,
+    typer.Argument(metavar="[DEVICE]...", help="Folders of targets, or device wheels.", show_default=False),
 ]
 
 
@@ -34,7 +41,10 @@ def join(
     host: HostArgument,
     devices: DeviceArgument = None,
     *,
-    dest_dir: Annotated[Path, shared("--dest-dir", "Write the tree to this folder, which must not exist.")],
+    dest_dir: Annotated[
+        Path, shared("--dest-dir", "Write the tree to this folder, which must not exist; or a wheel, to any folder.")
+    ],
+    jobs: JobsOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -47,12 +57,28 @@ def join(
     Example: rocwheel device join split/host split/gfx906 split/gfx90a --dest-dir fat
     """
     setup_logging(quiet=quiet, verbose=verbose)
+    if host.suffix == ".whl":
+        _join_wheels(host, devices or [], dest_dir, worker_count(jobs), as_json=as_json, quiet=quiet)
+        return
     report = join_tree(host, devices or [], dest_dir, progress=make_progress(quiet=quiet or as_json))
     if as_json:
         print_json("device-join", 1, report)
     elif not quiet:
         for line in _lines(report, dest_dir):
             print_line(line)
+
+
+def _join_wheels(host: Path, devices: Sequence[Path], dest_dir: Path, jobs: int, *, as_json: bool, quiet: bool) -> None:
+    moment, progress = SourceDate.from_environment(os.environ), make_progress(quiet=quiet or as_json)
+    report = join_wheels(host, devices, dest_dir, moment, jobs=jobs, progress=progress)
+    if as_json:
+        print_json("device-join-wheel", 1, report)
+    elif not quiet:
+        missing = f"; missing: {', '.join(report.missing)}" if report.missing else ""
+        libraries = count(len(report.libraries), "library", "libraries")
+        print_line(
+            f"{report.path}: {libraries} joined for {', '.join(report.targets)}{missing}, {decimal(report.size)}"
+        )
 
 
 def _lines(report: JoinReport, dest_dir: Path) -> Iterator[str]:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["add_requirements", "add_values", "edit_requirements", "set_values", "set_version", "set_wheel_fields"]
+__all__ = [
+    "add_requirements",
+    "add_values",
+    "drop_values",
+    "edit_requirements",
+    "set_values",
+    "set_version",
+    "set_wheel_fields",
+]
 
 _VALUE = re.compile(rb"(?<=^Requires-Dist:)([ \t]*)([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
 _VERSION = re.compile(rb"^(Version:[ \t]*)[^\r\n]*", re.MULTILINE | re.IGNORECASE)
@@ -51,6 +59,17 @@ def set_version(metadata: bytes, version: str) -> bytes:
     """Return METADATA with another ``Version``."""
     end = _headers_end(metadata)
     return _VERSION.sub(lambda match: match[1] + version.encode(), metadata[:end], count=1) + metadata[end:]
+
+
+def drop_values(metadata: bytes, field: str, is_dropped: Callable[[str], bool]) -> bytes:
+    """Return METADATA without the lines of a field for whose values ``is_dropped`` is true."""
+
+    def kept(match: re.Match[bytes]) -> bytes:
+        value = match[0].partition(b":")[2].decode("utf-8", "surrogateescape")
+        return b"" if is_dropped(" ".join(value.split())) else match[0]
+
+    end = _headers_end(metadata)
+    return _lines_of(field).sub(kept, metadata[:end]) + metadata[end:]
 
 
 def set_values(metadata: bytes, field: str, values: Sequence[str]) -> bytes:

@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.kind import is_kpack
-from rocwheel.binary.kpack.archive import read_archive
-from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.device.editing.tree_copy import copy_file, new_folder
-from rocwheel.device.splitting.joining.find_code import ArchiveFile
 from rocwheel.device.splitting.joining.join_library import plan_join
-from rocwheel.device.splitting.joining.library import JoinPlan, plan_library_join
+from rocwheel.device.splitting.joining.library import JoinPlan
+from rocwheel.device.splitting.joining.plan_joins import plan_joins
 from rocwheel.device.splitting.trees.overlay import Overlay, lay_over
 from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.modes import safe_mode
 from rocwheel.foundation.patch import write_patched
 from rocwheel.foundation.progress import SILENT, Progress
@@ -74,31 +70,8 @@ def join_tree(host: Path, devices: Sequence[Path], output: Path, *, progress: Pr
 
 
 def _plan(overlay: Overlay, subject: str) -> _Plan:
-    problems: list[RocwheelError] = []
-    archives = [file for found in attempt_all(_read_archive, overlay.files, problems) for file in found]
-    raise_all(subject, problems)
-    joins: dict[str, JoinPlan] = {}
-    names: set[str] = set()
-
-    def plan_file(file: NamedFile) -> None:
-        with file.content.view() as data:
-            library = read_split_library(data, name=file.path)
-        if library is not None:
-            names.update(unit.marker.kernel_name for unit in library.units)
-            joins[file.path] = plan_library_join(file.path, library, archives)
-
-    attempt_all(plan_file, overlay.files, problems)
-    if not joins and not problems:
-        remedy = "Give the folder 'host' of what was split."
-        problems.append(InputError(subject, "no library whose code is in archives", remedy=remedy))
-    raise_all(subject, problems)
-    used = frozenset(file.path for file in archives if {entry.binary for entry in file.archive.entries} <= names)
-    return _Plan(overlay=overlay, joins=joins, left_out=used)
-
-
-def _read_archive(file: NamedFile) -> list[ArchiveFile]:
-    with file.content.view() as data:
-        return [ArchiveFile(file.path, file.content, read_archive(data, name=file.path))] if is_kpack(data) else []
+    found = plan_joins(overlay.files, subject=subject, remedy="Give the folder 'host' of what was split.")
+    return _Plan(overlay=overlay, joins=found.joins, left_out=found.used)
 
 
 def _report(path: str, join: JoinPlan) -> JoinedLibrary:

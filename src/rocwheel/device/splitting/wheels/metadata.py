@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 import rocwheel
 from rocwheel.binary.kpack.marker import PLACEHOLDER
-from rocwheel.distributions.formats.edit_metadata import add_requirements, add_values, set_values
+from rocwheel.distributions.formats.edit_metadata import add_requirements, add_values, drop_values, set_values
 from rocwheel.distributions.formats.metadata import CoreMetadata, render_metadata, render_wheel_file
 from rocwheel.distributions.formats.requirements import RequirementError, parse_requirement
 from rocwheel.foundation.collecting import raise_all
@@ -19,7 +21,14 @@ if TYPE_CHECKING:
     from rocwheel.device.splitting.wheels.fat_wheel import FatWheel
     from rocwheel.device.splitting.wheels.names import DeviceNames
 
-__all__ = ["check_requirements", "device_metadata", "device_wheel_file", "host_metadata"]
+__all__ = [
+    "check_device_wheel",
+    "check_requirements",
+    "device_metadata",
+    "device_wheel_file",
+    "host_metadata",
+    "joined_metadata",
+]
 
 _FIRST_WITH_EXTRAS = (2, 1)
 
@@ -45,6 +54,31 @@ def host_metadata(wheel: FatWheel, names: DeviceNames, requires: Sequence[str] =
     metadata = add_values(wheel.metadata, "Provides-Extra", [extra for extra in names.extras() if extra not in old])
     metadata = add_requirements(metadata, [*requires, *names.requirements()])
     return metadata if _knows_extras(wheel) else set_values(metadata, "Metadata-Version", ["2.1"])
+
+
+def joined_metadata(host: FatWheel, devices: Sequence[FatWheel]) -> bytes:
+    """Return METADATA of a joined wheel: that of its host without the extras for device wheels.
+
+    ``devices`` are those that were joined, of which one is enough to tell how all are called.
+    """
+    prefixes = {device.name.rpartition("-device-")[0] for device in devices}
+    dropped = {extra for extra in host.fields.get("provides_extra", ()) if extra.startswith("device-")}
+
+    def is_dropped(requirement: str) -> bool:
+        name, _, marker = requirement.partition("; extra == ")
+        is_device = any(name.startswith(f"{prefix}-device-") for prefix in prefixes)
+        return is_device and marker.strip("'\"") in dropped
+
+    metadata = drop_values(host.metadata, "Requires-Dist", is_dropped)
+    return drop_values(metadata, "Provides-Extra", dropped.__contains__)
+
+
+def check_device_wheel(device: FatWheel, host: FatWheel) -> None:
+    """Raise `InputError` for a wheel that isn't a device wheel of exactly this host wheel."""
+    wanted = f"{canonicalize_name(host.name)}=={host.version}"
+    required = [parse_requirement(text) for text in device.fields.get("requires_dist", ())]
+    if wanted not in {f"{canonicalize_name(found.name)}{found.specifier}" for found in required}:
+        raise InputError(device.path, f"doesn't require {wanted}", expected=f"a device wheel of {host.path}")
 
 
 def _knows_extras(wheel: FatWheel) -> bool:

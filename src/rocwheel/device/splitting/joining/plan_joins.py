@@ -1,0 +1,62 @@
+"""The plan for joining all libraries among files of one root, such as a tree or the members of wheels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.kind import is_elf64, is_kpack
+from rocwheel.binary.kpack.archive import read_archive
+from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.device.splitting.joining.find_code import ArchiveFile
+from rocwheel.device.splitting.joining.library import JoinPlan, plan_library_join
+from rocwheel.foundation.collecting import attempt_all, raise_all
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rocwheel.device.splitting.files import NamedFile
+    from rocwheel.foundation.errors import RocwheelError
+
+__all__ = ["Joins", "plan_joins"]
+
+
+class Joins(msgspec.Struct, frozen=True):
+    """The plan of each library by its path, and the archives whose code is all back in libraries then."""
+
+    joins: dict[str, JoinPlan]
+    used: frozenset[str]
+
+
+def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Joins:
+    """Plan the joining of every split library among ``files`` with the archives among them.
+
+    Raises, led by ``subject`` if they are several, `InputError` with ``remedy`` when there is no such library, and as
+    `plan_library_join` and `read_archive` do.
+    """
+    problems: list[RocwheelError] = []
+    archives = [file for found in attempt_all(_read_archive, files, problems) for file in found]
+    raise_all(subject, problems)
+    joins: dict[str, JoinPlan] = {}
+    names: set[str] = set()
+
+    def plan_file(file: NamedFile) -> None:
+        with file.content.view() as data:
+            library = read_split_library(data, name=file.path) if is_elf64(data) else None
+        if library is not None:
+            names.update(unit.marker.kernel_name for unit in library.units)
+            joins[file.path] = plan_library_join(file.path, library, archives)
+
+    attempt_all(plan_file, files, problems)
+    if not joins and not problems:
+        problems.append(InputError(subject, "no library whose code is in archives", remedy=remedy))
+    raise_all(subject, problems)
+    used = frozenset(file.path for file in archives if {entry.binary for entry in file.archive.entries} <= names)
+    return Joins(joins, used)
+
+
+def _read_archive(file: NamedFile) -> list[ArchiveFile]:
+    with file.content.view() as data:
+        return [ArchiveFile(file.path, file.content, read_archive(data, name=file.path))] if is_kpack(data) else []

@@ -1,0 +1,163 @@
+"""Joining a host wheel and any of its device wheels: one fat wheel again."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.device.splitting.files import NamedFile
+from rocwheel.device.splitting.joining.join_library import plan_join
+from rocwheel.device.splitting.joining.plan_joins import Joins, plan_joins
+from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
+from rocwheel.device.splitting.wheels.metadata import check_device_wheel, joined_metadata
+from rocwheel.device.splitting.wheels.unpacked import unpack_code
+from rocwheel.distributions.content.content import PatchedContent
+from rocwheel.distributions.formats.write_wheel import write_wheels
+from rocwheel.foundation.collecting import convert_all, raise_all
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.modes import safe_mode
+from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.workers import open_workers
+from rocwheel.targets.coherence.declaration import DECLARATION_NAME, encode_declaration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from rocwheel.binary.code_objects.target_id import TargetId
+    from rocwheel.device.splitting.joining.library import JoinPlan
+    from rocwheel.distributions.formats.source_date import SourceDate
+    from rocwheel.distributions.formats.write_wheel import OpenWheel, WheelPacker
+    from rocwheel.distributions.zip.reader import ZipMember
+    from rocwheel.foundation.files.file_range import FileRange
+
+__all__ = ["WheelJoin", "join_wheels"]
+
+
+class WheelJoin(msgspec.Struct, frozen=True, kw_only=True):
+    """A joined wheel: its path and size in bytes, the members that got their code back, the archives left out."""
+
+    path: str
+    size: int
+    libraries: tuple[str, ...]
+    targets: tuple[str, ...]
+    missing: tuple[str, ...]
+    """Targets that libraries had code for before they were split, and that no device wheel brings."""
+    left_out: tuple[str, ...]
+
+
+def join_wheels(
+    host: Path,
+    devices: Sequence[Path],
+    dest_dir: Path,
+    source_date: SourceDate,
+    *,
+    jobs: int = 1,
+    progress: Progress = SILENT,
+) -> WheelJoin:
+    """Write to ``dest_dir``, under the name of ``host``, the wheel with the code of ``devices`` in its libraries again.
+
+    Code objects are those that were split off, byte for byte; the extras for device wheels are gone.
+    Raises `InputError`, or `ProblemsError` for several: as `read_fat_wheel` and `plan_joins` do, for wheels that are no
+    device wheels of this host, and for members that two of them have; `WorkError` when writing fails.
+    """
+    output = dest_dir / host.name
+    if output.exists() and output.samefile(host):
+        raise InputError(host, "would be overwritten by the joined wheel", remedy="Name another folder.")
+    host_wheel, *device_wheels = convert_all("wheels", read_fat_wheel, (host, *devices))
+    convert_all("wheels", lambda device: check_device_wheel(device, host_wheel), device_wheels)
+    members = _united(host_wheel, device_wheels)
+    with unpack_code(tuple(members.values()), str(host)) as code:
+        files = [NamedFile(name, content) for name, content in sorted(code.items())]
+        found = plan_joins(files, subject=str(host), remedy="Give the wheel that was split off as the host.")
+        job = _Joining(host_wheel, device_wheels, members, code, found)
+        progress.begin(f"joining {host.name}", sum(member.size for member in members.values()))
+        try:
+            with (
+                open_workers(jobs) as executor,
+                write_wheels(executor, source_date.zip_time, progress=progress) as packer,
+            ):
+                job.write(packer, output)
+        finally:
+            progress.end()
+    plans = found.joins.values()
+    return WheelJoin(
+        path=str(output),
+        size=output.stat().st_size,
+        libraries=tuple(found.joins),
+        targets=tuple(sorted({target for plan in plans for target in plan.targets})),
+        missing=tuple(sorted({target for plan in plans for target in plan.missing})),
+        left_out=tuple(sorted(found.used)),
+    )
+
+
+def _united(host: FatWheel, devices: Sequence[FatWheel]) -> dict[str, ZipMember]:
+    """Return the members of the joined wheel by name, the host's first; raise `InputError` for those there twice."""
+    members = {member.name: member for member in host.kept_members}
+    problems = []
+    for device in devices:
+        for member in device.kept_members:
+            if member.name.startswith(f"{device.dist_info}/") or _is_marker(member):
+                continue
+            other = members.setdefault(member.name, member)
+            if other is not member:
+                problems.append(InputError(member.source, f"is in {other.packed.path}, too", expected="it once"))
+    raise_all(host.path, problems)
+    return members
+
+
+def _is_marker(member: ZipMember) -> bool:
+    """Return whether a member is the empty file that a device wheel has for pip."""
+    return not member.size and member.name.rpartition("/")[2].startswith(".device-")
+
+
+class _Joining:
+    """The writing of a joined wheel."""
+
+    def __init__(
+        self,
+        host: FatWheel,
+        devices: Sequence[FatWheel],
+        members: Mapping[str, ZipMember],
+        code: Mapping[str, FileRange],
+        found: Joins,
+    ) -> None:
+        self._host, self._devices = host, devices
+        self._members, self._code, self._found = members, code, found
+
+    def write(self, packer: WheelPacker, output: Path) -> None:
+        wheel = packer.open(output, dist_info=self._host.dist_info)
+        for name, member in self._members.items():
+            plan = self._found.joins.get(name)
+            if plan is not None:
+                self._add_joined(member, plan, wheel, packer)
+            elif name not in self._found.used:
+                wheel.add_packed(member, safe_mode(member.mode))
+        packer.drain()
+        wheel.close(self._texts())
+
+    def _add_joined(self, member: ZipMember, plan: JoinPlan, wheel: OpenWheel, packer: WheelPacker) -> None:
+        content = self._code[member.name]
+        with ExitStack() as stack:
+            data = stack.enter_context(content.view())
+            patch = stack.enter_context(plan_join(data, plan.units, plan.links, name=member.source))
+            wheel.add(member.name, safe_mode(member.mode), PatchedContent(content, patch))
+            # The bundles go with the block.
+            packer.drain()
+
+    def _texts(self) -> dict[str, bytes]:
+        texts = {"METADATA": joined_metadata(self._host, self._devices), "WHEEL": self._host.wheel}
+        if self._host.declaration is not None:
+            texts[DECLARATION_NAME] = encode_declaration(self._targets())
+        return texts
+
+    def _targets(self) -> set[TargetId]:
+        targets = {parse_target_id(text) for plan in self._found.joins.values() for text in plan.targets}
+        for name, content in self._code.items():
+            with content.view() as data:
+                targets.update(device_targets(data, name=name))
+        return targets
