@@ -6,15 +6,16 @@ import re
 from typing import TYPE_CHECKING
 
 from rocwheel.frameworks.jax_migration.reading.definitions import Definition, Definitions
-from rocwheel.frameworks.jax_migration.reading.shell_calls import calls_of_commands
-from rocwheel.frameworks.jax_migration.reading.shell_commands import held, shell_commands
+from rocwheel.frameworks.jax_migration.reading.shell.calls import calls_of_commands
+from rocwheel.frameworks.jax_migration.reading.shell.commands import shell_commands
+from rocwheel.frameworks.jax_migration.reading.shell.words import held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.frameworks.jax.words import Language
     from rocwheel.frameworks.jax_migration.reading.old_call import OldCalls
-    from rocwheel.frameworks.jax_migration.reading.shell_commands import ShellCommand
+    from rocwheel.frameworks.jax_migration.reading.shell.commands import ShellCommand
 
 __all__ = ["read_makefile_calls"]
 

@@ -21,7 +21,7 @@ from rocwheel.frameworks.jax_migration.reading.old_call import (
     UndecidedError,
     call_start,
 )
-from rocwheel.frameworks.jax_migration.reading.shell_calls import check_indirect, read_shell_calls
+from rocwheel.frameworks.jax_migration.reading.shell.calls import check_indirect, read_shell_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from rocwheel.frameworks.jax.words import MARKS
 from rocwheel.frameworks.jax_migration.reading.makefile_calls import read_makefile_calls
 from rocwheel.frameworks.jax_migration.reading.old_call import OldCalls, UndecidedError
 from rocwheel.frameworks.jax_migration.reading.python_calls import read_python_calls
-from rocwheel.frameworks.jax_migration.reading.shell_calls import read_shell_calls
+from rocwheel.frameworks.jax_migration.reading.shell.calls import read_shell_calls
 from rocwheel.frameworks.jax_migration.reading.workflow_calls import read_workflow_calls
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from rocwheel.frameworks.jax_migration.reading.old_call import OldCalls
-from rocwheel.frameworks.jax_migration.reading.shell_calls import calls_of_commands, shell_definitions
-from rocwheel.frameworks.jax_migration.reading.shell_commands import held, shell_commands
+from rocwheel.frameworks.jax_migration.reading.shell.calls import calls_of_commands, shell_definitions
+from rocwheel.frameworks.jax_migration.reading.shell.commands import shell_commands
+from rocwheel.frameworks.jax_migration.reading.shell.words import held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

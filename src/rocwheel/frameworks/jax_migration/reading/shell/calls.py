@@ -18,7 +18,7 @@ from rocwheel.frameworks.jax_migration.reading.old_call import (
     UndecidedError,
     call_start,
 )
-from rocwheel.frameworks.jax_migration.reading.shell_commands import ShellCommand, shell_commands
+from rocwheel.frameworks.jax_migration.reading.shell.commands import ShellCommand, shell_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

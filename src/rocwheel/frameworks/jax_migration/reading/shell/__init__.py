@@ -1,0 +1,1 @@
+"""Shell scripts: words, simple commands, and the calls of the old tool among these."""
