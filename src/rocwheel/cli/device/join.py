@@ -13,6 +13,7 @@ from rich.filesize import decimal
 from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import JobsOption
 from rocwheel.cli.output.documents import print_json
+from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
@@ -66,6 +67,8 @@ def join(
     elif not quiet:
         for line in _lines(report, dest_dir):
             print_line(line)
+    for warning in () if quiet else report.warnings:
+        report_warning(warning)
 
 
 def _join_wheels(host: Path, devices: Sequence[Path], dest_dir: Path, jobs: int, *, as_json: bool, quiet: bool) -> None:

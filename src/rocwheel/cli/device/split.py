@@ -45,6 +45,10 @@ KeepOption = Annotated[
         help="Keep only the code for these targets, in any spelling.",
     ),
 ]
+MendOption = Annotated[
+    bool,
+    typer.Option("--mend", help="Split libraries again that another tool has split with wrong or missing indices."),
+]
 SchemeOption = Annotated[Scheme, typer.Option("--scheme", help="Store code objects in archives like this.")]
 LevelOption = Annotated[
     int, typer.Option("--level", metavar="N", min=LEVELS[0], max=LEVELS[-1], help="Compress with this zstd level.")
@@ -63,6 +67,7 @@ def split(
     scheme: SchemeOption = Scheme.ZSTD,
     level: LevelOption = DEFAULT_LEVEL,
     wheel_options: WheelOptions,
+    mend: MendOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; print what would be done.")] = False,
     jobs: JobsOption = 0,
     as_json: JsonOption = False,
@@ -82,18 +87,20 @@ def split(
     choice = SplitChoice(keep=keep, scheme=scheme, level=level)
     how = Splitting(choice, dest_dir, worker_count(jobs), dry_run, as_json, quiet, verbose)
     if all(path.suffix == ".whl" or is_wheel(path) for path in paths):
+        if mend:
+            raise InputError(paths[0], "is a wheel", expected="a file or folder for --mend")
         split_wheels(paths, wheel_options, how)
     else:
-        _split_tree(paths, wheel_options, how)
+        _split_tree(paths, wheel_options, how, mend=mend)
 
 
-def _split_tree(paths: Sequence[Path], wheel_options: WheelOptions, how: Splitting) -> None:
+def _split_tree(paths: Sequence[Path], wheel_options: WheelOptions, how: Splitting, *, mend: bool) -> None:
     path = regular_place(paths[0])
     if len(paths) > 1:
         raise InputError(paths[1], "is split together with something else", expected="one file or folder, or wheels")
     if wheel_options.given:
         raise InputError(path, "is not a wheel", expected=f"wheels for {', '.join(wheel_options.given)}")
-    order = SplitOrder(choice=how.choice, jobs=how.jobs, dry_run=how.dry_run, progress=how.progress)
+    order = SplitOrder(choice=how.choice, jobs=how.jobs, dry_run=how.dry_run, mend=mend, progress=how.progress)
     report = split_tree(path, how.dest_dir, order)
     if how.as_json:
         print_json("device-split", 1, report)
@@ -110,6 +117,8 @@ def _lines(report: SplitReport, dest_dir: Path, *, verbose: bool) -> Iterator[st
         yield f"{library.path}: {count(library.units, 'unit')}, {sizes}, {count(len(library.archives), 'archive')}"
     for path in report.left_out if verbose else ():
         yield f"left out: {path}"
+    for path in report.mended:
+        yield f"mended: {path}"
     for staying in report.staying:
         yield f"stays in the host folder: {staying.path}: {staying.reason}"
     left_out = f", {count(len(report.left_out), 'file')} left out" if report.left_out else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,11 +18,14 @@ from rocwheel.device.splitting.planning.keys import code_keys, named_features
 from rocwheel.foundation.files.file_range import FileRange
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rocwheel.binary.kpack.split_library import SplitUnit
 
-__all__ = ["ArchiveFile", "FoundCode", "UnitCode", "archives_of", "find_code"]
+__all__ = ["NOTHING_RENUMBERED", "ArchiveFile", "FoundCode", "UnitCode", "archives_of", "find_code"]
+
+NOTHING_RENUMBERED: Mapping[tuple[str, int], int] = MappingProxyType({})
+"""All indices in archives are right."""
 
 _ENTRY = "hipv4-amdgcn-amd-amdhsa--"
 
@@ -73,19 +77,28 @@ def _pattern(binary: str, search_path: str) -> re.Pattern[str]:
     return re.compile(re.escape(before) + ("[^/]+" if placeholder else "") + re.escape(after))
 
 
-def find_code(unit: SplitUnit, archives: Sequence[ArchiveFile], *, name: str) -> UnitCode:
+def find_code(
+    unit: SplitUnit,
+    archives: Sequence[ArchiveFile],
+    *,
+    name: str,
+    renumbered: Mapping[tuple[str, int], int] = NOTHING_RENUMBERED,
+) -> UnitCode:
     """Return the code of ``unit`` in the archives that its marker names.
 
     If the marker keeps the ids of the bundle's entries, these come back in their order; else the host's entry, and one
-    for each code object by target. Raises `DeviceCodeError`, with the ``name`` of the host file, when an archive for
-    one of its targets lacks the unit.
+    for each code object by target. ``renumbered`` says which unit a code object is, by its archive and its index there,
+    where that index is wrong. Raises `DeviceCodeError`, with the ``name`` of the host file, when an archive for one of
+    its targets lacks the unit.
     """
     if unit.marker.entries:
         return _by_ids(unit, archives, name)
     found: dict[tuple[str, int], tuple[ArchiveFile, KpackEntry]] = {}
     for file in archives:
         for entry in file.archive.entries:
-            if entry.binary == unit.marker.kernel_name and entry.index == unit.index:
+            if entry.binary != unit.marker.kernel_name or entry.index is None:
+                continue
+            if renumbered.get((file.path, entry.index), entry.index) == unit.index:
                 key = (file.path, entry.ordinal)
                 found[key] = min(found.get(key, (file, entry)), (file, entry), key=lambda pair: len(pair[1].target))
     entries = (FoundCode(f"{_ENTRY}{entry.target}", file, entry) for file, entry in found.values())

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.target_id import BundleEntryId
-from rocwheel.device.splitting.joining.find_code import UnitCode, archives_of, find_code
+from rocwheel.device.splitting.joining.find_code import NOTHING_RENUMBERED, UnitCode, archives_of, find_code
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rocwheel.binary.kpack.split_library import SplitLibrary, SplitUnit
     from rocwheel.device.splitting.joining.find_code import ArchiveFile
@@ -43,9 +43,16 @@ class JoinPlan(msgspec.Struct, frozen=True, kw_only=True):
         return sum(code.entry.size for unit in self.units for code in unit.entries if code.entry)
 
 
-def plan_library_join(path: str, library: SplitLibrary, archives: Sequence[ArchiveFile]) -> JoinPlan:
+def plan_library_join(
+    path: str,
+    library: SplitLibrary,
+    archives: Sequence[ArchiveFile],
+    *,
+    renumbered: Mapping[tuple[str, int], int] = NOTHING_RENUMBERED,
+) -> JoinPlan:
     """Plan the joining of ``library``, which is at ``path`` below the root, with ``archives`` of the same root.
 
+    ``renumbered`` is as for `find_code`.
     Raises `InputError` when none of them is one that its markers name, and as `find_code` does.
     """
     distinct = sorted(dict.fromkeys(map(_key, library.units)), key=lambda key: key[0])
@@ -56,7 +63,7 @@ def plan_library_join(path: str, library: SplitLibrary, archives: Sequence[Archi
         found = "its archives are missing"
         remedy = "Give the folders of the targets, too."
         raise InputError(path, found, expected=f"at least one of {', '.join(paths)}", remedy=remedy)
-    units = tuple(find_code(by_key[key], named[key], name=path) for key in distinct)
+    units = tuple(find_code(by_key[key], named[key], name=path, renumbered=renumbered) for key in distinct)
     return JoinPlan(units=units, links=tuple(distinct.index(_key(unit)) for unit in library.units))
 
 

@@ -9,6 +9,7 @@ import msgspec
 from rocwheel.binary.kind import is_elf64, is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.device.splitting.joining.check_indices import check_indices
 from rocwheel.device.splitting.joining.find_code import ArchiveFile
 from rocwheel.device.splitting.joining.library import JoinPlan, plan_library_join
 from rocwheel.foundation.collecting import attempt_all, raise_all
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from rocwheel.device.splitting.files import NamedFile
     from rocwheel.foundation.errors import RocwheelError
 
-__all__ = ["Joins", "plan_joins"]
+__all__ = ["Joins", "plan_joins", "read_archive_file"]
 
 
 class Joins(msgspec.Struct, frozen=True):
@@ -28,6 +29,8 @@ class Joins(msgspec.Struct, frozen=True):
 
     joins: dict[str, JoinPlan]
     used: frozenset[str]
+    warnings: tuple[str, ...] = ()
+    """What is wrong with archives that another tool has made; wrong indices are put right where that can be told."""
 
 
 def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Joins:
@@ -37,26 +40,30 @@ def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Join
     `plan_library_join` and `read_archive` do.
     """
     problems: list[RocwheelError] = []
-    archives = [file for found in attempt_all(_read_archive, files, problems) for file in found]
+    archives = [file for found in attempt_all(read_archive_file, files, problems) for file in found]
     raise_all(subject, problems)
     joins: dict[str, JoinPlan] = {}
     names: set[str] = set()
+    warnings: list[str] = []
 
     def plan_file(file: NamedFile) -> None:
         with file.content.view() as data:
             library = read_split_library(data, name=file.path) if is_elf64(data) else None
         if library is not None:
             names.update(unit.marker.kernel_name for unit in library.units)
-            joins[file.path] = plan_library_join(file.path, library, archives)
+            check = check_indices(file.path, library, archives)
+            warnings.extend(check.texts())
+            joins[file.path] = plan_library_join(file.path, library, archives, renumbered=check.renumbered)
 
     attempt_all(plan_file, files, problems)
     if not joins and not problems:
         problems.append(InputError(subject, "no library whose code is in archives", remedy=remedy))
     raise_all(subject, problems)
     used = frozenset(file.path for file in archives if {entry.binary for entry in file.archive.entries} <= names)
-    return Joins(joins, used)
+    return Joins(joins, used, tuple(warnings))
 
 
-def _read_archive(file: NamedFile) -> list[ArchiveFile]:
+def read_archive_file(file: NamedFile) -> list[ArchiveFile]:
+    """Return a file as an archive, none if it is something else; raises `KpackError` for a damaged one."""
     with file.content.view() as data:
         return [ArchiveFile(file.path, file.content, read_archive(data, name=file.path))] if is_kpack(data) else []

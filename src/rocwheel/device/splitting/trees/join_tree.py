@@ -44,12 +44,15 @@ class JoinReport(msgspec.Struct, frozen=True, kw_only=True):
     libraries: tuple[JoinedLibrary, ...]
     copied: int
     left_out: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    """What is wrong with archives that another tool has made; wrong indices were put right where that can be told."""
 
 
 class _Plan(msgspec.Struct, frozen=True, kw_only=True):
     overlay: Overlay
     joins: dict[str, JoinPlan]
     left_out: frozenset[str]
+    warnings: tuple[str, ...]
 
 
 def join_tree(host: Path, devices: Sequence[Path], output: Path, *, progress: Progress = SILENT) -> JoinReport:
@@ -66,12 +69,12 @@ def join_tree(host: Path, devices: Sequence[Path], output: Path, *, progress: Pr
         _write(plan, made, progress, str(host))
     libraries = tuple(_report(path, join) for path, join in plan.joins.items())
     copied = len(overlay.files) - len(libraries) - len(plan.left_out)
-    return JoinReport(libraries=libraries, copied=copied, left_out=tuple(sorted(plan.left_out)))
+    return JoinReport(libraries=libraries, copied=copied, left_out=tuple(sorted(plan.left_out)), warnings=plan.warnings)
 
 
 def _plan(overlay: Overlay, subject: str) -> _Plan:
     found = plan_joins(overlay.files, subject=subject, remedy="Give the folder 'host' of what was split.")
-    return _Plan(overlay=overlay, joins=found.joins, left_out=found.used)
+    return _Plan(overlay=overlay, joins=found.joins, left_out=found.used, warnings=found.warnings)
 
 
 def _report(path: str, join: JoinPlan) -> JoinedLibrary:

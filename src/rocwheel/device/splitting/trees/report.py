@@ -52,9 +52,11 @@ class SplitReport(msgspec.Struct, frozen=True, kw_only=True):
     """Files for targets that were not to be kept."""
     warnings: tuple[str, ...] = ()
     """What is wrong with libraries that were split before."""
+    mended: tuple[str, ...] = ()
+    """Libraries that were split before, and were mended."""
 
 
-def make_report(plan: SplitPlan, sizes: Mapping[str, int], warnings: tuple[str, ...] = ()) -> SplitReport:
+def make_report(plan: SplitPlan, sizes: Mapping[str, int]) -> SplitReport:
     """Return the report of ``plan``; ``sizes`` are those of the archives that were written, by their paths."""
     return SplitReport(
         host_files=len(plan.host),
@@ -62,7 +64,6 @@ def make_report(plan: SplitPlan, sizes: Mapping[str, int], warnings: tuple[str, 
         targets=tuple(_share(plan, target, sizes) for target in plan.targets),
         staying=tuple(StayingCode(file.path, file.remark) for file in plan.host if file.remark),
         left_out=plan.left_out,
-        warnings=warnings,
     )
 
 

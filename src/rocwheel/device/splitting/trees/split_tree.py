@@ -11,6 +11,7 @@ import msgspec
 from rocwheel.device.editing.tree_copy import new_folder
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.host.host_file import plan_host_file
+from rocwheel.device.splitting.joining.mend import CheckedFiles, checked_files
 from rocwheel.device.splitting.plan import plan_split
 from rocwheel.device.splitting.trees.listing import Listing, list_source
 from rocwheel.device.splitting.trees.placing import Placer, place_files
@@ -39,6 +40,8 @@ class SplitOrder(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int = 1
     dry_run: bool = False
     """Whether nothing is written; archives have no size in the report then."""
+    mend: bool = False
+    """Whether libraries that were split before, with units missing or misplaced in archives, are split again."""
     progress: Progress = SILENT
 
 
@@ -48,20 +51,23 @@ def split_tree(source: Path, output: Path, order: SplitOrder) -> SplitReport:
     ``host`` is the tree without device code; laid over it, the folder of a target brings its code. ``output`` must
     neither exist nor be in ``source``; it appears when it is whole.
     Raises `InputError` as `plan_split` does and for what can't be read, `ProblemsError` for several problems, and
-    `WorkError` when writing fails.
+    `WorkError` when writing fails; with ``mend``, also as `checked_files` does.
     """
     listing = list_source(source)
-    plan = plan_split(listing.files, order.choice, subject=str(source))
-    if order.dry_run:
-        return _report(listing, plan, {})
-    with new_folder(output, source) as made:
-        sizes = _Splitting(listing, plan, made, order).run()
-    return _report(listing, plan, sizes)
+    with checked_files(listing.files, str(source), mend=order.mend) as checked:
+        listing = msgspec.structs.replace(listing, files=checked.files)
+        plan = plan_split(listing.files, order.choice, subject=str(source))
+        if order.dry_run:
+            return _report(listing, plan, {}, checked)
+        with new_folder(output, source) as made:
+            sizes = _Splitting(listing, plan, made, order).run()
+        return _report(listing, plan, sizes, checked)
 
 
-def _report(listing: Listing, plan: SplitPlan, sizes: dict[str, int]) -> SplitReport:
+def _report(listing: Listing, plan: SplitPlan, sizes: dict[str, int], checked: CheckedFiles) -> SplitReport:
     left_out = place_files(listing, plan).left_out
-    return make_report(msgspec.structs.replace(plan, left_out=left_out), sizes)
+    report = make_report(msgspec.structs.replace(plan, left_out=left_out), sizes)
+    return msgspec.structs.replace(report, warnings=checked.warnings, mended=checked.mended)
 
 
 class _Splitting:

@@ -1,0 +1,95 @@
+"""Libraries that another tool has split with units missing from archives, or under wrong indices."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.kind import is_elf64
+from rocwheel.binary.kpack.split_library import SplitLibrary, read_split_library
+from rocwheel.device.splitting.files import NamedFile
+from rocwheel.device.splitting.joining.check_indices import IndexCheck, check_indices
+from rocwheel.device.splitting.joining.join_library import plan_join
+from rocwheel.device.splitting.joining.library import plan_library_join
+from rocwheel.device.splitting.joining.plan_joins import read_archive_file
+from rocwheel.foundation.collecting import convert_all
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
+from rocwheel.foundation.patch import write_patched
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rocwheel.device.splitting.joining.find_code import ArchiveFile
+
+__all__ = ["CheckedFiles", "checked_files"]
+
+
+class CheckedFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of a tree, with libraries that were mended in place of the old ones, and what was found wrong."""
+
+    files: tuple[NamedFile, ...]
+    warnings: tuple[str, ...] = ()
+    mended: tuple[str, ...] = ()
+    """The libraries that were mended, by their paths."""
+
+
+class _Fault(msgspec.Struct, frozen=True):
+    file: NamedFile
+    library: SplitLibrary
+    check: IndexCheck
+
+
+@contextmanager
+def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> Iterator[CheckedFiles]:
+    """Yield ``files`` and what is wrong with the libraries among them that are split already.
+
+    With ``mend``, such libraries are joined, in nameless files while the block lasts, to be split again; archives that
+    hold nothing else are left out. Raises `InputError`, or `ProblemsError` for several, for one that can't be mended
+    since its code objects can't be told apart, and as `plan_library_join` and `plan_join` do.
+    """
+    archives = [archive for found in convert_all(subject, read_archive_file, files) for archive in found]
+    faults = [
+        fault for found in convert_all(subject, lambda file: _find_fault(file, archives), files) for fault in found
+    ]
+    if not mend:
+        yield CheckedFiles(files=tuple(files), warnings=tuple(t for fault in faults for t in fault.check.texts()))
+        return
+    with ExitStack() as stack:
+        joined = convert_all(subject, lambda fault: _joined(fault, archives, stack), faults)
+        names = {unit.marker.kernel_name for fault in faults for unit in fault.library.units}
+        replaced = {file.path: file for file in joined}
+        gone = {file.path for file in archives if {entry.binary for entry in file.archive.entries} <= names}
+        kept = tuple(replaced.get(file.path, file) for file in files if file.path not in gone)
+        yield CheckedFiles(files=kept, mended=tuple(replaced))
+
+
+def _find_fault(file: NamedFile, archives: Sequence[ArchiveFile]) -> tuple[_Fault, ...]:
+    with file.content.view() as data:
+        library = read_split_library(data, name=file.path) if is_elf64(data) else None
+    if library is None:
+        return ()
+    check = check_indices(file.path, library, archives)
+    return () if check.is_sound else (_Fault(file, library, check),)
+
+
+def _joined(fault: _Fault, archives: Sequence[ArchiveFile], stack: ExitStack) -> NamedFile:
+    """Return the library with its code, in a nameless file that ``stack`` closes."""
+    path = fault.file.path
+    if not fault.check.can_be_mended:
+        found = f"units are missing from {', '.join(fault.check.doubtful)}, and indices in it may be wrong"
+        expected = "an archive with all units, and kernels of different names in each"
+        raise InputError(path, found, expected=expected, remedy="Leave out --mend, or split the original again.")
+    join = plan_library_join(path, fault.library, archives, renumbered=fault.check.renumbered)
+    with fault.file.content.view() as data, plan_join(data, join.units, join.links, name=path) as patch:
+        try:
+            made = stack.enter_context(open_temporary(buffering=-1))
+            write_patched(made, data, patch.replacements, size=patch.size)
+            made.truncate(patch.size)
+            made.flush()
+        except OSError as e:
+            raise no_room(path, "the library with its code", e) from e
+    return NamedFile(path, FileRange(path_of(made), 0, patch.size))
