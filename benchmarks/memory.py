@@ -51,16 +51,23 @@ def _rows_of_large_members() -> list[tuple[str, ...]]:
 
 
 def _make_members(sizes: tuple[int, ...]) -> Path:
+    """Write members of these sizes for the core package, and a small one for the libraries, which a build asks for."""
     shutil.rmtree(_WORK, ignore_errors=True)
-    component = _WORK / "artifacts" / "base_lib_generic"
-    (component / "stage/share").mkdir(parents=True)
+    artifacts = _WORK / "artifacts"
+    _make_artifact(artifacts / "base_lib_generic", sizes)
+    _make_artifact(artifacts / "blas_lib_generic", (_MIB,))
+    return artifacts
+
+
+def _make_artifact(component: Path, sizes: tuple[int, ...]) -> None:
+    share = component / "stage/share" / component.name
+    share.mkdir(parents=True)
     (component / "artifact_manifest.txt").write_text("stage\n")
     source = random.Random(0)
     for number, size in enumerate(sizes):
-        with (component / f"stage/share/{number}.bin").open("wb") as file:
+        with (share / f"{number}.bin").open("wb") as file:
             for _ in range(size // _MIB):
                 file.write(source.randbytes(_MIB))
-    return component.parent
 
 
 def _build(tree: Path, options: list[str]) -> Run:

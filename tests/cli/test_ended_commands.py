@@ -34,7 +34,9 @@ def stop(*_, **__):
     if passes < 0:
         print("stopped", flush=True)
         time.sleep(seconds)
-os.fsync = pathlib.Path.rename = pathlib.Path.replace = stop
+os.fsync = pathlib.Path.rename = stop
+if not passes:  # a folder gets its name by this, and so does a file, right after its fsync
+    pathlib.Path.replace = stop
 sys.argv = ["rocwheel", *sys.argv[3:]]
 from rocwheel.cli import main
 main()

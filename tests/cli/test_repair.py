@@ -86,6 +86,18 @@ def test_requirements_of_packages_that_are_not_at_hand_are_reported_to_be_open(r
     assert run("repair", wheel, "--dry-run", "--quiet").stderr == ""
 
 
+def test_requirements_with_a_version_are_not_reported_to_be_open(run: Run, tmp_path: Path) -> None:
+    """Where the package at hand takes the place of a path that led to a ROCm, its minor version is required."""
+    tree = build_tree(tmp_path / "tree", Lib("a.so", ("libamdhip64.so.7",), run_path="/opt/rocm/lib"))
+    hip = build_tree(tmp_path / "hip", Lib("libamdhip64.so.7", soname="libamdhip64.so.7"))
+    wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"})
+    files = {"_rocm_sdk_core/lib/libamdhip64.so.7": hip / "libamdhip64.so.7"}
+    core = make_wheel(tmp_path / "sdk", "rocm-sdk-core", files, version="7.2.4")
+    done = run("repair", wheel, "--toolkit", "sdk", "--with", core, "--dry-run")
+    assert "+ rocm-sdk-core==7.2.*" in " ".join(done.stdout.split())
+    assert "allows any version" not in done.stderr
+
+
 def test_system_libraries_of_the_settings_need_no_repair(run: Run, tmp_path: Path) -> None:
     tree = build_tree(tmp_path / "tree", Lib("a.so", ("libvendor.so.1",)))
     wheel = make_wheel(tmp_path / "dist", "ext", {"ext/a.so": tree / "a.so"}, tag="py3-none-manylinux_2_5_x86_64")

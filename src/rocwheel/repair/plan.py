@@ -6,8 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from rocwheel.distributions.formats.platforms.tags import expand_tags, split_tags
+from rocwheel.distributions.formats.requirements import parse_requirement
 from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
 from rocwheel.distributions.zip.dist_info import SIGNATURES
 from rocwheel.foundation.counting import count
@@ -232,4 +234,6 @@ def _notes(wheel: _Wheel, requires: Sequence[str]) -> tuple[str, ...]:
     run_paths = [(file.folder, edited.get(file.member, file.run_path or "")) for file in wheel.loadable]
     kept = kept_entries_note(wheel.tree, wheel.owner, run_paths)
     found = (kept, toolkit_note(wheel.repaired, wheel.owner))
-    return (*(open_version_note(name) for name in requires if name not in given), *filter(None, found))
+    asked = map(parse_requirement, requires)
+    is_open = [one.name for one in asked if not one.specifier and canonicalize_name(one.name) not in given]
+    return (*map(open_version_note, is_open), *filter(None, found))
