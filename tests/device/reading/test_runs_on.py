@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
@@ -112,13 +113,18 @@ def test_split_library_runs_what_its_archives_have(tmp_path: Path, gpu: str, cod
 
 
 @needs_compiler
+def test_archives_have_no_code_for_similar_gpus_on_any_runtime(tmp_path: Path) -> None:
+    for verdict in judge_file(split_two(tmp_path), parse_target_id("gfx1031")):
+        assert [use.code for use in verdict.uses] == [None]
+
+
+@needs_compiler
 def test_runtimes_get_what_is_promised_of_a_split_library(tmp_path: Path) -> None:
     library = split_two(tmp_path, lost=[(1, "gfx1030")])
     for gpu in ("gfx906:xnack+", "gfx906:xnack-", "gfx90a:xnack+", "gfx90a:xnack-", "gfx1030", "gfx1100"):
-        stock = judge_file(library, parse_target_id(gpu))[0]
-        for old in (True, False):
+        for verdict, old in product(judge_file(library, parse_target_id(gpu)), (True, False)):
             loaded = [load_unit(library, unit, [gpu], old=old) for unit in units_of(library)]
-            assert stock.runs is all(isinstance(code, bytes) for code in loaded)
+            assert verdict.runs is all(isinstance(code, bytes) for code in loaded)
 
 
 @needs_compiler

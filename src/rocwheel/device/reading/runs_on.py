@@ -86,7 +86,7 @@ def _judge(found: Binary | InputError, agents: Iterable[TargetId]) -> Iterator[F
     for agent in agents:
         for gpu in settings_of(agent, _features_that_matter(code.bundles, agent)):
             for runtime in Runtime:
-                uses = judge_targets(code.bundles, gpu, runtime)
+                uses = judge_targets(code.bundles, gpu, Runtime.STOCK if code.is_archived else runtime)
                 yield FileVerdict(found.name, found.place, gpu, runtime, uses, code.is_elsewhere)
 
 
@@ -95,13 +95,15 @@ class _Code(NamedTuple):
 
     bundles: Sequence[Sequence[TargetId]]
     is_elsewhere: bool = False
+    is_archived: bool = False
+    """Whether it is in kpack archives, in which every runtime looks for a GPU's own target and a generic one alone."""
 
 
 def _read_code(data: Data, found: Binary) -> _Code | None:
     with open_kpack_code(data, name=found.name, folder=found.folder) as kpack:
         if kpack is not None:
-            bundles = [_unit_targets(unit, found.name) for unit in kpack.units]
-            return _Code(bundles) if kpack.archives else _Code([], is_elsewhere=True)
+            bundles = [_unit_targets(unit, found.name) for unit in kpack.units] if kpack.archives else []
+            return _Code(bundles, is_elsewhere=not kpack.archives, is_archived=True)
     code = read_device_code(data, name=found.name)
     if code is None:
         return None
@@ -110,7 +112,8 @@ def _read_code(data: Data, found: Binary) -> _Code | None:
 
 
 def _unit_targets(unit: CodeUnit, name: str) -> tuple[TargetId, ...]:
-    return tuple(parse_target_id(target, source=name) for target in unit.targets)
+    targets = (parse_target_id(target, source=name) for target in unit.targets)
+    return tuple(target for target in targets if target.processor.startswith("gfx"))
 
 
 def opened_verdicts(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
