@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -15,7 +16,13 @@ from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.binary.kpack.recompress import Storing, recompress_archive, would_change
 from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.foundation.errors import RocwheelError
+from rocwheel.foundation.files.file_range import FileRange
+from tests.support.damage import damaged
 from tests.support.kpack_files import Memory, by_hand, make_kpack, toc
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 KERNELS = {("lib/a.so", n, "gfx906|gfx906:xnack-"): f"kernel {n} ".encode() * (200 + n) for n in range(20)}
 KEY = "lib/libx.so#0"
@@ -97,3 +104,26 @@ def test_damaged_code_object_is_refused() -> None:
     data[80:90] = bytes(10)
     with pytest.raises(KpackError, match=r"^x\.kpack: offset 0x48: a damaged zstd frame"):
         recompress(bytes(data), Storing(Scheme.NONE))
+
+
+def test_few_code_objects_are_in_memory_at_a_time(tmp_path: Path) -> None:
+    size, number = 1 << 20, 60
+    path = tmp_path / "x.kpack"
+    path.write_bytes(make_kpack({("a", n, "gfx906"): bytes([n]) * size for n in range(number)}, scheme=Scheme.NONE))
+    with FileRange.whole(path).view() as data, ThreadPoolExecutor(2) as executor:
+        archive = read_archive(data, name="x.kpack")
+        tracemalloc.start()
+        try:
+            recompress_archive(data, archive, Memory(), Storing(Scheme.ZSTD, 1), executor)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < 20 * size
+
+
+@given(damaged([make_kpack(KERNELS, scheme=scheme) for scheme in Scheme]))
+def test_damaged_archive_is_recompressed_or_refused_by_name(content: bytes) -> None:
+    try:
+        assert recompress(content, Storing(Scheme.ZSTD, 1)).startswith(b"KPAK")
+    except RocwheelError as e:
+        assert str(e).startswith("x.kpack: ")  # noqa: PT017

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -146,3 +147,33 @@ def test_more_code_objects_than_readers_take_are_refused(monkeypatch: pytest.Mon
 def test_same_code_of_the_same_level_gives_the_same_bytes(level: int) -> None:
     code = memoryview(b"some code for a GPU " * 500)
     assert compress_kernel(code, Scheme.ZSTD, level) == compress_kernel(code, Scheme.ZSTD, level)
+
+
+class Discarding:
+    """A file of which nothing is kept."""
+
+    size = 0
+
+    def write(self, data: bytes | memoryview, /) -> None:
+        """Count the bytes."""
+        self.size += len(data)
+
+    def overwrite(self, offset: int, data: bytes, /) -> None:
+        """Require that the bytes were written before."""
+        assert offset + len(data) <= self.size
+
+
+@pytest.mark.parametrize("scheme", Scheme)
+def test_memory_does_not_grow_with_the_archive(scheme: Scheme) -> None:
+    file, code = Discarding(), memoryview(bytes(1 << 20))
+    target = KpackWriter(file, ArchiveFacts("group", "gfx906", scheme), name="x.kpack")
+    tracemalloc.start()
+    try:
+        for index in range(500):
+            target.add([KernelKey("a", index, "gfx906")], code, 1 << 20)
+        target.finish()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert file.size > 500 << 20
+    assert peak < 2 << 20

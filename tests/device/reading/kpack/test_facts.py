@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
 
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.device.reading.facts import list_device_code, read_device_facts
 from rocwheel.device.reading.inspection import inspect_paths
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.device.reading.target_facts import summarize_targets
-from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.errors import InputError, RocwheelError
+from tests.support.damage import damaged
 from tests.support.kpack_files import SPLIT_NAME, make_kpack, split_two
 from tests.support.libraries import needs_compiler
 from tests.support.places import FIXTURES
@@ -167,3 +169,28 @@ def test_archives_in_a_folder_are_inspected_like_any_binary(tmp_path: Path) -> N
         "two_gfx906.kpack": "kpack archive",
         "two_gfx90a.kpack": "kpack archive",
     }
+
+
+KERNELS = {("a", 0, "gfx906|gfx906:xnack-"): CODE, ("b", 1, "gfx906"): CODE}
+
+
+@given(damaged([make_kpack(KERNELS, scheme=scheme) for scheme in Scheme]))
+def test_damaged_archive_gives_facts_or_errors_that_name_it(content: bytes) -> None:
+    try:
+        read_device_facts(memoryview(content), name="x.kpack", look=Look(deep=True, limit=1 << 24))
+    except RocwheelError as e:
+        assert str(e).startswith("x.kpack")  # noqa: PT017
+
+
+@needs_compiler
+def test_damaged_library_gives_facts_or_errors_that_name_it(tmp_path: Path) -> None:
+    library = split_two(tmp_path)
+
+    @given(damaged([library.read_bytes()]))
+    def check(content: bytes) -> None:
+        try:
+            read_device_facts(memoryview(content), name="libtwo.so", folder=library.parent)
+        except RocwheelError as e:
+            assert str(e).startswith("libtwo.so")  # noqa: PT017
+
+    check()
