@@ -82,6 +82,14 @@ def test_a_call_without_a_python_is_for_those_of_the_settings() -> None:
             "      - working-directory: jax_rocm_plugin\n        run: {}\n",
             ["      - working-directory: jax_rocm_plugin", "        run: |"],
         ),
+        (
+            "      - working-directory: jax_rocm_plugin\n        run: >-\n          {}\n",
+            ["      - working-directory: jax_rocm_plugin", "        run: |"],
+        ),
+        (
+            "      - working-directory: jax_rocm_plugin\n        run:\n          {}\n          --verbose\n",
+            ["      - working-directory: jax_rocm_plugin", "        run: |"],
+        ),
     ],
 )
 def test_a_step_of_a_workflow_checks_the_fragment_and_builds(step: str, head: list[str]) -> None:
@@ -142,6 +150,14 @@ def test_what_a_file_does_not_decide_is_asked_once_beside_the_commands(path: str
         f"what becomes of this call of build.py? It stands for these commands, but {reason}: bazel "
     )
     assert " rocwheel jax wheel pjrt " in asked
+
+
+def test_a_question_about_lines_that_yaml_joins_stands_above_their_step() -> None:
+    step = f"      - run: >\n          cd jax_rocm_plugin &&\n          {CALL}\n"
+    lines = after("a.yml", f"jobs:\n  x:\n    steps:\n{step}").splitlines()
+    assert lines[3].startswith("      # rocwheel asks: what becomes of this call of build.py?")
+    assert "joins its lines with others" in " ".join(line.strip(" #") for line in lines)
+    assert "\n".join([*lines[-3:], ""]) == step
 
 
 def test_a_list_of_arguments_is_asked_about() -> None:

@@ -167,3 +167,38 @@ def test_other_files_are_refused(name: str, text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_old_calls(text, name)
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("step", "lines"),
+    [
+        ("- run: {0}\n      {1}\n    name: x\n", "3-4"),
+        ('- run: "{0}\n      {1}"\n', "3-4"),
+        ("- run:\n      {0}\n      {1}\n", "4-5"),
+        ("- run: >-\n      {0}\n      {1}\n", "4-5"),
+    ],
+)
+def test_lines_that_yaml_joins_are_one_call(step: str, lines: str) -> None:
+    text = "x:\n  steps:\n  " + step.format(CALL, "--verbose")
+    assert read(text, "a.yml") == ([f"{lines}: {CALL} --verbose"], [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'jobs: {{x: {{steps: [{{run: "{CALL}"}}]}}}}\n',
+        f"- with:\n    command: {CALL}\n",
+        "- script: ./build/build.py build\n",
+    ],
+)
+def test_a_call_outside_of_the_steps_that_are_read_is_undecided(text: str) -> None:
+    calls, undecided = read(text, "a.yml")
+    assert calls == []
+    assert [reason.partition(": ")[2] for reason in undecided] == [
+        "stands in no run step of its own lines: translate the command line by itself"
+    ]
+
+
+def test_a_path_in_a_workflow_is_no_call() -> None:
+    text = f"on:\n  push:\n    paths: [build/build.py]\n# {CALL}\n"
+    assert read(text, "a.yml") == ([], [])

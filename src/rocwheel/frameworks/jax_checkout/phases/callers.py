@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.frameworks.jax.words import lookup
 from rocwheel.frameworks.jax_checkout.editing.questions import ask, questions_in
 from rocwheel.frameworks.jax_checkout.phases.deprecate import BUILD_PY
+from rocwheel.frameworks.jax_checkout.reading.folded_steps import folded_step
 from rocwheel.frameworks.jax_checkout.reading.structure import WORKSPACE
 from rocwheel.frameworks.jax_migration.reading.read_calls import caller_kind, read_old_calls
 from rocwheel.frameworks.jax_migration.translate_calls import spell_call, translate_calls
@@ -65,37 +66,64 @@ def _edit(plan: Plan, path: str, kind: CallerKind, found: TranslatedCalls) -> No
     asked = [question.text for question in questions_in(path, plan.draft.text(path))]
     edits: list[tuple[int, int, list[str], str]] = []
     for call in found.calls:
-        first, last = call.call.first_line - 1, call.call.last_line
+        place = _place(kind, lines, call.call.first_line, call.call.last_line)
         reasons = list(_reasons(plan.settings, path, kind, call, lines))
         if reasons:
-            new = _question(call, lines[first], "; ".join(reasons), asked)
-            edits.append((first, first, new, "only people can decide what this call becomes"))
+            new = _question(call, place.line, "; ".join(reasons), asked)
+            edits.append((place.first, place.first, new, "only people can decide what this call becomes"))
         else:
-            is_first = kind == "workflow" and not any(old.call.first_line <= first for old in found.calls)
-            new = _new_lines(call, lines[first], _WORKFLOW_LINES if is_first else [])
-            edits.append((first, last, new, "Bazel builds by its own settings, and rocwheel assembles the wheels"))
+            is_first = kind == "workflow" and not any(old.call.first_line < call.call.first_line for old in found.calls)
+            new = _new_lines(call, place.line, _WORKFLOW_LINES if is_first else [])
+            edits.append(
+                (place.first, place.last, new, "Bazel builds by its own settings, and rocwheel assembles the wheels")
+            )
     for undecided in found.undecided:
-        first = undecided.first_line - 1
-        if not any("build.py" in line for line in lines[first : undecided.last_line]):
+        place = _place(kind, lines, undecided.first_line, undecided.last_line)
+        if not any("build.py" in line for line in lines[place.first : undecided.last_line]):
             continue  # It runs another file of the checkout, which is read as well.
-        new = _asked(f"what becomes of this call of build.py? {undecided.reason}.", lines[first], asked)
-        edits.append((first, first, new, "only people can decide what this call becomes"))
+        new = _asked(f"what becomes of this call of build.py? {undecided.reason}.", place.line, asked)
+        edits.append((place.first, place.first, new, "only people can decide what this call becomes"))
     for first, last, new, reason in sorted(edits, reverse=True):
         lines[first:last] = new
         plan.draft.put(path, "\n".join(lines), reason)
+
+
+class _Place(NamedTuple):
+    """The lines that an edit replaces."""
+
+    first: int
+    last: int
+    line: str
+    """The first of them, as if it held the whole call where YAML joins lines."""
+    text: str
+    is_joined: bool = False
+    """Whether YAML joins the lines with others."""
+
+
+def _place(kind: CallerKind, lines: list[str], first_line: int, last_line: int) -> _Place:
+    first, text = first_line - 1, " ".join(line.rstrip("\\") for line in lines[first_line - 1 : last_line])
+    step = folded_step(lines, first, last_line) if kind == "workflow" else None
+    if step is None:
+        return _Place(first, last_line, lines[first], text)
+    if not step.is_whole:
+        return _Place(step.head, last_line, lines[step.head], text, is_joined=True)
+    line = f"{step.indent}run: {' '.join(text.split())}"
+    return _Place(step.head, last_line, line, line)
 
 
 def _reasons(
     settings: BazelSettings, path: str, kind: CallerKind, call: TranslatedCall, lines: list[str]
 ) -> Iterator[str]:
     """Yield why a call can't be replaced without asking."""
-    first, last = call.call.first_line - 1, call.call.last_line
-    text = " ".join(line.rstrip("\\") for line in lines[first:last])
-    step = _STEP.fullmatch(text)
+    first = call.call.first_line - 1
+    place = _place(kind, lines, call.call.first_line, call.call.last_line)
+    step = _STEP.fullmatch(place.text)
     if call.call.form == "python":
         yield "a list of arguments is one command, and these are several"
-    elif not _CALL.fullmatch(_REFERENCE.sub("X", step["command"] if step else text).rstrip()):
+    elif not _CALL.fullmatch(_REFERENCE.sub("X", step["command"] if step else place.text).rstrip()):
         yield "its lines hold more than the call"
+    if place.is_joined:
+        yield "the step joins its lines with others"
     if call.call.template and not _is_raw("\n".join(lines[:first])):
         yield "they have backslashes, and the text that they would stand in is no raw string"
     if not _runs_in_workspace(path, kind, call, lines):

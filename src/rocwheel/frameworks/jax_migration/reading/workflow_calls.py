@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.frameworks.jax_migration.reading.old_call import OldCalls
+from rocwheel.frameworks.jax_migration.reading.old_call import OldCalls, UndecidedCall
 from rocwheel.frameworks.jax_migration.reading.shell.calls import calls_of_commands, shell_definitions
 from rocwheel.frameworks.jax_migration.reading.shell.commands import shell_commands
 from rocwheel.frameworks.jax_migration.reading.shell.words import held
@@ -14,20 +14,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rocwheel.frameworks.jax.words import Language
-    from rocwheel.frameworks.jax_migration.reading.old_call import OldCall, UndecidedCall
+    from rocwheel.frameworks.jax_migration.reading.old_call import OldCall
 
 __all__ = ["read_workflow_calls"]
 
 _RUN = re.compile(r"(?P<indent>[ ]*(?:-[ ]+)*)(?P<key>run|[\"']run[\"'])[ ]*:(?:[ ]+(?P<value>.*))?$")
 _BLOCK = re.compile(r"[|>][-+0-9]*[ ]*(#.*)?")
+_COMMAND = re.compile(r"(?:\bpython[0-9.]*[ ]+(?:-\S+[ ]+)*|\./)[\w./-]*\bbuild/build\.py\b")
 _EXPRESSION = re.compile(r"\$\{\{[^\n]*?\}\}")
 
 
 def read_workflow_calls(text: str) -> OldCalls:
     """Return the calls of a workflow's steps."""
     calls: list[OldCall] = []
-    undecided: list[UndecidedCall] = []
-    for line, script in _scripts(text.split("\n")):
+    lines = text.split("\n")
+    scripts = list(_scripts(lines))
+    undecided = list(_elsewhere(lines, scripts))
+    for line, script in scripts:
         if "build" not in script:
             continue
         references: list[tuple[str, Language]] = []
@@ -40,7 +43,16 @@ def read_workflow_calls(text: str) -> OldCalls:
         made = calls_of_commands(commands, shell_definitions(commands), "ci")
         calls += made.calls
         undecided += made.undecided
-    return OldCalls(tuple(calls), tuple(undecided))
+    return OldCalls(tuple(calls), tuple(sorted(undecided, key=lambda call: call.first_line)))
+
+
+def _elsewhere(lines: list[str], scripts: list[tuple[int, str]]) -> Iterator[UndecidedCall]:
+    """Yield the lines that name a call outside of the steps that are read, such as in an input of an action."""
+    read = {line + offset for line, script in scripts for offset in range(script.count("\n") + 1)}
+    for number, line in enumerate(lines, 1):
+        if number not in read and _COMMAND.search(line) and not line.lstrip().startswith("#"):
+            reason = "stands in no run step of its own lines: translate the command line by itself"
+            yield UndecidedCall(number, number, reason)
 
 
 def _scripts(lines: list[str]) -> Iterator[tuple[int, str]]:
@@ -52,14 +64,20 @@ def _scripts(lines: list[str]) -> Iterator[tuple[int, str]]:
         if match is None:
             continue
         value = (match["value"] or "").strip()
-        if not value or _BLOCK.fullmatch(value):
-            start = index
-            index = _block_end(lines, index, len(match["indent"]))
-            # A folded scalar joins lines by blanks, as a shell's continuation does.
-            joined = " \\\n" if value.startswith(">") else "\n"
-            yield start + 1, joined.join(lines[start:index])
+        start = index
+        index = _block_end(lines, index, len(match["indent"]))
+        following = "\n".join(lines[start:index]).rstrip()
+        if value.startswith("|") and _BLOCK.fullmatch(value):
+            yield start + 1, following
+        elif not value or _BLOCK.fullmatch(value):
+            yield start + 1, _folded(following)
         else:
-            yield index, _unquoted(value)
+            yield start, _unquoted(_folded(f"{value}\n{following}".rstrip()))
+
+
+def _folded(text: str) -> str:
+    """Return lines that YAML joins by blanks, joined as a shell's continuation does."""
+    return text.replace("\n", " \\\n")
 
 
 def _block_end(lines: list[str], index: int, indent: int) -> int:
