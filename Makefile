@@ -80,10 +80,10 @@ debian-sid: setup ## the ROCm of Debian sid becomes wheels, installed and used i
 debian-experimental: setup ## the same with the ROCm 7 of Debian experimental
 	bash examples/debian-sid/run.sh experimental
 
-$(CACHE)/debian-newest/work-experimental/packages/dist:
-	$(MAKE) debian-experimental
+$(CACHE)/debian-newest/work-experimental/complete: | $(VENV)/.developer
+	bash examples/debian-sid/build.sh experimental $(CACHE)/debian-newest
 
-frameworks: setup $(CACHE)/debian-newest/work-experimental/packages/dist  ## published wheels of JAX and bitsandbytes use the packages of make debian-experimental; root
+frameworks: setup $(CACHE)/debian-newest/work-experimental/complete  ## published wheels of JAX and bitsandbytes use packages of Debian experimental's ROCm 7; root
 	bash examples/frameworks/run.sh $(CACHE)/debian-newest/work-experimental/packages/dist
 
 $(CACHE)/debian-run/away/packages/dist:

@@ -9,7 +9,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 checkout=$(cd "$here/../.." && pwd)
 release=$1
 folder=${2:-$checkout/.cache/debian-newest}
-bin=$checkout/.venv/bin
 
 case $release in
     sid) more="" ;;
@@ -20,22 +19,9 @@ esac
 
 step() { printf '\n== %s\n' "$*"; }
 
-step "download the packages of $release with all that they depend on (none is installed)"
-"$here/download.sh" "$release" "$folder"
-mapfile -t packages < <(tail -n +2 "$folder/$release.list" | sed "s|^|$folder/$release/|")
-echo "${#packages[@]} packages in $folder/$release"
-
+"$here/build.sh" "$release" "$folder"
 folder=$(cd "$folder" && pwd)
 work=$folder/work-$release
-rm -rf "$work"
-mkdir -p "$work"
-
-step "make artifacts of them"
-"$bin/rocwheel" artifacts from-deb "${packages[@]}" --dest-dir "$work/artifacts" --bundle-sysdeps
-
-step "build the Python packages"
-"$bin/rocwheel" build --artifact-dir "$work/artifacts" --dest-dir "$work/packages"
-rm -rf "$work/artifacts"
 
 step "make a chroot with Debian sid"
 "$here/chroot.sh" "$folder/chroot-sid"

@@ -3,7 +3,7 @@
 #
 #   examples/frameworks/run.sh DIST [FOLDER]     (default: .cache/frameworks; the chroot is kept there)
 #
-# DIST has the packages that examples/debian-sid/run.sh experimental builds. Needs root and about 20 GB of disk. No GPU.
+# DIST has the packages that examples/debian-sid/build.sh experimental makes. Needs root and about 20 GB of disk. No GPU.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 checkout=$(cd "$here/../.." && pwd)
