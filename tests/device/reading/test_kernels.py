@@ -16,6 +16,8 @@ from rocwheel.device.reading.extract import extract_code
 from rocwheel.device.reading.kernels import CodeKernels, KernelFacts, list_kernels
 from rocwheel.foundation.errors import InputError
 from tests.support.damage import damaged
+from tests.support.kpack_files import make_kpack, split_two
+from tests.support.libraries import needs_compiler
 from tests.support.places import FIXTURES
 from tests.support.wheels import make_wheel
 
@@ -193,3 +195,19 @@ def test_damage_is_refused_or_a_problem(tmp_path_factory: pytest.TempPathFactory
     path.write_bytes(data)
     with suppress(InputError):
         list_kernels(path, limit=1 << 24)
+
+
+@needs_compiler
+def test_kernels_of_a_split_library_are_those_of_the_original(tmp_path: Path) -> None:
+    def kernels(path: Path) -> set[tuple[int | None, str, tuple[KernelFacts, ...]]]:
+        return {(code.bundle, code.target, code.kernels) for code in list_kernels(path).codes}
+
+    assert kernels(split_two(tmp_path)) == kernels(FIXTURES / "v22/libtwo.plain.so") != set()
+
+
+def test_kernels_of_an_archive_are_listed_once_for_all_targets(tmp_path: Path) -> None:
+    path = tmp_path / "x.kpack"
+    code = (FIXTURES / "elf/gfx906.co").read_bytes()
+    path.write_bytes(make_kpack({("a", 0, "gfx906|gfx906:xnack-"): code}))
+    [listed] = list_kernels(path).codes
+    assert (listed.file, listed.bundle, listed.target, len(listed.kernels)) == (str(path), 0, "gfx906", 1)

@@ -10,9 +10,12 @@ from rocwheel.binary.bundles.compressed.content import RAW_SIZE_LIMIT, WrongHash
 from rocwheel.binary.bundles.device_code import iter_code_sources
 from rocwheel.binary.bundles.sequence import require_size
 from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
+from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.code_objects.kernel_metadata import kernel_symbols, read_metadata
+from rocwheel.device.reading.kpack.code import CodeUnit, each_once, open_kpack_code
+from rocwheel.device.reading.kpack.doubts import find_doubts
 from rocwheel.device.reading.payload_facts import iter_payloads
-from rocwheel.distributions.binaries import read_binaries
+from rocwheel.distributions.binaries import Binary, read_binaries
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.mapped_range import release_pages
 
@@ -21,9 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.bundles.device_code import CodeSource
-    from rocwheel.binary.bundles.plain import BundleEntry
     from rocwheel.binary.code_objects.code_object import CodeObject
-    from rocwheel.binary.code_objects.errors import Place
     from rocwheel.binary.code_objects.kernel_metadata import Kernel
     from rocwheel.foundation.files.file_view import Data
 
@@ -84,11 +85,7 @@ def list_kernels(path: Path, *, limit: int = RAW_SIZE_LIMIT) -> KernelListing:
     Raises `InputError` for a file that is damaged or that has no device code.
     """
     lister = _Lister(limit)
-    refused = [
-        error
-        for _, error in read_binaries(path, lambda data, found: lister.add_file(data, found.name), limit=limit)
-        if error
-    ]
+    refused = [error for _, error in read_binaries(path, lister.add_file, limit=limit) if error]
     lister.problems += map(str, refused)
     if not lister.seen and not lister.problems:
         raise InputError(path, "no device code", expected=_KINDS)
@@ -102,11 +99,31 @@ class _Lister:
         self.codes: list[CodeKernels] = []
         self.problems: list[str] = []
 
-    def add_file(self, data: Data, name: str) -> None:
+    def add_file(self, data: Data, found: Binary) -> None:
         """Add the code objects of a file; raises `InputError` when it is damaged outside of them."""
-        for source in iter_code_sources(data, name=name):
+        # In a folder or a wheel, archives are found by themselves.
+        folder = None if found.place else found.folder
+        with open_kpack_code(data, name=found.name, folder=folder) as kpack:
+            if kpack is not None:
+                self.problems += find_doubts(found.name, kpack) if folder else ()
+                for number, unit in enumerate(kpack.units):
+                    self._add_unit(number, unit)
+                return
+        for source in iter_code_sources(data, name=found.name):
             self.add(source)
             release_pages(data)
+
+    def _add_unit(self, number: int, unit: CodeUnit) -> None:
+        """Add the code objects of a key of an archive, or of a wrapper of a split library."""
+        self.seen += 1
+        for stored in each_once(unit.codes):
+            place = Place(stored.archive.name, stored.entry.offset, number)
+            try:
+                payload = stored.read(self.limit)
+                if is_code_object(payload):
+                    self._add_code(stored.entry.target, payload, place)
+            except InputError as e:
+                self.problems.append(str(e))
 
     def add(self, source: CodeSource) -> None:
         """Add the code objects of a bundle, or of what is taken for one."""
@@ -115,25 +132,23 @@ class _Lister:
             require_size(source.bundle, self.limit)
             for entry, payload in iter_payloads(source.view, source.bundle):
                 if is_code_object(payload):
-                    self._add_code(entry, payload, source.bundle.place)
+                    self._add_code(str(entry.target), payload, source.bundle.place)
         except WrongHashError as e:
             self.problems.append(f"{source.bundle.place}: {e.found}")
         except InputError as e:
             self.problems.append(str(e))
 
-    def _add_code(self, entry: BundleEntry, payload: Data, place: Place) -> None:
+    def _add_code(self, target: str, payload: Data, place: Place) -> None:
         try:
             code = read_code_object(payload, place=place)
             kernels = tuple(_read_kernels(payload, code, place))
         except InputError as e:
-            self.problems.append(f"{e.source}: the code for {entry.target}: {e.found}")
+            self.problems.append(f"{e.source}: the code for {target}: {e.found}")
             return
         if code.version == _VERSION_OF_YAML:
-            self.problems.append(f"{place}: the code for {entry.target}: {_YAML}")
+            self.problems.append(f"{place}: the code for {target}: {_YAML}")
         self.codes.append(
-            CodeKernels(
-                file=place.name, bundle=place.bundle, target=str(entry.target), version=code.version, kernels=kernels
-            )
+            CodeKernels(file=place.name, bundle=place.bundle, target=target, version=code.version, kernels=kernels)
         )
 
 

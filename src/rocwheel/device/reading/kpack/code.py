@@ -16,12 +16,12 @@ from rocwheel.foundation.errors import RocwheelError
 from rocwheel.foundation.files.file_range import FileRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["CodeUnit", "KpackCode", "StoredCode", "kpack_archive_code", "open_kpack_code"]
+__all__ = ["CodeUnit", "KpackCode", "StoredCode", "each_once", "kpack_archive_code", "open_kpack_code"]
 
 
 class StoredCode(NamedTuple):
@@ -155,6 +155,17 @@ class _Opener:
                 self.opened[path] = None
                 self.problems.append(str(e))
         return self.opened[path]
+
+
+def each_once(codes: Iterable[StoredCode]) -> tuple[StoredCode, ...]:
+    """Return each code object once, under its least specific target; the most specific ones come first.
+
+    Of several for one target, the first is the one that runtimes take.
+    """
+    by_target: dict[str, StoredCode] = {}
+    for stored in codes:
+        by_target.setdefault(stored.entry.target, stored)
+    return tuple({stored.identity: stored for stored in by_target.values()}.values())
 
 
 def _in_order(codes: Sequence[StoredCode]) -> tuple[StoredCode, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.device.reading.extraction import ExtractedCode, MatchRule, suffix_of
+from rocwheel.device.reading.kpack.code import each_once
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.atomic_file import atomic_file
@@ -17,7 +18,7 @@ from rocwheel.targets.compatibility import Runtime, choose
 from rocwheel.targets.spelling.spellings import file_name_spelling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from rocwheel.device.reading.kpack.code import CodeUnit, KpackCode, StoredCode
@@ -45,22 +46,11 @@ def choose_stored(
     problems: list[DeviceCodeError] = []
     for number, unit in enumerate(units):
         found = {target: _choose(unit, target, rule) for target in targets}
-        codes = _each_once(stored for stored in (found.values() if targets else unit.codes) if stored)
+        codes = each_once(stored for stored in (found.values() if targets else unit.codes) if stored)
         if codes:
             chosen[number] = codes
         problems += [_missing(name, unit, target, rule) for target, stored in found.items() if stored is None]
     return chosen, problems
-
-
-def _each_once(codes: Iterable[StoredCode]) -> tuple[StoredCode, ...]:
-    """Return each code object once, under its least specific target; the most specific ones come first.
-
-    Of several for one target, the first is the one that runtimes take.
-    """
-    by_target: dict[str, StoredCode] = {}
-    for stored in codes:
-        by_target.setdefault(stored.entry.target, stored)
-    return tuple({stored.identity: stored for stored in by_target.values()}.values())
 
 
 def _choose(unit: CodeUnit, wanted: TargetId, rule: MatchRule) -> StoredCode | None:
