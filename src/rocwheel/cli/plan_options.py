@@ -64,6 +64,15 @@ DeviceCodeOption = Annotated[
         help="Keep plain offload bundles, compress them in their places, or compress them and trim the libraries."
     ),
 ]
+SplitOption = Annotated[
+    Literal["none", "kpack"],
+    typer.Option(
+        "--split-device",
+        metavar="[=kpack]",
+        help="Move device code to a package for each GPU target, in archives that runtimes with kpack read.",
+        show_default=False,
+    ),
+]
 RocmOption = Annotated[
     str | None,
     shared(
@@ -87,6 +96,7 @@ def read_plan_job(
     selector: SelectorOption = "sdist",
     devel_compression: DevelOption = "none",
     device_code: DeviceCodeOption = "keep",
+    split_device: SplitOption = "none",
     rocm: RocmOption = None,
     platform_tag: PlatformTagOption = None,
 ) -> PlanJob:
@@ -100,6 +110,7 @@ def read_plan_job(
         selector=selector,
         devel_compression=devel_compression,
         device_code=device_code,
+        split_device=split_device,
         rocm=rocm,
         platform_tag=tag,
         platform_tag_source=tag_source,

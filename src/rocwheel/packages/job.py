@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.catalog import open_catalog
+from rocwheel.device.splitting.write_archives import Workers
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.distributions.formats.write_wheel import DEFAULT_LEVEL, HIGHEST_LEVEL
 from rocwheel.foundation.errors import InputError
@@ -22,6 +23,7 @@ from rocwheel.packages.layout.facts import read_facts
 from rocwheel.packages.planning.make_plan import make_plan
 from rocwheel.packages.planning.options import PlanOptions, check_options
 from rocwheel.packages.recipe.load import load_recipe
+from rocwheel.packages.splitting.split_catalog import split_device_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,14 +47,16 @@ class PlanJob(msgspec.Struct, frozen=True):
     def opened(self, executor: Executor, progress: Progress) -> Iterator[Plan]:
         """Yield the plan; the files that it names can be read inside the block.
 
-        Raises what `open_catalog`, `load_recipe`, `read_facts` and `make_plan` raise.
+        Raises what `open_catalog`, `load_recipe`, `split_device_code`, `read_facts` and `make_plan` raise.
         """
         check_options(self.options)
         recipe = load_recipe(self.recipe)
         with open_catalog(self.artifact_dir, *self.more_dirs, progress=progress) as catalog:
             progress.end()
-            facts = read_facts(catalog, executor)
-            yield make_plan(catalog, recipe, facts, self.options)
+            with split_device_code(catalog, recipe, self.options, Workers(executor, progress)) as split:
+                facts = read_facts(split.catalog, executor)
+                made = make_plan(split.catalog, recipe, facts, self.options)
+                yield msgspec.structs.replace(made, warnings=made.warnings + split.warnings)
 
     def run(self, *, progress: Progress = SILENT) -> Plan:
         """Return the plan; the files that it names may be gone."""

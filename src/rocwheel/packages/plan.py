@@ -133,7 +133,9 @@ class Dropped(msgspec.Struct, frozen=True, order=True):
 class PlanWarning(msgspec.Struct, frozen=True):
     """Something that is probably wrong with distributions, though they can be built."""
 
-    kind: Literal["missing-library", "platform-tag", "unknown-artifact", "earlier-build"]
+    kind: Literal[
+        "missing-library", "platform-tag", "unknown-artifact", "earlier-build", "device-code-stays", "no-kpack-runtime"
+    ]
     subject: str
     """The library, wheel, rule or folder that the warning is about."""
     found: str

@@ -9,10 +9,13 @@ import msgspec
 from rocwheel.foundation.decoding import decode_json
 from rocwheel.foundation.errors import InputError
 
-__all__ = ["SDK_MANIFEST_PATH", "SdkManifest"]
+__all__ = ["SDK_MANIFEST_PATH", "SPLIT_FLAG", "SdkManifest"]
 
 SDK_MANIFEST_PATH = "share/therock/therock_manifest.json"
 """Where it stands in the merged prefix."""
+
+SPLIT_FLAG = "KPACK_SPLIT_ARTIFACTS"
+"""The setting that says whether device code was split into one artifact per GPU target."""
 
 
 class SdkManifest(msgspec.Struct, frozen=True):
@@ -33,15 +36,12 @@ class SdkManifest(msgspec.Struct, frozen=True):
             manifest = decode_json(data, cls)
         except msgspec.DecodeError as e:
             raise InputError(source, f"is not a usable SDK manifest ({e})", expected="TheRock's JSON") from e
-        split = manifest.flags.get(_SPLIT_FLAG, False)
+        split = manifest.flags.get(SPLIT_FLAG, False)
         if not isinstance(split, bool):
-            raise InputError(source, f"has {split!r} for the flag {_SPLIT_FLAG}", expected="true or false")
+            raise InputError(source, f"has {split!r} for the flag {SPLIT_FLAG}", expected="true or false")
         return manifest
 
     @property
     def kpack_split(self) -> bool:
         """Whether device code was split into one artifact per GPU target."""
-        return self.flags.get(_SPLIT_FLAG) is True
-
-
-_SPLIT_FLAG = "KPACK_SPLIT_ARTIFACTS"
+        return self.flags.get(SPLIT_FLAG) is True

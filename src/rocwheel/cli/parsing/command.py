@@ -16,6 +16,10 @@ __all__ = ["Command", "CommandApp", "Group"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+_BARE = {"--split-device": "kpack"}
+"""Options whose value may be left out, and what they have then; a value follows ``=``."""
+
+
 class Command(TyperCommand):
     """A command that spells its arguments alike in the usage line and below it, and shows no types of Python.
 
@@ -24,6 +28,12 @@ class Command(TyperCommand):
 
     def __init__(self, name: str | None, **settings: Any) -> None:
         super().__init__(name, **_with_short_help(settings))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words of a command line; options that may go without a value get one."""
+        options = args[: args.index("--")] if "--" in args else args
+        words = [f"{word}={_BARE[word]}" if word in _BARE else word for word in options]
+        return super().parse_args(ctx, words + args[len(options) :])
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """Return the words of the usage line: optional arguments in brackets, those that repeat with dots."""

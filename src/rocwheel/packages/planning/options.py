@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DevelCompression",
     "DeviceCodeForm",
+    "DeviceSplit",
     "PlanOptions",
     "SelectorForm",
     "check_options",
@@ -33,6 +34,8 @@ __all__ = [
 DevelCompression = Literal["none", "xz", "zst"]
 
 DeviceCodeForm = Literal["keep", "compress", "trim"]
+
+DeviceSplit = Literal["none", "kpack"]
 
 SelectorForm = Literal["sdist", "wheel"]
 
@@ -52,6 +55,8 @@ class PlanOptions(msgspec.Struct, frozen=True):
     devel_compression: DevelCompression = "none"
     device_code: DeviceCodeForm = "keep"
     """What happens to plain offload bundles: they stay, are compressed in place, or are also moved together."""
+    split_device: DeviceSplit = "none"
+    """Whether the device code of libraries goes to kpack archives in packages of its targets."""
     rocm: str | None = None
     """The oldest ROCm release whose runtime has to read compressed bundles; by default the SDK manifest's."""
     platform_tag: str | None = None

@@ -1,0 +1,68 @@
+"""The files of a split: host files without device code, and archives with it, in a folder that goes with the build."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.device.splitting.write_archives import write_archives
+from rocwheel.foundation.collecting import attempt_all, raise_all
+from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.patch import write_patched
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from rocwheel.device.splitting.files import HostFile, SplitChoice, SplitPlan
+    from rocwheel.device.splitting.planning.library import PlannedArchive
+    from rocwheel.device.splitting.write_archives import Workers
+    from rocwheel.foundation.errors import RocwheelError
+    from rocwheel.foundation.files.atomic_file import AtomicFile
+
+__all__ = ["SplitFiles", "write_split"]
+
+
+class SplitFiles(msgspec.Struct, frozen=True):
+    """What was written, by the paths that the plan has for it."""
+
+    hosts: dict[str, FileRange]
+    archives: dict[str, FileRange]
+
+
+def write_split(plan: SplitPlan, choice: SplitChoice, folder: Path, workers: Workers, *, subject: str) -> SplitFiles:
+    """Write the host files and archives of ``plan`` below ``folder``.
+
+    Raises, for all libraries together and led by ``subject`` if they are several, what `write_archives` raises.
+    """
+    problems: list[RocwheelError] = []
+    libraries = [file for file in plan.host if file.library is not None]
+    workers.progress.begin("splitting device code", sum(map(_code_size, libraries)))
+    made = attempt_all(partial(_write, choice=choice, folder=folder, workers=workers), libraries, problems)
+    workers.progress.end()
+    raise_all(subject, problems)
+    archives = {archive.path: FileRange.whole(folder / archive.path) for archive in plan.iter_archives()}
+    return SplitFiles({file.path: host for file, host in zip(libraries, made, strict=True)}, archives)
+
+
+def _code_size(file: HostFile) -> int:
+    return sum(entry.size for unit in file.library.units for entry in unit.entries) if file.library else 0
+
+
+def _write(file: HostFile, *, choice: SplitChoice, folder: Path, workers: Workers) -> FileRange:
+    assert file.library is not None
+    assert file.patch is not None
+    path = folder / "host" / file.path
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+    def open_archive(archive: PlannedArchive) -> AbstractContextManager[AtomicFile]:
+        return atomic_file(folder / archive.path)
+
+    with file.content.view() as data, path.open("xb") as host:
+        write_patched(host, data, file.patch.replacements, size=file.patch.size)
+        host.truncate(file.patch.size)
+        write_archives(data, file.library, choice, open_archive, workers)
+    return FileRange.whole(path)
