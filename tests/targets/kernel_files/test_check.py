@@ -15,24 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.binary.code_objects.code_object import encode_flags
-from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.kernel_files.check import MismatchError, check_kernel_file, processors_in
+from tests.support.code_objects import code_object_header
 from tests.support.damage import damaged
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MakeDatabase = Callable[..., bytes]
-
-
-def code_object(target: str) -> bytes:
-    """Return the header of a code object, with nothing behind it."""
-    flags = encode_flags(parse_target_id(target), place=Place("test"))
-    identification = b"\x7fELF\x02\x01\x01\x40\x02" + bytes(7)
-    return identification + struct.pack("<HHIQQQIHHHHHH", 3, 224, 1, 0, 0, 0, flags, 64, 56, 0, 64, 0, 0)
 
 
 def image(*codes: bytes) -> bytes:
@@ -85,7 +76,7 @@ def problems(data: bytes, path: str) -> list[str]:
     ],
 )
 def test_code_for_what_the_name_says_is_no_problem(path: str, target: str) -> None:
-    assert problems(code_object(target), path) == []
+    assert problems(code_object_header(target), path) == []
 
 
 @pytest.mark.parametrize(
@@ -99,7 +90,7 @@ def test_code_for_what_the_name_says_is_no_problem(path: str, target: str) -> No
     ],
 )
 def test_code_for_another_gpu_is_a_problem_that_names_both(path: str, named: str, target: str) -> None:
-    (problem,) = check_kernel_file(memoryview(code_object(target)), path, name="place")
+    (problem,) = check_kernel_file(memoryview(code_object_header(target)), path, name="place")
     assert isinstance(problem, MismatchError)
     assert (problem.source, problem.named, problem.contained) == ("place", named, (target,))
 
@@ -113,7 +104,7 @@ def test_files_of_which_nothing_can_be_told_are_no_problem(path: str, data: byte
 
 
 def test_a_database_of_miopen_is_known_by_its_options_and_its_code(kdb: MakeDatabase) -> None:
-    good = ("-DX=1 -mcpu=gfx908", bz2.compress(code_object("gfx908")), 64)
+    good = ("-DX=1 -mcpu=gfx908", bz2.compress(code_object_header("gfx908")), 64)
     data = kdb(good)
     assert problems(data, "share/miopen/db/gfx90878.kdb") == []
     (problem,) = problems(data, "share/miopen/db/gfx90a6e.kdb")
@@ -127,8 +118,8 @@ def test_a_database_of_miopen_is_known_by_its_options_and_its_code(kdb: MakeData
     "kernel",
     [
         ("-mcpu=gfx906", b"", 0),
-        ("", bz2.compress(code_object("gfx906")), 64),
-        ("", code_object("gfx906"), 0),
+        ("", bz2.compress(code_object_header("gfx906")), 64),
+        ("", code_object_header("gfx906"), 0),
     ],
     ids=["options", "compressed", "stored"],
 )
@@ -166,13 +157,13 @@ def test_reading_a_database_leaves_no_copy(kdb: MakeDatabase, tmp_path: Path, mo
 
 
 def test_an_image_of_aotriton_is_known_by_all_its_kernels() -> None:
-    data = image(code_object("gfx1100"), b"", code_object("gfx1151") + bytes(100), b"x")
+    data = image(code_object_header("gfx1100"), b"", code_object_header("gfx1151") + bytes(100), b"x")
     assert processors_in(memoryview(data), name="x.aks2") == ("gfx1100", "gfx1151")
     assert problems(data, "lib/aotriton.images/amd-gfx11xx/x.aks2") == []
     assert len(problems(data, "lib/aotriton.images/amd-gfx110x/x.aks2")) == 1
 
 
-GOOD = image(code_object("gfx1100"))
+GOOD = image(code_object_header("gfx1100"))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +183,7 @@ def test_damaged_images_are_problems(data: bytes, found: str) -> None:
     assert found in problem
 
 
-@given(damaged([GOOD, image(code_object("gfx942"), code_object("gfx90a"))]))
+@given(damaged([GOOD, image(code_object_header("gfx942"), code_object_header("gfx90a"))]))
 def test_no_image_makes_the_reader_fail_otherwise(data: bytes) -> None:
     assert all(isinstance(p, InputError) for p in check_kernel_file(memoryview(data), "aotriton.images/amd-gfx942/x"))
 
@@ -211,7 +202,7 @@ def _database() -> bytes:
         database.execute("CREATE TABLE cache_v1 (arch TEXT)")
         database.execute("INSERT INTO cache_v1 VALUES ('gfx906')")
         database.execute("CREATE TABLE kern_db (kernel_args TEXT, kernel_blob BLOB, uncompressed_size INT)")
-        row = ("-mcpu=gfx906", bz2.compress(code_object("gfx906")), 64)
+        row = ("-mcpu=gfx906", bz2.compress(code_object_header("gfx906")), 64)
         database.execute("INSERT INTO kern_db VALUES (?, ?, ?)", row)
         database.commit()
         return database.serialize()

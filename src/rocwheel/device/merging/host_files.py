@@ -27,8 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["HostFiles", "choose_host_files"]
 
-_SPLIT_FIRST = "Split the device code of each build first, with `rocwheel device split`, and merge what that makes."
+_SPLIT_FIRST = "Split the stage folders of each build's artifacts first, with `rocwheel device split`, and merge these."
 _DIFFERENT_BUILDS = "Merge builds of one commit with one set of options; --may-differ names files that may differ."
+
+
+_HARMLESS = frozenset({HostDifference.BUILD_ID.value, HostDifference.LAYOUT.value})
+"""What may differ in any library: archives hold the device code, wherever its space was."""
 
 
 class HostFiles(msgspec.Struct, frozen=True):
@@ -90,7 +94,7 @@ class _Comparison:
         if mine.path == DIST_INFO_PATH and differs:
             self._others.setdefault(mine.key, []).append(other)
             self._note(mine, shard, differs, "united")
-        elif differs == HostDifference.BUILD_ID.value:
+        elif differs in _HARMLESS:
             self._note(mine, shard, differs, "primary's")
         elif differs:
             self._judge(mine, other, shard, differs)

@@ -1,8 +1,7 @@
 """Whether two ELF files are the same for the host: build ids and device code aside.
 
-A linker puts device code between other sections, so that its size moves what follows, and with it every address in the
-code. So files whose device code has another size are compared by what addresses don't change: their sections, the
-dynamic symbols' names and versions, and the number of units of device code.
+A linker puts device code between other sections, so that its size moves what follows, and with it addresses in the
+code. Files of one layout are compared byte by byte, others by the sections that are loaded, but for words that moved.
 """
 
 from __future__ import annotations
@@ -13,21 +12,29 @@ from typing import TYPE_CHECKING
 from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import read_header
-from rocwheel.binary.elf.sections import SHT_NOBITS, Section, read_section_table
+from rocwheel.binary.elf.sections import SHF_ALLOC, SHT_NOBITS, Section, read_section_table
 from rocwheel.binary.kind import is_elf64
+from rocwheel.binary.kpack.marker import MARKER_SECTION
+from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.device.merging.moved_bytes import all_steps, is_same_but_moved
 from rocwheel.foundation.files.file_view import iter_pieces
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["HostDifference", "compare_host_parts"]
 
-_DEVICE_SECTIONS = frozenset({".hip_fatbin", ".rocm_kpack_ref"})
+_CODE = ".hip_fatbin"
 _BUILD_ID = ".note.gnu.build-id"
-_WITHOUT_ADDRESSES = frozenset(
-    {".comment", ".dynstr", ".gnu.version", ".gnu.version_d", ".gnu.version_r", ".interp", ".rocm_kpack_ref"}
-)
-"""Sections whose bytes no address shows in; strings of the program are not among them, as jump tables lie beside."""
+_RELATIVE = ".relr.dyn"
+"""Addresses as bits, whose size depends on where they lie; what is at these addresses is compared itself."""
+_DEBUG_LINK = ".gnu_debuglink"
+"""A checksum of another file."""
+_ANY_SIZE = frozenset({_CODE, _RELATIVE, MARKER_SECTION})
+"""Markers are compared by what they say: who joins a library finds its targets in them, too."""
+_ANY_BYTES = _ANY_SIZE | {_BUILD_ID, _DEBUG_LINK}
 
 
 class HostDifference(enum.Enum):
@@ -35,6 +42,8 @@ class HostDifference(enum.Enum):
 
     NONE = "none"
     BUILD_ID = "build id"
+    LAYOUT = "space of device code"
+    """The device code is elsewhere, and its space has another size."""
     DEVICE_CODE = "device code"
     HOST = "host part"
 
@@ -49,13 +58,29 @@ def compare_host_parts(one: Data, other: Data, *, name: str) -> HostDifference:
     if not (is_elf64(one) and is_elf64(other)):
         return HostDifference.HOST
     mine, theirs = _sections(one, name), _sections(other, name)
-    if _shape(mine) != _shape(theirs):
+    if _shape(mine) != _shape(theirs) or _units(one, name) != _units(other, name):
         return HostDifference.HOST
     if _layout(mine) == _layout(theirs):
         return _compare_bytes(one, other, mine)
-    if not _same_units(read_fat_binary(one, name=name), read_fat_binary(other, name=name)):
+    return _compare_sections(one, other, list(zip(mine, theirs, strict=True)), name)
+
+
+def _compare_sections(one: Data, other: Data, pairs: Sequence[tuple[Section, Section]], name: str) -> HostDifference:
+    """Compare files whose sections lie elsewhere."""
+    fat, other_fat = read_fat_binary(one, name=name), read_fat_binary(other, name=name)
+    if fat is None or other_fat is None or len(fat.wrappers) != len(other_fat.wrappers):
         return HostDifference.HOST
-    return HostDifference.DEVICE_CODE if _same_texts(one, other, mine, theirs) else HostDifference.HOST
+    moves = [*_moves(pairs), *_pointer_moves(fat, other_fat)]
+    if not _same_sections(one, other, pairs, all_steps(moves)):
+        return HostDifference.HOST
+    return HostDifference.LAYOUT if fat.is_kpacked else HostDifference.DEVICE_CODE
+
+
+def _units(data: Data, name: str) -> list[tuple[int, str, tuple[str, ...]]]:
+    """Return what the wrappers of a split library have a runtime look up; nothing for others."""
+    split = read_split_library(data, name=name)
+    units = split.units if split else ()
+    return [(unit.index, unit.marker.kernel_name, unit.marker.search_paths) for unit in units]
 
 
 def _same(one: Data, other: Data) -> bool:
@@ -67,48 +92,53 @@ def _sections(data: Data, name: str) -> tuple[Section, ...]:
     return read_section_table(source, read_header(source))
 
 
-def _shape(sections: tuple[Section, ...]) -> list[tuple[object, ...]]:
+def _shape(sections: Sequence[Section]) -> list[tuple[object, ...]]:
     """Return what of each section doesn't depend on the size of device code."""
     return [
-        (section.name, section.type if section.name not in _DEVICE_SECTIONS else 0, section.flags, section.link)
-        + (() if section.name in _DEVICE_SECTIONS else (section.size,))
+        (section.name, section.type, section.flags, section.link, section.size if _has_size(section) else 0)
         for section in sections
     ]
 
 
-def _layout(sections: tuple[Section, ...]) -> list[tuple[object, ...]]:
-    return [(section.type, section.address, section.offset, section.size) for section in sections]
+def _has_size(section: Section) -> bool:
+    """Return whether the size of a section is that of the program: tables for debuggers name temporary files, too."""
+    return bool(section.flags & SHF_ALLOC) and section.name not in _ANY_SIZE
 
 
-def _compare_bytes(one: Data, other: Data, sections: tuple[Section, ...]) -> HostDifference:
-    """Compare files of one layout: everything, with the build id and device code left out where they lie."""
+def _layout(sections: Sequence[Section]) -> list[tuple[int, ...]]:
+    return [(section.address, section.offset, section.size) for section in sections]
+
+
+def _compare_bytes(one: Data, other: Data, sections: Sequence[Section]) -> HostDifference:
+    """Compare files of one layout: everything, with what may hold any bytes left out where it lies."""
     if len(one) != len(other):
         return HostDifference.HOST
-    left_out = sorted(
-        (section.offset, section.offset + section.size, section.name)
-        for section in sections
-        if section.name in {*_DEVICE_SECTIONS, _BUILD_ID} and section.type != SHT_NOBITS
-    )
     found = HostDifference.BUILD_ID
     position = 0
-    for start, stop, name in left_out:
-        if not _same(one[position:start], other[position:start]):
+    for section in sorted((s for s in sections if s.name in _ANY_BYTES), key=lambda s: s.offset):
+        if section.type == SHT_NOBITS or section.name == _RELATIVE:
+            continue
+        stop = section.offset + section.size
+        if not _same(one[position : section.offset], other[position : section.offset]):
             return HostDifference.HOST
-        if name != _BUILD_ID and not _same(one[start:stop], other[start:stop]):
+        if section.name == _CODE and not _same(one[section.offset : stop], other[section.offset : stop]):
             found = HostDifference.DEVICE_CODE
         position = max(position, stop)
     return found if _same(one[position:], other[position:]) else HostDifference.HOST
 
 
-def _same_units(one: FatBinary | None, other: FatBinary | None) -> bool:
-    if one is None or other is None:
-        return False
-    return [(w.is_kpack, w.index) for w in one.wrappers] == [(w.is_kpack, w.index) for w in other.wrappers]
+def _moves(pairs: Sequence[tuple[Section, Section]]) -> list[int]:
+    return [b.address - a.address for a, b in pairs if a.flags & SHF_ALLOC]
 
 
-def _same_texts(one: Data, other: Data, mine: tuple[Section, ...], theirs: tuple[Section, ...]) -> bool:
+def _pointer_moves(one: FatBinary, other: FatBinary) -> list[int]:
+    """Return how far the bundles have moved: each lies behind those of the units before it."""
+    return [b.pointer.target - a.pointer.target for a, b in zip(one.wrappers, other.wrappers, strict=True)]
+
+
+def _same_sections(one: Data, other: Data, pairs: Sequence[tuple[Section, Section]], steps: frozenset[int]) -> bool:
     return all(
-        _same(one[a.offset : a.offset + a.size], other[b.offset : b.offset + b.size])
-        for a, b in zip(mine, theirs, strict=True)
-        if a.name in _WITHOUT_ADDRESSES
+        is_same_but_moved(one[a.offset : a.offset + a.size], other[b.offset : b.offset + b.size], steps)
+        for a, b in pairs
+        if a.flags & SHF_ALLOC and a.name not in _ANY_BYTES and a.type != SHT_NOBITS
     )

@@ -19,6 +19,7 @@ from rocwheel.device.splitting.planning.library import plan_library
 from rocwheel.device.splitting.planning.names import name_groups
 from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.errors import InputError
+from rocwheel.targets.kernel_files.check import check_kernel_file
 from rocwheel.targets.kernel_files.classify import KernelFile, classify_path, find_family, is_unknown_kernel_file
 
 if TYPE_CHECKING:
@@ -64,9 +65,10 @@ def plan_split(files: Sequence[NamedFile], choice: SplitChoice, *, subject: str)
 
 def _sort(file: NamedFile) -> _Sorted:
     kernels = classify_path(file.path)
-    if kernels is not None:
-        return _Sorted(file, kernels)
     with file.content.view() as data:
+        if kernels is not None:
+            raise_all(file.path, check_kernel_file(data, file.path))
+            return _Sorted(file, kernels)
         if is_kpack(data):
             return _Sorted(file, _archive_of(data, file.path))
         return _Sorted(file, has_code=has_code_to_split(data, name=file.path))

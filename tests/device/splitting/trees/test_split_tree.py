@@ -12,6 +12,7 @@ from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 from rocwheel.foundation.errors import InputError, ProblemsError
+from tests.support.code_objects import code_object_header
 from tests.support.fat_libraries import build_fat_library, code_of, lay_over, make_bundle, require_same_code
 from tests.support.kpack_reader import Archive, units_of
 
@@ -70,6 +71,15 @@ def test_whatever_units_have_a_gpu_gets_its_code_or_is_skipped(tmp_path: Path, t
     library(tmp_path / "tree", *targets)
     made = lay_over(split(tmp_path / "tree", tmp_path / "out"), tmp_path / "made")
     assert require_same_code(made / "lib/libx.so", codes(*targets)) > 0
+
+
+def test_a_kernel_file_with_code_for_another_gpu_than_its_name_says_is_refused(tmp_path: Path) -> None:
+    kernels = tmp_path / "tree/rocblas/library/x_gfx90a.co"
+    kernels.parent.mkdir(parents=True)
+    kernels.write_bytes(code_object_header("gfx906"))
+    with pytest.raises(InputError, match=r"x_gfx90a\.co: is for gfx90a by its name, and contains code for gfx906"):
+        split(tmp_path / "tree", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_unit_that_lacks_a_target_names_archives_of_its_own(tmp_path: Path) -> None:
