@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.demo.demo import SAMPLE_SDK
 from tests.support.hostile_files import HOSTILE_FILES, NAMES
 from tests.support.hostile_wheels import HOSTILE_WHEELS, WHEEL_NAME
 from tests.support.places import FIXTURES
@@ -44,6 +45,7 @@ COMMANDS = {
     "runpath show": ["runpath", "show", "WHEEL"],
     "index": ["index", "FOLDER", "--output", "OUT", "--files", "copy"],
 }
+SAMPLE = str(SAMPLE_SDK)
 FILE_COMMANDS = {
     "index": ("sdist", ["index", "FOLDER", "--output", "OUT"]),
     "coherent": ("sdist", ["targets", "coherent", "FILE"]),
@@ -51,6 +53,7 @@ FILE_COMMANDS = {
     "from-deb": ("deb", ["artifacts", "from-deb", "FILE", "--dest-dir", "OUT"]),
     "artifacts list": ("artifact", ["artifacts", "list", "FOLDER"]),
     "artifacts extract": ("artifact", ["artifacts", "extract", "FILE", "--dest-dir", "OUT"]),
+    "artifacts merge": ("artifact", ["artifacts", "merge", "FOLDER", SAMPLE, "--primary", SAMPLE, "--dest-dir", "OUT"]),
     "artifacts archive": ("artifact", ["artifacts", "archive", "FOLDER", "--dest-dir", "OUT"]),
     "build": ("artifact", ["build", "--artifact-dir", "FOLDER", "--dest-dir", "OUT"]),
     "inspect": ("binary", ["inspect", "--deep", "FILE"]),

@@ -152,3 +152,31 @@ def test_files_for_all_gpus_have_a_row(path: str, name: str, differs: str) -> No
 )
 def test_kernel_files_that_no_row_knows_are_told(path: str, *, expected: bool) -> None:
     assert is_unknown_kernel_file(path) is expected
+
+
+_PARTS = st.sampled_from(
+    [
+        "gfx90a",
+        "gfx1250-strict",
+        "gfx",
+        "-xnack+",
+        "library",
+        "rocblas",
+        "/",
+        "//",
+        "_",
+        ".co",
+        ".kdb",
+        "miopen/db/",
+        "\n",
+        "x",
+    ]
+)
+
+
+@given(st.lists(_PARTS | st.text(max_size=4), max_size=12).map("".join))
+def test_no_path_makes_the_rules_fail(path: str) -> None:
+    found = classify_path(path)
+    assert found is None or found.target.startswith("gfx")
+    assert not (found and is_unknown_kernel_file(path))
+    shared_row(path)

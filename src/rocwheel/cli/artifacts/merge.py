@@ -72,7 +72,7 @@ def _print(report: MergeReport, *, verbose: bool) -> None:
         print_line(f"{missing.artifact} has nothing for {missing.target}, unlike others of {', '.join(missing.shards)}")
     differences = [f"{d.path} of {d.shard} ({d.differs}): {d.outcome}" for d in report.differences]
     _print_list("host files that differ", differences, verbose=verbose)
-    _print_list("kernel files that no rule knows, kept as host files", report.unknown, verbose=verbose)
+    _print_list("kernel files that no rule knows, left in the artifacts of their kind", report.unknown, verbose=verbose)
     print_line(f"written to {report.dest_dir}" if report.dest_dir else "nothing was written (--dry-run)")
 
 

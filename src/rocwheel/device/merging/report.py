@@ -45,5 +45,5 @@ class MergeReport(msgspec.Struct, frozen=True):
     differences: tuple[Difference, ...]
     missing: tuple[MissingTarget, ...]
     unknown: tuple[str, ...]
-    """Files named like kernel files that no row of the table knows: they are treated as host files."""
+    """Files named like kernel files that no row of the table knows: their artifact alone says what they are for."""
     dest_dir: str = ""

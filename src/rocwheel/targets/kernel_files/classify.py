@@ -12,7 +12,7 @@ from rocwheel.targets.kernel_files.patterns import compile_patterns
 from rocwheel.targets.kernel_files.table import Family, Shared, load_table
 
 if TYPE_CHECKING:
-    import re
+    from rocwheel.targets.kernel_files.patterns import PathPattern
 
 __all__ = ["KernelFile", "classify_path", "find_family", "is_unknown_kernel_file", "shared_row"]
 
@@ -27,12 +27,12 @@ class KernelFile(msgspec.Struct, frozen=True):
 
 
 @cache
-def _rules() -> tuple[tuple[str, str, tuple[re.Pattern[str], ...]], ...]:
+def _rules() -> tuple[tuple[str, str, tuple[PathPattern, ...]], ...]:
     return tuple((rule.name, rule.target, compile_patterns(rule.files)) for rule in load_table().rules)
 
 
 @cache
-def _shared() -> tuple[tuple[Shared, tuple[re.Pattern[str], ...]], ...]:
+def _shared() -> tuple[tuple[Shared, tuple[PathPattern, ...]], ...]:
     return tuple((row, compile_patterns(row.files)) for row in load_table().shared)
 
 
@@ -51,7 +51,7 @@ def classify_path(path: str) -> KernelFile | None:
         return None
     for name, target, patterns in _rules():
         for pattern in patterns:
-            if match := pattern.fullmatch(path):
+            if match := pattern.match(path):
                 return KernelFile(_base_target(target or match["target"]), name)
     return None
 
@@ -69,7 +69,7 @@ def find_family(name: str) -> Family | None:
 def shared_row(path: str) -> Shared | None:
     """Return the row of a kernel library's file that is for all GPUs; none for other files."""
     path = path.replace("\\", "/")
-    return next((row for row, patterns in _shared() if any(pattern.fullmatch(path) for pattern in patterns)), None)
+    return next((row for row, patterns in _shared() if any(pattern.match(path) for pattern in patterns)), None)
 
 
 def is_unknown_kernel_file(path: str) -> bool:

@@ -8,7 +8,7 @@ from functools import cache
 from rocwheel.binary.code_objects.machine import known_processors
 from rocwheel.binary.code_objects.target_id import FEATURES
 
-__all__ = ["compile_patterns", "processors_pattern"]
+__all__ = ["PathPattern", "compile_patterns", "processors_pattern"]
 
 _PLACEHOLDER = re.compile(r"(\{[a-z_]+\}|\*)")
 _FEATURE = rf"(?:[-_:](?:{'|'.join(FEATURES)})[-+p_])"
@@ -34,9 +34,21 @@ def _placeholders() -> dict[str, str]:
     }
 
 
-def compile_patterns(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """Return the expressions, to be matched in full against a relative path, that say the same as patterns."""
-    return tuple(re.compile(f"(?:.*/)?{_translate(pattern)}", re.DOTALL) for pattern in patterns)
+class PathPattern:
+    """A pattern of the table, ready to be matched against many paths."""
+
+    def __init__(self, pattern: str) -> None:
+        self._begin = re.split(r"[*{]", pattern, maxsplit=1)[0]
+        self._expression = re.compile(f"(?:.*/)?{_translate(pattern)}", re.DOTALL)
+
+    def match(self, path: str) -> re.Match[str] | None:
+        """Return the match of a whole relative path; most paths are told by a look for what the pattern begins with."""
+        return self._expression.fullmatch(path) if self._begin in path else None
+
+
+def compile_patterns(patterns: tuple[str, ...]) -> tuple[PathPattern, ...]:
+    """Return patterns of the table, ready to be matched."""
+    return tuple(map(PathPattern, patterns))
 
 
 def _translate(pattern: str) -> str:

@@ -1,0 +1,52 @@
+"""Tests of the files that are made of those of all shards."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocwheel.device.merging.united_files import declared_targets, unite_dist_info, unite_lines, unite_maps
+from rocwheel.foundation.errors import InputError
+
+TABLES = st.dictionaries(st.text(max_size=5), st.integers(-5, 5), max_size=4)
+
+
+def test_lines_are_those_of_all_texts_once_and_sorted() -> None:
+    assert unite_lines([("a", b"b\r\n\na\n"), ("b", b"a")]) == b"a\nb\n"
+
+
+@given(st.lists(TABLES, min_size=1, max_size=3))
+def test_maps_are_united_whatever_their_order_or_refused(tables: list[dict[str, int]]) -> None:
+    texts = [(f"{number}", msgspec.msgpack.encode(table)) for number, table in enumerate(tables)]
+    keys = {key for table in tables for key in table}
+    if any(len({table[key] for table in tables if key in table}) > 1 for key in keys):
+        with pytest.raises(InputError, match="has another value for"):
+            unite_maps(texts)
+    else:
+        united = unite_maps(texts)
+        assert msgspec.msgpack.decode(united) == {key: table[key] for table in tables for key in table}
+        assert unite_maps(texts[::-1]) == united
+
+
+@given(st.binary(max_size=40))
+def test_no_table_makes_uniting_fail_otherwise(data: bytes) -> None:
+    try:
+        assert isinstance(unite_maps([("x", data)]), bytes)
+    except InputError as e:
+        assert e.source == "x"  # noqa: PT017 (either is right)
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"dist_amdgpu_targets": 5}', b"[" * 100_000])
+def test_a_declaration_of_another_kind_is_refused(data: bytes) -> None:
+    with pytest.raises(InputError, match=r"dist_info|separated by semicolons"):
+        declared_targets("dist_info.json", data)
+
+
+def test_targets_of_all_declarations_are_kept_in_their_order() -> None:
+    texts = [
+        ("a", b'{"dist_amdgpu_targets": "gfx942;gfx906", "x": 1}'),
+        ("b", b'{"dist_amdgpu_targets": "gfx906;gfx1100"}'),
+    ]
+    assert msgspec.json.decode(unite_dist_info(texts)) == {"dist_amdgpu_targets": "gfx942;gfx906;gfx1100", "x": 1}
