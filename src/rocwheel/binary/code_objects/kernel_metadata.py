@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.dynamic import read_dynamic_file
@@ -33,6 +34,7 @@ __all__ = [
     "count_kernels",
     "decode_note",
     "iter_metadata_notes",
+    "kernel_names",
     "kernel_symbols",
     "read_metadata",
 ]
@@ -128,6 +130,19 @@ def kernel_symbols(data: Data, *, place: Place) -> tuple[str, ...] | None:
     strings = source.read(file.strings.offset, file.strings.size, "the dynamic string table")
     kernels = (name for name, info, *_ in SymbolReader(file).symbols() if info & _SYMBOL_TYPE == STT_AMDGPU_HSA_KERNEL)
     return tuple(string_at(strings, name).decode("utf-8", "backslashreplace") for name in kernels)
+
+
+def kernel_names(data: Data, *, place: Place) -> frozenset[str]:
+    """Return the names of the kernels in the code object ``data``, of any version; none in bytes of another kind.
+
+    Raises `DeviceCodeError` and `ElfError` as `read_metadata` does.
+    """
+    if not is_code_object(data):
+        return frozenset()
+    code = read_code_object(data, place=place)
+    if code.version == _VERSION_OF_SYMBOLS:
+        return frozenset(kernel_symbols(data, place=place) or ())
+    return frozenset(kernel.name for note in read_metadata(data, code, place=place) for kernel in note.kernels)
 
 
 def decode_note(decoder: msgspec.msgpack.Decoder[Any], note: Data, place: Place) -> Any:

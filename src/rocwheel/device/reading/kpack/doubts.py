@@ -7,22 +7,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.kernel_metadata import kernel_symbols, read_metadata
+from rocwheel.binary.code_objects.kernel_metadata import kernel_names
+from rocwheel.binary.kpack.match_units import match_units
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from rocwheel.device.reading.kpack.code import KpackCode, StoredCode
 
 __all__ = ["WrongIndex", "find_doubts", "find_wrong_indices"]
-
-
-_VERSION_OF_SYMBOLS = 2
-"""The code object version whose kernels are only among the symbols."""
 
 
 class WrongIndex(msgspec.Struct, frozen=True):
@@ -74,8 +70,7 @@ def _missing_code(name: str, code: KpackCode) -> Iterator[str]:
 def find_wrong_indices(code: KpackCode) -> tuple[WrongIndex, ...]:
     """Return the code of a split library that is stored under the index of another unit.
 
-    Units with the same kernels for all targets are taken for right. Where a target lacks units, the kernels of each are
-    compared with those for the target that has most. Raises `InputError` for damaged code.
+    Where a target lacks units, the kernels of each are compared with those for the target that has most.
     """
     by_target: dict[str, dict[str, StoredCode]] = defaultdict(dict)
     for unit in code.units:
@@ -94,13 +89,10 @@ def find_wrong_indices(code: KpackCode) -> tuple[WrongIndex, ...]:
 def _compare(
     target: str, units: Mapping[str, StoredCode], most: Mapping[str, StoredCode], names: _Names
 ) -> Iterator[WrongIndex]:
-    for key, stored in units.items():
-        own = names.of(stored)
-        if not own or key not in most or own & names.of(most[key]):
-            continue
-        owner = next((other for other in most if own & names.of(most[other])), None)
-        if owner is not None:
-            yield WrongIndex(stored.archive.name, target, key, owner)
+    owners = match_units(names.of_all(units), names.of_all(most)) or {}
+    for key, owner in owners.items():
+        if owner != key:
+            yield WrongIndex(units[key].archive.name, target, key, owner)
 
 
 class _Names:
@@ -109,20 +101,16 @@ class _Names:
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], frozenset[str]] = {}
 
-    def of(self, stored: StoredCode) -> frozenset[str]:
+    def of_all(self, units: Mapping[str, StoredCode]) -> dict[str, frozenset[str]]:
+        """Return the names of each unit's kernels; of those without any, nothing."""
+        found = {key: self._of(stored) for key, stored in units.items()}
+        return {key: names for key, names in found.items() if names}
+
+    def _of(self, stored: StoredCode) -> frozenset[str]:
         if stored.identity not in self._known:
-            self._known[stored.identity] = frozenset(_read_names(stored))
+            place = Place(stored.archive.name, stored.entry.offset)
+            try:
+                self._known[stored.identity] = kernel_names(stored.read(), place=place)
+            except InputError:
+                self._known[stored.identity] = frozenset()  # reported by those who look into the code object
         return self._known[stored.identity]
-
-
-def _read_names(stored: StoredCode) -> Sequence[str]:
-    payload = stored.read()
-    if not is_code_object(payload):
-        return ()
-    place = Place(stored.archive.name, stored.entry.offset)
-    try:
-        code = read_code_object(payload, place=place)
-        notes = read_metadata(payload, code, place=place) if code.version != _VERSION_OF_SYMBOLS else ()
-        return [kernel.name for note in notes for kernel in note.kernels] or kernel_symbols(payload, place=place) or ()
-    except InputError:
-        return ()  # reported by those who look into the code object

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.binary.code_objects.code_object import is_code_object, read_code_object
 from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.code_objects.kernel_metadata import read_metadata
+from rocwheel.binary.code_objects.kernel_metadata import kernel_names
+from rocwheel.binary.kpack.match_units import match_units
 from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.device.splitting.joining.find_code import archives_of
 from rocwheel.foundation.counting import count, first_of
@@ -87,7 +87,7 @@ def check_indices(path: str, library: SplitLibrary, archives: Sequence[ArchiveFi
     renumbered: dict[tuple[str, int], int] = {}
     doubtful = []
     for name in lacking:
-        numbers = _match(_kernels(files[name], indexed[name]), reference)
+        numbers = match_units(_kernels(files[name], indexed[name]), reference)
         if numbers is None:
             doubtful.append(name)
         else:
@@ -106,24 +106,9 @@ def _indexed(file: ArchiveFile, names: set[str]) -> dict[int, KpackEntry]:
 
 def _kernels(file: ArchiveFile, entries: Mapping[int, KpackEntry]) -> dict[int, frozenset[str]]:
     """Return the names of the kernels in each code object, by its index; none for what isn't one."""
-    kernels = {}
     with file.content.view() as data:
-        for index, entry in entries.items():
-            code = read_kernel(data, file.archive, entry)
-            if is_code_object(code):
-                place = Place(file.path, entry.offset)
-                notes = read_metadata(code, read_code_object(code, place=place), place=place)
-                kernels[index] = frozenset(kernel.name for note in notes for kernel in note.kernels)
+        kernels = {
+            index: kernel_names(read_kernel(data, file.archive, entry), place=Place(file.path, entry.offset))
+            for index, entry in entries.items()
+        }
     return {index: names for index, names in kernels.items() if names}
-
-
-def _match(kernels: Mapping[int, frozenset[str]], reference: Mapping[int, frozenset[str]]) -> dict[int, int] | None:
-    """Return the unit of the reference that each code object belongs to, by its index; none if that is not clear."""
-    units: dict[frozenset[str], int] = {}
-    for unit, names in reference.items():
-        if names in units:
-            return None
-        units[names] = unit
-    if not kernels or any(names not in units for names in kernels.values()):
-        return None
-    return {index: units[names] for index, names in kernels.items()}
