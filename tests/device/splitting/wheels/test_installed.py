@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import permutations
 from typing import TYPE_CHECKING
 
@@ -19,6 +16,7 @@ from rocwheel.distributions.index.write_index import write_index
 from tests.reference.conftest import new_environment
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle
 from tests.support.kpack_reader import ARCHIVE_NOT_FOUND, load_unit, units_of
+from tests.support.loopback import served
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -48,15 +46,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     split_wheel(wheel, folder / "dist", WheelSplitOrder(choice=SplitChoice()), SourceDate())
     write_index(folder / "dist", folder / "simple")
 
-    class Silent(SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/simple/"
-    server.shutdown()
-    server.server_close()
+    with served(folder) as address:
+        yield f"{address}/simple/"
 
 
 def make(tmp_path: Path, tool: str) -> Installed:

@@ -15,6 +15,7 @@ from rocwheel.device.splitting.wheels.overlay_root import choose_overlay_root
 from rocwheel.device.splitting.wheels.report import DeviceWheel, StayingFile, WheelSplit
 from rocwheel.device.splitting.wheels.unpacked import unpack_code
 from rocwheel.device.splitting.wheels.write_split import SplitWheels
+from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.targets.kernel_files.classify import classify_path
 
@@ -77,6 +78,9 @@ def _plan(wheel: FatWheel, root: str, code: Mapping[str, FileRange], choice: Spl
     except RocwheelError as e:
         raise ProblemsError(wheel.path, [e]) from e
     if not plan.targets:
+        staying = [file for file in plan.host if file.remark]
+        problems = [InputError(f"{root}/{file.path}", f"can't be split: {file.remark}") for file in staying]
+        raise_all(wheel.path, problems)
         expected = "a wheel with a fat binary or kernel files"
         raise InputError(wheel.path, f"no device code to split off below {root}", expected=expected)
     return plan
