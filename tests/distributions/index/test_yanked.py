@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rocwheel.distributions.index.known_files import KNOWN_NAME
+from rocwheel.distributions.index.simple_pages import make_project_page
 from rocwheel.distributions.index.write_index import write_index
-from rocwheel.distributions.index.yanked import Yanking
+from rocwheel.distributions.index.yanked import Yanking, read_yanked
 from rocwheel.foundation.errors import InputError, ProblemsError
+from tests.support.damage import damaged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.distributions.index.conftest import AddWheel
 
@@ -128,3 +133,61 @@ def test_a_damaged_file_stays_yanked(dist_dir: Path, output: Path) -> None:
     (dist_dir / OLD).write_bytes(data)
     write_index(dist_dir, output)
     assert (len(unread), marks(output)) == (1, {OLD: REASON})
+
+
+PAGE = make_project_page("a", [], "../").html.decode()
+ANCHOR = '<a href="{}" data-yanked="{}">a</a>'
+PIECES = [
+    "<a ",
+    "href=",
+    "data-yanked",
+    '"',
+    "'",
+    ">",
+    "<",
+    "<!",
+    "<![",
+    "<![x[",
+    "<?",
+    "&",
+    "&#x110000;",
+    "http://[",
+    "é",
+]
+
+
+def write_page(folder: Path, text: str) -> None:
+    (folder / "a").mkdir()
+    (folder / "a/index.html").write_text(PAGE.replace("</body>", text + "</body>"), errors="replace")
+
+
+@pytest.mark.parametrize(
+    "target", ["http://[/a", "http://[::1", "//[x]/a", "a" * 100_000, "%", "%zz", "http://\u2100/a", "\\", "&#0;"]
+)
+def test_a_page_with_a_hostile_address_marks_its_other_files(target: str, tmp_path: Path) -> None:
+    write_page(tmp_path, ANCHOR.format(target, "one") + ANCHOR.format(OLD, "two"))
+    assert read_yanked(tmp_path, ["a"])[OLD] == "two"
+
+
+@pytest.mark.parametrize("text", ["<![", "<![x[", "<!DOCTYPE [", "<!a [<!b", "<" * 100_000, "<![CDATA[", "<?"])
+def test_a_page_with_hostile_markup_is_read_or_marks_nothing(text: str, tmp_path: Path) -> None:
+    write_page(tmp_path, ANCHOR.format(OLD, "x") + text)
+    assert set(read_yanked(tmp_path, ["a"])) <= {OLD}
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=20).map("".join))
+def test_any_text_in_a_page_is_read_or_marks_nothing(text: str) -> None:
+    with TemporaryDirectory() as folder:
+        write_page(Path(folder), ANCHOR.format(OLD, "x") + text)
+        assert all(isinstance(reason, str) for reason in read_yanked(Path(folder), ["a"]).values())
+
+
+@given(
+    st.binary(max_size=60)
+    | damaged([b'{"files": [{"filename": "a.whl", "yanked": "reason"}, {"filename": "b.whl", "yanked": true}]}'])
+)
+def test_any_document_of_a_project_is_read_or_marks_nothing(data: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "a").mkdir()
+        (Path(folder) / "a/index.json").write_bytes(data)
+        assert all(isinstance(reason, str) for reason in read_yanked(Path(folder), ["a"]).values())

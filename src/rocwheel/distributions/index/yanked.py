@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from contextlib import suppress
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -49,8 +50,16 @@ class _Anchors(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        if tag == "a" and "data-yanked" in given and (target := given.get("href")):
-            self.yanked[unquote(posixpath.basename(urlsplit(target).path))] = given["data-yanked"] or ""
+        if tag == "a" and "data-yanked" in given and (name := _file_name(given.get("href") or "")):
+            self.yanked[name] = given["data-yanked"] or ""
+
+
+def _file_name(address: str) -> str:
+    """Return the name of the file that an address leads to; empty for what is no address."""
+    try:
+        return unquote(posixpath.basename(urlsplit(address).path))
+    except ValueError:
+        return ""
 
 
 def read_yanked(output: Path, projects: Iterable[str]) -> dict[str, str]:
@@ -70,7 +79,8 @@ def _read_html(page: Path) -> dict[str, str]:
     if b"data-yanked" not in data or not is_project_page(data):
         return {}
     parser = _Anchors()
-    parser.feed(data.decode(errors="replace"))
+    with suppress(AssertionError):  # Python's parser at declarations such as "<![": what stands before them counts
+        parser.feed(data.decode(errors="replace"))
     return parser.yanked
 
 
