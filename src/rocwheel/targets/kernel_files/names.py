@@ -19,12 +19,15 @@ def _pattern() -> re.Pattern[str]:
     MIOpen appends the number of compute units, in hexadecimal: ``gfx90a6e`` is gfx90a with 110 of them.
     """
     features = f"(?:[-:](?:{'|'.join(FEATURES)})[+-])*"
-    return re.compile(rf"(?<![0-9a-z])({processors_pattern()})({features})(?=[0-9a-f]{{2,3}}(?![0-9a-z])|(?![0-9a-z]))")
+    processor = f"((?:{processors_pattern()})(?:[-_]strict)?)"
+    end = "(?=[0-9a-f]{2,3}(?![0-9a-z])|(?![0-9a-z]))"
+    return re.compile(f"(?<![0-9a-z]){processor}({features}){end}")
 
 
 def targets_in_path(path: str) -> tuple[TargetId, ...]:
     """Return the targets that a relative path names, each once; none for files that are for any."""
-    found = (match[1] + re.sub(r"-(?=[sx])", ":", match[2]) for match in _pattern().finditer(path.replace("\\", "/")))
+    matches = _pattern().finditer(path.replace("\\", "/"))
+    found = (match[1].replace("_", "-") + re.sub(r"-(?=[sx])", ":", match[2]) for match in matches)
     return tuple(dict.fromkeys(parse_target_id(text, source=path) for text in found))
 
 
