@@ -14,7 +14,7 @@ import pytest
 
 from rocwheel.artifacts.catalog import open_catalog
 from rocwheel.artifacts.importing.from_deb import import_debs
-from rocwheel.artifacts.importing.report import MachineNeed, system_requirements
+from rocwheel.artifacts.importing.report import IncompletePackage, MachineNeed, system_requirements
 from rocwheel.artifacts.importing.table import ImportTable, load_table
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
 from tests.artifacts.conftest import deb_tar
@@ -284,7 +284,7 @@ def test_packages_that_are_not_at_hand_are_listed(closure: list[Path], dest: Pat
     assert [need.name for need in report.packages] == ["libsqlite3-0", "perl | perl-base", "virtual-sql"]
 
 
-def test_files_that_find_package_would_look_for_in_vain_are_listed(make_deb: MakeDeb, dest: Path) -> None:
+def test_cmake_packages_that_can_not_be_loaded_are_listed(make_deb: MakeDeb, dest: Path) -> None:
     text = "".join(
         f'list(APPEND _cmake_import_check_files_for_roc::x "${{_IMPORT_PREFIX}}/lib/x86_64-linux-gnu/{name}" )\n'
         for name in ("libhipsolver.so.1.0", "libhipsolver_fortran.so.1.0")
@@ -293,10 +293,10 @@ def test_files_that_find_package_would_look_for_in_vain_are_listed(make_deb: Mak
     devel = make_deb("libhipsolver-dev", {targets: text.encode(), f"{MULTIARCH}/libhipsolver.so.1.0": b"x"})
     absent = make_deb("libhipsolver-fortran1", {f"{MULTIARCH}/libhipsolver_fortran.so.1.0": b"x"})
 
-    assert import_debs([devel], dest, DEBIAN).checked == (
-        MachineNeed("lib/libhipsolver_fortran.so.1.0", ("lib/cmake/hipsolver/hipsolver-targets-release.cmake",)),
+    assert import_debs([devel], dest, DEBIAN).incomplete == (
+        IncompletePackage("lib/cmake/hipsolver/hipsolver-targets-release.cmake", ("lib/libhipsolver_fortran.so.1.0",)),
     )
-    assert import_debs([devel, absent], dest.with_name("complete"), DEBIAN).checked == ()
+    assert import_debs([devel, absent], dest.with_name("complete"), DEBIAN).incomplete == ()
 
 
 def test_package_for_another_machine_is_refused(make_deb: MakeDeb, dest: Path) -> None:

@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.importing.tree import ImportTree
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["ImportReport", "ImportedArtifact", "LibraryNeeds", "MachineNeed", "describe", "system_requirements"]
+__all__ = [
+    "ImportReport",
+    "ImportedArtifact",
+    "IncompletePackage",
+    "LibraryNeeds",
+    "MachineNeed",
+    "describe",
+    "system_requirements",
+]
 
 _INTERPRETER = re.compile(rb"#! *(?:/usr/bin/env +)?([^ \n]+)")
 
@@ -40,9 +48,18 @@ class MachineNeed(msgspec.Struct, frozen=True, order=True):
     """Something that the machine must have."""
 
     name: str
-    """The SONAME of a library, a program, a package, or the path of a file."""
+    """The SONAME of a library, a program, or a package."""
     needed_by: tuple[str, ...]
     """Paths in the prefix, or packages."""
+
+
+class IncompletePackage(msgspec.Struct, frozen=True, order=True):
+    """A file of a CMake package that checks for others that were not imported."""
+
+    path: str
+    """In the prefix."""
+    missing: tuple[str, ...]
+    """What it checks for, in the prefix."""
 
 
 class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,8 +88,8 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     """Shared libraries that the machine must have."""
     programs: tuple[MachineNeed, ...]
     """Interpreters of scripts that the machine must have."""
-    checked: tuple[MachineNeed, ...] = ()
-    """Files that CMake packages check for and that were not imported; ``find_package`` fails without them."""
+    incomplete: tuple[IncompletePackage, ...] = ()
+    """Files of CMake packages that ``find_package`` can't load."""
 
 
 class Description(TypedDict):
@@ -81,7 +98,7 @@ class Description(TypedDict):
     artifacts: tuple[ImportedArtifact, ...]
     libraries: tuple[MachineNeed, ...]
     programs: tuple[MachineNeed, ...]
-    checked: tuple[MachineNeed, ...]
+    incomplete: tuple[IncompletePackage, ...]
 
 
 class LibraryNeeds:
@@ -109,7 +126,7 @@ def describe(tree: ImportTree, needs: LibraryNeeds) -> Description:
     """Look at every file that was written: its size, the libraries, the interpreter and the files that it needs."""
     sizes: Counter[str] = Counter()
     programs: defaultdict[str, list[str]] = defaultdict(list)
-    checked: defaultdict[str, list[str]] = defaultdict(list)
+    incomplete: list[IncompletePackage] = []
     there = {*tree.files, *tree.links}
     for path, destination in tree.files.items():
         source = FileRange.whole(tree.path_of(destination))
@@ -118,18 +135,14 @@ def describe(tree: ImportTree, needs: LibraryNeeds) -> Description:
             if match := _INTERPRETER.match(load(data[:128])):
                 programs[match[1].decode("utf-8", "replace")].append(path)
             if path.endswith(".cmake"):
-                for name in {*checked_files(bytes(load(data)))} - there:
-                    checked[name].append(path)
+                missing = [one for one in checked_files(path, bytes(load(data))) if one not in there]
+                incomplete += [IncompletePackage(path, tuple(missing))] if missing else []
     return {
         "artifacts": _artifacts(tree, sizes),
         "libraries": needs.missing(),
-        "programs": _needs(programs),
-        "checked": _needs(checked),
+        "programs": tuple(MachineNeed(name, tuple(sorted(paths))) for name, paths in sorted(programs.items())),
+        "incomplete": tuple(sorted(incomplete)),
     }
-
-
-def _needs(users: dict[str, list[str]]) -> tuple[MachineNeed, ...]:
-    return tuple(MachineNeed(name, tuple(sorted(paths))) for name, paths in sorted(users.items()))
 
 
 def system_requirements(
@@ -142,7 +155,7 @@ def system_requirements(
         for library in libraries:
             if library not in known:
                 missing[library].append(path)
-    return _needs(missing)
+    return tuple(MachineNeed(name, tuple(paths)) for name, paths in sorted(missing.items()))
 
 
 def _elf_facts(data: Data, path: str) -> tuple[tuple[str, ...], str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
-from rocwheel.artifacts.importing.report import ImportReport, MachineNeed
+from rocwheel.artifacts.importing.report import ImportReport, IncompletePackage, MachineNeed
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.text import print_line, print_table
 from rocwheel.foundation.counting import count, first_of
@@ -40,10 +40,10 @@ def print_report(report: ImportReport, *, json: bool, verbose: bool) -> None:
     _print_paths("packages that nothing needs, left out", report.unneeded, verbose=verbose)
     _print_paths("dropped links to files that are not among the sources", report.dangling, verbose=verbose)
     _print_paths("files that no rule matches, put into the catch-all artifact", report.unmatched, verbose=verbose)
-    _print_requirements("packages required from the system", report.packages, verbose=verbose)
-    _print_requirements("libraries required from the system", report.libraries, verbose=verbose)
-    _print_requirements("programs required from the system", report.programs, verbose=verbose)
-    _print_requirements("files that find_package looks for in vain", report.checked, verbose=verbose)
+    _print_requirements("packages", report.packages, verbose=verbose)
+    _print_requirements("libraries", report.libraries, verbose=verbose)
+    _print_requirements("programs", report.programs, verbose=verbose)
+    _print_incomplete(report.incomplete, verbose=verbose)
 
 
 def _import_table(report: ImportReport) -> Table:
@@ -65,11 +65,20 @@ def _print_paths(title: str, paths: tuple[str, ...], *, verbose: bool) -> None:
         print_line(f"  {path}")
 
 
-def _print_requirements(title: str, requirements: tuple[MachineNeed, ...], *, verbose: bool) -> None:
-    """Print what is missing and a file that needs it; with ``verbose``, all such files."""
+def _print_requirements(what: str, requirements: tuple[MachineNeed, ...], *, verbose: bool) -> None:
+    """Print what the machine must have and a file that needs it; with ``verbose``, all such files."""
     if not requirements:
         return
-    print_line(f"{title}:")
+    print_line(f"{what} required from the system:")
     for requirement in requirements:
         most = len(requirement.needed_by) if verbose else 1
         print_line(f"  {requirement.name}  by {first_of(requirement.needed_by, most)}")
+
+
+def _print_incomplete(packages: tuple[IncompletePackage, ...], *, verbose: bool) -> None:
+    """Print which CMake packages lack which file; with ``verbose``, all such files."""
+    if packages:
+        print_line("CMake packages that find_package can't load:")
+    for package in packages:
+        most = len(package.missing) if verbose else 1
+        print_line(f"  {package.path}  for want of {first_of(package.missing, most)}")
