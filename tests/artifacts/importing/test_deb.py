@@ -383,3 +383,36 @@ def test_damaged_package_gives_nothing_but_its_own_error(make_deb: MakeDeb, at: 
         assert read_all(path) == {"a": b"y" * 500}
     except DebError as e:
         assert str(path) in str(e)  # noqa: PT017 (either outcome is right)
+
+
+WORDS = [
+    "Package: a\n",
+    "Version: 1-1\n",
+    "Architecture: amd64\n",
+    "Depends: ",
+    "Source: ",
+    "Provides: ",
+    "\n",
+    " ",
+    ":",
+    "()",
+    "\0",
+    "é",
+]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    control=st.lists(st.sampled_from(WORDS) | st.text(max_size=6), max_size=12).map("".join),
+    shlibs=st.lists(
+        st.sampled_from(["libhsa", " 1", " libhsa1", "udeb: ", "\n", "#"]) | st.text(max_size=6), max_size=9
+    ).map("".join),
+)
+def test_any_control_and_shlibs_files_are_read_or_refused_by_name(make_deb: MakeDeb, control: str, shlibs: str) -> None:
+    files = {"./control": control.encode("utf-8", "replace"), "./shlibs": shlibs.encode("utf-8", "replace")}
+    path = make_deb("a", {}, members={"control.tar": deb_tar(files)})
+    try:
+        with open_deb(path) as deb:
+            assert deb.control.package
+    except DebError as e:
+        assert str(path) in str(e)  # noqa: PT017 (either outcome is right)

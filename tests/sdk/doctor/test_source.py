@@ -36,6 +36,7 @@ def test_packages_of_an_index_or_of_a_damaged_note_name_no_folder(make_set: Make
         "",
         "{",
         "[]",
+        "[" * 100_000,
         '{"url": 1, "archive_info": {}}',
         '{"url": "file://[", "archive_info": {}}',
         '{"url": "https://example.org/tmp/rocm.whl", "archive_info": {}}',

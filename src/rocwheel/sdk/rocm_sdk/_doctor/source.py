@@ -37,6 +37,7 @@ def _folder_of_file(logical: str) -> str:
         parts = urlsplit(noted["url"])
         folder = os.path.dirname(unquote(parts.path))  # noqa: PTH120 (of a URL)
         is_file = parts.scheme == "file" and "archive_info" in noted
-    except (PackageNotFoundError, KeyError, TypeError, ValueError, AttributeError, OSError):  # absent, or damaged
+    except (PackageNotFoundError, LookupError, TypeError, ValueError, AttributeError, OSError, RecursionError):
+        # The note is absent or damaged.
         return ""
     return folder if is_file and os.path.isdir(folder) else ""  # noqa: PTH112
