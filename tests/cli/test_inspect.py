@@ -16,6 +16,8 @@ import pytest
 
 from rocwheel.device.reading.inspection import FileFacts, inspect_paths
 from tests.support.command_line import as_user, needs_setpriv, rocwheel
+from tests.support.kpack_files import split_two
+from tests.support.libraries import needs_compiler
 from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
@@ -401,3 +403,26 @@ def test_a_folder_without_binaries_is_named(run: Run, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     assert run(tmp_path) == (0, "", f"warning: {tmp_path}: holds no binary\n")
     assert run("-q", tmp_path) == (0, "", "")
+
+
+@needs_compiler
+def test_split_library_is_described_with_its_archives(tmp_path: Path) -> None:
+    done = rocwheel("inspect", "-v", split_two(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    folder = tmp_path / ".kpack"
+    for line in (
+        "  kpacked fat binary, 2 wrappers, its code in 3 kpack archives, ",
+        "    wrapper at 0x2018: lib/libtwo.so#1 in ../.kpack/two_@GFXARCH@.kpack",
+        f"    {folder}/two_gfx90a.kpack: zstd-per-kernel, gfx90a:xnack+",
+    ):
+        assert line in done.stdout
+
+
+@needs_compiler
+def test_split_library_without_its_archives_ends_with_1(tmp_path: Path) -> None:
+    library = split_two(tmp_path)
+    (tmp_path / ".kpack").rename(tmp_path / "elsewhere")
+    done = rocwheel("inspect", library)
+    assert done.returncode == 1
+    assert "  kpacked fat binary, 2 wrappers, its code in kpack archives elsewhere\n" in done.stdout
+    assert "its code is in kpack archives that are not there: ../.kpack/two_@GFXARCH@.kpack" in done.stderr

@@ -52,7 +52,8 @@ KERNEL_HEADINGS = (
 def container_line(device: DeviceFacts) -> str:
     """Return what holds the code of a file, how many bundles, and their size there and decompressed."""
     if device.kpack:
-        return f"{_kpack_lead(device, device.kpack)}, {_sizes(device)}"
+        lead = _kpack_lead(device, device.kpack)
+        return f"{lead}, {_sizes(device)}" if device.kpack.archives else lead
     number = len(device.bundles)
     bundles = count(number, "bundle")
     lead = bundles if device.container == "bundles" else device.container + (f", {bundles}" if number else "")
@@ -62,8 +63,8 @@ def container_line(device: DeviceFacts) -> str:
 
 def _kpack_lead(device: DeviceFacts, kpack: KpackFacts) -> str:
     if kpack.wrappers:
-        archives = f"its code in {count(len(kpack.archives), 'kpack archive')}"
-        return f"{device.container}, {count(device.wrappers, 'wrapper')}, {archives}"
+        archives = count(len(kpack.archives), "kpack archive") if kpack.archives else "kpack archives elsewhere"
+        return f"{device.container}, {count(device.wrappers, 'wrapper')}, its code in {archives}"
     [archive] = kpack.archives
     codes = f"{count(archive.code_objects, 'code object')} under {count(len(kpack.keys), 'key')}"
     return f"{device.container} {archive.group}, {archive.scheme}, {codes}".replace("  ", " ")
