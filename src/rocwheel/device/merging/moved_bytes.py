@@ -62,11 +62,13 @@ def _next_difference(one: bytes, other: bytes, start: int) -> int:
     """Return where both differ next; their size if nowhere."""
     size = len(one)
     for block in range(start, size, _BLOCK):
-        if one[block : block + _BLOCK] != other[block : block + _BLOCK]:
-            return next(at for at in range(block, min(block + _BLOCK, size)) if one[at] != other[at])
+        mine, theirs = one[block : block + _BLOCK], other[block : block + _BLOCK]
+        if mine != theirs:
+            bits = int.from_bytes(mine, "little") ^ int.from_bytes(theirs, "little")
+            return block + ((bits & -bits).bit_length() - 1) // 8
     return size
 
 
 def _step(one: bytes, other: bytes, start: int) -> int:
-    mine, theirs = (int.from_bytes(data[start : start + _WORD], "little") for data in (one, other))
-    return (theirs - mine) & _MASK
+    stop = start + _WORD
+    return int.from_bytes(other[start:stop], "little") - int.from_bytes(one[start:stop], "little") & _MASK
