@@ -20,22 +20,22 @@ def end_of_expansion(text: str, start: int) -> int | None:
 
 
 def _end_of_substitution(text: str, position: int) -> int | None:
-    depth, quote = 1, ""
+    quotes = [""]  # the open quote of each parenthesis that is open, the innermost last
     while match := _PARENTHESIS.match(text, position):
-        mark = match[0]
+        mark, quote = match[0], quotes[-1]
         position = match.end()
-        if mark == "\\":
+        if quote == "'":
+            quotes[-1] = "" if mark == "'" else quote
+        elif mark == "\\":
             position += 1
-        elif mark in {"'", '"'}:
-            quote = "" if quote == mark else quote or mark
-        elif quote == "'":
-            continue
-        elif mark == "(":
-            depth += 1
-            if depth > _DEEPEST:
+        elif mark == '"' or (mark == "'" and not quote):
+            quotes[-1] = "" if quote else mark
+        elif mark == "(" and (not quote or text[match.start() - 1] == "$"):
+            quotes.append("")
+            if len(quotes) > _DEEPEST:
                 return None
-        elif mark == ")":
-            depth -= 1
-            if not depth:
+        elif mark == ")" and not quote:
+            quotes.pop()
+            if not quotes:
                 return position
     return None
