@@ -33,8 +33,29 @@ def test_wheels_become_host_and_device_wheels(run: Run, tmp_path: Path) -> None:
         f"{out}/demo_device_gfx1030-1.0-py3-none-linux_x86_64.whl: 1 archive",
     ]
     assert len(list(out.iterdir())) == 8
-    status, text, err = run("targets", "runs-on", "gfx1030", *sorted(out.glob("demo*")))
+
+
+def test_a_gpu_runs_what_the_given_device_wheels_bring(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
+    out = tmp_path / "out"
+    run("device", "split", wheel, "--dest-dir", out, "--quiet")
+    host, device = out / wheel.name, next(out.glob("*gfx1030*"))
+    same = "(the same processor with the same features)"
+    status, text, err = run("targets", "runs-on", "gfx1030", host, device)
     assert (status, err) == (0, "")
+    assert (
+        text.splitlines()[0] == f"{host}!demo/libtwo.so: gfx1030 on a stock runtime: uses gfx1030 in 2 bundles {same}"
+    )
+    status, text, err = run("targets", "runs-on", "gfx906", host, device)
+    assert (status, err) == (1, "")
+    assert text.splitlines()[0].startswith(
+        f"{host}!demo/libtwo.so: gfx906 on a stock runtime: finds nothing in 2 bundles"
+    )
+    status, text, err = run("targets", "runs-on", "gfx906", host)
+    assert (status, text.splitlines()[0]) == (
+        0,
+        f"{host}!demo/libtwo.so: gfx906 on a stock runtime: its code is in kpack files",
+    )
 
 
 def test_the_document_tells_all(run: Run, tmp_path: Path) -> None:

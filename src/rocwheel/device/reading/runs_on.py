@@ -10,6 +10,7 @@ import msgspec
 from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.device.reading.kpack.code import open_kpack_code
+from rocwheel.device.reading.kpack.given_archives import GivenArchives
 from rocwheel.distributions.binaries import Binary, find_all_binaries
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
@@ -69,18 +70,22 @@ def judge_file(path: Path, agent: TargetId) -> tuple[FileVerdict, ...]:
 def judge_files(paths: Iterable[Path], agents: Iterable[TargetId]) -> tuple[FileVerdict, ...]:
     """Judge every binary at ``paths``, which are files, folders and wheels, for each GPU, as `judge_file` does.
 
+    A split library in a wheel gets its code of the archives in all wheels that are given with it.
+
     Raises `InputError` for what is damaged or can't be read, `ProblemsError` for several.
     """
     gpus = tuple(agents)
-    groups = convert_all("binaries", lambda found: tuple(_judge(found, gpus)), find_all_binaries(paths))
+    binaries = list(find_all_binaries(paths))
+    archives = GivenArchives(binaries)
+    groups = convert_all("binaries", lambda found: tuple(_judge(found, archives, gpus)), binaries)
     return tuple(verdict for verdicts in groups for verdict in verdicts)
 
 
-def _judge(found: Binary | InputError, agents: Iterable[TargetId]) -> Iterator[FileVerdict]:
+def _judge(found: Binary | InputError, archives: GivenArchives, agents: Iterable[TargetId]) -> Iterator[FileVerdict]:
     if isinstance(found, InputError):
         raise found
     with found.view() as data:
-        code = _read_code(data, found)
+        code = _read_code(data, found, archives)
     if code is None:
         return
     for agent in agents:
@@ -99,10 +104,12 @@ class _Code(NamedTuple):
     """Whether it is in kpack archives, in which every runtime looks for a GPU's own target and a generic one alone."""
 
 
-def _read_code(data: Data, found: Binary) -> _Code | None:
+def _read_code(data: Data, found: Binary, given: GivenArchives) -> _Code | None:
     with open_kpack_code(data, name=found.name, folder=found.folder) as kpack:
         if kpack is not None:
             bundles = [_unit_targets(unit, found.name) for unit in kpack.units] if kpack.archives else []
+            if not kpack.archives and (units := given.units_of(data, found.name)) is not None:
+                return _Code(units, is_archived=True)
             return _Code(bundles, is_elsewhere=not kpack.archives, is_archived=True)
     code = read_device_code(data, name=found.name)
     if code is None:
