@@ -19,7 +19,18 @@ if TYPE_CHECKING:
 
     from tests.support.tools import RunTool
 
-__all__ = ["MARKERS", "bundles_of", "join", "link_program", "loaded_units", "runtime_library", "split", "units_of"]
+__all__ = [
+    "MARKERS",
+    "bundles_of",
+    "join",
+    "link_library",
+    "link_program",
+    "loaded_units",
+    "parse_units",
+    "runtime_library",
+    "split",
+    "units_of",
+]
 
 MARKERS = (
     Marker("lib/libtwo.so", ("../.kpack/two_@GFXARCH@.kpack",)),
@@ -55,7 +66,7 @@ ctypes.CDLL(None).fflush(None)
 """
 _UNITS = """
  .section .hip_fatbin,"a",@progbits
-{bundles}
+{bundles}{behind}
  .section .hipFatBinSegment,"aw",@progbits
  .p2align 3
  .globl wrappers
@@ -141,11 +152,29 @@ def parse_units(text: str) -> list[tuple[str, int, bytes]]:
 
 def link_program(run_tool: RunTool, folder: Path, options: Sequence[str]) -> Path:
     """Link a program with two bundles that prints whether the kernel told it the truth, and its wrappers."""
-    unit = FIXTURES / "v22/saxpy.hipfb"
-    bundles = "".join(f' .p2align 12\nbundle_{n}: .incbin "{unit}"\n' for n in range(2))
-    wrappers = "".join(f" .long 0x48495046, 1\n .quad bundle_{n}, 0\n" for n in range(2))
-    (folder / "units.s").write_text(_UNITS.format(bundles=bundles, wrappers=wrappers))
+    (folder / "units.s").write_text(_units("v22/saxpy.hipfb", "", ""))
     (folder / "main.c").write_text(_PROGRAM)
     program = folder / "program"
     run_tool(["gcc", "-g", *options, "-o", str(program), str(folder / "main.c"), str(folder / "units.s")])
     return program
+
+
+def link_library(
+    run_tool: RunTool, folder: Path, options: Sequence[str] = (), *, behind: str = "", more: str = "", bundle: str = ""
+) -> Path:
+    """Link a library by lld; ``behind`` is assembly after its bundles, ``more`` that of other sections.
+
+    Without ``bundle``, it has two of a usual one, else one of that, for two wrappers.
+    """
+    (folder / "units.s").write_text(_units(bundle or "v22/saxpy.hipfb", behind, more, count=1 if bundle else 2))
+    library = folder / "libunits.so"
+    arguments = ["-shared", "-nostdlib", "-fuse-ld=lld", *options, "-o", str(library)]
+    run_tool(["clang-16", *arguments, str(folder / "units.s")], is_silent=True)
+    return library
+
+
+def _units(bundle: str, behind: str, more: str, count: int = 2) -> str:
+    unit = FIXTURES / bundle
+    bundles = "".join(f' .p2align 12\nbundle_{n}: .incbin "{unit}"\n' for n in range(count))
+    wrappers = "".join(f" .long 0x48495046, 1\n .quad bundle_{n % count}, 0\n" for n in range(2))
+    return _UNITS.format(bundles=bundles, wrappers=wrappers, behind=behind) + more

@@ -97,5 +97,5 @@ def _code(host: HostTables, layout: FatLayout, starts: Sequence[int], bundles: S
             yield Replacement(position, start + by)
         yield Replacement.of(start + by, bundle)
         position = start + by + len(bundle)
-    if position < layout.start + host.room:
-        yield Replacement(position, layout.start + host.room)
+    if position < layout.start + layout.room:
+        yield Replacement(position, layout.start + layout.room)

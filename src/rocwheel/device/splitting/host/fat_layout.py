@@ -10,7 +10,7 @@ import msgspec
 
 from rocwheel.binary.code_objects.errors import Place
 from rocwheel.binary.elf.header import PF_W, PT_GNU_RELRO, PT_NULL, Segment, load_segments
-from rocwheel.binary.elf.sections import SHF_ALLOC, SHF_TLS, SHF_WRITE, Section
+from rocwheel.binary.elf.sections import SHF_ALLOC, SHF_TLS, SHF_WRITE, SHT_NOBITS, Section
 from rocwheel.device.splitting.host.errors import NotJoinableError
 from rocwheel.device.splitting.host.rewrite import ElfTables
 
@@ -27,12 +27,10 @@ class HostTables(msgspec.Struct, frozen=True):
     fat: Section
     marker: Section | None
 
-    @property
-    def room(self) -> int:
-        """How many bytes of memory are free from the section's start on."""
-        ends = [section.address + section.size for section in (self.fat, self.marker) if section is not None]
-        behind = [s.address for s in self.tables.sections if self._is_other(s) and s.address >= self.fat.address]
-        return min(behind, default=max(ends)) - self.fat.address
+    def room(self, end: int) -> int:
+        """Return how many bytes of memory are free from the section's start on, in a segment up to address ``end``."""
+        behind = (s.address for s in self.tables.sections if self._is_other(s) and s.address >= self.fat.address)
+        return min([end, *behind]) - self.fat.address
 
     def _is_other(self, section: Section) -> bool:
         is_loaded = section.flags & SHF_ALLOC and not section.flags & SHF_TLS
@@ -42,11 +40,13 @@ class HostTables(msgspec.Struct, frozen=True):
 class FatLayout(msgspec.Struct, frozen=True):
     """The program headers as they become, with old file offsets, and what is put in where.
 
-    ``start`` is the file offset of the code; ``inserted`` bytes come in before what was at the file offset ``at``.
+    ``start`` is the file offset of the code, ``room`` what it may take; ``inserted`` bytes come in before what was at
+    the file offset ``at``.
     """
 
     segments: tuple[Segment, ...]
     start: int
+    room: int
     at: int = 0
     inserted: int = 0
 
@@ -56,19 +56,24 @@ def lay_out_code(host: HostTables, size: int) -> FatLayout:
 
     Raises `NotJoinableError` where they don't fit, or no segment loads that part of memory.
     """
-    fat = host.fat
-    if size > host.room:
-        found = f"{size} bytes of device code for a room of {host.room}"
+    layout = _lay_out(host, _with_own_segment(host))
+    if size > layout.room:
+        found = f"{size} bytes of device code for a room of {layout.room}"
         remedy = "Join fewer targets, or compress the bundles."
-        raise NotJoinableError(Place(host.name, fat.offset), found, expected="code that fits", remedy=remedy)
-    segments = _with_own_segment(host)
+        raise NotJoinableError(Place(host.name, layout.start), found, expected="code that fits", remedy=remedy)
+    return layout
+
+
+def _lay_out(host: HostTables, segments: tuple[Segment, ...]) -> FatLayout:
+    fat = host.fat
     loaded = sorted(load_segments(segments), key=lambda segment: segment.address)
     index = next((i for i, s in enumerate(loaded) if s.address <= fat.address < s.memory_end), None)
     if index is None:
         raise NotJoinableError(Place(host.name, fat.offset), ".hip_fatbin outside of every loaded segment")
     first = loaded[index]
-    if first.address + first.file_size >= fat.address + host.room:
-        return FatLayout(segments, first.offset + fat.address - first.address)
+    if fat.type != SHT_NOBITS:
+        room = host.room(first.address + first.file_size)
+        return FatLayout(segments, first.offset + fat.address - first.address, room)
     # Others give what has no bytes in the file a segment of its own.
     is_own = first.file_size == 0 and index and loaded[index - 1].memory_end == first.address
     return _joined(host, segments, loaded[index - 1 if is_own else index : index + 2])
@@ -109,4 +114,5 @@ def _joined(host: HostTables, segments: tuple[Segment, ...], parts: list[Segment
     kept = tuple(whole if segment is first else segment for segment in segments if segment not in parts[1:])
     missing = len(host.tables.segments) - len(kept)
     start = first.offset + host.fat.address - first.address
-    return FatLayout((*kept, *[_SPARE] * missing), start, last.offset, inserted)
+    room = host.room(whole.memory_end)
+    return FatLayout((*kept, *[_SPARE] * missing), start, room, last.offset, inserted)

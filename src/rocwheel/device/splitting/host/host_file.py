@@ -62,7 +62,7 @@ def plan_host_file(data: Data, markers: Sequence[Marker], links: Sequence[UnitLi
     A file without code to split, or one that was split already, stays as it is, byte for byte.
 
     Raises `NotSplittableError` for files whose code something else than a wrapper refers to, whose code shares its
-    place, or which have no room for one more segment; `ElfError` and `DeviceCodeError` for damaged files, `KpackError`
+    place, or is smaller than the markers; `ElfError` and `DeviceCodeError` for damaged files, `KpackError`
     for markers that no runtime can read, and `ValueError` for links that don't match the wrappers.
     """
     fat = _find_code(data, name)

@@ -6,7 +6,8 @@ before that page, and as it is empty it needs no place in the file. So one progr
 is. Linux tells programs an address of the table that is right on every version, and whatever strips the file or edits
 it finds what linkers make.
 
-Where no page is gained the section keeps its bytes, which become zeros, and the marker takes the last of them.
+Where no page is gained, or no program header can be spared, the section keeps its bytes, which become zeros, and the
+marker takes the last of them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class HostLayout(msgspec.Struct, frozen=True):
 def lay_out(library: FatLibrary, size: int, *, is_program: bool) -> HostLayout:
     """Decide where a marker section of ``size`` bytes goes in ``library``, and how the rest moves.
 
-    Raises `NotSplittableError` where there is no room for the marker, or no program header for what follows the code.
+    Raises `NotSplittableError` where there is no room for the marker.
     """
     section = library.fat.section
     start = section.size - size
@@ -52,7 +53,10 @@ def lay_out(library: FatLibrary, size: int, *, is_program: bool) -> HostLayout:
     # Program headers that an edit has moved have to stay as far from the file's start as from that of memory.
     if gain == 0 or (is_program and library.header.segments_offset > library.start):
         return _in_place(library, size, start)
-    return _without_code(library, _marker(section, on_page, size), gain, is_program=is_program)
+    try:
+        return _without_code(library, _marker(section, on_page, size), gain, is_program=is_program)
+    except NotTrimmableError:
+        return _in_place(library, size, start)
 
 
 def _in_place(library: FatLibrary, size: int, start: int) -> HostLayout:
@@ -76,10 +80,7 @@ def _without_code(library: FatLibrary, marker: Section, gain: int, *, is_program
     spares = SPARES_OF_PROGRAM if is_program else SPARES_OF_LIBRARY
     tables, holder = (library.segments, [*sections, marker]), library.holder
     # The segment goes on behind the code that leaves: with the marker, if with nothing else.
-    try:
-        cut = cut_segment(tables, holder, (library.start, marker.offset), name=library.fat.name, spares=spares)
-    except NotTrimmableError as e:
-        raise NotSplittableError.because(e) from e
+    cut = cut_segment(tables, holder, (library.start, marker.offset), name=library.fat.name, spares=spares)
     segments = tuple(_with_memory(segment, holder, marker) for segment in cut.segments)
     return HostLayout(segments, fat, marker, ((marker.offset, -gain), (cut.padded_at, cut.padding)))
 
