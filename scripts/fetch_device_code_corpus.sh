@@ -1,5 +1,5 @@
 #!/bin/sh
-# Unpack AMD's comgr of two releases, and a library of 1.3 GB, from Debian into .cache/, for the tests and benchmarks of
+# Unpack AMD's comgr of two releases, a library of 1.3 GB and a small one, from Debian into .cache/, for the tests and benchmarks of
 # device code. The later comgr comes with all libraries that it needs: it is loaded by their loader.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,6 +19,7 @@ fetch() { # fetch FOLDER PACKAGE...: unpack packages into one folder, unless it 
 
 fetch libamd-comgr2 libamd-comgr2
 fetch librocsparse0 librocsparse0
+fetch librocrand1 librocrand1
 
 [ -d "$cache/comgr" ] && exit
 apt=$cache/comgr-apt

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MARKERS",
+    "RUNTIME",
     "bundles_of",
     "join",
     "link_library",
@@ -37,7 +38,7 @@ MARKERS = (
     Marker("lib/libtwo.so", ("../.kpack/two-some_@GFXARCH@.kpack",)),
 )
 
-_RUNTIME = r"""
+RUNTIME = r"""
 #include <stdio.h>
 struct wrapper { unsigned magic, version; const unsigned char *binary; unsigned index, zero; };
 void **__hipRegisterFatBinary(const struct wrapper *w) {
@@ -58,6 +59,7 @@ int __hipPopCallConfiguration(void) { return 0; }
 int hipLaunchKernel(void) { return 0; }
 int atexit(void (*function)(void)) { return 0; }
 """
+"""C of a stand-in for libamdhip64 that prints each wrapper, and the first 32 bytes that it points to."""
 _LOAD = """
 import ctypes, sys
 ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)
@@ -131,7 +133,7 @@ def join(host: bytes, bundles: Sequence[bytes], units: Sequence[int]) -> bytes:
 
 def runtime_library(run_tool: RunTool, folder: Path) -> Path:
     """Build a stand-in for libamdhip64 that prints each wrapper, and the first 32 bytes that it points to."""
-    (folder / "runtime.c").write_text(_RUNTIME)
+    (folder / "runtime.c").write_text(RUNTIME)
     library = folder / "libruntime.so"
     run_tool(["gcc", "-w", "-shared", "-fPIC", "-o", str(library), str(folder / "runtime.c")])
     return library

@@ -134,13 +134,19 @@ def write_patched(file: IO[bytes], data: Data, replacements: Iterable[Replacemen
     position = 0
     for replacement in replacements:
         _write(file, data[position : replacement.start])
-        file.seek(max(replacement.start - max(position, len(data)), 0), os.SEEK_CUR)
+        _skip(file, replacement.start - max(position, len(data)))
         content = replacement.content(data)
         _write(file, content)
-        file.seek(replacement.stop - replacement.start - len(content), os.SEEK_CUR)
+        _skip(file, replacement.stop - replacement.start - len(content))
         position = replacement.stop
     _write(file, data[position:size])
     file.truncate()
+
+
+def _skip(file: IO[bytes], size: int) -> None:
+    """Leave a hole; to seek writes what is buffered, so that isn't done for nothing."""
+    if size > 0:
+        file.seek(size, os.SEEK_CUR)
 
 
 def _write(file: IO[bytes], data: Data) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from array import array
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -65,12 +67,16 @@ def resolve_pointers(
     for table in sections:
         if table.type != SHT_RELA or (header.type == ET_REL and _at(sections, table.info) != section):
             continue
-        for position, address, info, addend in _iter_relocations(source, table):
-            if address in wanted and info & 0xFFFFFFFF == _RELATIVE.get(header.machine):
-                pointers[wanted[address]] = Pointer(addend, position + _ADDEND_AT)
-            elif address in wanted and info & 0xFFFFFFFF == _ABSOLUTE.get(header.machine):
-                value = _symbol_value(source, _at(sections, table.link), info >> 32)
-                pointers[wanted[address]] = Pointer(value + addend, None, position)
+        rows = _read_relocations(source, table)
+        for number, address in enumerate(rows.addresses):
+            if address not in wanted:
+                continue
+            position, kind = table.offset + number * _RELA.size, rows.infos[number] & 0xFFFFFFFF
+            if kind == _RELATIVE.get(header.machine):
+                pointers[wanted[address]] = Pointer(rows.addends[number], position + _ADDEND_AT)
+            elif kind == _ABSOLUTE.get(header.machine):
+                value = _symbol_value(source, _at(sections, table.link), rows.infos[number] >> 32)
+                pointers[wanted[address]] = Pointer(value + rows.addends[number], None, position)
     return pointers
 
 
@@ -79,11 +85,22 @@ def _read_in_place(source: ElfBytes, position: int) -> Pointer:
     return Pointer(target, position)
 
 
-def _iter_relocations(source: ElfBytes, table: Section) -> Iterator[tuple[int, int, int, int]]:
+class _Relocations(NamedTuple):
+    """A relocation table by its columns, as large ones are searched."""
+
+    addresses: array[int]
+    infos: array[int]
+    addends: array[int]
+
+
+def _read_relocations(source: ElfBytes, table: Section) -> _Relocations:
     usable = table.size - table.size % _RELA.size
-    rows = _RELA.iter_unpack(source.read(table.offset, usable, "the relocations"))
-    for number, (address, info, addend) in enumerate(rows):
-        yield table.offset + number * _RELA.size, address, info, addend
+    data = source.read(table.offset, usable, "the relocations")
+    words, signed = array("Q", data), array("q", data)
+    if sys.byteorder == "big":
+        words.byteswap()
+        signed.byteswap()
+    return _Relocations(words[0::3], words[1::3], signed[2::3])
 
 
 def _at(sections: Sequence[Section], index: int) -> Section | None:
@@ -134,10 +151,14 @@ def _addends_in(
 ) -> Iterator[Pointer]:
     """Yield the addends of relocations, and the relocated place itself where a linker wrote the same address there."""
     relative = _RELATIVE.get(header.machine)
-    for position, address, info, addend in _iter_relocations(source, table):
-        if info & 0xFFFFFFFF == relative and (found := _if_in(target, Pointer(addend, position + _ADDEND_AT))):
-            yield from found
-            in_place = _read_in_place(source, find_offset(source, segments, address, "a relocated pointer")[0])
+    rows = _read_relocations(source, table)
+    start, stop = target.address, target.address + target.size
+    for number in [number for number, addend in enumerate(rows.addends) if start <= addend < stop]:
+        if rows.infos[number] & 0xFFFFFFFF == relative:
+            addend = rows.addends[number]
+            yield Pointer(addend, table.offset + number * _RELA.size + _ADDEND_AT)
+            place, _ = find_offset(source, segments, rows.addresses[number], "a relocated pointer")
+            in_place = _read_in_place(source, place)
             if in_place.target == addend:
                 yield in_place
 

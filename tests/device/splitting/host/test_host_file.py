@@ -293,6 +293,20 @@ def test_joined_library_has_its_bundles_and_splits_to_the_same_bytes(
     assert split(fat.read_bytes()) == host
 
 
+def test_library_joined_with_less_code_loads_and_is_small(
+    linked: Path, runtime: Path, run_tool: RunTool, tmp_path: Path
+) -> None:
+    data = memoryview(linked.read_bytes())
+    host, small = split(data), (FIXTURES / "v22/saxpy.ccob.hipfb").read_bytes()
+    fat = write(tmp_path / "libtwo.so", join(host, [small], [0] * len(units_of(data))))
+    assert len(fat.read_bytes()) <= len(host) + max(4096, len(small) + 65536)
+    loaded = loaded_units(runtime, fat)
+    assert {(magic, head) for magic, _, head in loaded} == {(FAT, small[:32])}
+    run_tool(["strip", str(fat)], is_silent=True)
+    assert loaded_units(runtime, fat) == loaded
+    check_tables(run_tool, fat)
+
+
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_joined_fixture_has_its_bundles_and_splits_to_the_same_bytes(
     runtime: Path, run_tool: RunTool, tmp_path: Path, name: str

@@ -12,7 +12,7 @@ from rocwheel.binary.elf.facts import read_elf, read_sections
 from rocwheel.binary.elf.header import PF_X, PT_GNU_RELRO, PT_LOAD, PT_NOTE, PT_PHDR
 from rocwheel.binary.kpack.marker import Marker, encode_markers
 from rocwheel.binary.kpack.split_library import read_split_library
-from rocwheel.device.splitting.host.errors import NotSplittableError
+from rocwheel.device.splitting.host.errors import NotJoinableError, NotSplittableError
 from rocwheel.device.splitting.host.host_file import UnitLink, plan_host_file
 from rocwheel.foundation.files.file_view import join_data
 from tests.support.host_files import MARKERS, bundles_of, join, link_library, split, units_of
@@ -140,3 +140,29 @@ def test_same_file_gives_the_same_bytes(run_tool: RunTool, tmp_path: Path) -> No
     library = memoryview(link_library(run_tool, tmp_path).read_bytes())
     patches = [plan_host_file(library, MARKERS, LINKS, name="x") for _ in range(2)]
     assert join_data(patches[0].apply(library)) == join_data(patches[1].apply(library))
+
+
+def test_less_code_than_was_taken_out_takes_no_more_room_than_it_needs(run_tool: RunTool, tmp_path: Path) -> None:
+    library = memoryview(link_library(run_tool, tmp_path).read_bytes())
+    host = split(library)
+    small = (FIXTURES / "v22/saxpy.ccob.hipfb").read_bytes()
+    fat = join(host, [small, small], (0, 1))
+    assert len(fat) < len(host) + 3 * 4096
+    assert bundles_of(memoryview(fat)) == [small, small]
+    (tmp_path / "fat.so").write_bytes(fat)
+    for tool in (["readelf", "-aW"], ["llvm-readelf-22", "-a"]):
+        run_tool([*tool, str(tmp_path / "fat.so")], is_silent=True)
+    check(split(fat), run_tool, tmp_path / "host.so")
+
+
+def test_more_code_than_was_taken_out_is_refused(run_tool: RunTool, tmp_path: Path) -> None:
+    library = memoryview(link_library(run_tool, tmp_path).read_bytes())
+    message = r"x: offset 0x1000: \d+ bytes of device code for a room of \d+; expected code that fits. Join"
+    with pytest.raises(NotJoinableError, match=message):
+        join(split(library), [*bundles_of(library), *bundles_of(library)], (0, 1))
+
+
+def test_file_with_its_code_takes_no_other(run_tool: RunTool, tmp_path: Path) -> None:
+    library = link_library(run_tool, tmp_path).read_bytes()
+    with pytest.raises(NotJoinableError, match="x: offset 0x0: no wrappers of archives; expected a file"):
+        join(library, [b""], (0, 0))

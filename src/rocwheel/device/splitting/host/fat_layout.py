@@ -1,7 +1,8 @@
 """Where device code goes that comes back to a host file: into the addresses that it had.
 
-The room is what nothing else lies in, from the start of ``.hip_fatbin`` on. Segments that were parted there become one
-again, and what `rocwheel.device.trimming.segment_cut` has loaded with data goes back to where it was.
+The room is what nothing else lies in, from the start of ``.hip_fatbin`` on. Less code than was there takes the place of
+zeros at a segment's end. For all of it, segments that were parted there become one again. What
+`rocwheel.device.trimming.segment_cut` has loaded with data goes back to where it was.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from rocwheel.binary.elf.header import PF_W, PT_GNU_RELRO, PT_NULL, Segment, loa
 from rocwheel.binary.elf.sections import SHF_ALLOC, SHF_TLS, SHF_WRITE, SHT_NOBITS, Section
 from rocwheel.device.splitting.host.errors import NotJoinableError
 from rocwheel.device.splitting.host.rewrite import ElfTables
+from rocwheel.device.trimming.library import PAGE
 
 __all__ = ["FatLayout", "HostTables", "lay_out_code"]
 
@@ -56,7 +58,7 @@ def lay_out_code(host: HostTables, size: int) -> FatLayout:
 
     Raises `NotJoinableError` where they don't fit, or no segment loads that part of memory.
     """
-    layout = _lay_out(host, _with_own_segment(host))
+    layout = _lay_out(host, size)
     if size > layout.room:
         found = f"{size} bytes of device code for a room of {layout.room}"
         remedy = "Join fewer targets, or compress the bundles."
@@ -64,23 +66,54 @@ def lay_out_code(host: HostTables, size: int) -> FatLayout:
     return layout
 
 
-def _lay_out(host: HostTables, segments: tuple[Segment, ...]) -> FatLayout:
-    fat = host.fat
-    loaded = sorted(load_segments(segments), key=lambda segment: segment.address)
-    index = next((i for i, s in enumerate(loaded) if s.address <= fat.address < s.memory_end), None)
-    if index is None:
-        raise NotJoinableError(Place(host.name, fat.offset), ".hip_fatbin outside of every loaded segment")
-    first = loaded[index]
+def _lay_out(host: HostTables, size: int) -> FatLayout:
+    fat, segments = host.fat, host.tables.segments
+    first, parts = _find_parts(host, segments)
     if fat.type != SHT_NOBITS:
         room = host.room(first.address + first.file_size)
         return FatLayout(segments, first.offset + fat.address - first.address, room)
+    if fat.address + size <= first.memory_end:
+        return _grown(host, parts, first, size)
+    parted = _with_own_segment(host, first)
+    return _joined(host, parted, _find_parts(host, parted)[1])
+
+
+def _find_parts(host: HostTables, segments: tuple[Segment, ...]) -> tuple[Segment, list[Segment]]:
+    """Return the segment that holds the place of the code, and all around that could become one, in their order."""
+    loaded = sorted(load_segments(segments), key=lambda segment: segment.address)
+    address = host.fat.address
+    index = next((i for i, s in enumerate(loaded) if s.address <= address < s.memory_end), None)
+    if index is None:
+        raise NotJoinableError(Place(host.name, host.fat.offset), ".hip_fatbin outside of every loaded segment")
     # Others give what has no bytes in the file a segment of its own.
-    is_own = first.file_size == 0 and index and loaded[index - 1].memory_end == first.address
-    return _joined(host, segments, loaded[index - 1 if is_own else index : index + 2])
+    is_own = loaded[index].file_size == 0 and index and loaded[index - 1].memory_end == loaded[index].address
+    return loaded[index], loaded[index - 1 if is_own else index : index + 2]
 
 
-def _with_own_segment(host: HostTables) -> tuple[Segment, ...]:
-    """Return the program headers in which read-only sections are not loaded with data that begins with the marker."""
+def _grown(host: HostTables, parts: list[Segment], first: Segment, size: int) -> FatLayout:
+    """Let the segment that ends in zeros have the code instead of some of them."""
+    segments, holder, address = host.tables.segments, parts[0], host.fat.address
+    at = parts[-1].offset if parts[-1] is not first else holder.end
+    start = holder.offset + address - holder.address
+    if not (holder.offset < holder.end <= at and start <= at):
+        raise _unusual(host)
+    unit = max([PAGE, *(segment.alignment for segment in load_segments(segments))])
+    whole = msgspec.structs.replace(
+        holder, file_size=address + size - holder.address, memory_size=first.memory_end - holder.address
+    )
+    gone = [part for part in parts if part is first and part is not holder]
+    inserted = -(-size // unit) * unit
+    room = host.room(first.memory_end)
+    return FatLayout(
+        _replaced(host, segments, {holder: whole}, gone), start, min(room, at + inserted - start), at, inserted
+    )
+
+
+def _with_own_segment(host: HostTables, before: Segment) -> tuple[Segment, ...]:
+    """Return the program headers in which no read-only sections are loaded with data that begins with the marker.
+
+    They get a segment like the one ``before``.
+    """
     segments, marker = host.tables.segments, host.marker
     relro = next((segment for segment in segments if segment.type == PT_GNU_RELRO), None)
     if marker is None or relro is None or relro.address != marker.address:
@@ -91,7 +124,6 @@ def _with_own_segment(host: HostTables) -> tuple[Segment, ...]:
     inside = [s for s in host.tables.sections if s.flags & SHF_ALLOC and holder.address <= s.address < relro.memory_end]
     data = min((s.address for s in inside if s.flags & SHF_WRITE), default=holder.address)
     end = max((s.address + s.size for s in inside if s.address < data), default=holder.address)
-    before = next(s for s in load_segments(segments) if s.address <= host.fat.address < s.memory_end)
     size = end - holder.address
     own = msgspec.structs.replace(holder, flags=before.flags, file_size=size, memory_size=size)
     behind = data - holder.address
@@ -105,14 +137,31 @@ def _joined(host: HostTables, segments: tuple[Segment, ...], parts: list[Segment
     """Make one of the segments around the place of the code: its bytes come in before those of the last one."""
     first, last = parts[0], parts[-1]
     are_alike = len(parts) > 1 and {part.flags for part in parts} == {first.flags}
-    if not are_alike or last.memory_size != last.file_size or not first.offset < first.end <= last.offset:
-        found = "no segments around the place of the device code that could become one"
-        raise NotJoinableError(Place(host.name, host.fat.offset), found)
-    size = last.address + last.file_size - first.address
     inserted = first.offset + last.address - first.address - last.offset
+    if (
+        not are_alike
+        or last.memory_size != last.file_size
+        or not first.offset < first.end <= last.offset
+        or inserted < 0
+    ):
+        raise _unusual(host)
+    size = last.address + last.file_size - first.address
     whole = msgspec.structs.replace(first, file_size=size, memory_size=size)
-    kept = tuple(whole if segment is first else segment for segment in segments if segment not in parts[1:])
-    missing = len(host.tables.segments) - len(kept)
     start = first.offset + host.fat.address - first.address
     room = host.room(whole.memory_end)
-    return FatLayout((*kept, *[_SPARE] * missing), start, room, last.offset, inserted)
+    return FatLayout(_replaced(host, segments, {first: whole}, parts[1:]), start, room, last.offset, inserted)
+
+
+def _replaced(
+    host: HostTables, segments: tuple[Segment, ...], new: dict[Segment, Segment], gone: list[Segment]
+) -> tuple[Segment, ...]:
+    """Return program headers with ``new`` ones and without some, as many as the file has: others are spare."""
+    kept = tuple(new.get(segment, segment) for segment in segments if segment not in gone)
+    if len(kept) > len(host.tables.segments):
+        raise _unusual(host)
+    return (*kept, *[_SPARE] * (len(host.tables.segments) - len(kept)))
+
+
+def _unusual(host: HostTables) -> NotJoinableError:
+    found = "no segments around the place of the device code that could hold it"
+    return NotJoinableError(Place(host.name, host.fat.offset), found)

@@ -115,6 +115,10 @@ def _read(data: Data, fat: FatBinary) -> FatLibrary:
     except NotTrimmableError as e:
         raise NotSplittableError.because(e) from e
     require_known_machine(fat.name, library.header.machine)
+    loaded_at = library.holder.address + library.start - library.holder.offset
+    if loaded_at != fat.section.address:
+        found = f".hip_fatbin at address {fat.section.address:#x}, which is loaded at {loaded_at:#x}"
+        raise NotSplittableError(Place(fat.name, library.start), found)
     return library
 
 

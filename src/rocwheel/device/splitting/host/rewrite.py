@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ElfTables", "Rewrite", "rewrite_file"]
 
 _OFFSET: Final = Struct("<Q")
-_TABLE_ALIGNMENT = 8
+_TABLE_ALIGNMENT, _LARGEST_ALIGNMENT = 8, 4096
 
 
 class ElfTables(msgspec.Struct, frozen=True):
@@ -122,9 +122,9 @@ def _with_name(names: bytes, name: bytes) -> tuple[bytes, int]:
 
 
 def _alignment_behind(tables: ElfTables, names: Section) -> int:
-    """Return what the sections behind the section names ask of their file offsets."""
+    """Return what the sections behind the section names ask of their file offsets, as far as that is of any use."""
     behind = (s.alignment for s in tables.sections if s.type != SHT_NULL and s.offset > names.offset)
-    return max([_TABLE_ALIGNMENT, *behind])
+    return min(max([_TABLE_ALIGNMENT, *behind]), _LARGEST_ALIGNMENT)
 
 
 def _aligned(size: int, alignment: int) -> int:
@@ -137,15 +137,20 @@ def _iter_edits(source: ElfBytes, tables: ElfTables, rewrite: Rewrite, tail: _Ta
         start = tail.moves.offset(write.start)
         yield msgspec.structs.replace(write, start=start, stop=start + write.stop - write.start)
     segments_at = tail.moves.offset(tables.header.segments_offset)
-    segments = (msgspec.structs.replace(s, offset=tail.moves.offset(s.offset)) for s in rewrite.segments)
+    segments = (msgspec.structs.replace(s, offset=_moved_place(s.offset, source, tail)) for s in rewrite.segments)
     yield Replacement.of(E_PHOFF, _OFFSET.pack(segments_at))
     yield Replacement.of(segments_at, b"".join(segment.pack() for segment in segments))
     yield Replacement.of(tail.names_at, tail.names)
-    yield Replacement.of(tail.table_at, _pack_sections(tables, rewrite, tail))
+    yield Replacement.of(tail.table_at, _pack_sections(source, tables, rewrite, tail))
     yield from tail.table.header(tail.table_at)
 
 
-def _pack_sections(tables: ElfTables, rewrite: Rewrite, tail: _Tail) -> bytes:
+def _moved_place(offset: int, source: ElfBytes, tail: _Tail) -> int:
+    """Return the new file offset of what a header tells; what is told to be outside of the file stays there."""
+    return tail.moves.offset(offset) if offset <= source.size else offset
+
+
+def _pack_sections(source: ElfBytes, tables: ElfTables, rewrite: Rewrite, tail: _Tail) -> bytes:
     names = tables.sections[tables.header.section_names_index]
     changed = dict(rewrite.sections)
     sections = []
@@ -153,12 +158,13 @@ def _pack_sections(tables: ElfTables, rewrite: Rewrite, tail: _Tail) -> bytes:
         new = changed.get(section) or section
         if section == names:
             sections.append(msgspec.structs.replace(new, offset=tail.names_at, size=len(tail.names)))
+        elif section in changed or _is_empty(section):
+            sections.append(msgspec.structs.replace(new, offset=tail.moves.end(min(new.offset, source.size))))
         else:
-            sections.append(msgspec.structs.replace(new, offset=_moved(new, tail.moves, is_new=section in changed)))
+            sections.append(msgspec.structs.replace(new, offset=_moved_place(new.offset, source, tail)))
     return msgspec.structs.replace(tail.table, sections=tuple(sections)).pack()
 
 
-def _moved(section: Section, moves: Moves, *, is_new: bool) -> int:
-    """Return the new file offset of a section: one that changes, or has no bytes, stays with what is before it."""
-    is_empty = section.type == SHT_NOBITS and section.flags & SHF_ALLOC and not section.flags & SHF_TLS
-    return moves.end(section.offset) if is_empty or is_new else moves.offset(section.offset)
+def _is_empty(section: Section) -> bool:
+    """Return whether a section is loaded, but takes no bytes of the file: it stays with what is before it."""
+    return section.type == SHT_NOBITS and bool(section.flags & SHF_ALLOC) and not section.flags & SHF_TLS
