@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from rocwheel.binary.code_objects.errors import Place
-from rocwheel.binary.elf.header import PF_W, PT_GNU_RELRO, PT_NULL, Segment, load_segments
+from rocwheel.binary.elf.header import PF_W, PT_GNU_RELRO, PT_LOAD, PT_NULL, Segment, load_segments
 from rocwheel.binary.elf.sections import SHF_ALLOC, SHF_TLS, SHF_WRITE, SHT_NOBITS, Section
 from rocwheel.device.splitting.host.errors import NotJoinableError
 from rocwheel.device.splitting.host.rewrite import ElfTables
@@ -18,6 +18,8 @@ from rocwheel.device.trimming.library import PAGE
 
 __all__ = ["FatLayout", "HostTables", "lay_out_code"]
 
+_LARGEST_UNIT = 1 << 26
+"""The largest alignment of segments, in bytes, that is worth the space that it takes in the file."""
 _SPARE = Segment(PT_NULL, 0, 0, 0, 0, 0, 0, 0)
 
 
@@ -31,10 +33,11 @@ class HostTables(msgspec.Struct, frozen=True):
 
     def room(self, end: int) -> int:
         """Return how many bytes of memory are free from the section's start on, in a segment up to address ``end``."""
-        behind = (s.address for s in self.tables.sections if self._is_other(s) and s.address >= self.fat.address)
+        behind = (s.address for s in self.tables.sections if self.is_other(s) and s.address >= self.fat.address)
         return min([end, *behind]) - self.fat.address
 
-    def _is_other(self, section: Section) -> bool:
+    def is_other(self, section: Section) -> bool:
+        """Return whether a section takes room in memory, and is neither of the two."""
         is_loaded = section.flags & SHF_ALLOC and not section.flags & SHF_TLS
         return bool(is_loaded and section.size) and section not in (self.fat, self.marker)
 
@@ -95,18 +98,32 @@ def _grown(host: HostTables, parts: list[Segment], first: Segment, size: int) ->
     segments, holder, address = host.tables.segments, parts[0], host.fat.address
     at = parts[-1].offset if parts[-1] is not first else holder.end
     start = holder.offset + address - holder.address
-    if not (holder.offset < holder.end <= at and start <= at):
-        raise _unusual(host)
     unit = max([PAGE, *(segment.alignment for segment in load_segments(segments))])
+    if not (holder.offset < holder.end <= at and start <= at) or unit > _LARGEST_UNIT:
+        raise _unusual(host)
     whole = msgspec.structs.replace(
         holder, file_size=address + size - holder.address, memory_size=first.memory_end - holder.address
     )
     gone = [part for part in parts if part is first and part is not holder]
     inserted = -(-size // unit) * unit
-    room = host.room(first.memory_end)
-    return FatLayout(
-        _replaced(host, segments, {holder: whole}, gone), start, min(room, at + inserted - start), at, inserted
-    )
+    room = min(host.room(first.memory_end), at + inserted - start)
+    new = {holder: whole, **_without_marker(host)}
+    return FatLayout(_replaced(host, segments, new, gone), start, room, at, inserted)
+
+
+def _without_marker(host: HostTables) -> dict[Segment, Segment]:
+    """Return what becomes of segments that begin with the marker: strip and objcopy let one begin with a section."""
+    marker, segments = host.marker, host.tables.segments
+    if marker is None:
+        return {}
+    new = {}
+    for segment in segments:
+        if segment.type in {PT_LOAD, PT_GNU_RELRO} and segment.address == marker.address:
+            behind = (s.address for s in host.tables.sections if host.is_other(s) and s.address > marker.address)
+            skipped = min(behind, default=segment.memory_end) - segment.address
+            is_left = skipped < segment.file_size
+            new[segment] = segment.behind(segment.offset + skipped) if is_left else _SPARE
+    return new
 
 
 def _with_own_segment(host: HostTables, before: Segment) -> tuple[Segment, ...]:
