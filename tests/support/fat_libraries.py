@@ -14,7 +14,7 @@ from rocwheel.targets.compatibility import choose, settings_of
 from tests.support.kpack_reader import ARCH_NOT_FOUND, ARCHIVE_NOT_FOUND, load_unit, units_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 __all__ = ["build_fat_library", "code_of", "lay_over", "make_bundle", "require_same_code"]
@@ -63,7 +63,7 @@ def lay_over(output: Path, made: Path, *, targets: Sequence[str] = ()) -> Path:
     return made
 
 
-def require_same_code(library: Path, bundles: Sequence[dict[str, bytes]]) -> int:
+def require_same_code(library: Path, bundles: Iterable[dict[str, bytes]]) -> int:
     """Check that each GPU gets for each wrapper what it got of its bundle; return how many code objects were found.
 
     ``bundles`` are the code by target for each wrapper. GPUs without code for a unit are skipped, as before.
