@@ -23,7 +23,7 @@ __all__ = ["from_prefix"]
 def from_prefix(
     prefixes: Annotated[
         list[Path],
-        typer.Argument(metavar="PREFIX...", help="Install prefix, such as /opt/rocm/core. Several are united."),
+        typer.Argument(metavar="PREFIX", help="Install prefix, such as /opt/rocm/core. Several are united."),
     ],
     dest_dir: NewDirOption,
     table: TableOption = None,
