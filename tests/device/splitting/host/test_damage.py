@@ -69,3 +69,10 @@ def test_damaged_host_file_is_joined_or_refused_by_name(content: bytes) -> None:
         return
     assert {bytes(bundle) for bundle in BUNDLES} >= set(bundles_of(result))
     assert units_of(result)
+
+
+def test_segment_whose_physical_address_would_wrap_is_refused_by_name() -> None:
+    data = bytearray(FAT[0])
+    number = next(n for n in range(10) if data[64 + n * 56] == 1)
+    data[88 + number * 56 : 96 + number * 56] = b"\xff" * 8
+    assert str(host_of(memoryview(data))).startswith("libx.so: a program header that ends beyond all addresses")

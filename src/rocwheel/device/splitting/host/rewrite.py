@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from rocwheel.binary.elf.bytes import ElfBytes, ElfError
 from rocwheel.binary.elf.header import E_PHOFF, Header, Segment, load_segments
 from rocwheel.binary.elf.moves import Moves
 from rocwheel.binary.elf.patch import patch_of_writes
@@ -17,7 +19,6 @@ from rocwheel.foundation.patch import FilePatch, Replacement
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.binary.elf.bytes import ElfBytes
 
 __all__ = ["ElfTables", "Rewrite", "rewrite_file"]
 
@@ -139,10 +140,17 @@ def _iter_edits(source: ElfBytes, tables: ElfTables, rewrite: Rewrite, tail: _Ta
     segments_at = tail.moves.offset(tables.header.segments_offset)
     segments = (msgspec.structs.replace(s, offset=_moved_place(s.offset, source, tail)) for s in rewrite.segments)
     yield Replacement.of(E_PHOFF, _OFFSET.pack(segments_at))
-    yield Replacement.of(segments_at, b"".join(segment.pack() for segment in segments))
+    yield Replacement.of(segments_at, b"".join(_packed(segment, source) for segment in segments))
     yield Replacement.of(tail.names_at, tail.names)
     yield Replacement.of(tail.table_at, _pack_sections(source, tables, rewrite, tail))
     yield from tail.table.header(tail.table_at)
+
+
+def _packed(segment: Segment, source: ElfBytes) -> bytes:
+    try:
+        return segment.pack()
+    except struct.error as e:
+        raise ElfError(source.name, f"a program header that ends beyond all addresses: {segment}") from e
 
 
 def _moved_place(offset: int, source: ElfBytes, tail: _Tail) -> int:
