@@ -8,8 +8,9 @@ import msgspec
 
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.bundles.fat_binary import FatBinary, read_fat_binary
+from rocwheel.binary.code_objects.code_object import is_code_object
 from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.binary.kind import is_kpack
+from rocwheel.binary.kind import is_bundle, is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.device.editing.prune import serves
 from rocwheel.device.splitting.files import DeviceFile, HostFile, NamedFile, SplitChoice, SplitPlan
@@ -113,7 +114,9 @@ def _remark(file: NamedFile) -> str:
         if is_kpack(data):
             return "an archive for several targets"
         targets = device_targets(data, name=file.path)
-    return f"device code that isn't linked, for {', '.join(map(str, targets))}" if targets else ""
+        is_file_of_code = is_bundle(data) or is_code_object(data)
+    what = "device code that no rule knows" if is_file_of_code else "device code that isn't linked"
+    return f"{what}, for {', '.join(map(str, targets))}" if targets else ""
 
 
 def _is_kept(target: str, keep: Sequence[TargetId]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from rocwheel.foundation.errors import InputError, ProblemsError
 from tests.support.code_objects import code_object_header
 from tests.support.fat_libraries import build_fat_library, code_of, lay_over, make_bundle, require_same_code
 from tests.support.kpack_reader import Archive, units_of
+from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -261,3 +263,14 @@ def test_an_output_that_exists_or_lies_in_the_tree_is_refused(tmp_path: Path, pl
     (tmp_path / "exists").mkdir()
     with pytest.raises(InputError, match=re.escape(place)):
         split(tmp_path / "tree", tmp_path / place)
+
+
+def test_bundles_and_object_files_stay_and_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/code.hipfb").write_bytes(make_bundle(0, "gfx906 gfx1030"))
+    shutil.copy(FIXTURES / "elf/gfx906.co", tmp_path / "tree/code.elf")
+    report = split_tree(tmp_path / "tree", tmp_path / "out", EVERYTHING)
+    assert [(file.path, file.reason) for file in report.staying] == [
+        ("code.elf", "device code that no rule knows, for gfx906"),
+        ("code.hipfb", "device code that no rule knows, for gfx906, gfx1030"),
+    ]
