@@ -27,7 +27,7 @@ from rocm_sdk._devel import get_devel_root
 steps = int(sys.argv[1])
 def count(event, arguments):
     global steps
-    if event in ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "fcntl.flock"):
+    if event in ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "fcntl.flock"):
         steps -= 1
         if steps < 0:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -46,18 +46,30 @@ def environment(make_set: MakeSet, make_environment: MakeEnvironment) -> Install
 
 
 def device_files(environment: Installed) -> list[str]:
-    """Return the links of the tree that lead to device files, after checking that they lead somewhere."""
-    links = [path for path in environment.root.rglob("*gfx*") if path.is_symlink()]
-    assert all(path.exists() for path in links)
-    return sorted(path.relative_to(environment.root).as_posix() for path in links)
+    """Return the links of the tree that lead to device files, after checking that they are those files."""
+    links = [path.relative_to(environment.root) for path in environment.root.rglob("*gfx*") if path.is_file()]
+    links = [path for path in links if path.parts[0] != ".device_links"]
+    assert all((environment.root / path).samefile(environment.site / "_rocm_sdk_libraries" / path) for path in links)
+    return sorted(map(str, links))
 
 
 def test_files_are_linked_to_the_package_that_has_them(environment: Installed) -> None:
     environment.install("rocm-sdk-device-gfx906")
     environment.run("rocm-sdk", "init")
     link = environment.root / KERNELS_906
-    assert str(link.readlink()) == f"../../../../_rocm_sdk_libraries/{KERNELS_906}"
+    assert not link.is_symlink()
+    assert link.samefile(environment.site / "_rocm_sdk_libraries" / KERNELS_906)
     assert link.read_text() == "gfx906"
+
+
+def test_file_that_was_replaced_is_linked_anew(environment: Installed) -> None:
+    environment.install("rocm-sdk-device-gfx906", "--link-mode=copy")
+    environment.run("rocm-sdk", "init")
+    file = environment.site / "_rocm_sdk_libraries" / KERNELS_906
+    file.unlink()
+    file.write_text("another build")
+    environment.run("rocm-sdk", "init")
+    assert (environment.root / KERNELS_906).samefile(file)
 
 
 def test_packages_present_at_the_expansion_are_linked(make_set: MakeSet, make_environment: MakeEnvironment) -> None:

@@ -1,4 +1,8 @@
-"""Links files of device packages into the development tree, and removes those of packages that are gone."""
+"""Links files of device packages into the development tree, and removes those of packages that are gone.
+
+The links are hard links: what opens a library or program by its path in the tree looks for its kernels beside that, and
+some of it doesn't follow symlinks. Across file systems, and where there are no hard links, they are symlinks.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import json
 import os
 import posixpath
 import sys
+from contextlib import suppress
 from importlib.metadata import Distribution
 
 from .. import _build_info
@@ -17,7 +22,7 @@ from .place import STATE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
     from .place import DevelPlace
@@ -53,7 +58,8 @@ def absent_links(place: DevelPlace) -> list[str]:
     notes = (f"{NOTES}/{target}.json" for target in manifests)
     absent = {note for note in notes if not (place.root / note).exists()}
     for target in manifests:
-        absent.update(path for path in _read_manifest(place, target, _ignore) if _is_to_link(place, path))
+        noted = _noted(place, target, _ignore)
+        absent.update(path for path in _read_manifest(place, target, _ignore) if _is_to_link(place, path, noted))
     return sorted(absent)
 
 
@@ -70,8 +76,9 @@ def link_devices(place: DevelPlace, *, again: bool = False) -> None:
     """Make the links agree with the installed device packages; the caller holds the lock.
 
     ``again`` does so though no package has come or gone since. The process may be killed at any moment: paths are noted
-    before they are linked, and the state is written last. RECORD accounts for links by the line of the tree's folder: a
-    line of its own would name a link to nothing from the moment that the device package is uninstalled.
+    before they are linked, and the state is written last. Paths where the tree has a file of its own are not noted.
+    RECORD accounts for links by the line of the tree's folder: a line of its own would be wrong as soon as the device
+    package changes.
     """
     manifests = device_manifests(place)
     state = place.read_state()
@@ -83,9 +90,11 @@ def link_devices(place: DevelPlace, *, again: bool = False) -> None:
         make_folder(notes, modes_like(place.package))
     _remove_others(place, notes, wanted)
     for target, paths in wanted.items():
-        _write(place, notes / f"{target}.json", paths)
-        for path in paths:
-            _link(place, path)
+        old = _noted(place, target, _ignore)
+        noted = [path for path in paths if path in old or _is_free(place, path)]
+        _write(place, notes / f"{target}.json", noted)
+        for path in noted:
+            _link(place, path, noted)
     state["devices"] = manifests
     _write(place, place.root / STATE, state)
 
@@ -137,25 +146,52 @@ def _reinstallation(target: str) -> str:
     return reinstallation_hint(f"device-{target}")
 
 
-def _link(place: DevelPlace, path: str) -> None:
-    link = place.root / path
-    if _is_to_link(place, path):
-        if not link.parent.is_dir():
-            make_folder(link.parent, modes_like(place.package))
+def _link(place: DevelPlace, path: str, noted: Collection[str]) -> None:
+    if not _is_to_link(place, path, noted):
+        return
+    link, file = place.root / path, place.site / _device_module() / path
+    if not link.parent.is_dir():
+        make_folder(link.parent, modes_like(place.package))
+    with suppress(FileNotFoundError):
+        link.unlink()  # what an earlier package had there
+    try:
+        os.link(file, link)
+    except OSError:  # another file system, or one without hard links
         link.symlink_to(_link_text(path))
 
 
-def _is_to_link(place: DevelPlace, path: str) -> bool:
-    """Return whether a file lacks its link; not when the package lacks it or the tree has its own file there."""
-    link = place.root / path
-    if not (place.site / _device_module() / path).is_file() or os.path.lexists(link):
+def _is_to_link(place: DevelPlace, path: str, noted: Collection[str]) -> bool:
+    """Return whether a file lacks its link; not when the package lacks it or the tree has its own file there.
+
+    A link to a file that was replaced since has other content, or another time.
+    """
+    link, file = place.root / path, place.site / _device_module() / path
+    if not file.is_file() or link.is_dir():
+        return False
+    if os.path.lexists(link) and (path not in noted or _is_as(link, file)):
         return False
     return link.parent.resolve() == place.root.resolve() / posixpath.dirname(path)
 
 
+def _is_free(place: DevelPlace, path: str) -> bool:
+    """Return whether the tree has nothing of its own at a path: nothing at all, or the link already."""
+    link, file = place.root / path, place.site / _device_module() / path
+    return not os.path.lexists(link) or (link.exists() and file.exists() and link.samefile(file))
+
+
+def _is_as(link: Path, file: Path) -> bool:
+    """Return whether a link leads to a file; also to a copy of it, which image layers make of hard links."""
+    if not link.exists():
+        return False
+    there, here = link.stat(), file.stat()
+    return link.samefile(file) or (there.st_size, int(there.st_mtime)) == (here.st_size, int(here.st_mtime))
+
+
 def _unlink(place: DevelPlace, path: str) -> None:
     link = place.root / path
-    if not link.is_symlink() or str(link.readlink()) != _link_text(path):
+    if not os.path.lexists(link) or (link.is_symlink() and str(link.readlink()) != _link_text(path)):
+        return
+    if link.is_dir() or link.parent.resolve() != place.root.resolve() / posixpath.dirname(path):
         return
     link.unlink()
     for folder in link.parents:
@@ -171,6 +207,12 @@ def _link_text(path: str) -> str:
 def _device_module() -> str:
     device = describe_package("device")
     return device.platform_module if device else ""
+
+
+def _noted(place: DevelPlace, target: str, warn: Warn) -> list[str]:
+    """Return which paths were linked for a target."""
+    note = place.root / NOTES / f"{target}.json"
+    return _read_note(note, warn) if note.exists() else []
 
 
 def _read_note(note: Path, warn: Warn) -> list[str]:
