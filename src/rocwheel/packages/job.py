@@ -22,8 +22,8 @@ from rocwheel.packages.building.leftovers import find_leftovers, remove_unfinish
 from rocwheel.packages.layout.facts import read_facts
 from rocwheel.packages.planning.make_plan import make_plan
 from rocwheel.packages.planning.options import PlanOptions, check_options
+from rocwheel.packages.preparing.prepare import prepared_catalog
 from rocwheel.packages.recipe.load import load_recipe
-from rocwheel.packages.splitting.split_catalog import split_device_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,16 +47,16 @@ class PlanJob(msgspec.Struct, frozen=True):
     def opened(self, executor: Executor, progress: Progress) -> Iterator[Plan]:
         """Yield the plan; the files that it names can be read inside the block.
 
-        Raises what `open_catalog`, `load_recipe`, `split_device_code`, `read_facts` and `make_plan` raise.
+        Raises what `open_catalog`, `load_recipe`, `prepared_catalog`, `read_facts` and `make_plan` raise.
         """
         check_options(self.options)
         recipe = load_recipe(self.recipe)
         with open_catalog(self.artifact_dir, *self.more_dirs, progress=progress) as catalog:
             progress.end()
-            with split_device_code(catalog, recipe, self.options, Workers(executor, progress)) as split:
-                facts = read_facts(split.catalog, executor)
-                made = make_plan(split.catalog, recipe, facts, self.options)
-                yield msgspec.structs.replace(made, warnings=made.warnings + split.warnings)
+            with prepared_catalog(catalog, recipe, self.options, Workers(executor, progress)) as prepared:
+                facts = read_facts(prepared.catalog, executor)
+                made = make_plan(prepared.catalog, recipe, facts, self.options)
+                yield msgspec.structs.replace(made, warnings=made.warnings + prepared.warnings)
 
     def run(self, *, progress: Progress = SILENT) -> Plan:
         """Return the plan; the files that it names may be gone."""

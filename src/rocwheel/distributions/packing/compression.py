@@ -102,16 +102,20 @@ def expected_size(content: Content) -> int:
 
 def is_worthwhile(size: int, expected: int) -> bool:
     """Return whether to deflate a content of ``size`` bytes: where large ones gain less than 2 %, time is lost."""
-    return size < _SAMPLED_FROM or expected <= size * 98 // 100
+    return size < _SAMPLED_FROM or _is_gain(size, expected)
 
 
 def pack_whole(content: Content, level: int) -> Packed:
-    """Deflate a content of at most `WHOLE_LIMIT` bytes with libdeflate; store it where that gains nothing."""
+    """Deflate a content of at most `WHOLE_LIMIT` bytes with libdeflate; store it where that gains less than 2 %."""
     with content.open(0, content.size) as buffers:
         data = _joined(buffers)
     packed = deflate.deflate_compress(data, level)
-    is_smaller = len(packed) < content.size
-    return Packed(packed if is_smaller else data, DEFLATED if is_smaller else STORED, _digest(data))
+    is_gain = _is_gain(content.size, len(packed))
+    return Packed(packed if is_gain else data, DEFLATED if is_gain else STORED, _digest(data))
+
+
+def _is_gain(size: int, packed: int) -> bool:
+    return packed <= size * 98 // 100
 
 
 def store_whole(content: Content) -> Packed:

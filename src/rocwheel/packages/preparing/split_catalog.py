@@ -6,75 +6,45 @@ What this makes is what TheRock's splitter leaves on disk, so that everything af
 from __future__ import annotations
 
 import posixpath
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.catalog import Catalog, Entry, FileKind
+from rocwheel.artifacts.catalog import Entry, FileKind
 from rocwheel.artifacts.model.names import GENERIC
 from rocwheel.artifacts.model.sdk_manifest import SPLIT_FLAG
-from rocwheel.device.splitting.files import NamedFile, SplitChoice
+from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.plan import plan_split
 from rocwheel.distributions.content.content import FileContent
 from rocwheel.distributions.content.digest import digest_content
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.scratch import scratch_folder
-from rocwheel.foundation.files.temporary_file import no_room, temporary_folder
 from rocwheel.packages.layout.selection import take_entries
 from rocwheel.packages.plan import PlanWarning
-from rocwheel.packages.splitting.write_split import write_split
+from rocwheel.packages.preparing.prepared_catalog import PreparedCatalog, catalog_of
+from rocwheel.packages.preparing.write_split import write_split
 from rocwheel.targets.catalog.families import is_family
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
+    from rocwheel.artifacts.catalog import Catalog
     from rocwheel.artifacts.model.sdk_manifest import SdkManifest
-    from rocwheel.device.splitting.files import HostFile, SplitPlan
+    from rocwheel.device.splitting.files import HostFile, SplitChoice, SplitPlan
     from rocwheel.device.splitting.write_archives import Workers
-    from rocwheel.packages.planning.options import PlanOptions
+    from rocwheel.packages.preparing.write_split import SplitFiles
     from rocwheel.packages.recipe.recipe import Recipe
-    from rocwheel.packages.splitting.write_split import SplitFiles
 
-__all__ = ["SplitCatalog", "split_catalog", "split_device_code"]
+__all__ = ["split_catalog"]
 
 _OPTION = "--split-device"
 _READER = "librocm_kpack.so"
 _ARCHIVE_MODE = 0o644
 
 
-class SplitCatalog(msgspec.Struct, frozen=True):
-    """The catalogue to plan with, and a warning for each file in which device code stays."""
-
-    catalog: Catalog
-    warnings: tuple[PlanWarning, ...]
-
-
-@contextmanager
-def split_device_code(
-    catalog: Catalog, recipe: Recipe, options: PlanOptions, workers: Workers
-) -> Iterator[SplitCatalog]:
-    """Yield the catalogue to plan with: the same one unless ``options`` ask for a split.
-
-    What is made lies in the folder for temporary files and goes with the block; the next run removes what a killed one
-    left. Raises what `split_catalog` raises, and `WorkError` when writing fails.
-    """
-    if options.split_device == "none":
-        yield SplitCatalog(catalog, ())
-        return
-    with ExitStack() as stack:
-        try:
-            folder = stack.enter_context(scratch_folder(Path(temporary_folder(), "split-device")))
-            split = split_catalog(catalog, recipe, SplitChoice(), folder, workers)
-        except OSError as e:
-            raise no_room(_OPTION, "what is split", e) from e
-        yield split
-
-
 def split_catalog(
     catalog: Catalog, recipe: Recipe, choice: SplitChoice, folder: Path, workers: Workers
-) -> SplitCatalog:
+) -> PreparedCatalog:
     """Split the files that go to packages with device packages, and write what becomes of them below ``folder``.
 
     Other files, such as those of the core package, keep their code, since no device package lies over them.
@@ -89,10 +59,8 @@ def split_catalog(
     made = write_split(plan, choice, folder, workers, subject=catalog.root)
     gone = _replaced(plan, files, taken)
     kept = (entry for entry in catalog.entries if entry not in gone)
-    entries = sorted([*kept, *_new_entries(plan, files, made)], key=lambda entry: (entry.path, entry.artifact))
-    names = {*catalog.artifacts, *(entry.artifact for entry in entries)}
-    split = Catalog(catalog.root, tuple(sorted(names)), tuple(entries), _flagged(catalog.manifest))
-    return SplitCatalog(split, (*_check_runtime(catalog, plan), *(_warn(file) for file in plan.host if file.remark)))
+    split = catalog_of(catalog, (*kept, *_new_entries(plan, files, made)), _flagged(catalog.manifest))
+    return PreparedCatalog(split, (*_check_runtime(catalog, plan), *(_warn(file) for file in plan.host if file.remark)))
 
 
 def _require_neutral(catalog: Catalog) -> None:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.command_line import rocwheel
+from tests.support.artifacts import artifact, build_packages, run_on_artifacts
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle, require_same_code
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Sequence
     from pathlib import Path
 
@@ -21,35 +20,12 @@ pytestmark = pytest.mark.slow
 KERNELS = "lib/rocblas/library/TensileLibrary_gfx906.dat"
 
 
-def artifact(folder: Path, name: str, files: dict[str, bytes] | None = None) -> Path:
-    """Make an artifact folder; return its stage folder, where more files may be put."""
-    stage = folder / name / "stage"
-    stage.mkdir(parents=True)
-    (folder / name / "artifact_manifest.txt").write_text("stage\n")
-    for path, data in (files or {}).items():
-        (stage / path).parent.mkdir(parents=True, exist_ok=True)
-        (stage / path).write_bytes(data)
-    return stage
-
-
 def fat(path: Path, *units: str) -> None:
     build_fat_library(path, [make_bundle(number, text) for number, text in enumerate(units)])
 
 
 def codes(*units: str) -> list[dict[str, bytes]]:
     return [{target: code_of(number, target) for target in text.split()} for number, text in enumerate(units)]
-
-
-def run(command: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    if not (folder / "in/base_lib_generic").exists():  # which each set of packages needs
-        artifact(folder / "in", "base_lib_generic", {"share/base.txt": b"base"})
-    return rocwheel(command, "--artifact-dir", str(folder / "in"), "--version", "7.0", *options)
-
-
-def build(folder: Path, *options: str) -> tuple[Path, str]:
-    done = run("build", folder, "--dest-dir", str(folder / "out"), *options)
-    assert done.returncode == 0, done.stderr
-    return folder / "out/dist", done.stderr
 
 
 def install(dist: Path, site: Path, packages: Sequence[str]) -> list[str]:
@@ -64,7 +40,7 @@ def install(dist: Path, site: Path, packages: Sequence[str]) -> list[str]:
 def test_each_gpu_s_code_goes_to_its_package(tmp_path: Path) -> None:
     stage = artifact(tmp_path / "in", "blas_lib_generic", {KERNELS: b"kernels", "lib/readme.txt": b"text"})
     fat(stage / "lib/librocblas.so.5", "gfx906 gfx90a", "gfx906 gfx90a:xnack+ gfx90a:xnack-")
-    dist, _ = build(tmp_path, "--split-device")
+    dist, _ = build_packages(tmp_path, "--split-device")
     assert install(dist, tmp_path / "site", ["rocm_sdk_libraries", "rocm_sdk_device_gfx906"]) == [
         ".devel_links/gfx906.json",
         ".device-gfx906",
@@ -81,7 +57,7 @@ def test_each_gpu_s_code_goes_to_its_package(tmp_path: Path) -> None:
 
 def test_a_build_without_the_option_keeps_device_code_where_it_is(tmp_path: Path) -> None:
     fat(artifact(tmp_path / "in", "blas_lib_generic") / "lib/librocblas.so.5", "gfx906 gfx90a")
-    dist, _ = build(tmp_path)
+    dist, _ = build_packages(tmp_path)
     assert sorted(path.name.partition("-")[0] for path in dist.glob("*.whl")) == [
         "rocm_sdk_core",
         "rocm_sdk_devel",
@@ -92,7 +68,7 @@ def test_a_build_without_the_option_keeps_device_code_where_it_is(tmp_path: Path
 def test_a_library_of_the_core_package_keeps_its_code(tmp_path: Path) -> None:
     fat(artifact(tmp_path / "in", "core-hip_lib_generic") / "lib/libamdhip64.so.7", "gfx906")
     fat(artifact(tmp_path / "in", "blas_lib_generic") / "lib/librocblas.so.5", "gfx906")
-    dist, _ = build(tmp_path, "--split-device")
+    dist, _ = build_packages(tmp_path, "--split-device")
     install(dist, tmp_path / "site", ["rocm_sdk_core", "rocm_sdk_libraries"])
     original = (tmp_path / "in/core-hip_lib_generic/stage/lib/libamdhip64.so.7").read_bytes()
     assert code_of(0, "gfx906") in original
@@ -101,7 +77,7 @@ def test_a_library_of_the_core_package_keeps_its_code(tmp_path: Path) -> None:
 
 def test_the_selector_chooses_among_the_packages_that_were_made(tmp_path: Path) -> None:
     fat(artifact(tmp_path / "in", "blas_lib_generic") / "lib/librocblas.so.5", "gfx906 gfx11-generic")
-    done = run("plan", tmp_path, "--split-device", "--selector", "wheel", "--json")
+    done = run_on_artifacts("plan", tmp_path, "--split-device", "--selector", "wheel", "--json")
     [selector] = [row for row in json.loads(done.stdout)["wheels"] if row["package"] == "selector"]
     assert "rocm-sdk-device-gfx11-generic==7.0; extra == 'device-gfx1103'" in selector["metadata"]["requires"]
 
@@ -109,22 +85,22 @@ def test_the_selector_chooses_among_the_packages_that_were_made(tmp_path: Path) 
 def test_code_that_stays_is_told_with_the_reason(tmp_path: Path) -> None:
     stage = artifact(tmp_path / "in", "blas_lib_generic", {"lib/rocblas/library/kernels.co": make_bundle(0, "gfx906")})
     fat(stage / "lib/librocblas.so.5", "gfx906")
-    _, told = build(tmp_path, "--split-device")
+    _, told = build_packages(tmp_path, "--split-device")
     assert "warning: lib/rocblas/library/kernels.co: keeps its device code for all GPUs: " in told
 
 
 def test_a_set_without_a_runtime_that_reads_archives_is_warned_of(tmp_path: Path) -> None:
     fat(artifact(tmp_path / "in", "blas_lib_generic") / "lib/librocblas.so.5", "gfx906")
-    _, told = build(tmp_path, "--split-device")
+    _, told = build_packages(tmp_path, "--split-device")
     assert "there is no librocm_kpack.so, by which HIP's runtime reads them" in told
     artifact(tmp_path / "in", "core-kpack_lib_generic", {"lib/librocm_kpack.so.0": b""})
-    _, told = build(tmp_path, "--split-device")
+    _, told = build_packages(tmp_path, "--split-device")
     assert "librocm_kpack" not in told
 
 
 def test_artifacts_for_families_are_refused(tmp_path: Path) -> None:
     artifact(tmp_path / "in", "blas_lib_gfx110X-dgpu", {"lib/x.txt": b""})
-    done = run("plan", tmp_path, "--split-device")
+    done = run_on_artifacts("plan", tmp_path, "--split-device")
     assert done.returncode == 2
     assert "has artifacts for families, such as gfx110X-dgpu" in done.stderr
     assert "rocwheel artifacts merge" in done.stderr
@@ -133,9 +109,9 @@ def test_artifacts_for_families_are_refused(tmp_path: Path) -> None:
 def test_same_inputs_give_the_same_packages_whatever_the_number_of_workers(tmp_path: Path) -> None:
     stage = artifact(tmp_path / "in", "blas_lib_generic")
     fat(stage / "lib/librocblas.so.5", "gfx906 gfx90a", "gfx906 gfx90a", "gfx906")
-    dist, _ = build(tmp_path, "--split-device", "--jobs", "1")
+    dist, _ = build_packages(tmp_path, "--split-device", "--jobs", "1")
     first = {path.name: path.read_bytes() for path in dist.iterdir()}
-    dist, _ = build(tmp_path, "--split-device=kpack", "--jobs", "3")
+    dist, _ = build_packages(tmp_path, "--split-device=kpack", "--jobs", "3")
     assert {path.name: path.read_bytes() for path in dist.iterdir()} == first
 
 
@@ -143,5 +119,5 @@ def test_nothing_is_left_in_the_folder_for_temporary_files(tmp_path: Path, monke
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     fat(artifact(tmp_path / "in", "blas_lib_generic") / "lib/librocblas.so.5", "gfx906")
-    build(tmp_path, "--split-device")
+    build_packages(tmp_path, "--split-device")
     assert list((tmp_path / "tmp").iterdir()) == []

@@ -1,0 +1,54 @@
+"""What is made of the artifacts before a build is planned, in a folder that goes with the build."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocwheel.device.splitting.files import SplitChoice
+from rocwheel.foundation.files.scratch import scratch_folder
+from rocwheel.foundation.files.temporary_file import no_room, temporary_folder
+from rocwheel.packages.preparing.compress_archives import compress_archives
+from rocwheel.packages.preparing.prepared_catalog import PreparedCatalog
+from rocwheel.packages.preparing.split_catalog import split_catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rocwheel.artifacts.catalog import Catalog
+    from rocwheel.device.splitting.write_archives import Workers
+    from rocwheel.packages.planning.options import PlanOptions
+    from rocwheel.packages.recipe.recipe import Recipe
+
+__all__ = ["prepared_catalog"]
+
+
+@contextmanager
+def prepared_catalog(
+    catalog: Catalog, recipe: Recipe, options: PlanOptions, workers: Workers
+) -> Iterator[PreparedCatalog]:
+    """Yield the catalogue to plan with: the same one unless ``options`` ask for other device code.
+
+    What is made lies in the folder for temporary files and goes with the block; the next run removes what a killed one
+    left. Raises what `split_catalog` and `compress_archives` raise, and `WorkError` when writing fails.
+    """
+    if options.split_device == "none" and options.device_code == "keep":
+        yield PreparedCatalog(catalog)
+        return
+    with scratch_folder(Path(temporary_folder(), "rocwheel-build")) as folder:
+        try:
+            prepared = _prepare(catalog, recipe, options, folder, workers)
+        except OSError as e:
+            raise no_room(catalog.root, "the device code that is made of it", e) from e
+        yield prepared
+
+
+def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Path, workers: Workers) -> PreparedCatalog:
+    prepared = PreparedCatalog(catalog)
+    if options.split_device != "none":
+        prepared = split_catalog(catalog, recipe, SplitChoice(), folder / "split", workers)
+    if options.device_code != "keep":
+        compressed = compress_archives(prepared.catalog, folder / "compressed", workers)
+        prepared = PreparedCatalog(compressed, prepared.warnings)
+    return prepared
