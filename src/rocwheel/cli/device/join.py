@@ -33,7 +33,7 @@ HostArgument = Annotated[
 ]
 DeviceArgument = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="[DEVICE]...", help="Folders of targets, or device wheels.", show_default=False),
+    typer.Argument(metavar="DEVICE", help="Folders of targets, or device wheels.", show_default=False),
 ]
 
 
