@@ -41,7 +41,7 @@ def wheel_binary(
         ),
     ],
     call: Annotated[
-        list[str], typer.Argument(metavar="-- CALL...", help="Make what this call of the rule asks for; last.")
+        list[str], typer.Argument(metavar="CALL", help="Make what this call of the rule asks for; put -- before it.")
     ],
     version: Annotated[str, shared("--version", "Set the wheel's version, that of JAX.")],
     python: Annotated[
