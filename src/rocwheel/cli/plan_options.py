@@ -73,6 +73,14 @@ SplitOption = Annotated[
         show_default=False,
     ),
 ]
+RetargetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--retarget",
+        metavar="FROM=TO[,TO...]",
+        help="Offer code for one target to GPUs that run the same instructions, e.g. gfx1030=extended.",
+    ),
+]
 RocmOption = Annotated[
     str | None,
     shared(
@@ -97,6 +105,7 @@ def read_plan_job(
     devel_compression: DevelOption = "none",
     device_code: DeviceCodeOption = "keep",
     split_device: SplitOption = "none",
+    retarget: RetargetOption = None,
     rocm: RocmOption = None,
     platform_tag: PlatformTagOption = None,
 ) -> PlanJob:
@@ -111,6 +120,7 @@ def read_plan_job(
         devel_compression=devel_compression,
         device_code=device_code,
         split_device=split_device,
+        retarget=tuple(retarget or ()),
         rocm=rocm,
         platform_tag=tag,
         platform_tag_source=tag_source,

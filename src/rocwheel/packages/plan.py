@@ -134,7 +134,13 @@ class PlanWarning(msgspec.Struct, frozen=True):
     """Something that is probably wrong with distributions, though they can be built."""
 
     kind: Literal[
-        "missing-library", "platform-tag", "unknown-artifact", "earlier-build", "device-code-stays", "no-kpack-runtime"
+        "missing-library",
+        "platform-tag",
+        "unknown-artifact",
+        "earlier-build",
+        "device-code-stays",
+        "no-kpack-runtime",
+        "not-retargeted",
     ]
     subject: str
     """The library, wheel, rule or folder that the warning is about."""

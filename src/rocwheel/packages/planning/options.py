@@ -12,6 +12,8 @@ from rocwheel.binary.bundles.compressed.versions import choose_version, parse_ro
 from rocwheel.distributions.formats.platforms.given_platform import check_platform
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
+from rocwheel.targets.machine import native_targets
+from rocwheel.targets.retarget_pairs import TargetPair, parse_pairs
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ __all__ = [
     "checked_version",
     "compress_for",
     "expected_targets",
+    "retarget_pairs",
 ]
 
 DevelCompression = Literal["none", "xz", "zst"]
@@ -57,6 +60,8 @@ class PlanOptions(msgspec.Struct, frozen=True):
     """What happens to plain offload bundles: they stay, are compressed in place, or are also moved together."""
     split_device: DeviceSplit = "none"
     """Whether the device code of libraries goes to kpack archives in packages of its targets."""
+    retarget: tuple[str, ...] = ()
+    """Pairs ``FROM=TO[,TO...]`` of targets: code for the one is offered to GPUs of the others, too."""
     rocm: str | None = None
     """The oldest ROCm release whose runtime has to read compressed bundles; by default the SDK manifest's."""
     platform_tag: str | None = None
@@ -68,7 +73,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
 def check_options(options: PlanOptions) -> None:
     """Raise `InputError` for what can be told to be wrong before anything is read; `ProblemsError` for several."""
     checks: tuple[Callable[[PlanOptions], object], ...]
-    checks = (_check_version, _check_suffix, expected_targets, _check_rocm, _check_tag)
+    checks = (_check_version, _check_suffix, expected_targets, _check_rocm, _check_tag, retarget_pairs)
     convert_all("options", lambda check: check(options), checks)
 
 
@@ -96,6 +101,13 @@ def _check_tag(options: PlanOptions) -> None:
 def expected_targets(options: PlanOptions) -> tuple[str, ...]:
     """Return the processors that have to be there; raise `InputError` for words that name none."""
     return parse_target_set(options.targets, source="--targets", required=bool(options.targets)).processors
+
+
+def retarget_pairs(options: PlanOptions) -> tuple[TargetPair, ...]:
+    """Return which code is offered to which other GPUs; raise `InputError` for pairs that no rule allows."""
+    texts = options.retarget
+    pairs = convert_all("--retarget", lambda text: parse_pairs(text, source="--retarget", native=native_targets), texts)
+    return tuple(dict.fromkeys(pair for found in pairs for pair in found))
 
 
 def compress_for(catalog: Catalog, options: PlanOptions) -> str | None:

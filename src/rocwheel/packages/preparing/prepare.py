@@ -6,11 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.device.retargeting.tree import RetargetOrder
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.foundation.files.scratch import scratch_folder
 from rocwheel.foundation.files.temporary_file import no_room, temporary_folder
+from rocwheel.foundation.workers import worker_count
+from rocwheel.packages.planning.options import compress_for, retarget_pairs
 from rocwheel.packages.preparing.compress_archives import compress_archives
 from rocwheel.packages.preparing.prepared_catalog import PreparedCatalog
+from rocwheel.packages.preparing.retarget_catalog import retarget_catalog
 from rocwheel.packages.preparing.split_catalog import split_catalog
 
 if TYPE_CHECKING:
@@ -31,9 +36,10 @@ def prepared_catalog(
     """Yield the catalogue to plan with: the same one unless ``options`` ask for other device code.
 
     What is made lies in the folder for temporary files and goes with the block; the next run removes what a killed one
-    left. Raises what `split_catalog` and `compress_archives` raise, and `WorkError` when writing fails.
+    left. Raises what `split_catalog`, `retarget_catalog` and `compress_archives` raise, and `WorkError` when writing
+    fails.
     """
-    if options.split_device == "none" and options.device_code == "keep":
+    if options.split_device == "none" and options.device_code == "keep" and not options.retarget:
         yield PreparedCatalog(catalog)
         return
     with scratch_folder(Path(temporary_folder(), "rocwheel-build")) as folder:
@@ -45,10 +51,22 @@ def prepared_catalog(
 
 
 def _prepare(catalog: Catalog, recipe: Recipe, options: PlanOptions, folder: Path, workers: Workers) -> PreparedCatalog:
+    """Split first: archives have room for more code objects, and libraries may not."""
     prepared = PreparedCatalog(catalog)
     if options.split_device != "none":
         prepared = split_catalog(catalog, recipe, SplitChoice(), folder / "split", workers)
+    if options.retarget:
+        order = _retarget_order(prepared.catalog, options, workers)
+        prepared = prepared.then(retarget_catalog(prepared.catalog, order, folder / "retargeted"))
     if options.device_code != "keep":
         compressed = compress_archives(prepared.catalog, folder / "compressed", workers)
-        prepared = PreparedCatalog(compressed, prepared.warnings)
+        prepared = prepared.then(PreparedCatalog(compressed))
     return prepared
+
+
+def _retarget_order(catalog: Catalog, options: PlanOptions, workers: Workers) -> RetargetOrder:
+    release = compress_for(catalog, options)
+    storage = Storage(compress=release is not None, rocm=release or options.rocm or "")
+    return RetargetOrder(
+        pairs=retarget_pairs(options), storage=storage, jobs=worker_count(0), progress=workers.progress
+    )

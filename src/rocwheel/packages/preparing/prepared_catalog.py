@@ -23,6 +23,10 @@ class PreparedCatalog(msgspec.Struct, frozen=True):
     catalog: Catalog
     warnings: tuple[PlanWarning, ...] = ()
 
+    def then(self, later: PreparedCatalog) -> PreparedCatalog:
+        """Return what ``later`` made of this catalogue, with the warnings of both."""
+        return PreparedCatalog(later.catalog, self.warnings + later.warnings)
+
 
 def catalog_of(old: Catalog, entries: Iterable[Entry], manifest: SdkManifest | None) -> Catalog:
     """Return the catalogue of all ``entries``, and of those artifacts of ``old`` that have none."""

@@ -14,7 +14,7 @@ from rocwheel.targets.kernel_files.table import Family, Shared, load_table
 if TYPE_CHECKING:
     from rocwheel.targets.kernel_files.patterns import PathPattern
 
-__all__ = ["KernelFile", "classify_path", "find_family", "is_unknown_kernel_file", "shared_row"]
+__all__ = ["KernelFile", "classify_path", "find_family", "fixed_reason", "is_unknown_kernel_file", "shared_row"]
 
 
 class KernelFile(msgspec.Struct, frozen=True):
@@ -64,6 +64,11 @@ def _base_target(spelling: str) -> str:
 def find_family(name: str) -> Family | None:
     """Return the family of a name or of its spelling in files, such as ``gfx120x``; none for processors and others."""
     return _families().get(name)
+
+
+def fixed_reason(kernels: KernelFile) -> str:
+    """Return why a copy of a file under another target's name would not serve its GPUs; empty where it may."""
+    return next((rule.fixed for rule in load_table().rules if rule.name == kernels.rule), "")
 
 
 def shared_row(path: str) -> Shared | None:

@@ -25,6 +25,8 @@ class Rule(_Row, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Patterns as the table explains them; the target is that of a placeholder."""
     target: str = ""
     """The target of files whose pattern has no placeholder."""
+    fixed: str = ""
+    """Why a copy under another target's name would not do; empty where the library looks files up by name alone."""
 
 
 class Difference(enum.Enum):

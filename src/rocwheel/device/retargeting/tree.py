@@ -1,0 +1,205 @@
+"""Everything in a tree that carries code, offered to more GPUs as far as the libraries look it up."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.code_objects.code_object import is_code_object
+from rocwheel.binary.code_objects.errors import DeviceCodeError
+from rocwheel.binary.kind import is_kpack
+from rocwheel.binary.kpack.archive import read_archive
+from rocwheel.device.editing.file_rewrite import FileRewrite
+from rocwheel.device.editing.places import UnlinkedCodeError
+from rocwheel.device.editing.retarget import Retarget
+from rocwheel.device.editing.rewrite_order import RewriteOrder
+from rocwheel.device.retargeting.archive import retarget_archive
+from rocwheel.device.retargeting.kernel_file import KernelNames, write_kernel_file
+from rocwheel.device.retargeting.relabelled import AddedFile, NotRelabelledError, RetargetedTree, renamed
+from rocwheel.foundation.collecting import convert_all
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.atomic_file import atomic_file
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.targets.kernel_files.classify import classify_path, fixed_reason, shared_row
+from rocwheel.targets.retarget_pairs import TargetPair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from rocwheel.foundation.files.file_view import Data
+    from rocwheel.targets.kernel_files.classify import KernelFile
+
+__all__ = ["RetargetOrder", "retarget_files"]
+
+
+class RetargetOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """To which GPUs code is offered, and how edited bundles are stored."""
+
+    pairs: tuple[TargetPair, ...]
+    storage: Storage = Storage()
+    jobs: int = 1
+    progress: Progress = SILENT
+
+
+def retarget_files(
+    files: Mapping[str, FileRange], order: RetargetOrder, folder: Path, *, taken: Iterable[str] = ()
+) -> RetargetedTree:
+    """Offer the code in ``files``, by their paths from one root, to more GPUs; what is made lies below ``folder``.
+
+    Libraries get further entries in their bundles; archives and the files of Tensile's libraries, which are found by
+    their names, get copies. A copy has all code of its origin or is not made. ``taken`` are paths that can't be those
+    of copies, besides those of ``files``. What can't be offered is listed with the reason, files of one kind together.
+    Raises `InputError` for damaged files, for all together, and `WorkError` when writing fails.
+    """
+    run = _Run(files, order, folder, frozenset((*files, *taken)))
+    convert_all("files", run.file, sorted(files))
+    run.kernel_folders()
+    return run.result()
+
+
+class _Run:
+    """The work on one tree."""
+
+    def __init__(
+        self, files: Mapping[str, FileRange], order: RetargetOrder, folder: Path, taken: frozenset[str]
+    ) -> None:
+        self._files, self._order, self._folder, self._taken = files, order, folder, taken
+        self._edited: dict[str, FileRange] = {}
+        self._added: list[AddedFile] = []
+        self._refused: list[InputError] = []
+        self._kernels: dict[tuple[str, KernelFile], list[str]] = defaultdict(list)
+
+    def result(self) -> RetargetedTree:
+        """Return what was made so far."""
+        return RetargetedTree(self._edited, tuple(self._added), tuple(self._refused))
+
+    def file(self, path: str) -> None:
+        """Do what a file is about, or keep it for `kernel_folders`."""
+        kernels = classify_path(path)
+        if kernels and kernels.rule != "kpack":
+            if self._pairs_of(kernels.target):
+                self._kernels[_library_folder(path, kernels), kernels].append(path)
+            return
+        with self._files[path].view() as data:
+            if is_kpack(data):
+                self._archive(path, data, kernels)
+            elif not shared_row(path):
+                self._library(path, data)
+
+    def _pairs_of(self, processor: str) -> list[TargetPair]:
+        return [pair for pair in self._order.pairs if pair.code.processor == processor]
+
+    def _library(self, path: str, data: Data) -> None:
+        targets = device_targets(data, name=path)
+        pairs = tuple(pair for pair in self._order.pairs if any(pair.agent_of(target) for target in targets))
+        if not pairs:
+            return
+        if is_code_object(data):
+            self._refused.append(InputError(path, f"is a code object for {pairs[0].code} by itself"))
+            return
+        order = RewriteOrder(
+            edit=Retarget(pairs), storage=self._order.storage, jobs=self._order.jobs, progress=self._order.progress
+        )
+        made = self._folder / "edited" / path
+        try:
+            rewrite = FileRewrite(data, path, order)
+            with atomic_file(made) as file:
+                report = rewrite.write(file.file, made.parent)
+        except (DeviceCodeError, UnlinkedCodeError) as e:
+            self._refused.append(_refusal(path, e))
+            return
+        if report.changed:
+            self._edited[path] = FileRange.whole(made)
+
+    def _archive(self, path: str, data: Data, kernels: KernelFile | None) -> None:
+        processors = {target.partition(":")[0] for target in read_archive(data, name=path).targets}
+        for pair in self._order.pairs:
+            if pair.code.processor not in processors:
+                continue
+            processor, agent = pair.code.processor, pair.agent.processor
+            new = posixpath.join(posixpath.dirname(path), _renamed_archive(path, processor, agent))
+            if kernels is None or kernels.target != processor or new == path:
+                found = f"is an archive with code for {processor}, which its name does not say"
+                self._refused.append(InputError(path, found))
+            elif not self._is_taken(path, new, agent):
+                self._add(path, new, pair, data)
+
+    def _is_taken(self, path: str, new: str, agent: str) -> bool:
+        if new in self._taken:
+            self._refused.append(InputError(path, f"{agent} has code of its own, {new}"))
+        return new in self._taken
+
+    def kernel_folders(self) -> None:
+        """Copy the kernel files of each library for the new targets, unless they have some."""
+        for (folder, kernels), paths in sorted(self._kernels.items(), key=lambda item: (item[0][0], item[1][0])):
+            for pair in self._pairs_of(kernels.target):
+                reason = fixed_reason(kernels) or self._own_files(paths, pair)
+                if reason:
+                    subject = paths[0] if len(paths) == 1 else f"{folder}: {count(len(paths), 'file')}"
+                    self._refused.append(InputError(subject, f"not offered to {pair.agent}: {reason}"))
+                else:
+                    self._copy_kernels(paths, pair)
+
+    def _own_files(self, paths: list[str], pair: TargetPair) -> str:
+        own = sorted({_new_path(path, pair) for path in paths} & self._taken)
+        return f"there are files for it, such as {own[0]}" if own else ""
+
+    def _copy_kernels(self, paths: list[str], pair: TargetPair) -> None:
+        """Copy all files or, when one can't be, none: its table would name what is missing."""
+        added, refused = len(self._added), len(self._refused)
+        names = [posixpath.basename(path) for path in paths]
+        known = KernelNames(pair, tuple(sorted({*names, *(_stem(name) for name in names)})))
+        for path in paths:
+            with self._files[path].view() as data:
+                self._add(path, _new_path(path, pair), pair, data, known)
+        if len(self._refused) > refused:
+            del self._added[added:]
+
+    def _add(self, path: str, new: str, pair: TargetPair, data: Data, names: KernelNames | None = None) -> None:
+        made = self._folder / "added" / new
+        try:
+            with atomic_file(made) as file:
+                if names is None:
+                    retarget_archive(data, file, pair, name=path)
+                else:
+                    write_kernel_file(data, file.file, names, name=path)
+        except (DeviceCodeError, NotRelabelledError) as e:
+            self._refused.append(_refusal(path, e))
+        else:
+            content = FileRange.whole(made)
+            self._added.append(AddedFile(new, path, pair.code.processor, pair.agent.processor, content))
+
+
+def _renamed_archive(path: str, processor: str, agent: str) -> str:
+    """Return the name of an archive for ``agent``: its target stands at the end."""
+    name = posixpath.basename(path)
+    end = f"_{processor}.kpack"
+    return f"{name.removesuffix(end)}_{agent}.kpack" if name.endswith(end) else name
+
+
+def _new_path(path: str, pair: TargetPair) -> str:
+    return renamed(path, pair.code.processor, pair.agent.processor)
+
+
+def _library_folder(path: str, kernels: KernelFile) -> str:
+    """Return the folder of all files of a library, above one that is named for the target."""
+    folder = posixpath.dirname(path)
+    parts = folder.split("/")
+    named = [number for number, part in enumerate(parts) if kernels.target in part]
+    return "/".join(parts[: named[0]]) if named else folder
+
+
+def _stem(name: str) -> str:
+    return name.removesuffix(".zlib").rpartition(".")[0]
+
+
+def _refusal(path: str, error: InputError) -> InputError:
+    return InputError(path, error.found, expected=error.expected, remedy=error.remedy)

@@ -1,0 +1,186 @@
+"""Whole trees offered to more GPUs; what the compiler makes for these is the judge."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from rocwheel.binary.bundles.device_code import iter_code_sources
+from rocwheel.binary.bundles.storage import Storage
+from rocwheel.device.retargeting.tree import RetargetOrder, retarget_files
+from rocwheel.foundation.errors import ProblemsError
+from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.targets.retarget_pairs import parse_pairs
+from tests.support.fat_libraries import build_fat_library
+from tests.support.kpack_files import make_kpack
+from tests.support.kpack_reader import Archive
+from tests.support.similar_code import bundle_for, code_for
+
+if TYPE_CHECKING:
+    from rocwheel.device.retargeting.relabelled import RetargetedTree
+
+TENSILE = "lib/rocblas/library"
+LAZY = f"{TENSILE}/TensileLibrary_lazy_gfx1030.dat"
+FALLBACK = f"{TENSILE}/TensileLibrary_Type_SS_fallback_gfx1030.hsaco"
+KERNEL = f"{TENSILE}/TensileLibrary_Type_SS_gfx1030.co"
+TABLE = {
+    "processor": "gfx1030",
+    "library": ["TensileLibrary_Type_SS_gfx1030", "TensileLibrary_Type_SS_fallback"],
+    "scale": 0.5,
+    "text": "about gfx1030",
+}
+
+
+def retarget(root: Path, pairs: str, *, compress: bool = False) -> RetargetedTree:
+    files = {str(path.relative_to(root)): FileRange.whole(path) for path in root.rglob("*") if path.is_file()}
+    order = RetargetOrder(pairs=parse_pairs(pairs), storage=Storage(compress=compress))
+    return retarget_files(files, order, root.parent / "made")
+
+
+def put(root: Path, files: dict[str, bytes]) -> Path:
+    for path, data in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(data)
+    return root
+
+
+def archive(*keys: str) -> bytes:
+    return make_kpack({("lib/libx.so", 0, "|".join(keys)): code_for("gfx1030")})
+
+
+def test_an_archive_gets_a_copy_for_each_new_target(tmp_path: Path) -> None:
+    made = retarget(put(tmp_path / "tree", {".kpack/x_gfx1030.kpack": archive("gfx1030")}), "gfx1030=gfx1031,gfx1036")
+    assert [(file.path, file.origin, file.agent) for file in made.added] == [
+        (".kpack/x_gfx1031.kpack", ".kpack/x_gfx1030.kpack", "gfx1031"),
+        (".kpack/x_gfx1036.kpack", ".kpack/x_gfx1030.kpack", "gfx1036"),
+    ]
+    for file in made.added:
+        copy = Archive(Path(file.content.path))
+        assert copy.targets == [file.agent]
+        assert copy.kernel("lib/libx.so#0", file.agent) == code_for(file.agent)
+        assert copy.kernel("lib/libx.so#0", "gfx1030") is None
+
+
+def test_a_library_gets_entries_in_its_bundles(tmp_path: Path) -> None:
+    build_fat_library(tmp_path / "tree/lib/libx.so", [bundle_for("gfx1030", "gfx1034"), bundle_for("gfx1030")])
+    made = retarget(tmp_path / "tree", "gfx1030=gfx1031", compress=True)
+    assert made.refused == ()
+    data = memoryview(made.edited["lib/libx.so"].read())
+    targets = [[str(target) for target in source.bundle.targets] for source in iter_code_sources(data, name="x")]
+    assert targets == [["gfx1030", "gfx1031", "gfx1034"], ["gfx1030", "gfx1031"]]
+
+
+def test_kernel_files_are_copied_under_the_names_by_which_they_are_looked_up(tmp_path: Path) -> None:
+    files = {
+        LAZY: msgspec.msgpack.encode(TABLE),
+        f"{LAZY}.zlib": zlib.compress(msgspec.msgpack.encode(TABLE)),
+        KERNEL: code_for("gfx1030"),
+        FALLBACK: bundle_for("gfx1030"),
+        f"{TENSILE}/TensileLibrary_Type_SS_fallback.dat": b"",
+    }
+    made = retarget(put(tmp_path / "tree", files), "gfx1030=gfx1031")
+    copies = {file.path.rpartition("/")[2]: file.content.read() for file in made.added}
+    table = {
+        **TABLE,
+        "processor": "gfx1031",
+        "library": ["TensileLibrary_Type_SS_gfx1031", "TensileLibrary_Type_SS_fallback"],
+    }
+    assert made.refused == ()
+    assert sorted(copies) == [
+        "TensileLibrary_Type_SS_fallback_gfx1031.hsaco",
+        "TensileLibrary_Type_SS_gfx1031.co",
+        "TensileLibrary_lazy_gfx1031.dat",
+        "TensileLibrary_lazy_gfx1031.dat.zlib",
+    ]
+    assert msgspec.msgpack.decode(copies["TensileLibrary_lazy_gfx1031.dat"]) == table
+    assert msgspec.msgpack.decode(zlib.decompress(copies["TensileLibrary_lazy_gfx1031.dat.zlib"])) == table
+    assert copies["TensileLibrary_Type_SS_gfx1031.co"] == code_for("gfx1031")
+    assert copies["TensileLibrary_Type_SS_fallback_gfx1031.hsaco"] == bundle_for("gfx1031")
+
+
+def test_a_folder_that_is_named_for_the_target_is_copied_as_a_whole(tmp_path: Path) -> None:
+    files = {"lib/hipblaslt/library/gfx1030/extop_gfx1030.co": code_for("gfx1030")}
+    made = retarget(put(tmp_path / "tree", files), "gfx1030=gfx1032")
+    assert [file.path for file in made.added] == ["lib/hipblaslt/library/gfx1032/extop_gfx1032.co"]
+
+
+def refusals(made: RetargetedTree) -> list[str]:
+    assert not made.added
+    assert not made.edited
+    return [str(refusal) for refusal in made.refused]
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        (
+            "share/miopen/db/gfx1030_36.kdb",
+            "its databases hold kernels and solutions that MIOpen looks up by target and compute units",
+        ),
+        ("lib/rocfft/rocfft_kernel_cache_gfx1030.db", "the database holds its kernels under the target"),
+        ("lib/libMIOpenCKx_gfx1030.so", "MIOpen opens it for the targets that its build lists"),
+    ],
+)
+def test_what_is_not_looked_up_by_name_alone_is_listed_with_the_reason(tmp_path: Path, path: str, reason: str) -> None:
+    made = retarget(put(tmp_path / "tree", {path: b"data"}), "gfx1030=gfx1031")
+    assert refusals(made) == [f"{path}: not offered to gfx1031: {reason}"]
+
+
+def test_files_of_the_new_target_stay_as_they_are(tmp_path: Path) -> None:
+    files = {
+        KERNEL: code_for("gfx1030"),
+        KERNEL.replace("1030", "1031"): code_for("gfx1031"),
+        ".kpack/x_gfx1030.kpack": archive("gfx1030"),
+        ".kpack/x_gfx1031.kpack": b"KPAK",
+    }
+    (tmp_path / "tree").mkdir()
+    files.pop(".kpack/x_gfx1031.kpack")
+    files[".kpack/x_gfx1031.kpack"] = make_kpack({("lib/libx.so", 0, "gfx1031"): code_for("gfx1031")})
+    assert refusals(retarget(put(tmp_path / "tree", files), "gfx1030=gfx1031")) == [
+        ".kpack/x_gfx1030.kpack: gfx1031 has code of its own, .kpack/x_gfx1031.kpack",
+        f"{KERNEL}: not offered to gfx1031: there are files for it, such as {KERNEL.replace('1030', '1031')}",
+    ]
+
+
+def test_a_library_without_room_is_listed_with_what_would_make_room(tmp_path: Path) -> None:
+    size = len(bundle_for("gfx1030"))
+    build_fat_library(tmp_path / "tree/lib/libx.so", [bundle_for("gfx1030")])
+    [refusal] = refusals(retarget(tmp_path / "tree", "gfx1030=extended"))
+    assert refusal.startswith("lib/libx.so: needs ")
+    assert refusal.endswith("Compress the device code to make room (--compress).")
+    assert size < 20_000
+
+
+def test_a_copy_has_all_code_or_is_not_made(tmp_path: Path) -> None:
+    codes = {("lib/libx.so", 0, "gfx1030"): code_for("gfx1030"), ("lib/libx.so", 1, "gfx1030"): code_for("gfx1034")}
+    files = {
+        ".kpack/x_gfx1030.kpack": make_kpack(codes), KERNEL: code_for("gfx1030"), LAZY: b"\xc1",
+    }  # fmt: skip
+    [archive, table] = refusals(retarget(put(tmp_path / "tree", files), "gfx1030=gfx1031"))
+    assert archive.startswith(
+        ".kpack/x_gfx1030.kpack: has code for gfx1034; expected code that gfx1031 runs as gfx1030"
+    )
+    assert table.startswith(f"{LAZY}: can't be read (")
+
+
+def test_an_archive_whose_name_says_another_target_is_listed(tmp_path: Path) -> None:
+    made = retarget(put(tmp_path / "tree", {".kpack/all.kpack": archive("gfx1030")}), "gfx1030=gfx1031")
+    assert refusals(made) == [".kpack/all.kpack: is an archive with code for gfx1030, which its name does not say"]
+
+
+def test_files_without_code_to_offer_are_not_mentioned(tmp_path: Path) -> None:
+    build_fat_library(tmp_path / "tree/lib/libx.so", [bundle_for("gfx1034")])
+    files = {"readme_gfx1030.txt": b"text", KERNEL.replace("1030", "1034"): code_for("gfx1034")}
+    assert refusals(retarget(put(tmp_path / "tree", files), "gfx1030=gfx1031")) == []
+
+
+def test_all_damaged_files_are_reported(tmp_path: Path) -> None:
+    damage = b"KPAK" + bytes(96)
+    files = {".kpack/x_gfx1030.kpack": damage, ".kpack/y_gfx1030.kpack": damage}
+    with pytest.raises(ProblemsError) as caught:
+        retarget(put(tmp_path / "tree", files), "gfx1030=gfx1031")
+    assert [str(problem).partition(":")[0] for problem in caught.value.problems] == [*files]

@@ -1,0 +1,103 @@
+"""Builds whose code is offered to more GPUs: in packages of their own where code is split, else in libraries."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from rocwheel.binary.bundles.device_code import device_targets
+from tests.support.artifacts import artifact, build_packages, run_on_artifacts
+from tests.support.fat_libraries import build_fat_library
+from tests.support.kpack_reader import load_unit, units_of
+from tests.support.similar_code import bundle_for, code_for
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LIBRARY = "lib/librocblas.so.5"
+TENSILE = "lib/rocblas/library"
+
+
+def put_library(folder: Path) -> None:
+    files = {
+        f"{TENSILE}/TensileLibrary_lazy_gfx1030.dat": msgspec.msgpack.encode(["gfx1030"]),
+        f"{TENSILE}/Kernels.so-000-gfx1030.hsaco": bundle_for("gfx1030"),
+        "share/miopen/db/gfx1030_36.kdb": b"database",
+    }
+    stage = artifact(folder / "in", "blas_lib_generic", files)
+    build_fat_library(stage / LIBRARY, [bundle_for("gfx1030", "gfx1034"), bundle_for("gfx1030", "gfx1034")])
+
+
+def unpack(dist: Path, site: Path, *packages: str) -> Path:
+    for name in packages:
+        [wheel] = dist.glob(f"{name}-*.whl")
+        zipfile.ZipFile(wheel).extractall(site)
+    return site / "_rocm_sdk_libraries"
+
+
+@pytest.mark.slow
+def test_split_packages_are_made_for_the_new_targets(tmp_path: Path) -> None:
+    put_library(tmp_path)
+    dist, told = build_packages(tmp_path, "--split-device", "--retarget", "gfx1030=gfx1031")
+    root = unpack(dist, tmp_path / "site", "rocm_sdk_libraries", "rocm_sdk_device_gfx1031")
+    for unit in units_of(root / LIBRARY):
+        for old in (True, False):
+            assert load_unit(root / LIBRARY, unit, ["gfx1031", "gfx10-3-generic"], old=old) == code_for("gfx1031")
+    assert sorted(path.name for path in (root / TENSILE).iterdir()) == [
+        "Kernels.so-000-gfx1031.hsaco",
+        "TensileLibrary_lazy_gfx1031.dat",
+    ]
+    assert "share/miopen/db: 1 file: offers no code" not in told
+    assert "share/miopen/db/gfx1030_36.kdb: offers no code to more GPUs: not offered to gfx1031: its databases" in told
+
+
+@pytest.mark.slow
+def test_the_selector_takes_the_packages_of_the_new_targets(tmp_path: Path) -> None:
+    put_library(tmp_path)
+    options = ("--split-device", "--retarget", "gfx1030=gfx1031,gfx1032", "--selector", "wheel", "--json")
+    done = run_on_artifacts("plan", tmp_path, *options)
+    plan = json.loads(done.stdout)
+    [selector] = [row for row in plan["wheels"] if row["package"] == "selector"]
+    requires = selector["metadata"]["requires"]
+    assert plan["targets"] == ["gfx1030", "gfx1031", "gfx1032", "gfx1034"]
+    assert "rocm-sdk-device-gfx1031==7.0; extra == 'device-gfx1031'" in requires
+    assert "rocm-sdk-device-gfx1032==7.0; extra == 'device-gfx1032'" in requires
+
+
+@pytest.mark.slow
+def test_libraries_that_are_not_split_hold_code_for_the_new_targets(tmp_path: Path) -> None:
+    put_library(tmp_path)
+    options = (
+        "--rocm",
+        "7.0",
+        "--device-code",
+        "trim",
+        "--retarget",
+        "gfx1030=gfx1031",
+        "--retarget",
+        "gfx1034=gfx1035",
+    )
+    dist, _ = build_packages(tmp_path, *options)
+    library = unpack(dist, tmp_path / "site", "rocm_sdk_libraries") / LIBRARY
+    found = device_targets(memoryview(library.read_bytes()), name=LIBRARY)
+    assert [str(target) for target in found] == ["gfx1030", "gfx1031", "gfx1034", "gfx1035"]
+    assert (library.parent / "rocblas/library/TensileLibrary_lazy_gfx1031.dat").exists()
+
+
+@pytest.mark.slow
+def test_a_library_without_room_is_warned_of_with_the_option_that_makes_room(tmp_path: Path) -> None:
+    put_library(tmp_path)
+    _, told = build_packages(tmp_path, "--retarget", "gfx1030=extended")
+    assert f"warning: blas_lib_generic: {LIBRARY}: offers no code to more GPUs: needs " in told
+    assert "(--device-code compress)" in told
+
+
+def test_a_pair_that_no_rule_allows_is_refused(tmp_path: Path) -> None:
+    put_library(tmp_path)
+    done = run_on_artifacts("plan", tmp_path, "--retarget", "gfx1030=gfx90a")
+    assert done.returncode == 2
+    assert "--retarget: no rule says that code for gfx1030 runs on gfx90a" in done.stderr
