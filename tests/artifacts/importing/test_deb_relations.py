@@ -53,6 +53,25 @@ def test_versions_fit_a_relation_or_not(relation: str, version: str, accepted: b
 
 
 @pytest.mark.parametrize(
+    ("relation", "provides", "met"),
+    [
+        ("given", "", True),
+        ("given (= 1)", "", True),
+        ("given (= 2)", "", False),
+        ("given (= 2)", "given (= 2)", True),
+        ("other", "", False),
+        ("other", "a, other", True),
+        ("other (>= 3)", "other", False),
+        ("other (>= 3)", "other (= 3.1)", True),
+        ("other (>= 3)", "other (= 2)", False),
+    ],
+)
+def test_a_package_stands_for_what_it_provides(relation: str, provides: str, met: bool) -> None:
+    [choice] = parse_choices(relation)
+    assert choice.relations[0].is_met_by("given", "1", parse_choices(provides)) is met
+
+
+@pytest.mark.parametrize(
     ("lower", "higher"),
     [
         ("1.2", "1.10"),

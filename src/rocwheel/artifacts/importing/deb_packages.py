@@ -149,10 +149,6 @@ class GivenPackages:
     @staticmethod
     def _satisfying(choice: Choice, packages: Iterable[GivenPackage]) -> Iterator[GivenPackage]:
         for given in packages:
-            for relation in choice.relations:
-                if relation.package == given.name and relation.accepts(given.control.version):
-                    yield given
-                for provided in (one for entry in given.control.provides for one in entry.relations):
-                    is_versioned = provided.operator == "=" and relation.accepts(provided.version)
-                    if relation.package == provided.package and (not relation.operator or is_versioned):
-                        yield given
+            control = given.control
+            if any(one.is_met_by(control.package, control.version, control.provides) for one in choice.relations):
+                yield given

@@ -37,6 +37,16 @@ class Relation(msgspec.Struct, frozen=True):
         """Return whether a version of the package fits."""
         return not self.operator or compare_versions(version, self.version) in _ACCEPTED[self.operator]
 
+    def is_met_by(self, package: str, version: str, provides: Iterable[Choice]) -> bool:
+        """Return whether a package is the one that is asked for, or provides it.
+
+        What it provides without a version meets no relation that asks for one.
+        """
+        if package == self.package and self.accepts(version):
+            return True
+        offers = (offer for choice in provides for offer in choice.relations if offer.package == self.package)
+        return any(not self.operator or (offer.operator == "=" and self.accepts(offer.version)) for offer in offers)
+
 
 class Choice(msgspec.Struct, frozen=True):
     """An entry of a relation field: packages of which any one will do."""

@@ -14,7 +14,7 @@ from rocwheel.targets.coherence.check import Carrier
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.artifacts.importing.deb_relations import Choice, Relation
+    from rocwheel.artifacts.importing.deb_relations import Choice
     from rocwheel.targets.coherence.deb_facts import DebFacts
 
 __all__ = ["deb_carriers"]
@@ -56,7 +56,7 @@ class _Relations:
         left = [package]
         while left:
             for choice in left.pop().depends:
-                satisfying = [other for other in self._packages if any(_meets(other, r) for r in choice.relations)]
+                satisfying = [other for other in self._packages if _meets(other, choice)]
                 left += [other for other in satisfying if other.name not in found]
                 found |= dict.fromkeys(other.name for other in satisfying)
                 found |= {} if satisfying else dict.fromkeys(self._missing(choice))
@@ -72,8 +72,5 @@ class _Relations:
         return rule is not None and not rule.system
 
 
-def _meets(package: DebFacts, relation: Relation) -> bool:
-    if relation.package == package.name:
-        return relation.accepts(package.version)
-    offered = (offer for choice in package.provides for offer in choice.relations if offer.package == relation.package)
-    return any(not relation.operator or (offer.version and relation.accepts(offer.version)) for offer in offered)
+def _meets(package: DebFacts, choice: Choice) -> bool:
+    return any(one.is_met_by(package.name, package.version, package.provides) for one in choice.relations)
