@@ -63,12 +63,16 @@ def test_documented_commands_print_what_the_documentation_shows(run_targets: Run
 
 
 @pytest.mark.parametrize(
-    ("arguments", "name"), [(("coherent",), "demo-1.0-py3-none-any.whl"), (("runs-on", "gfx906"), "kernels.co")]
+    ("arguments", "name", "wanted"),
+    [
+        (("coherent",), "demo-1.0-py3-none-any.whl", "a file or a folder"),
+        (("runs-on", "gfx906"), "kernels.co", "a binary, a folder or a wheel"),
+    ],
 )
 def test_a_pipe_is_refused_rather_than_left_out(
-    arguments: tuple[str, ...], name: str, run_targets: Run, tmp_path: Path
+    arguments: tuple[str, ...], name: str, wanted: str, run_targets: Run, tmp_path: Path
 ) -> None:
     pipe = tmp_path / name
     os.mkfifo(pipe)
-    expected = f"error: {pipe}: is not a regular file; expected a file or a folder\n"
+    expected = f"error: {pipe}: is not a regular file; expected {wanted}\n"
     assert run_targets(*arguments, pipe) == (2, "", expected)
