@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.device.merging.united_files import declared_targets, unite_dist_info, unite_lines, unite_maps
+from rocwheel.device.merging.united_files import unite_dist_info, unite_lines, unite_maps
 from rocwheel.foundation.errors import InputError
 
 TABLES = st.dictionaries(st.text(max_size=5), st.integers(-5, 5), max_size=4)
@@ -36,12 +36,6 @@ def test_no_table_makes_uniting_fail_otherwise(data: bytes) -> None:
         assert isinstance(unite_maps([("x", data)]), bytes)
     except InputError as e:
         assert e.source == "x"  # noqa: PT017 (either is right)
-
-
-@pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"dist_amdgpu_targets": 5}', b"[" * 100_000])
-def test_a_declaration_of_another_kind_is_refused(data: bytes) -> None:
-    with pytest.raises(InputError, match=r"dist_info|separated by semicolons"):
-        declared_targets("dist_info.json", data)
 
 
 def test_targets_of_all_declarations_are_kept_in_their_order() -> None:

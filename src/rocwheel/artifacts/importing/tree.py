@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from rocwheel.artifacts.importing.choose_artifact import Destination, Origin
+from rocwheel.artifacts.model.dist_info import DIST_INFO_PATH, with_declared_targets
 from rocwheel.artifacts.model.manifest import MANIFEST_NAME, format_manifest
 from rocwheel.artifacts.model.names import GENERIC
 from rocwheel.artifacts.model.paths import ancestors
@@ -29,7 +30,6 @@ __all__ = ["ImportConflictError", "ImportTree", "Readable"]
 _CHUNK = 1 << 20
 _OVERLAY = "base/aux-overlay/stage"
 """TheRock's stage folder for what the build of the SDK itself adds."""
-_DIST_INFO_PATH = "share/therock/dist_info.json"
 
 
 class Readable(Protocol):
@@ -126,8 +126,8 @@ class ImportTree:
         is_split = any(file.target != GENERIC for file in self.files.values())
         flags = {"KPACK_SPLIT_ARTIFACTS": True} if is_split else {}
         facts = {"rocm_version": version, "rocm_package_version": version, "flags": flags}
-        self._write_json(SDK_MANIFEST_PATH, facts)
-        self._write_json(_DIST_INFO_PATH, {"dist_amdgpu_targets": ""})
+        self._write_json(SDK_MANIFEST_PATH, msgspec.json.format(msgspec.json.encode(facts)) + b"\n")
+        self._write_json(DIST_INFO_PATH, with_declared_targets(DIST_INFO_PATH, b"{}", ()))
         for folder, stages in self._stages.items():
             (self.root / folder / MANIFEST_NAME).write_bytes(format_manifest(tuple(sorted(stages))))
 
@@ -136,7 +136,7 @@ class ImportTree:
         folder, stage = _place_of(destination)
         return self.root / folder / stage / destination.path
 
-    def _write_json(self, path: str, value: object) -> None:
+    def _write_json(self, path: str, data: bytes) -> None:
         folder = "base_lib_generic"
         self._stages.setdefault(folder, set()).add(_OVERLAY)
         place = self.root / folder / _OVERLAY / path
@@ -144,7 +144,7 @@ class ImportTree:
         if path in self.files:
             self.path_of(self.files.pop(path)).replace(place)
         else:
-            place.write_bytes(msgspec.json.format(msgspec.json.encode(value)) + b"\n")
+            place.write_bytes(data)
 
     def _writable(self, destination: Destination, origin: Origin) -> Path:
         if destination.path in self._folders:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.artifacts.model.dist_info import DIST_INFO_PATH, declared_targets
 from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.device.merging.report import MissingTarget
 from rocwheel.device.merging.shards import ShardFile
-from rocwheel.device.merging.united_files import DIST_INFO_PATH, declared_targets
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.foundation.files.file_view import iter_pieces
 from rocwheel.targets.kernel_files.check import check_kernel_file

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rocwheel.artifacts.model.dist_info import with_declared_targets
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.binary.elf.dynamic import RunpathTag
 from rocwheel.binary.stubs.forwarding_library import forwarding_name
@@ -56,8 +57,8 @@ def plan_runtime_wheel(
     if spec.console_scripts:
         texts[f"{package.module}/_build_info.py"] = _script_info(group, package, scripts)
     if spec.dist_info:
-        facts = {"dist_amdgpu_targets": ";".join(targets)}
-        texts[f"{package.platform_module}/{spec.dist_info}"] = json.dumps(facts) + "\n"
+        facts = with_declared_targets(spec.dist_info, b"{}", targets)
+        texts[f"{package.platform_module}/{spec.dist_info}"] = facts.decode()
     members = [member for member in _shipped_members(group, package) if member.path not in texts]
     members += [TextMember(path, text) for path, text in texts.items()]
     entry_points = {name: f"{package.module}._cli:{script_function(name)}" for name in scripts}

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from rocwheel.artifacts.model.dist_info import declared_targets, with_declared_targets
 from rocwheel.distributions.formats.edit_metadata import set_values
 from rocwheel.distributions.formats.requirements import is_refusing, readable_requirements
-from rocwheel.foundation.decoding import decode_json
-from rocwheel.foundation.errors import InputError
 from rocwheel.packages.planning.selector.build_info import refusing_extras
 from rocwheel.packages.planning.selector.distributions import selector_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-__all__ = ["DIST_INFO_PATH", "KeptTargets"]
-
-DIST_INFO_PATH = "share/therock/dist_info.json"
-"""Where rocm-sdk-core lists the targets that the whole set has code for."""
+__all__ = ["KeptTargets"]
 
 
 class KeptTargets(msgspec.Struct, frozen=True):
@@ -88,14 +83,9 @@ class KeptTargets(msgspec.Struct, frozen=True):
 
     def dist_info(self, data: bytes, source: str, declared: Iterable[str]) -> bytes:
         """Return the core's list of targets without those that neither a package nor ``declared`` has any more."""
-        try:
-            facts = decode_json(data, dict[str, Any])
-            targets = str(facts.get("dist_amdgpu_targets", "")).split(";")
-        except msgspec.DecodeError as e:
-            raise InputError(source, f"malformed ({e})", expected="a list of GPU targets") from e
         gone = self.dropped_targets - set(declared)
-        left = [target for target in targets if target not in gone]
-        return json.dumps({**facts, "dist_amdgpu_targets": ";".join(left)}).encode() + b"\n"
+        left = [target for target in declared_targets(source, data) if target not in gone]
+        return with_declared_targets(source, data, left)
 
 
 def _united(sets: Iterable[frozenset[str]]) -> frozenset[str]:

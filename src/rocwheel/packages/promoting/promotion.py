@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.utils import canonicalize_name
 
+from rocwheel.artifacts.model.dist_info import DIST_INFO_PATH
 from rocwheel.distributions.formats.core_metadata import parse_core_metadata
 from rocwheel.distributions.zip.reader import read_member
 from rocwheel.packages.planning.sdk_source import render_literals
 from rocwheel.packages.planning.selector.distributions import requires_txt
 from rocwheel.packages.promoting.candidates import Candidate, SetInFolder
-from rocwheel.packages.promoting.kept_targets import DIST_INFO_PATH, KeptTargets
 from rocwheel.packages.promoting.version_change import BUILD_INFO, VersionChange, read_build_info, says_version
 from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
 from rocwheel.targets.coherence.check import check_coherence
@@ -21,6 +21,8 @@ from rocwheel.targets.coherence.declaration import DECLARATION_NAME, Declaration
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from rocwheel.packages.promoting.kept_targets import KeptTargets
 
 __all__ = ["Promotion", "promote_set"]
 
