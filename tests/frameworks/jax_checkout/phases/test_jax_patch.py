@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+from typing import TYPE_CHECKING
+
 import pytest
 
 from rocwheel.foundation.errors import InputError
 from rocwheel.frameworks.jax_checkout.phases.jax_patch import jax_patch
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BUILD = """load("//jaxlib:jax.bzl", "nanobind_extension")
 
@@ -43,6 +49,19 @@ def test_the_rules_of_the_modules_get_run_paths() -> None:
 def test_the_name_has_the_folders_that_the_workspace_strips(level: int, name: str) -> None:
     patch = jax_patch(BUILD, ["_rnn.so"], "jax_rocm7_plugin", "jax_rocm_plugin", level=level)
     assert patch.splitlines()[1] == f"+++ {name}"
+
+
+@pytest.mark.parametrize("text", [BUILD.rstrip("\n"), f"# one page\x0c\n{BUILD}", BUILD.replace("\n", "\r\n")])
+@pytest.mark.parametrize("tool", [("git", "apply", "-"), ("patch", "-p1", "--binary", "--force")])
+def test_the_patch_fits_whatever_lines_end_with(text: str, tool: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "jaxlib/rocm/BUILD"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(text.encode())
+    patch = jax_patch(text, ["_other.so"], "jax_rocm7_plugin", "jax_rocm_plugin").encode()
+    done = subprocess.run(tool, cwd=tmp_path, input=patch, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert b'wheel_run_path_linkopts("jax_rocm7_plugin")' in file.read_bytes()
+    assert file.read_bytes().endswith(text[-2:].encode())
 
 
 def test_a_module_that_nobody_links_is_told() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from io import StringIO
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from rocwheel.frameworks.jax_checkout.checkout import SourceFile
     from rocwheel.frameworks.jax_checkout.editing.draft import Edit, FileChange
 
-__all__ = ["Reason", "hunk_reasons", "render_patch", "unified_hunks"]
+__all__ = ["Reason", "hunk_reasons", "render_patch", "text_patch", "unified_hunks"]
 
 Reason = tuple[int, str]
 """A phase, and why it changes something."""
@@ -96,6 +97,13 @@ def _spell(line: str, line_end: str) -> str:
     return line[:-1] + line_end if line.endswith("\n") else line + "\n" + _NO_LINE_END
 
 
+def text_patch(names: tuple[str, str], before: str, after: str) -> str:
+    """Return the patch from one text to another, headed by their ``names``; empty if they are the same."""
+    hunks = [(f"{header}\n", *(_spell(line, "\n") for line in lines)) for header, lines in unified_hunks(before, after)]
+    head = [f"--- {names[0]}\n+++ {names[1]}\n"] if hunks else []
+    return "".join([*head, *(line for hunk in hunks for line in hunk)])
+
+
 def unified_hunks(before: str, after: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the hunks between two texts: the header without its line end, and the lines."""
     header, lines = "", list[str]()
@@ -113,7 +121,7 @@ def unified_hunks(before: str, after: str) -> Iterator[tuple[str, list[str]]]:
 
 def _lines(text: str) -> list[str]:
     """Part a text after each line feed, and nowhere else."""
-    return re.findall(r"[^\n]*\n|[^\n]+", text)
+    return list(StringIO(text))
 
 
 def hunk_reasons(before: str, edits: Sequence[Edit]) -> list[tuple[str, int, Reason]]:

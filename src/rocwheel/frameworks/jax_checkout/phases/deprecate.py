@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from io import StringIO
 from typing import TYPE_CHECKING
 
 from rocwheel.frameworks.jax_checkout.editing.questions import ask
@@ -42,7 +43,7 @@ def deprecate(plan: Plan) -> None:
 def _without_tools(text: str) -> Iterator[str]:
     """Yield the lines without the packages that stand on a line of their own; the others are asked about."""
     asked = _INSTALL in " ".join(text.replace("#", " ").split())
-    for line in re.findall(r"[^\n]*\n|[^\n]+", text):
+    for line in StringIO(text):
         if _PACKAGE.fullmatch(line.rstrip("\n")) and line.rstrip().endswith("\\"):
             continue
         if _ANY_TOOL.search(line) and not line.lstrip().startswith("#") and not asked:

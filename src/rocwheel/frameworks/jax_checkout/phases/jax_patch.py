@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import InputError
+from rocwheel.frameworks.jax_checkout.editing.patch import text_patch
 from rocwheel.frameworks.jax_checkout.editing.splices import added_load, added_to_attribute, spliced
 from rocwheel.frameworks.jax_checkout.editing.starlark import StarlarkFile, attribute, string_attribute
 from rocwheel.frameworks.jax_checkout.reading.structure import JAX_BUILD, is_linked
@@ -22,6 +22,7 @@ NO_SOLIB = '"no_solib_rpaths"'
 
 _RULES = "rocm_wheel:run_path.bzl"
 _FUNCTION = "wheel_run_path_linkopts"
+_JAX_RULES = ("nanobind_extension", "pybind_extension", "cc_binary")
 
 
 def run_path_splices(file: StarlarkFile, calls: list[ast.Call], folder: str, workspace: str = "") -> list[Splice]:
@@ -50,7 +51,4 @@ def jax_patch(text: str, modules: list[str], folder: str, workspace: str, *, lev
     calls = [call for name, call in rules.items() if f"{name.removesuffix('.so')}.so" in modules]
     new = spliced(file, run_path_splices(file, calls, folder, workspace))
     names = ("a/" * level + JAX_BUILD, "b/" * level + JAX_BUILD)
-    return "".join(difflib.unified_diff(text.splitlines(keepends=True), new.splitlines(keepends=True), *names))
-
-
-_JAX_RULES = ("nanobind_extension", "pybind_extension", "cc_binary")
+    return text_patch(names, text, new)
