@@ -12,7 +12,7 @@ from rocwheel.frameworks.jax_checkout.phases.configs import drop_overridden
 from rocwheel.frameworks.jax_checkout.phases.deprecate import BUILD_PY
 from rocwheel.frameworks.jax_checkout.phases.settings_draft import BUILDERS
 from rocwheel.frameworks.jax_checkout.phases.users import callers, users
-from rocwheel.frameworks.jax_checkout.reading.structure import WORKSPACE
+from rocwheel.frameworks.jax_checkout.reading.structure import BUILD_NAMES, WORKSPACE
 
 if TYPE_CHECKING:
     from rocwheel.frameworks.jax_checkout.phases.plan import Plan
@@ -29,7 +29,6 @@ _TEMPLATES = (
 _SCRIPTS = ("build/rocm/tools/fixwheel.py", "build/tools/utils.py")
 _OLD_TARGETS = ("build_gpu_kernels_wheel", "build_gpu_plugin_wheel", "build_utils")
 _LICENSE = "LICENSE.txt"
-_BUILD_NAMES = ("BUILD.bazel", "BUILD")
 
 
 def remove(plan: Plan) -> None:
@@ -61,7 +60,7 @@ def _asked_about_users(plan: Plan) -> bool:
     found = False
     for path, source in callers(plan.draft.checkout):
         text = source.text
-        if path.rpartition("/")[2] not in _BUILD_NAMES:
+        if path.rpartition("/")[2] not in BUILD_NAMES:
             continue
         file = StarlarkFile(path, text)
         labels = _builder_labels(path.rpartition("/")[0].removeprefix(WORKSPACE).strip("/"))
@@ -85,7 +84,7 @@ def _builder_labels(package: str) -> list[str]:
 
 def _remove_targets(plan: Plan, folder: str) -> None:
     """Take the old builder and its library out of a package, with the loads and lists that only they used."""
-    path = next((f"{folder}/{name}" for name in _BUILD_NAMES if plan.draft.has(f"{folder}/{name}")), "")
+    path = _build_file(plan, folder)
     if not path:
         return
     file = StarlarkFile(path, plan.draft.text(path))
@@ -99,6 +98,11 @@ def _remove_targets(plan: Plan, folder: str) -> None:
     if plan.draft.has(f"{folder}/{_LICENSE}") and _LICENSE not in text:
         text += f'\nexports_files(["{_LICENSE}"])\n'
     plan.draft.put(path, text, "rocwheel jax wheel takes the libraries themselves; Bazel builds those")
+
+
+def _build_file(plan: Plan, folder: str) -> str:
+    """Return the path of a package's file, empty if there is none."""
+    return next((path for name in BUILD_NAMES if plan.draft.has(path := f"{folder}/{name}")), "")
 
 
 def _used_names(nodes: list[ast.stmt]) -> set[str]:
@@ -125,8 +129,7 @@ def _delete_exported(plan: Plan, path: str, reason: str) -> None:
     if not plan.draft.has(path) or any(label in file.text for _, file in callers(plan.draft.checkout)):
         return
     plan.draft.delete(path, reason)
-    build = next((f"{folder}/{build}" for build in _BUILD_NAMES if plan.draft.has(f"{folder}/{build}")), "")
-    if build:
+    if build := _build_file(plan, folder):
         _remove_export(plan, build, name)
         left = StarlarkFile(build, plan.draft.text(build)).tree.body
         is_bare = all(called(node) in ("load", "licenses", "package") for node in left)

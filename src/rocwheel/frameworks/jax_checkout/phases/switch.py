@@ -12,6 +12,7 @@ from rocwheel.frameworks.jax_checkout.phases.callers import replace_callers
 from rocwheel.frameworks.jax_checkout.phases.jax_patch import jax_patch, run_path_splices
 from rocwheel.frameworks.jax_checkout.phases.settings_draft import plugin_modules
 from rocwheel.frameworks.jax_checkout.reading.structure import (
+    BUILD_NAMES,
     LINKING_RULES,
     WORKSPACE,
     is_linked,
@@ -62,7 +63,7 @@ def _declare(plan: Plan) -> None:
 def _set_run_paths(plan: Plan, folder: str, place: str) -> None:
     """Set the run paths of all libraries that are linked below a folder."""
     for path in list(plan.draft.checkout.below(folder)):
-        if path.rpartition("/")[2] in ("BUILD", "BUILD.bazel"):
+        if path.rpartition("/")[2] in BUILD_NAMES:
             file = StarlarkFile(path, plan.draft.text(path))
             calls = [call for call in file.calls(*LINKING_RULES) if is_linked(call)]
             text = spliced(file, run_path_splices(file, calls, place))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rocwheel.frameworks.jax_checkout.checkout import Checkout
 
 __all__ = [
+    "BUILD_NAMES",
     "JAX_BUILD",
     "LINKING_RULES",
     "WORKSPACE",
@@ -37,8 +38,10 @@ JAX_BUILD = "jaxlib/rocm/BUILD"
 LINKING_RULES = ("cc_binary", "nanobind_extension", "pybind_extension")
 """Rules that link shared libraries; a ``cc_binary`` does with ``linkshared``."""
 
+BUILD_NAMES = ("BUILD.bazel", "BUILD")
+"""Names of a package's file, of which Bazel reads the first that is there."""
+
 _STRIP = re.compile(r"[\"']-p(\d)[\"']")
-_BUILD_NAMES = ("BUILD.bazel", "BUILD")
 _PATCHED = ("git_repository", "http_archive", "new_git_repository")
 
 
@@ -96,7 +99,7 @@ class _Search:
 
     def build_file(self, folder: str, expected: str, find: Callable[[str, str], str]) -> tuple[str, str]:
         """Return a package's BUILD file and what is found in it."""
-        paths = [f"{folder}/{name}" for name in _BUILD_NAMES]
+        paths = [f"{folder}/{name}" for name in BUILD_NAMES]
         return self._first(paths, f"{folder}/BUILD", expected, find)
 
     def _first(self, paths: list[str], name: str, expected: str, find: Callable[[str, str], str]) -> tuple[str, str]:
