@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["BazelSettings", "CpuFeatures", "SettingsError", "check_settings", "read_settings"]
+__all__ = ["PYTHON_VERSION", "BazelSettings", "CpuFeatures", "SettingsError", "check_settings", "read_settings"]
 
 CpuFeatures = Literal["release", "native", "default"]
 """``release``: AVX, as published wheels have. ``native``: this machine's. ``default``: the compiler's."""
 
-_PYTHON = re.compile(r"3\.([0-9]{1,2}|(1[3-9]|[2-9][0-9])-ft)")
+PYTHON_VERSION = re.compile(r"3\.([0-9]{1,2}|(1[3-9]|[2-9][0-9])-ft)")
+"""A Python as JAX's rules name it: ``3.12``, or ``3.14-ft`` without the global lock."""
+
 _SDK = "$SDK"
 _FOLDER = r"/(?:(?![:$,'\"\\`])[!-~])"
 _ENTRY = re.compile(rf"\$SDK|\$(?:ORIGIN|SITE_PACKAGES)(?:{_FOLDER}*)?|{_FOLDER}+")
@@ -141,7 +143,7 @@ def _problems(settings: BazelSettings, path: Path | str) -> Iterator[SettingsErr
     if not settings.python_versions:
         yield SettingsError(path, "python-versions is empty", expected="at least one")
     for version in settings.python_versions:
-        if not _PYTHON.fullmatch(version):
+        if not PYTHON_VERSION.fullmatch(version):
             yield SettingsError(path, f"python-versions names {version!r}", expected="such as '3.12' or '3.13-ft'")
     for entry in settings.search:
         if not _ENTRY.fullmatch(entry) or lost_origin(entry) or entry.startswith(_LOST_SITE_PACKAGES):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from rocwheel.foundation.errors import InputError
 from rocwheel.frameworks.jax.commands import BuildOptions, Command, commit_of, python_option, wheel_commands
 from rocwheel.frameworks.jax.settings import BazelSettings, check_settings
+from rocwheel.frameworks.jax.settings_line import settings_line
 from rocwheel.frameworks.jax.wheel_rules import wheel_rule_commands
 from rocwheel.frameworks.jax_migration import notes
 from rocwheel.frameworks.jax_migration.build_py import parse_build_py
@@ -76,7 +76,7 @@ def translate(
     commands = _commands(old, _of_workspace(old, settings, workspace), version, sdk)
     return Translation(
         settings,
-        "".join(f"{name} = {_toml(value)}\n" for name, value in fields.items()),
+        "".join(settings_line(name, value) for name, value in fields.items()),
         tuple(commands),
         tuple(notes.kept(old)),
         tuple(notes.assumed(old)),
@@ -90,12 +90,6 @@ def _of_workspace(old: OldCommand, settings: BazelSettings, workspace: BazelSett
         return settings
     says_python = bool(old.text("python_version") or old.interpreter)
     return msgspec.structs.replace(workspace, python_versions=settings.python_versions) if says_python else workspace
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{json.dumps(key)} = {json.dumps(item)}" for key, item in value.items()) + " }"
-    return json.dumps(value)
 
 
 def _fields(old: OldCommand) -> dict[str, Any]:

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from rocwheel.frameworks.jax_migration.build_py import OldCommand
 
 __all__ = [
+    "DEFAULT_CLANG",
     "STAMPED",
     "WHEEL_KINDS",
     "bazel_configs",
     "carried_options",
+    "clang_configs",
     "compiler",
     "compiler_major",
     "cpu_features",
@@ -33,8 +35,10 @@ WHEEL_KINDS = {"jax-rocm-plugin": "plugin", "jax-rocm-pjrt": "pjrt"}
 STAMPED = {"xla": "ROCm/xla", "jax": "jax"}
 """The repositories of the workspace whose commits wheels record, with their names there."""
 
+DEFAULT_CLANG = "/usr/lib/llvm-18/bin/clang"
+"""The compiler where nothing names one."""
+
 _TARGETS = "gfx908,gfx90a,gfx9-4-generic,gfx10-3-generic,gfx11-generic,gfx12-generic"
-_CLANG = "/usr/lib/llvm-18/bin/clang"
 _GCC = "/usr/bin/gcc"
 _PYTHON = "3.12"
 _CLANG_CONFIG_FROM = 16
@@ -65,7 +69,7 @@ def uses_clang(old: OldCommand) -> bool:
 
 def compiler(old: OldCommand) -> str:
     """Return the C++ compiler's path."""
-    return (old.text("clang_path") or _CLANG) if uses_clang(old) else (old.text("gcc_path") or _GCC)
+    return (old.text("clang_path") or DEFAULT_CLANG) if uses_clang(old) else (old.text("gcc_path") or _GCC)
 
 
 def compiler_major(old: OldCommand) -> int | None:
@@ -85,14 +89,17 @@ def overridden_repositories(old: OldCommand) -> dict[str, str]:
 
 def bazel_configs(old: OldCommand) -> list[str]:
     """Return the configs of the workspace's own ``.bazelrc`` that the old tool chose."""
-    configs = ["rocm_base", *(["rocm"] if uses_clang(old) else [])]
-    if uses_clang(old) and (compiler_major(old) or 0) >= _CLANG_CONFIG_FROM:
-        configs.append("clang")
+    configs = ["rocm_base", *(["rocm", *clang_configs(compiler_major(old))] if uses_clang(old) else [])]
     if old.has("disable_nccl"):
         configs.append("nonccl")
     if not old.has("disable_mkl_dnn"):
         configs.append("mkl_aarch64_threadpool" if old.text("target_cpu") == "aarch64" else "mkl_open_source_only")
     return configs
+
+
+def clang_configs(major: int | None) -> list[str]:
+    """Return the config that a clang of this version needs besides, none for an older or unknown one."""
+    return ["clang"] if (major or 0) >= _CLANG_CONFIG_FROM else []
 
 
 def carried_options(old: OldCommand) -> list[str]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.frameworks.jax.settings import BazelSettings
+from rocwheel.frameworks.jax.settings import PYTHON_VERSION, BazelSettings
+from rocwheel.frameworks.jax.settings_line import settings_line
 from rocwheel.frameworks.jax.wheel_descriptions import jax_wheel_description
 from rocwheel.frameworks.jax_checkout.editing.questions import ask
 from rocwheel.frameworks.jax_checkout.editing.rc_file import config_options, environment
 from rocwheel.frameworks.jax_checkout.editing.starlark import StarlarkFile, attribute
 from rocwheel.frameworks.jax_checkout.reading.structure import WORKSPACE
+from rocwheel.frameworks.jax_migration.values import DEFAULT_CLANG, clang_configs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,13 +26,10 @@ __all__ = ["BUILDERS", "plugin_modules", "settings_text"]
 BUILDERS = ("jaxlib_ext/tools/build_gpu_kernels_wheel.py", "pjrt/tools/build_gpu_plugin_wheel.py")
 """The old scripts that make wheels, below the workspace."""
 
-_COMPILER = "/usr/lib/llvm-18/bin/clang"
 _ROCM = "/opt/rocm"
-_PYTHON = re.compile(r"3\.([0-9]{1,2}|(1[3-9]|[2-9][0-9])-ft)")
+_WIDTH = 110
 _ROCM_PATH_OPTION = re.compile(r"--rocm_path=([\w./+-]+)")
 _SYSTEM_FOLDER = re.compile(r"/[\w.+/-]*/lib(/[\w.+/-]*)?")
-_CLANG_CONFIG_FROM = 16
-_WIDTH = 110
 _COMMIT_CONSTANTS = {"ROCm/xla": ("xla", ("XLA_COMMIT", "COMMIT")), "jax": ("jax", ("JAX_COMMIT", "COMMIT"))}
 
 
@@ -60,21 +58,11 @@ def settings_text(checkout: Checkout, structure: Structure) -> str:
         "commits": _commits(checkout),
     }
     lines = [
-        ask(questions[name]) + _toml_line(name, value) if name in questions else _toml_line(name, value)
+        (ask(questions[name]) if name in questions else "") + settings_line(name, value, width=_WIDTH)
         for name, value in fields.items()
         if value
     ]
     return "# What `rocwheel jax bazelrc` and `rocwheel jax commands` read.\n" + "".join(lines)
-
-
-def _toml_line(name: str, value: object) -> str:
-    if isinstance(value, dict):
-        pairs = ", ".join(f"{json.dumps(key)} = {json.dumps(item)}" for key, item in value.items())
-        return f"{name} = {{ {pairs} }}\n"
-    text = f"{name} = {json.dumps(value)}\n"
-    if isinstance(value, list) and len(text) > _WIDTH:
-        return f"{name} = [\n" + "".join(f"    {json.dumps(item)},\n" for item in value) + "]\n"
-    return text
 
 
 def _compiler(variables: dict[str, str], questions: dict[str, str]) -> str:
@@ -83,7 +71,7 @@ def _compiler(variables: dict[str, str], questions: dict[str, str]) -> str:
     questions["compiler"] = (
         "which compiler? .bazelrc sets no CLANG_COMPILER_PATH, and build.py took the one that it found on PATH."
     )
-    return _COMPILER
+    return DEFAULT_CLANG
 
 
 def _rocm_path(checkout: Checkout, variables: dict[str, str], questions: dict[str, str]) -> str:
@@ -110,7 +98,7 @@ def _python_versions(checkout: Checkout, structure: Structure, questions: dict[s
         value = attribute(call, "requirements")
         keys = value.keys if isinstance(value, ast.Dict) else []
         texts = [key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
-        if versions := [text for text in texts if _PYTHON.fullmatch(text)]:
+        if versions := [text for text in texts if PYTHON_VERSION.fullmatch(text)]:
             return versions
     questions["python-versions"] = "which Pythons? WORKSPACE calls no python_init_repositories with requirements."
     return ["3.12"]
@@ -135,8 +123,8 @@ def _python_strings(text: str) -> Iterator[str]:
 
 def _configs(configs: dict[str, list[str]], variables: dict[str, str]) -> list[str]:
     """Return the workspace's configs that build.py chose, but for those that another one brings."""
-    compiler = BazelSettings(1, variables.get("CLANG_COMPILER_PATH", _COMPILER), (), ())
-    wanted = ["rocm", "rocm_base", *(["clang"] if (compiler.compiler_major or 0) >= _CLANG_CONFIG_FROM else [])]
+    compiler = BazelSettings(1, variables.get("CLANG_COMPILER_PATH", DEFAULT_CLANG), (), ())
+    wanted = ["rocm", "rocm_base", *clang_configs(compiler.compiler_major)]
     there = [name for name in (*wanted, "mkl_open_source_only") if name in configs]
     brought = {option.partition("=")[2] for name in there for option in configs[name] if option.startswith("--config=")}
     return [name for name in there if name not in brought]
