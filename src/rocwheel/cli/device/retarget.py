@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
 from rocwheel.binary.bundles.storage import Storage
+from rocwheel.binary.kind import is_kpack
 from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import (
     OutputOption,
     Rewriting,
-    SourceArgument,
     read_rewriting,
     read_storage,
 )
 from rocwheel.cli.output.consoles import messages
+from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
+from rocwheel.cli.output.text import print_line
+from rocwheel.cli.parsing.given_places import regular_place
 from rocwheel.cli.parsing.shared_options import shared, takes
 from rocwheel.device.editing.retarget import Retarget, find_gaps
+from rocwheel.device.retargeting.copy import NewFile, TreeRetargeting, copy_archive, copy_tree
+from rocwheel.device.retargeting.tree import RetargetOrder
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.retarget_pairs import parse_pairs
 
 __all__ = ["retarget"]
+
+RetargetArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PATH",
+        help="A fat binary, a file of bundles, a code object, a static library, a kpack archive, a wheel or a folder.",
+        callback=regular_place,
+    ),
+]
 
 
 @device_app.command()
@@ -35,7 +53,7 @@ def retarget(
             metavar="FROM=TO[,TO...]", help="Targets in any spelling; TO may be 'extended': all that are known."
         ),
     ],
-    file: SourceArgument,
+    path: RetargetArgument,
     output: OutputOption,
     *,
     force: Annotated[
@@ -54,15 +72,60 @@ def retarget(
     """Offer code for one target to GPUs that run the same instructions, so that an unmodified runtime loads it.
 
     A file without code for FROM is refused; bundles without it are counted in a warning, since a runtime that comes
-    across one without code for its GPU may give up.
+    across one without code for its GPU may give up. A kpack archive becomes one for TO. A folder is copied; archives
+    and the kernel files that libraries look up by name get copies for TO, and what can't be offered is warned of.
 
     Example: rocwheel device retarget gfx1030=gfx1031,gfx1032 librocsparse.so --compress -o more/librocsparse.so
     """
     edit = Retarget(parse_pairs(pair, force=force, native=native_targets), verify)
-    gaps = find_gaps(file, edit.pairs)
     storage = msgspec.structs.replace(storage, compress=compressed, accept_wrong_hash=force)
-    changed = rewriting.rewrite(file, output, edit, storage)
+    if path.is_dir():
+        _retarget_folder(path, output, edit, storage, rewriting)
+    elif _is_archive(path):
+        _retarget_archive(path, output, edit, rewriting)
+    else:
+        _retarget_file(path, output, edit, storage, rewriting)
+
+
+def _retarget_file(path: Path, output: Path, edit: Retarget, storage: Storage, rewriting: Rewriting) -> None:
+    gaps = find_gaps(path, edit.pairs)
+    changed = rewriting.rewrite(path, output, edit, storage)
     for gap in () if rewriting.quiet else gaps:
         report_warning(gap)
     if not changed and not rewriting.quiet:
-        messages.print(f"note: nothing to do for {pair} in {file}", markup=False)
+        pairs = ", ".join(f"{pair.code}={pair.agent}" for pair in edit.pairs)
+        messages.print(f"note: nothing to do for {pairs} in {path}", markup=False)
+
+
+def _is_archive(path: Path) -> bool:
+    with FileRange.whole(path).view() as data:
+        return is_kpack(data)
+
+
+def _retarget_archive(path: Path, output: Path, edit: Retarget, rewriting: Rewriting) -> None:
+    if rewriting.trim:
+        raise InputError(path, "a kpack archive", expected="one shared library for --trim")
+    copy_archive(path, output, edit.pairs)
+    report = NewFile(str(output), str(path), edit.pairs[0].agent.processor)
+    if rewriting.as_json:
+        print_json("device-retarget", 1, TreeRetargeting((), (report,), (), 0))
+    elif not rewriting.quiet:
+        print_line(f"{output}: the code of {path}, for {edit.pairs[0].agent}")
+
+
+def _retarget_folder(path: Path, output: Path, edit: Retarget, storage: Storage, rewriting: Rewriting) -> None:
+    if rewriting.trim:
+        raise InputError(path, "a folder", expected="one shared library for --trim")
+    order = RetargetOrder(
+        pairs=edit.pairs, storage=storage, verify=edit.verify, jobs=rewriting.jobs, progress=rewriting.progress
+    )
+    report = copy_tree(path, output, order)
+    if rewriting.as_json:
+        print_json("device-retarget", 1, report)
+    elif not rewriting.quiet:
+        for new in report.added if rewriting.verbose else ():
+            print_line(f"{new.path}: made of {new.origin}, for {new.target}")
+        edited, added = count(len(report.edited), "file"), count(len(report.added), "file")
+        print_line(f"{output}: {edited} edited, {added} added, {report.copied} copied")
+    for refused in () if rewriting.quiet else report.refused:
+        report_warning(refused)

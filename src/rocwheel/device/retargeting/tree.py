@@ -45,6 +45,8 @@ class RetargetOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     pairs: tuple[TargetPair, ...]
     storage: Storage = Storage()
+    verify: bool = False
+    """Whether bundles that have code for both targets must have the same."""
     jobs: int = 1
     progress: Progress = SILENT
 
@@ -106,7 +108,10 @@ class _Run:
             self._refused.append(InputError(path, f"is a code object for {pairs[0].code} by itself"))
             return
         order = RewriteOrder(
-            edit=Retarget(pairs), storage=self._order.storage, jobs=self._order.jobs, progress=self._order.progress
+            edit=Retarget(pairs, self._order.verify),
+            storage=self._order.storage,
+            jobs=self._order.jobs,
+            progress=self._order.progress,
         )
         made = self._folder / "edited" / path
         try:
