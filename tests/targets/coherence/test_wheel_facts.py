@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocwheel.binary.code_objects.target_id import TargetId
-from rocwheel.foundation.errors import RocwheelError
+from rocwheel.foundation.errors import InputError, RocwheelError
+from rocwheel.targets.coherence.declaration import encode_declaration
 from rocwheel.targets.coherence.wheel_facts import read_wheel_facts
 from tests.support.bundles import bundle_of
 from tests.support.damage import damaged
@@ -35,6 +37,13 @@ def test_targets_are_those_of_binaries_and_archives(tmp_path: Path) -> None:
     assert (facts.name, facts.version, facts.roots) == ("demo", "1.0", frozenset({"demo"}))
     assert facts.requirements == ("blas==1.0; extra == 'a'",)
     assert facts.targets == (TargetId("gfx906"), TargetId("gfx90a"), TargetId("gfx1100"))
+
+
+def test_the_declaration_is_found_whatever_the_package_is_called(tmp_path: Path) -> None:
+    declared = {"METADATA-1.0.dist-info/rocm_targets.json": encode_declaration([TargetId("gfx942")])}
+    path = make_wheel(tmp_path, "METADATA", FILES | declared, tag="py3-none-any")
+    with pytest.raises(InputError, match="declares gfx942, but its binaries carry gfx906"):
+        read_wheel_facts(path)
 
 
 @given(damaged([WHEEL]))

@@ -42,7 +42,7 @@ def read_wheel_facts(path: Path) -> WheelFacts:
     requirements = tuple(metadata.get("requires_dist", ()))
     read_requirements(str(path), requirements)
     targets = {target for member in members.values() for target in _member_targets(member)}
-    declaration = members.get(info.replace("METADATA", DECLARATION_NAME))
+    declaration = members.get(info.removesuffix("METADATA") + DECLARATION_NAME)
     if declaration:
         _check_declaration(path, declaration, targets)
     roots = {name.partition("/")[0] for name in members if "/" in name}
