@@ -51,6 +51,7 @@ def test_it_stays_while_something_builds_by_these_configs(path: str, text: str) 
     ("path", "text"),
     [
         ("README.md", "bazel test --config=rocm\n"),
+        ("jax_rocm_plugin/third_party/jax/0001.patch", "+bazel test --config=rocm //...\n"),
         ("test.sh", "# bazel test --config=rocm\nbazel test --config=rocm_build --config=rocm_rbe\n"),
         ("rbe.bazelrc", "# --config=rocm\nbuild:rocm_rbe --jobs=1\n"),
     ],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.frameworks.jax_checkout.editing.rc_file import config_options, rc_lines, without_lines
 from rocwheel.frameworks.jax_checkout.phases.prepare import FRAGMENT
+from rocwheel.frameworks.jax_checkout.phases.users import callers
 
 if TYPE_CHECKING:
     from rocwheel.frameworks.jax_checkout.editing.rc_file import RcLine
@@ -23,7 +24,7 @@ _USE = re.compile(r"--config[= ](?:rocm|rocm_base)(?![\w.-])")
 def drop_overridden(plan: Plan) -> None:
     """Take the lines out of ``.bazelrc`` whose variables ``rocm_build`` sets, unless a file uses those configs."""
     path = plan.structure.bazelrc
-    if any(_uses(plan, name) for name in plan.draft.checkout.files if name not in (path, FRAGMENT)):
+    if any(_uses(name, file.text) for name, file in callers(plan.draft.checkout) if name not in (path, FRAGMENT)):
         return
     again = {_name(option) for option in config_options(plan.draft.text(FRAGMENT)).get(_CONFIG, [])}
 
@@ -40,11 +41,8 @@ def _name(option: str) -> str:
     return match[1] if match else ""
 
 
-def _uses(plan: Plan, path: str) -> bool:
-    """Return whether a file builds by the old configs themselves, in more than comments and documents."""
-    if path.endswith((".md", ".rst", ".txt")):
-        return False
-    text = plan.draft.text(path)
+def _uses(path: str, text: str) -> bool:
+    """Return whether a file builds by the old configs themselves, in more than comments."""
     if path.endswith("bazelrc"):
         return any(_USE.search(" ".join(line.options)) for line in rc_lines(text))
     return any(_USE.search(line) and not line.lstrip().startswith("#") for line in text.splitlines())
