@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from rocwheel.cli.parsing.old_words import current_words
 from rocwheel.foundation.errors import InputError
+from tests.support.commands import COMMANDS
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,14 @@ def test_not_building_is_planning_without_the_options_of_a_build() -> None:
     words, notes = current_words(old.split())
     assert words == ["plan", "--artifact-dir", "a", "--version", "7.1"]
     assert notes[0] == "--no-build-packages is now the command rocwheel plan, which writes nothing"
+
+
+def test_every_option_that_only_a_build_has_is_left_out_of_a_plan() -> None:
+    build, plan = ({name for one in COMMANDS[key].params for name in one.opts} for key in ("build", "plan"))
+    only = sorted(build - plan)
+    assert "--dest-dir" in only
+    for option in only:
+        assert current_words(["build", "--no-build-packages", option, "1"])[0] == ["plan"]
 
 
 @pytest.mark.parametrize(
