@@ -61,6 +61,7 @@ def test_runs_on_is_fine_when_a_stock_runtime_finds_code_everywhere(run_targets:
         "runtime": "stock",
         "runs": True,
         "kpacked": False,
+        "up_to": "",
         "uses": [{"code": "gfx906", "fit": "open", "why": "the same processor, its features left open", "bundles": 1}],
     }
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
+from rocwheel.binary.kpack.marker import Marker
 from rocwheel.device.reading.runs_on import FileVerdict, Use, judge_file, judge_files
-from rocwheel.foundation.errors import ProblemsError
+from rocwheel.foundation.errors import InputError, ProblemsError
 from rocwheel.targets.compatibility import Fit, Runtime
 from tests.support.bundles import bundle_of
-from tests.support.kpack_files import split_two
+from tests.support.kpack_files import build_split_library, make_kpack, split_two
 from tests.support.kpack_reader import load_unit, units_of
 from tests.support.libraries import needs_compiler
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,9 +130,87 @@ def test_runtimes_get_what_is_promised_of_a_split_library(tmp_path: Path) -> Non
 
 
 @needs_compiler
-def test_nothing_is_known_of_a_split_library_without_its_archives(tmp_path: Path) -> None:
+def test_split_library_without_its_archives_does_not_run(tmp_path: Path) -> None:
     library = split_two(tmp_path)
     for path in (tmp_path / ".kpack").iterdir():
         path.unlink()
     verdict, *_ = judge_file(library, parse_target_id("gfx906"))
-    assert (verdict.kpacked, verdict.uses) == (True, ())
+    assert (verdict.kpacked, verdict.runs) == (True, False)
+    assert verdict.uses == (Use(None, Fit.NONE, "no archive at ../.kpack/two_@GFXARCH@.kpack", 2),)
+
+
+def _files_of_two(folder: Path) -> dict[str, bytes]:
+    split_two(folder)
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def _codes(paths: list[Path], gpu: str) -> dict[str, list[str]]:
+    """Return what a stock runtime uses of each split library."""
+    verdicts = [v for v in judge_files(paths, [parse_target_id(gpu)]) if v.runtime is Runtime.STOCK]
+    return {v.place: [str(use.code) for use in v.uses] for v in verdicts if not v.path.endswith(".kpack")}
+
+
+@needs_compiler
+@pytest.mark.parametrize(("gpu", "code"), [("gfx1030", "gfx1030"), ("gfx90a:xnack+", "None"), ("gfx906", "None")])
+def test_wheels_are_judged_as_if_installed_together(tmp_path: Path, gpu: str, code: str) -> None:
+    files = _files_of_two(tmp_path / "files")
+    host = make_wheel(tmp_path, "two", {"two/lib/libtwo.so": files["lib/libtwo.so"]})
+    archive = ".kpack/two_gfx1030.kpack"
+    device = make_wheel(tmp_path, "two-device", {f"two/{archive}": files[archive]})
+    assert _codes([host, device], gpu) == {"two/lib/libtwo.so": [code]}
+    assert _codes([host], gpu) == {"two/lib/libtwo.so": ["None"]}
+
+
+@needs_compiler
+def test_archives_of_the_same_wheel_are_found(tmp_path: Path) -> None:
+    files = _files_of_two(tmp_path / "files")
+    wheel = make_wheel(tmp_path, "two", {f"two-1.0.data/platlib/two/{path}": data for path, data in files.items()})
+    for gpu, code in (("gfx1030", "gfx1030"), ("gfx906:xnack-", "gfx906:xnack-"), ("gfx1100", "None")):
+        assert _codes([wheel], gpu) == {"two-1.0.data/platlib/two/lib/libtwo.so": [code]}
+
+
+@needs_compiler
+def test_archives_in_another_place_than_the_marker_says_are_not_found(tmp_path: Path) -> None:
+    files = _files_of_two(tmp_path / "files")
+    wheel = make_wheel(tmp_path, "two", {f"two/{path.replace('.kpack/', 'kpack/')}": d for path, d in files.items()})
+    assert _codes([wheel], "gfx1030") == {"two/lib/libtwo.so": ["None"]}
+
+
+@needs_compiler
+def test_folders_are_judged_as_if_laid_over_each_other(tmp_path: Path) -> None:
+    library = split_two(tmp_path / "host")
+    archive = tmp_path / "gfx1030/.kpack/two_gfx1030.kpack"
+    archive.parent.mkdir(parents=True)
+    (tmp_path / "host/.kpack/two_gfx1030.kpack").rename(archive)
+    assert _codes([tmp_path / "host"], "gfx1030") == {"lib/libtwo.so": ["None"]}
+    assert _codes([tmp_path / "host", tmp_path / "gfx1030"], "gfx1030") == {"lib/libtwo.so": ["gfx1030"]}
+    assert _codes([library, tmp_path / "gfx1030"], "gfx1030") == {"": ["gfx1030"]}
+    assert _codes([library, archive], "gfx1030") == {"": ["gfx1030"]}
+
+
+@needs_compiler
+def test_runtimes_up_to_7_14_stop_at_the_first_archive_that_lists_a_target(tmp_path: Path) -> None:
+    code = bundle_of("gfx906")
+    markers = [Marker("lib/libx.so", ("stub_@GFXARCH@.kpack", "main_@GFXARCH@.kpack"))]
+    library = build_split_library(tmp_path / "libx.so", markers, [(0, 0), (1, 0)])
+    (tmp_path / "stub_gfx906.kpack").write_bytes(make_kpack({("lib/libx.so", 0, "gfx906"): code}))
+    main = tmp_path / "main_gfx906.kpack"
+    main.write_bytes(make_kpack({("lib/libx.so", unit, "gfx906"): code for unit in (0, 1)}))
+    found = {
+        v.up_to: (v.runs, [str(use.code) for use in v.uses])
+        for v in judge_file(library, TargetId("gfx906"))
+        if v.runtime is Runtime.STOCK
+    }
+    assert found == {"": (True, ["gfx906"]), "7.14": (False, ["gfx906", "None"])}
+    for old in (True, False):
+        loaded = [isinstance(load_unit(library, unit, ["gfx906"], old=old), bytes) for unit in units_of(library)]
+        assert loaded == [True, not old]
+
+
+@needs_compiler
+def test_damaged_archive_is_reported_once(tmp_path: Path) -> None:
+    split_two(tmp_path)
+    (tmp_path / ".kpack/two_gfx1030.kpack").write_bytes(b"KPAK")
+    with pytest.raises(InputError, match=r"two_gfx1030\.kpack") as caught:
+        judge_files([tmp_path], [TargetId("gfx1030")])
+    assert not isinstance(caught.value, ProblemsError)

@@ -116,6 +116,7 @@ def _verdict_json(verdict: FileVerdict) -> dict[str, Any]:
         "runtime": verdict.runtime.value,
         "runs": verdict.runs,
         "kpacked": verdict.kpacked,
+        "up_to": verdict.up_to,
         "uses": uses,
     }
 
@@ -125,9 +126,8 @@ def _lead(gpu: TargetId, runtime: Runtime) -> str:
 
 
 def _verdict_lines(verdict: FileVerdict, *, quiet: bool) -> list[str]:
-    lead = f"{verdict.path}: {_lead(verdict.gpu, verdict.runtime)}"
-    if verdict.kpacked:
-        return [] if quiet else [f"{lead}: its code is in kpack files"]
+    until = f" up to ROCm {verdict.up_to}" if verdict.up_to else ""
+    lead = f"{verdict.path}: {_lead(verdict.gpu, verdict.runtime)}{until}"
     return [
         f"{lead}: {f'uses {use.code}' if use.code else 'finds nothing'} in "
         f"{count(use.bundles, 'bundle')} ({use.reason})"

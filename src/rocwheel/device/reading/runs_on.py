@@ -11,6 +11,7 @@ from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.device.reading.kpack.code import open_kpack_code
 from rocwheel.device.reading.kpack.given_archives import GivenArchives
+from rocwheel.device.reading.kpack.lookup import LAST_STOPPING_RELEASE, Lookup
 from rocwheel.distributions.binaries import Binary, find_all_binaries
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocwheel.binary.bundles.device_code import DeviceCode
-    from rocwheel.device.reading.kpack.code import CodeUnit
+    from rocwheel.device.reading.kpack.code import CodeUnit, KpackCode
     from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["FileVerdict", "Use", "judge_file", "judge_files", "judge_targets", "opened_verdicts"]
@@ -48,7 +49,9 @@ class FileVerdict(msgspec.Struct, frozen=True):
     runtime: Runtime
     uses: tuple[Use, ...]
     kpacked: bool = False
-    """Whether the code was moved to kpack archives that are not there, so that nothing is known of GPUs."""
+    """Whether the code was moved to kpack archives of which none is there."""
+    up_to: str = ""
+    """The last ROCm release that this holds for, where later ones do better; empty if this holds for all."""
 
     @property
     def runs(self) -> bool:
@@ -70,7 +73,8 @@ def judge_file(path: Path, agent: TargetId) -> tuple[FileVerdict, ...]:
 def judge_files(paths: Iterable[Path], agents: Iterable[TargetId]) -> tuple[FileVerdict, ...]:
     """Judge every binary at ``paths``, which are files, folders and wheels, for each GPU, as `judge_file` does.
 
-    A split library in a wheel gets its code of the archives in all wheels that are given with it.
+    A split library gets its code of the archives that are installed beside it, and of those in all that is given with
+    it, as if folders and wheels were laid over each other.
 
     Raises `InputError` for what is damaged or can't be read, `ProblemsError` for several.
     """
@@ -89,38 +93,90 @@ def _judge(found: Binary | InputError, archives: GivenArchives, agents: Iterable
     if code is None:
         return
     for agent in agents:
-        for gpu in settings_of(agent, _features_that_matter(code.bundles, agent)):
+        for gpu in settings_of(agent, _features_that_matter(code.listed, agent)):
             for runtime in Runtime:
-                uses = judge_targets(code.bundles, gpu, Runtime.STOCK if code.is_archived else runtime)
-                yield FileVerdict(found.name, found.place, gpu, runtime, uses, code.is_elsewhere)
+                yield FileVerdict(found.name, found.place, gpu, runtime, _uses(code, gpu, runtime), code.is_elsewhere)
+            old = _old_uses(code, gpu)
+            if old is not None:
+                yield FileVerdict(found.name, found.place, gpu, Runtime.STOCK, old, up_to=LAST_STOPPING_RELEASE)
 
 
 class _Code(NamedTuple):
-    """The targets of each bundle of a file, in order; or that the code is in archives that are not there."""
+    """The targets of each bundle of a file, in order."""
 
     bundles: Sequence[Sequence[TargetId]]
-    is_elsewhere: bool = False
+    lookups: tuple[Lookup, ...] = ()
+    """Of a split library: the archives of each bundle."""
     is_archived: bool = False
     """Whether it is in kpack archives, in which every runtime looks for a GPU's own target and a generic one alone."""
+
+    @property
+    def listed(self) -> Sequence[Sequence[TargetId]]:
+        """The targets of each bundle, and those that its archives only list."""
+        return [*self.bundles, *(lookup.listed for lookup in self.lookups)]
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it is in archives of which none is there."""
+        return bool(self.lookups) and not any(lookup.archives for lookup in self.lookups)
 
 
 def _read_code(data: Data, found: Binary, given: GivenArchives) -> _Code | None:
     with open_kpack_code(data, name=found.name, folder=found.folder) as kpack:
+        if kpack is not None and kpack.is_library:
+            lookups = tuple(_look_up(kpack, found, given))
+            return _Code([lookup.targets for lookup in lookups], lookups, is_archived=True)
         if kpack is not None:
-            bundles = [_unit_targets(unit, found.name) for unit in kpack.units] if kpack.archives else []
-            if not kpack.archives and (units := given.units_of(data, found.name)) is not None:
-                return _Code(units, is_archived=True)
-            return _Code(bundles, is_elsewhere=not kpack.archives, is_archived=True)
+            return _Code([_unit_targets(unit, found.name) for unit in kpack.units], is_archived=True)
     code = read_device_code(data, name=found.name)
-    if code is None:
-        return None
-    is_kpacked = code.fat_binary is not None and code.fat_binary.is_kpacked
-    return _Code(list(_bundles(code, data)), is_elsewhere=is_kpacked)
+    return _Code(list(_bundles(code, data))) if code is not None else None
+
+
+def _look_up(kpack: KpackCode, found: Binary, given: GivenArchives) -> Iterator[Lookup]:
+    installed = {archive.name: archive for archive in kpack.archives}
+    for unit in kpack.units:
+        if unit.wrapper is not None:
+            more = given.find(found, unit.wrapper.marker.search_paths, installed)
+            yield Lookup(unit.wrapper, (*(installed[name] for name in unit.archives), *more))
 
 
 def _unit_targets(unit: CodeUnit, name: str) -> tuple[TargetId, ...]:
     targets = (parse_target_id(target, source=name) for target in unit.targets)
     return tuple(target for target in targets if target.processor.startswith("gfx"))
+
+
+def _uses(code: _Code, gpu: TargetId, runtime: Runtime) -> tuple[Use, ...]:
+    if code.lookups:
+        return _counted(_look_up_use(lookup, gpu) for lookup in code.lookups)
+    return judge_targets(code.bundles, gpu, Runtime.STOCK if code.is_archived else runtime)
+
+
+def _look_up_use(lookup: Lookup, gpu: TargetId) -> Use:
+    use = _use(lookup.targets, gpu, Runtime.STOCK)
+    if use.code is not None:
+        return use
+    if not lookup.archives:
+        return msgspec.structs.replace(use, reason=f"no archive at {', '.join(lookup.wrapper.marker.search_paths)}")
+    lead = "its archives have none for this GPU"
+    return msgspec.structs.replace(use, reason=f"{lead}: {use.reason}" if lookup.targets else lead)
+
+
+def _old_uses(code: _Code, gpu: TargetId) -> tuple[Use, ...] | None:
+    """Return what runtimes use that stop at the first archive that lists a target, if that is something else."""
+    pairs = [(_look_up_use(lookup, gpu), _old_use(lookup, gpu)) for lookup in code.lookups]
+    if all(old is None or new.code is None for new, old in pairs):
+        return None
+    return _counted(old or new for new, old in pairs)
+
+
+def _old_use(lookup: Lookup, gpu: TargetId) -> Use | None:
+    """Return that a runtime finds nothing in the archive at which it stops; none where it doesn't stop."""
+    choice = choose(lookup.listed, gpu)
+    archive = lookup.stops_at(choice.code) if choice else None
+    if choice is None or archive is None:
+        return None
+    reason = f"{archive.name} lists {choice.code} and lacks {lookup.key}, and no further archive is looked into"
+    return Use(None, Fit.NONE, reason, 1)
 
 
 def opened_verdicts(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
@@ -149,7 +205,11 @@ def _is_opened(verdict: FileVerdict, named: Sequence[TargetId], has_own: bool) -
 
 def judge_targets(bundles: Iterable[Sequence[TargetId]], agent: TargetId, runtime: Runtime) -> tuple[Use, ...]:
     """Return which code is taken from ``bundles``, each given by its targets in order; equal ones count together."""
-    counts = Counter(_use(targets, agent, runtime) for targets in bundles)
+    return _counted(_use(targets, agent, runtime) for targets in bundles)
+
+
+def _counted(uses: Iterable[Use]) -> tuple[Use, ...]:
+    counts = Counter(uses)
     return tuple(msgspec.structs.replace(use, bundles=count) for use, count in counts.items())
 
 

@@ -162,6 +162,22 @@ def test_more_code_than_was_taken_out_is_refused(run_tool: RunTool, tmp_path: Pa
         join(split(library), [*bundles_of(library), *bundles_of(library)], (0, 1))
 
 
+@pytest.mark.parametrize("linker", ["lld", "bfd"])
+@pytest.mark.parametrize("more", [1, 2048, 4097, 65536])
+def test_code_ends_with_its_segment_where_only_an_empty_section_follows(
+    run_tool: RunTool, tmp_path: Path, linker: str, more: int
+) -> None:
+    empty = ' .section .eh_frame,"a",@progbits\n'
+    packed = "v22/saxpy.ccob.hipfb"
+    library = link_library(run_tool, tmp_path, [f"-fuse-ld={linker}"], bundle=packed, more=empty).read_bytes()
+    end = next(s.offset + s.file_size for s in read_elf(library, name="x").segments if s.type == PT_LOAD)
+    [section] = [section for section in read_sections(library, name="x") if section.name == ".hip_fatbin"]
+    [bundle] = bundles_of(memoryview(library))
+    assert section.offset + section.size <= end
+    with pytest.raises(NotJoinableError, match="expected code that fits"):
+        join(split(library), [bundle + bytes(max(end - section.offset, 4096) - len(bundle) + more)], (0, 0))
+
+
 def test_file_with_its_code_takes_no_other(run_tool: RunTool, tmp_path: Path) -> None:
     library = link_library(run_tool, tmp_path).read_bytes()
     with pytest.raises(NotJoinableError, match="x: offset 0x0: no wrappers of archives; expected a file"):

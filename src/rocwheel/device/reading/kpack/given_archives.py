@@ -1,50 +1,80 @@
-"""The kpack archives in given wheels: those of a split library in one wheel are in others, its device wheels."""
+"""The kpack archives among given files, folders and wheels: where these are laid over each other, markers lead there.
+
+A host wheel and its device wheels are installed into one folder, and so are the folders of a split tree.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import posixpath
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
-from rocwheel.binary.kind import is_kpack
-from rocwheel.binary.kpack.archive import read_archive
-from rocwheel.binary.kpack.split_library import read_split_library
+from rocwheel.binary.kpack.archive import KpackArchive, read_archive
+from rocwheel.device.reading.kpack.search import place_pattern
+from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator
 
     from rocwheel.distributions.binaries import Binary
-    from rocwheel.foundation.errors import InputError
-    from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["GivenArchives"]
 
+_SUFFIX = ".kpack"
+_INSTALLED = re.compile(r"[^/]+\.data/(?:purelib|platlib)/")
+"""The folder of a wheel whose files are installed beside all others."""
+
+
+class _Wanted(NamedTuple):
+    """Where archives have to be: in a place below what is laid over each other, or, if that is unknown, at its end."""
+
+    place: str
+    is_whole: bool
+
+    def names(self, binary: Binary) -> bool:
+        if not binary.place:
+            return place_pattern(posixpath.basename(self.place)).fullmatch(Path(binary.name).name) is not None
+        lead = "" if self.is_whole else "(?:.*/)?"
+        return re.fullmatch(lead + place_pattern(self.place).pattern, _place(binary)) is not None
+
 
 class GivenArchives:
-    """Which targets the archives among ``found``, as far as they are in wheels, have of each unit of a library.
-
-    Raises `InputError` as `read_archive` does.
-    """
+    """The archives among ``found``; each is read when a marker names it, once."""
 
     def __init__(self, found: Iterable[Binary | InputError]) -> None:
-        self._targets: dict[tuple[str, int | None], list[TargetId]] = {}
-        self._libraries: set[str] = set()
-        for binary in found:
-            if isinstance(binary, Exception) or binary.member is None or not binary.place.endswith(".kpack"):
-                continue
-            with binary.view() as data:
-                if is_kpack(data):
-                    self._add(data, binary.name)
+        self._binaries = [b for b in found if not isinstance(b, InputError) and b.name.endswith(_SUFFIX)]
+        self._read: dict[str, KpackArchive | None] = {}
 
-    def units_of(self, data: Data, name: str) -> Sequence[Sequence[TargetId]] | None:
-        """Return the targets of each unit of the split library ``data``; none when no archive is one of its own."""
-        library = read_split_library(data, name=name)
-        if library is None or not any(unit.marker.kernel_name in self._libraries for unit in library.units):
-            return None
-        return [self._targets.get((unit.marker.kernel_name, unit.index), []) for unit in library.units]
+    def find(self, library: Binary, search_paths: Iterable[str], known: Collection[str]) -> Iterator[KpackArchive]:
+        """Yield the archives that ``search_paths`` of a marker of ``library`` lead to; ``known`` files are left out.
 
-    def _add(self, data: Data, name: str) -> None:
-        for entry in read_archive(data, name=name).entries:
-            self._libraries.add(entry.binary)
-            target = parse_target_id(entry.target, source=name)
-            if target.processor.startswith("gfx"):
-                self._targets.setdefault((entry.binary, entry.index), []).append(target)
+        Damaged ones don't come: whoever is given them reports them.
+        """
+        for path in search_paths:
+            wanted = _wanted(library, path)
+            for binary in self._binaries:
+                is_known = binary.member is None and str(Path(binary.name).resolve()) in known
+                if not is_known and wanted.names(binary) and (archive := self._open(binary)) is not None:
+                    yield archive
+
+    def _open(self, binary: Binary) -> KpackArchive | None:
+        if binary.name not in self._read:
+            try:
+                with binary.view() as data:
+                    self._read[binary.name] = read_archive(data, name=binary.name)
+            except InputError:
+                self._read[binary.name] = None
+        return self._read[binary.name]
+
+
+def _wanted(library: Binary, search_path: str) -> _Wanted:
+    folder = posixpath.dirname(_place(library))
+    place = posixpath.normpath(posixpath.join(folder, search_path))
+    parts = place.split("/")
+    kept = [part for part in parts if part != ".."]
+    return _Wanted("/".join(kept), is_whole=bool(library.place) and len(kept) == len(parts))
+
+
+def _place(binary: Binary) -> str:
+    return binary.place if binary.member is None else _INSTALLED.sub("", binary.place, count=1)
