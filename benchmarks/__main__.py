@@ -7,7 +7,7 @@ import sys
 
 __all__ = ["NAMES", "main"]
 
-NAMES = ("build", "memory", "index", "sdk", "device_code", "host_file", "kpack_levels", "split", "audit")
+NAMES = ("build", "forms", "memory", "index", "sdk", "device_code", "host_file", "kpack_levels", "split", "audit")
 
 
 def main(names: list[str]) -> int:

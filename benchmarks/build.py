@@ -13,11 +13,13 @@ from benchmarks.floor import unpack_members
 from benchmarks.measure import CACHE, Run, folder_size, machine, markdown_table, median_run, run_measured
 from benchmarks.tree import make_tree
 
-__all__ = ["main"]
+__all__ = ["HEADER", "OUTPUT", "main", "measure_build", "run_row"]
 
 _WORK = CACHE / "bench"
+OUTPUT = _WORK / "out"
+"""Where the last run has written."""
 _ROUNDS = 3
-_HEADER = ("", "wall s", "CPU s", "resident", "scratch", "output bytes")
+HEADER = ("", "wall s", "CPU s", "resident", "scratch", "output bytes")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -31,8 +33,8 @@ def main(arguments: list[str] | None = None) -> None:
     members = _WORK / "members"
     shutil.rmtree(members, ignore_errors=True)
     try:
-        _build(tree)  # Not counted: it warms the page cache and makes the members that the floor packs.
-        unpack_members(sorted((_WORK / "out").rglob("*.whl")), members)
+        measure_build(tree)  # Not counted: it warms the page cache and makes the members that the floor packs.
+        unpack_members(sorted(OUTPUT.rglob("*.whl")), members)
         print(_table(tree, members, options.rounds))
     finally:
         shutil.rmtree(members, ignore_errors=True)
@@ -42,22 +44,23 @@ def _table(tree: Path, members: Path, rounds: int) -> str:
     builds, floors = [], []
     for _ in range(rounds):
         floors.append(_floor(members, "same"))
-        builds.append(_build(tree))
+        builds.append(measure_build(tree))
     build, floor = median_run(builds), median_run(floors)
     rows = [
-        _row("`rocwheel build`", build),
-        _row("floor: the same codecs, two plain workers", floor),
+        run_row("`rocwheel build`", build),
+        run_row("floor: the same codecs, two plain workers", floor),
         _ratio("build : floor", build, floor),
-        _row("for orientation: libdeflate throughout", _floor(members, "libdeflate")),
-        _row("for orientation: zlib 6 throughout", _floor(members, "zlib")),
+        run_row("for orientation: libdeflate throughout", _floor(members, "libdeflate")),
+        run_row("for orientation: zlib 6 throughout", _floor(members, "zlib")),
     ]
-    return markdown_table(_HEADER, rows)
+    return markdown_table(HEADER, rows)
 
 
-def _build(tree: Path) -> Run:
+def measure_build(tree: Path, *options: str) -> Run:
+    """Build the packages of the artifacts in ``tree`` into `OUTPUT`."""
     output = _emptied()
     command = [sys.executable, "-m", "rocwheel", "build", "--artifact-dir", str(tree), "--dest-dir", str(output)]
-    return _measure([*command, "--quiet"], output)
+    return _measure([*command, *options, "--quiet"], output)
 
 
 def _floor(members: Path, codec: str) -> Run:
@@ -67,10 +70,9 @@ def _floor(members: Path, codec: str) -> Run:
 
 def _emptied() -> Path:
     """Return the folder of outputs, empty: every run writes new files."""
-    output = _WORK / "out"
-    shutil.rmtree(output, ignore_errors=True)
-    output.mkdir(parents=True)
-    return output
+    shutil.rmtree(OUTPUT, ignore_errors=True)
+    OUTPUT.mkdir(parents=True)
+    return OUTPUT
 
 
 def _measure(command: list[str], output: Path) -> Run:
@@ -80,7 +82,8 @@ def _measure(command: list[str], output: Path) -> Run:
     return run_measured(command, watched=(output, temporary), environment={"TMPDIR": str(temporary)})
 
 
-def _row(name: str, run: Run) -> tuple[str, ...]:
+def run_row(name: str, run: Run) -> tuple[str, ...]:
+    """Return a row under `HEADER`."""
     sizes = (decimal(run.resident), decimal(run.scratch), f"{run.output:,}")
     return (name, f"{run.wall:.1f}", f"{run.cpu:.1f}", *sizes)
 
