@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -125,3 +126,14 @@ def test_a_failure_of_the_system_that_no_command_expects_is_a_message(
     monkeypatch.setattr("rocwheel.cli.about.read_about", fail)
     remedy = "Check that it is there, its permissions and the free space."
     assert run("about") == (1, "", f"error: /proc/secret: can't be used (Permission denied). {remedy}\n")
+
+
+@pytest.mark.parametrize("words", ["index circle", "artifacts archive circle -d out", "demo -d circle"])
+def test_a_link_that_leads_to_itself_is_named(
+    words: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "circle").symlink_to("circle")
+    status, _, message = run(*words.split())
+    assert status > 0
+    assert re.match(r"error: \S*circle: ", message)

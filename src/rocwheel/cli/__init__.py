@@ -64,18 +64,26 @@ def _attempt() -> int:
     except typer.TyperException as e:
         error = usage_error(e)
     except (MemoryError, RuntimeError) as e:
-        if not limit_remedy(e):
+        if limit_remedy(e):
+            error = memory_error()
+        elif isinstance(e.__context__, OSError):
+            # Until Python 3.12 Path.resolve() raises this for links that lead in a circle.
+            error = _file_error(e.__context__)
+        else:
             raise
-        error = memory_error()
     except OSError as e:
         if e.filename is None and not limit_remedy(e):
             raise
-        logging.getLogger(__name__).debug("where it happened", exc_info=e)
-        found = f"can't be used ({e.strerror})"
-        remedy = limit_remedy(e) or "Check that it is there, its permissions and the free space."
-        error = WorkError(e.filename or "a file", found, remedy=remedy)
+        error = _file_error(e)
     report_failure(error, json=_is_json_wanted(sys.argv[1:]))
     return error.exit_status
+
+
+def _file_error(error: OSError) -> WorkError:
+    logging.getLogger(__name__).debug("where it happened", exc_info=error)
+    found = f"can't be used ({error.strerror})"
+    remedy = limit_remedy(error) or "Check that it is there, its permissions and the free space."
+    return WorkError(error.filename or "a file", found, remedy=remedy)
 
 
 def _is_json_wanted(words: list[str]) -> bool:

@@ -378,8 +378,17 @@ def test_bad_packages_are_reported_together(make_deb: MakeDeb, dest: Path, tmp_p
     assert text_of(error) == (
         "the packages: 2 problems\n"
         f"  {bad}: not an ar archive; expected a Debian package (.deb)\n"
-        f"  {two}: the package hipcc was given already, in version 1-1 as {one}. Give one of them."
+        f"  {two}: is version 2-1 of the package hipcc, which was given already, in version 1-1 as {one}. "
+        "Give one of them."
     )
+
+
+def test_a_package_for_two_machines_is_refused_with_both(make_deb: MakeDeb, dest: Path) -> None:
+    one, two = make_deb("hipcc", {}, version="1-1"), make_deb("hipcc", {}, version="1-1", architecture="arm64")
+    with pytest.raises(InputError) as error:
+        import_debs([one, two], dest, DEBIAN)
+    found = f"was given already, in version 1-1 for amd64 as {one}"
+    assert text_of(error) == f"{two}: is version 1-1 for arm64 of the package hipcc, which {found}. Give one of them."
 
 
 def test_packages_without_a_file_for_an_artifact_are_refused(make_deb: MakeDeb, dest: Path) -> None:

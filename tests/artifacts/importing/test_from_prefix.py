@@ -166,6 +166,41 @@ def test_pipe_is_refused(prefix: Path, dest: Path) -> None:
     assert text_of(error) == f"{prefix}/bin/pipe: is a device node, socket or pipe; expected files, links and folders"
 
 
+def test_links_that_lead_in_a_circle_are_refused_together(prefix: Path, dest: Path) -> None:
+    (prefix / "lib/one").symlink_to("two")
+    (prefix / "lib/two").symlink_to("one")
+    (prefix / "lib/three").symlink_to(prefix / "lib/three/further")
+
+    with pytest.raises(ProblemsError) as error:
+        import_prefixes([prefix], dest, ROCM)
+
+    found = f"of {prefix}: is a symlink that runs in circles. Repair the source."
+    assert text_of(error).splitlines()[1:] == [f"  lib/{name} {found}" for name in ("one", "three", "two")]
+
+
+@pytest.mark.parametrize("given", ["prefix", "dest"])
+def test_a_link_that_leads_to_itself_is_refused_in_place_of_a_folder(given: str, prefix: Path, dest: Path) -> None:
+    (circle := dest.parent / "circle").symlink_to("circle")
+    folders = {"prefix": ([circle], dest), "dest": ([prefix], circle)}[given]
+    with pytest.raises(InputError, match=f"^{circle}: (is not a folder|already exists); expected "):
+        import_prefixes(*folders, ROCM)
+
+
+def test_names_that_no_build_could_take_are_refused_together(prefix: Path, dest: Path) -> None:
+    for name in (b"lib/one\xff", b"lib/two\xff"):
+        (prefix / os.fsdecode(name)).touch()
+
+    with pytest.raises(ProblemsError) as error:
+        import_prefixes([prefix], dest, ROCM)
+
+    assert text_of(error) == (
+        "the import: 2 problems\n"
+        f"  'lib/one\\udcff' of {prefix}: its path is not valid UTF-8 text. Rename it.\n"
+        f"  'lib/two\\udcff' of {prefix}: its path is not valid UTF-8 text. Rename it."
+    )
+    assert not dest.exists()
+
+
 def test_absent_prefix_is_refused(tmp_path: Path, dest: Path) -> None:
     with pytest.raises(InputError) as error:
         import_prefixes([tmp_path / "absent"], dest, ROCM)

@@ -66,10 +66,20 @@ def _read_all(paths: Iterable[Path]) -> list[GivenPackage]:
             problems.append(e)
             continue
         if (other := read.setdefault(given.name, given)) is not given:
-            found = f"the package {given.name} was given already, in version {other.control.version} as {other.path}"
+            this, that = _versions(given.control, other.control)
+            found = f"is {this} of the package {given.name}, which was given already, in {that} as {other.path}"
             problems.append(InputError(path, found, remedy="Give one of them."))
     raise_all("the packages", problems)
     return list(read.values())
+
+
+def _versions(*controls: DebControl) -> list[str]:
+    """Return what tells packages of one name apart: their versions and, where these differ, their architectures."""
+    machines = {one.architecture for one in controls}
+    return [
+        f"version {one.version}" + (f" for {one.architecture}" if machines - {one.architecture} else "")
+        for one in controls
+    ]
 
 
 def _size(packages: Iterable[GivenPackage]) -> int:

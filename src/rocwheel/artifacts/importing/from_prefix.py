@@ -46,7 +46,7 @@ class _Prefix(NamedTuple):
         return [self.path_of(entry) for entry in self.entries if not entry.is_symlink()]
 
     def _is_inside(self, link: os.DirEntry[str]) -> bool:
-        return Path(link.path).resolve().is_relative_to(self.root)
+        return _real(link.path).is_relative_to(self.root)
 
 
 def import_prefixes(
@@ -75,15 +75,20 @@ def import_prefixes(
 
 def _open_prefix(given: Path, dest: Path, table: ImportTable) -> _Prefix:
     """Return what is in a prefix, or raise `InputError` before anything is copied."""
-    root = given.resolve()
+    root = _real(given)
     if not root.is_dir():
         raise InputError(given, "is not a folder", expected="an install prefix such as /opt/rocm")
-    if dest.resolve().is_relative_to(root):
+    if _real(dest).is_relative_to(root):
         raise InputError(dest, f"is inside the prefix {given}", remedy="Choose a folder outside.")
     prefix = _Prefix(given, root, tuple(_walk(root)))
     _check_is_one(prefix, table)
     _check_is_rocm(given, prefix.paths, ImportRules(table))
     return prefix
+
+
+def _real(path: Path | str) -> Path:
+    """Return where a path leads; unlike `Path.resolve`, also for links that lead in a circle."""
+    return Path(os.path.realpath(path))
 
 
 def _walk(folder: Path | str) -> Iterator[os.DirEntry[str]]:
@@ -127,7 +132,7 @@ def _read_link(root: Path, path: str) -> tuple[str, bool]:
     if not raw.is_absolute():
         return str(raw), False
     for folder in (*reversed(raw.parents), raw):
-        real = folder.resolve()
+        real = _real(folder)
         if real.is_relative_to(root):
             return f"/{os.path.normpath(real.relative_to(root) / raw.relative_to(folder))}", False
     return str(raw), True

@@ -13,6 +13,7 @@ from rocwheel.artifacts.importing.links import LinkTree, SymlinkError
 from rocwheel.artifacts.importing.report import ImportReport, LibraryNeeds, MachineNeed, describe
 from rocwheel.artifacts.importing.tree import ImportConflictError, ImportTree, Readable
 from rocwheel.artifacts.model.artifact import FileKind
+from rocwheel.artifacts.model.paths import path_fault
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.foundation.files.new_folder import new_folder
@@ -70,7 +71,10 @@ class Importer:
         if member.kind is FileKind.DIRECTORY:
             return
         destination = self._place(member.origin)
-        if destination is None:
+        if destination and (fault := path_fault(destination.path)):
+            source = f"{member.origin.path!r} of {member.origin.source}"
+            self._problems.append(InputError(source, f"its path {fault}", remedy="Rename it."))
+        elif destination is None:
             self._links.leave_out(member.origin.path)
         elif member.kind is FileKind.SYMLINK:
             with self._collecting():
