@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -333,20 +332,26 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
         PromoteJob(tmp_path / "empty", "7.0.0", tmp_path / "out").run()
 
 
+@pytest.mark.parametrize("folder", ["", "family"])
+@pytest.mark.parametrize("is_new", [True, False])
 def test_when_one_file_cannot_get_its_place_none_stays(
-    candidates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: str, is_new: bool, candidates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    shutil.copytree(candidates, tmp_path / "in" / folder)
+    out = tmp_path / "out"
+    if not is_new:
+        out.mkdir()
     from pathlib import Path as RealPath  # noqa: PLC0415
 
     real = RealPath.rename
 
     def rename(self: Path, target: Path) -> Path:
-        if "devel" in self.name and target.parent.name == "out":
+        if "devel" in self.name and target.parent == out / folder:
             raise OSError(28, "No space left on device")
         return real(self, target)
 
     monkeypatch.setattr(RealPath, "rename", rename)
     with pytest.raises(InputError, match="No space left on device"):
-        PromoteJob(candidates, "7.0.0", tmp_path / "out").run()
-    with suppress(FileNotFoundError):
-        assert list((tmp_path / "out").iterdir()) == []
+        PromoteJob(tmp_path / "in", "7.0.0", out).run()
+    assert out.exists() is not is_new
+    assert list(out.rglob("*")) == []

@@ -125,15 +125,20 @@ class PromoteJob(msgspec.Struct, frozen=True):
 
     def _place(self, folder: Path, places: Sequence[str]) -> None:
         done: list[Path] = []
+        made: list[Path] = []
         try:
             for place in places:
                 path = self.dest_dir / place
-                path.parent.mkdir(exist_ok=True)
+                if not path.parent.exists():
+                    path.parent.mkdir()
+                    made.append(path.parent)
                 (folder / place).rename(path)
                 done.append(path)
         except BaseException:
             for path in done:
                 path.unlink()
+            for path in made:
+                path.rmdir()
             raise
 
     def _result(
