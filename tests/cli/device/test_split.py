@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.fat_libraries import build_fat_library, make_bundle
+from tests.support.kpack_reader import load_unit, units_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,6 +71,55 @@ def test_archives_that_are_missing_are_named(run: Run, tree: Path, tmp_path: Pat
     status, _, err = run("device", "join", tmp_path / "out/host", "--dest-dir", tmp_path / "fat")
     assert status == 2
     assert "its archives are missing; expected at least one of ../.kpack/libx.so" in err.replace("\n", " ")
+
+
+def test_archives_are_kept_in_the_folder_that_is_asked_for(run: Run, tree: Path, tmp_path: Path) -> None:
+    kept = "usr/lib/x86_64-linux-gnu"
+    (tree / kept).mkdir(parents=True)
+    (tree / "lib/libx.so").rename(tree / kept / "libx.so")
+    order = ("--archives", f"{kept}/rocm-kpack/", "--dest-dir", tmp_path / "out")
+    assert run("device", "split", tree, *order).status == 0
+    assert sorted(p.relative_to(tmp_path / "out").as_posix() for p in (tmp_path / "out").rglob("*.kpack")) == [
+        f"gfx906/{kept}/rocm-kpack/libx.so-part2_gfx906.kpack",
+        f"gfx906/{kept}/rocm-kpack/libx.so_gfx906.kpack",
+        f"gfx90a/{kept}/rocm-kpack/libx.so_gfx90a.kpack",
+    ]
+    made = tmp_path / "made"
+    for folder in ("host", "gfx906", "gfx90a"):
+        shutil.copytree(tmp_path / "out" / folder, made, dirs_exist_ok=True)
+    library = made / kept / "libx.so"
+    codes = [load_unit(library, unit, ["gfx906"], old=True) for unit in units_of(library)]
+    assert [isinstance(code, bytes) for code in codes] == [True, True]
+    assert run("targets", "runs-on", "gfx906", library).status == 0
+    assert run("device", "split", made, "--dest-dir", tmp_path / "again").status == 0
+    assert (tmp_path / "again/host" / kept / "libx.so").read_bytes() == library.read_bytes()
+    assert run("device", "join", made, "--dest-dir", tmp_path / "fat").status == 0
+    assert list((tmp_path / "fat").rglob("*.kpack")) == []
+
+
+@pytest.mark.parametrize("folder", ["/abs", "../x", "a/../..", "", "a@GFXARCH@", "a:b"])
+def test_archives_go_to_no_folder_outside_of_the_tree(run: Run, tree: Path, tmp_path: Path, folder: str) -> None:
+    status, _, err = run("device", "split", tree, "--archives", folder, "--dest-dir", tmp_path / "out")
+    assert status == 2
+    assert err.startswith(f"error: --archives: {folder!r} names no folder for archives; expected a folder below")
+    assert not (tmp_path / "out").exists()
+
+
+def test_archives_below_a_file_are_refused(run: Run, tree: Path, tmp_path: Path) -> None:
+    order = ("--archives", "lib/libx.so/kpack", "--dest-dir", tmp_path / "out")
+    status, _, err = run("device", "split", tree, *order)
+    assert (status, err) == (
+        2,
+        "error: lib/libx.so: is a file, and archives would be below it; expected another folder for archives\n",
+    )
+
+
+def test_wheels_keep_archives_where_they_are_looked_for(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "x-1-py3-none-any.whl").write_bytes(b"")
+    order = ("--archives", "kpack", "--dest-dir", tmp_path / "out")
+    status, _, err = run("device", "split", tmp_path / "x-1-py3-none-any.whl", *order)
+    assert status == 2
+    assert "is a wheel; expected a file or folder for --archives" in err
 
 
 def test_mending_is_not_for_wheels(run: Run, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +25,7 @@ from rocwheel.cli.parsing.given_places import existing_places, regular_place
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared, takes
 from rocwheel.cli.targets.options import read_targets
 from rocwheel.device.splitting.files import SplitChoice
+from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER
 from rocwheel.device.splitting.trees.report import SplitReport
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 from rocwheel.distributions.binaries import is_wheel
@@ -31,6 +34,9 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.workers import worker_count
 
 __all__ = ["split"]
+
+_FOLDER = re.compile(r"[A-Za-z0-9._+/-]+")
+"""Names that every system allows, and without the placeholder that markers have for targets."""
 
 SplitArgument = Annotated[
     list[Path], typer.Argument(metavar="PATH", help="A fat binary, a folder, or wheels.", callback=existing_places)
@@ -53,6 +59,10 @@ SchemeOption = Annotated[Scheme, typer.Option("--scheme", help="Store code objec
 LevelOption = Annotated[
     int, typer.Option("--level", metavar="N", min=LEVELS[0], max=LEVELS[-1], help="Compress with this zstd level.")
 ]
+ArchivesOption = Annotated[
+    str,
+    typer.Option("--archives", metavar="FOLDER", help="Keep archives in this folder of the tree."),
+]
 
 
 @device_app.command()
@@ -64,6 +74,7 @@ def split(
     ],
     targets: KeepOption = None,
     *,
+    archives: ArchivesOption = ARCHIVE_FOLDER,
     scheme: SchemeOption = Scheme.ZSTD,
     level: LevelOption = DEFAULT_LEVEL,
     wheel_options: WheelOptions,
@@ -84,14 +95,25 @@ def split(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     keep = tuple(read_targets(targets)) if targets else ()
-    choice = SplitChoice(keep=keep, scheme=scheme, level=level)
+    choice = SplitChoice(keep=keep, scheme=scheme, level=level, archives=_read_folder(archives))
     how = Splitting(choice, dest_dir, worker_count(jobs), dry_run, as_json, quiet, verbose)
     if all(path.suffix == ".whl" or is_wheel(path) for path in paths):
         if mend:
             raise InputError(paths[0], "is a wheel", expected="a file or folder for --mend")
+        if choice.archives != ARCHIVE_FOLDER:
+            raise InputError(paths[0], "is a wheel", expected="a file or folder for --archives")
         split_wheels(paths, wheel_options, how)
     else:
         _split_tree(paths, wheel_options, how, mend=mend)
+
+
+def _read_folder(text: str) -> str:
+    folder = posixpath.normpath(text)
+    if not text or folder.split("/")[0] in {"", ".."} or not _FOLDER.fullmatch(folder):
+        expected = "a folder below the tree's root, such as usr/lib/rocm-kpack"
+        subject = "--archives"
+        raise InputError(subject, f"{text!r} names no folder for archives", expected=expected)
+    return folder
 
 
 def _split_tree(paths: Sequence[Path], wheel_options: WheelOptions, how: Splitting, *, mend: bool) -> None:

@@ -10,6 +10,7 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL
 from rocwheel.device.splitting.planning.library import LibraryPlan
+from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.patch import FilePatch
 from rocwheel.targets.catalog.catalog import sort_key
@@ -36,6 +37,8 @@ class SplitChoice(msgspec.Struct, frozen=True, kw_only=True):
     """The targets whose code is kept; all, if there are none."""
     scheme: Scheme = Scheme.ZSTD
     level: int = DEFAULT_LEVEL
+    archives: str = ARCHIVE_FOLDER
+    """The folder below the root that archives go to."""
 
 
 class HostFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -99,7 +100,7 @@ def _plan_host(found: _Sorted, groups: dict[str, str], choice: SplitChoice) -> H
         fat = read_fat_binary(data, name=path)
         assert isinstance(fat, FatBinary), "it has code to split"
         try:
-            library = plan_library(data, fat, path, groups[path], keep=choice.keep)
+            library = plan_library(data, fat, path, groups[path], keep=choice.keep, folder=choice.archives)
             patch = plan_host_file(data, library.markers(), library.links(), name=path)
         except NotSplittableError as e:
             return HostFile(path=path, content=content, remark=f"{e.found}, expected {e.expected}")
@@ -127,9 +128,15 @@ def _is_kept(target: str, keep: Sequence[TargetId]) -> bool:
 
 
 def _conflicts(plan: SplitPlan) -> list[InputError]:
-    """Return an error for each archive to write where a file of the tree has its name."""
+    """Return an error for each archive to write where a file of the tree has its name, or that of a folder above it."""
     taken = {path.lower() for path in [*(file.path for file in plan.host), *(file.path for file in plan.device)]}
-    return [
+    above = {str(parent) for archive in plan.iter_archives() for parent in PurePosixPath(archive.path).parents}
+    in_the_way = [
+        InputError(path, "is a file, and archives would be below it", expected="another folder for archives")
+        for path in sorted(above)
+        if path.lower() in taken
+    ]
+    return in_the_way + [
         InputError(
             archive.path, "is in the tree, and would be made", expected="a tree without it", remedy="Join first."
         )

@@ -10,7 +10,7 @@ from rocwheel.binary.bundles.fat_binary import FatBinary
 from rocwheel.binary.kpack.marker import Marker
 from rocwheel.device.splitting.host.host_file import UnitLink
 from rocwheel.device.splitting.planning.groups import UnitGroup, group_units
-from rocwheel.device.splitting.planning.names import archive_path, search_path
+from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER, archive_path, search_path
 from rocwheel.device.splitting.planning.units import Unit, read_units, wrapper_indices
 
 if TYPE_CHECKING:
@@ -37,12 +37,14 @@ class LibraryPlan(msgspec.Struct, frozen=True, kw_only=True):
     kernel_name: str
     fat: FatBinary
     groups: tuple[UnitGroup, ...]
+    folder: str = ARCHIVE_FOLDER
+    """Where its archives go, below the root."""
 
     @property
     def archives(self) -> tuple[PlannedArchive, ...]:
         """The archives to write."""
         return tuple(
-            PlannedArchive(archive_path(group.name, target), group.name, target)
+            PlannedArchive(archive_path(group.name, target, self.folder), group.name, target)
             for group in self.groups
             for target in group.targets
         )
@@ -71,16 +73,24 @@ class LibraryPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def _iter_markers(self, path: str) -> Iterator[tuple[int, Marker]]:
         for group in self.groups:
-            paths = (search_path(path, group.name),)
+            paths = (search_path(path, group.name, self.folder),)
             yield from ((unit.index, Marker(self.kernel_name, paths, unit.spellings)) for unit in group.units)
 
 
 def plan_library(
-    data: Data, fat: FatBinary, path: str, group_name: str, *, keep: Sequence[TargetId] = ()
+    data: Data,
+    fat: FatBinary,
+    path: str,
+    group_name: str,
+    *,
+    keep: Sequence[TargetId] = (),
+    folder: str = ARCHIVE_FOLDER,
 ) -> LibraryPlan:
     """Plan the splitting of the library ``data``, which is at ``path`` below the root, where wrappers find it by.
+
+    Its archives go to ``folder`` below the root.
 
     Raises `NotSplittableError` and `DeviceCodeError` as `read_units` does, and `KpackError` as `group_units` does.
     """
     groups = group_units(read_units(data, fat, keep), group_name)
-    return LibraryPlan(path=path, kernel_name=path, fat=fat, groups=groups)
+    return LibraryPlan(path=path, kernel_name=path, fat=fat, groups=groups, folder=folder)

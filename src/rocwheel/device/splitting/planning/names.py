@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["ARCHIVE_FOLDER", "archive_path", "name_groups", "search_path"]
 
 ARCHIVE_FOLDER = ".kpack"
-"""The folder below the root of a tree in which its archives are."""
+"""The folder below the root of a tree in which its archives are, unless another is chosen."""
 
 _ODD = re.compile(r"[^A-Za-z0-9._+-]")
 _DIGEST_DIGITS = 8
@@ -37,11 +37,11 @@ def _digest(path: str) -> str:
     return hashlib.sha256(path.encode()).hexdigest()[:_DIGEST_DIGITS]
 
 
-def archive_path(group: str, target: str) -> str:
+def archive_path(group: str, target: str, folder: str = ARCHIVE_FOLDER) -> str:
     """Return the path, below the root, of the archive of ``group`` for the base target ``target``."""
-    return f"{ARCHIVE_FOLDER}/{group}_{target}.kpack"
+    return posixpath.join(folder, f"{group}_{target}.kpack")
 
 
-def search_path(binary: str, group: str) -> str:
+def search_path(binary: str, group: str, folder: str = ARCHIVE_FOLDER) -> str:
     """Return the path by which the marker of the file ``binary``, given by its path below the root, names a group."""
-    return posixpath.relpath(archive_path(group, PLACEHOLDER), posixpath.dirname(binary) or ".")
+    return posixpath.relpath(archive_path(group, PLACEHOLDER, folder), posixpath.dirname(binary) or ".")
