@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rocwheel.binary.bundles.device_code import iter_code_sources
+from rocwheel.device.editing.bundle import bundle_parts
+from rocwheel.foundation.files.file_view import join_data
 from tests.support.command_line import rocwheel
 from tests.support.fat_libraries import build_fat_library
 from tests.support.kpack_files import make_kpack
@@ -102,3 +105,23 @@ def test_nothing_is_left_when_a_folder_has_a_damaged_file(tmp_path: Path) -> Non
     assert done.returncode == 2
     assert f"error: {ARCHIVE}: offset 0x4: a kpack archive of version 0" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_retargeted_archives_of_a_split_library_are_joined_with_it(tmp_path: Path) -> None:
+    build_fat_library(tmp_path / "in/lib/libx.so", [bundle_for("gfx1030", "gfx1034"), bundle_for("gfx1030")])
+    out, more, fat = tmp_path / "out", tmp_path / "more", tmp_path / "fat"
+    for words in (
+        ["split", tmp_path / "in", "-d", out],
+        ["retarget", "gfx1030=gfx1031", out / "gfx1030", "-o", more],
+        ["join", out / "host", out / "gfx1034", more, "-d", fat],
+    ):
+        assert rocwheel("device", *map(str, words)).returncode == 0
+    data = memoryview((fat / "lib/libx.so").read_bytes())
+    found = [
+        {str(part.target): join_data(part.payload) for part in bundle_parts(source.view, source.bundle) if part.target}
+        for source in iter_code_sources(data, name="libx.so")
+    ]
+    assert found == [
+        {target: code_for(target) for target in ("gfx1030", "gfx1034", "gfx1031")},
+        {target: code_for(target) for target in ("gfx1030", "gfx1031")},
+    ]

@@ -86,13 +86,20 @@ def find_code(
 ) -> UnitCode:
     """Return the code of ``unit`` in the archives that its marker names.
 
-    If the marker keeps the ids of the bundle's entries, these come back in their order; else the host's entry, and one
-    for each code object by target. ``renumbered`` says which unit a code object is, by its archive and its index there,
-    where that index is wrong. Raises `DeviceCodeError`, with the ``name`` of the host file, when an archive for one of
-    its targets lacks the unit.
+    If the marker keeps the ids of the bundle's entries, these come back in their order, and then the code that archives
+    have for further targets, as after a retarget; else the host's entry, and one for each code object by target.
+    ``renumbered`` says which unit a code object is, by its archive and its index there, where that index is wrong.
+    Raises `DeviceCodeError`, with the ``name`` of the host file, when an archive for one of its targets lacks the unit.
     """
     if unit.marker.entries:
         return _by_ids(unit, archives, name)
+    return UnitCode((FoundCode(HOST_ENTRY), *_by_targets(unit, archives, renumbered)))
+
+
+def _by_targets(
+    unit: SplitUnit, archives: Sequence[ArchiveFile], renumbered: Mapping[tuple[str, int], int]
+) -> list[FoundCode]:
+    """Return the code of a unit in archives, an entry for each code object, sorted by its target."""
     found: dict[tuple[str, int], tuple[ArchiveFile, KpackEntry]] = {}
     for file in archives:
         for entry in file.archive.entries:
@@ -102,7 +109,7 @@ def find_code(
                 key = (file.path, entry.ordinal)
                 found[key] = min(found.get(key, (file, entry)), (file, entry), key=lambda pair: len(pair[1].target))
     entries = (FoundCode(f"{_ENTRY}{entry.target}", file, entry) for file, entry in found.values())
-    return UnitCode((FoundCode(HOST_ENTRY), *sorted(entries, key=lambda code: code.spelling)))
+    return sorted(entries, key=lambda code: code.spelling)
 
 
 def _by_ids(unit: SplitUnit, archives: Sequence[ArchiveFile], name: str) -> UnitCode:
@@ -118,7 +125,9 @@ def _by_ids(unit: SplitUnit, archives: Sequence[ArchiveFile], name: str) -> Unit
             missing.append(str(entry_id.target))
         else:
             entries.append(FoundCode(spelling, file, _entry(unit, file, targets, entry_id.target, name)))
-    return UnitCode(tuple(entries), tuple(missing))
+    own = {target.processor for target in targets}
+    further = [file for file in archives if own.isdisjoint(file.processors)]
+    return UnitCode((*entries, *_by_targets(unit, further, NOTHING_RENUMBERED)), tuple(missing))
 
 
 def _entry(unit: SplitUnit, file: ArchiveFile, targets: Sequence[TargetId], target: TargetId, name: str) -> KpackEntry:
