@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.importing.deb import DebControl
+from rocwheel.artifacts.deb.package import DebControl
 from rocwheel.artifacts.importing.report import MachineNeed
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from rocwheel.artifacts.deb.relations import Choice
     from rocwheel.artifacts.importing.choose_artifact import ImportRules
-    from rocwheel.artifacts.importing.deb_relations import Choice
 
 __all__ = ["GivenPackage", "GivenPackages", "architecture_problems"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from rocwheel.artifacts.deb.package import Deb, DebControl, open_deb
 from rocwheel.artifacts.importing.choose_artifact import Origin
-from rocwheel.artifacts.importing.deb import Deb, DebControl, open_deb
 from rocwheel.artifacts.importing.deb_packages import GivenPackage, GivenPackages
 from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
 from rocwheel.foundation.collecting import raise_all

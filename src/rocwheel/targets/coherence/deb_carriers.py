@@ -14,7 +14,7 @@ from rocwheel.targets.coherence.check import Carrier
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rocwheel.artifacts.importing.deb_relations import Choice
+    from rocwheel.artifacts.deb.relations import Choice
     from rocwheel.targets.coherence.deb_facts import DebFacts
 
 __all__ = ["deb_carriers"]

@@ -8,8 +8,8 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.importing.deb import DebMember, open_deb
-from rocwheel.artifacts.importing.deb_relations import Choice
+from rocwheel.artifacts.deb.package import DebMember, open_deb
+from rocwheel.artifacts.deb.relations import Choice
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.binary.kind import has_facts
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from rocwheel.artifacts.importing.deb import DebContent
+    from rocwheel.artifacts.deb.package import DebContent
 
 __all__ = ["DebFacts", "read_deb_facts"]
 

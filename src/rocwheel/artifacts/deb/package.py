@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.artifacts.importing.deb_parts import DebError, DebPart, data_errors, find_tar, open_tar, read_parts
-from rocwheel.artifacts.importing.deb_relations import Choice, parse_choices
+from rocwheel.artifacts.deb.parts import DebError, DebPart, data_errors, find_tar, open_tar, read_parts
+from rocwheel.artifacts.deb.relations import Choice, parse_choices
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
 from rocwheel.artifacts.model.paths import path_fault
 from rocwheel.distributions.tar.stream import tar_members

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocwheel.artifacts.importing.deb_relations import Choice, Relation, compare_versions, parse_choices
+from rocwheel.artifacts.deb.relations import Choice, Relation, compare_versions, parse_choices
 
 HAS_DPKG = pytest.mark.skipif(shutil.which("dpkg") is None, reason="dpkg, which the result is compared with, is absent")
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.artifacts.importing.deb import DebControl, DebError, DebMember, open_deb
-from rocwheel.artifacts.importing.deb_relations import Choice, Relation
+from rocwheel.artifacts.deb.package import DebControl, DebError, DebMember, open_deb
+from rocwheel.artifacts.deb.relations import Choice, Relation
 from rocwheel.foundation.zstd import zstd
 from tests.artifacts.conftest import MakeDeb, ar_archive, deb_tar
 
