@@ -41,6 +41,38 @@ def test_variables_of_a_command_line_are_carried_over(tmp_path: Path) -> None:
     ) in made.stdout
 
 
+def test_the_spelling_of_make_becomes_that_of_the_shell_with_a_warning(tmp_path: Path) -> None:
+    old = ["build/build.py", "build", "--wheels=jax-rocm-pjrt", "--rocm_path=$(ROCM_PATH)", "--clang_path=$$CLANG"]
+    made = rocwheel("jax", "translate", "--", *old, cwd=tmp_path)
+    assert made.returncode == 0
+    assert '--repo_env=ROCM_PATH="${ROCM_PATH?}"' in made.stdout
+    assert '--repo_env=CC="$CLANG"' in made.stdout
+    assert "#   $(ROCM_PATH): is make's spelling; a shell gets ${ROCM_PATH?}. Set that variable" in made.stdout
+    told = " ".join(made.stderr.split())
+    assert "$$CLANG is make's spelling; a shell gets $CLANG." in told
+    assert "by --file Makefile" in told
+
+
+def test_what_a_shell_runs_itself_stays_as_it_is(tmp_path: Path) -> None:
+    old = ["build/build.py", "build", "--wheels=jax-rocm-pjrt", "--rocm_path=$(which-rocm)", "--clang_path=${CLANG}"]
+    made = rocwheel("jax", "translate", "--", *old, cwd=tmp_path)
+    assert '--repo_env=ROCM_PATH="$(which-rocm)"' in made.stdout
+    assert '--repo_env=CC="${CLANG}"' in made.stdout
+    assert made.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [("make wheels", "Makefile"), ("CC=a gmake -f rocm.mk", "rocm.mk"), ("bash ci/build.sh", "ci/build.sh")],
+)
+def test_a_command_that_runs_a_file_points_to_it(words: str, file: str, tmp_path: Path) -> None:
+    made = rocwheel("jax", "translate", "--", *words.split(), cwd=tmp_path)
+    assert (made.returncode, made.stdout) == (2, "")
+    told = " ".join(made.stderr.split())
+    assert f"runs {file!r}, not build/build.py" in told
+    assert f"Translate the calls in that file: --file {file}" in told
+
+
 def test_a_file_is_shown_call_by_call_with_its_lines(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text(f"a:\n\t{CALL}\n\npython:\n\tpython build/build.py build $(MORE)\n")
     made = rocwheel("jax", "translate", "--file", "Makefile", cwd=tmp_path)

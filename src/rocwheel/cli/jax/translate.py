@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from rocwheel.cli.jax.group import jax_app
@@ -13,7 +15,8 @@ from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.frameworks.jax.commands import spell_commands
-from rocwheel.frameworks.jax.words import mark_variables
+from rocwheel.frameworks.jax.words import makes_spellings, mark_variables, without_make
+from rocwheel.frameworks.jax_migration.notes import Note
 from rocwheel.frameworks.jax_migration.reading.read_file import read_calls_of_file
 from rocwheel.frameworks.jax_migration.translate import translate
 from rocwheel.frameworks.jax_migration.translate_calls import translate_calls
@@ -55,17 +58,34 @@ def translate_command(
     if file:
         _translate_files(file, version, sdk, json=json)
     else:
-        _translate_words([mark_variables(word) for word in words or []], version, sdk, json=json)
+        _translate_words(words or [], version, sdk, json=json)
 
 
 def _translate_words(words: list[str], version: str, sdk: str, *, json: bool) -> None:
-    made = translate(words, version=version, sdk=sdk)
+    marked = [mark_variables(without_make(word)) for word in words]
+    made = translate(marked, version=version, sdk=sdk)
+    if notes_of_make := _notes_of_make(words):
+        made = msgspec.structs.replace(made, assumed=(*made.assumed, *notes_of_make))
     commands = spell_commands(made.commands, "shell")
     if json:
         notes = {"kept": made.kept, "assumed": made.assumed, "dropped": made.dropped, "wrong": made.wrong}
         print_json("jax.translate", 1, {"settings": made.settings_text, "commands": commands, **notes})
     else:
         typer.echo(tell_translation(made, commands), nl=False)
+
+
+def _notes_of_make(words: list[str]) -> tuple[Note, ...]:
+    """Return a note for each spelling of make's, and print it as a warning."""
+    notes = []
+    for spelled in dict.fromkeys(found for word in words for found in makes_spellings(word)):
+        note = Note(
+            spelled,
+            f"is make's spelling; a shell gets {without_make(spelled)}. Set that variable, or translate the Makefile "
+            "by --file Makefile",
+        )
+        logging.getLogger(__name__).warning("%s %s", note.option, note.text)
+        notes.append(note)
+    return tuple(notes)
 
 
 def _translate_files(files: list[Path], version: str, sdk: str, *, json: bool) -> None:

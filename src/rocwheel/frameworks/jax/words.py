@@ -19,10 +19,12 @@ __all__ = [
     "has_references",
     "is_reference",
     "lookup",
+    "makes_spellings",
     "mark_variables",
     "pieces",
     "reference",
     "shown",
+    "without_make",
 ]
 
 Language = Literal["shell", "make", "either", "workflow", "template", "python"]
@@ -52,6 +54,8 @@ _VARIABLE = re.compile(
     r"|(?P<either>\$\{[A-Za-z_][^{}\n]*\}|\$\([^()\n]*\))"
     rf"|(?P<shell>\$(?!(?:{_OF_THE_LOADER})\b)[A-Za-z_]\w*)"
 )
+_OF_MAKE = re.compile(r"\$\((?P<name>[A-Z_][A-Z0-9_]*)\)|\$\$(?=[A-Za-z_(]|\{(?!\{))")
+"""What a line copied from a recipe has: make's variables, and the dollar signs that make leaves to the shell."""
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -141,3 +145,21 @@ def mark_variables(word: str) -> str:
         return reference(match[0], "either") if match["either"] else reference(match[0], "shell")
 
     return _VARIABLE.sub(marked, word)
+
+
+def makes_spellings(word: str) -> list[str]:
+    """Return the parts of a word that are spelled for make: ``$(NAME)`` of capitals, ``$$NAME``.
+
+    A shell would run a program NAME, or put its process id before the name.
+    """
+    spelled = (match["name"] for match in _OF_MAKE.finditer(word))
+    doubled = re.findall(r"\$\$(?:[A-Za-z_]\w*|\{[^{}\n]*\}|\([^()\n]*\))", word)
+    return [*(f"$({name})" for name in spelled if name), *doubled]
+
+
+def without_make(word: str) -> str:
+    """Return the word with make's spellings in the shell's: ``${NAME?}`` and ``$NAME``.
+
+    A variable of make need not be one of the environment: the question mark ends the shell when it isn't set.
+    """
+    return _OF_MAKE.sub(lambda match: f"${{{match['name']}?}}" if match["name"] else "$", word)

@@ -25,6 +25,7 @@ _FILE = "build_py.toml"
 _COMMAND = "command line"
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _HELD = re.compile("\3([0-9]+)\3")
+_MAKES = ("make", "gmake")
 _SUBCOMMANDS = ("build", "requirements_update")
 _INTERPRETER = re.compile(r"python(3\.[0-9]{1,2})")
 
@@ -118,6 +119,8 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
     """
     rest = list(words)
     start = next((index for index, word in enumerate(rest) if word.endswith("build.py")), -1)
+    if start < 0:
+        _check_caller(rest)
     assignments = (_ASSIGNMENT.fullmatch(word) for word in rest[: max(start, 0)])
     variables = {match[1]: match[2] for match in assignments if match}
     given = vars(_parser().parse_args(rest[start + 1 :]))
@@ -137,6 +140,18 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
             options[name] = [word for text in value for word in _shell_words(text)]
     interpreter = _interpreter(rest[: max(start, 0)])
     return OldCommand(subcommand, options, variables, interpreter, parted, carried)
+
+
+def _check_caller(words: Sequence[str]) -> None:
+    """Raise `InputError` for a command that runs a file which calls the old tool."""
+    program = next((word for word in words if not _ASSIGNMENT.fullmatch(word)), "")
+    script = next((word for word in words if word.endswith((".sh", ".bash", ".mk"))), "")
+    if program.rpartition("/")[2] in _MAKES:
+        script = script or "Makefile"
+    if script:
+        found = f"{shown(program)!r} runs {shown(script)!r}, not build/build.py"
+        remedy = f"Translate the calls in that file: --file {shown(script)}"
+        raise InputError(_COMMAND, found, expected="a command line that build/build.py takes", remedy=remedy)
 
 
 def _take_carried(values: dict[str, Any], fates: Mapping[str, Fate], dashes: str) -> dict[str, str]:
