@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from rocwheel.cli.parsing.completion import complete_targets
+from rocwheel.cli.parsing.old_words import name_as_given
 from rocwheel.cli.parsing.shared_options import shared
 from rocwheel.packages.job import PlanJob
 from rocwheel.packages.planning.options import PlanOptions
@@ -115,6 +117,7 @@ def read_plan_job(
         version=version,
         module_suffix=version_suffix,
         targets=() if targets is None else (targets,),
+        targets_source=name_as_given("--targets", sys.argv[1:]),
         default_family=default_family,
         selector=selector,
         devel_compression=devel_compression,

@@ -49,6 +49,14 @@ def test_every_command_speaks_json(project: Path, arguments: list[str], schema: 
     assert set(value) == keys
 
 
+@pytest.mark.parametrize("option", ["--rules", "--library"])
+def test_labels_of_rocwheel_are_refused_beside_jax_own_programs(project: Path, option: str) -> None:
+    made = rocwheel("jax", "wheel-targets", "--tool", "jax", option, "//x:y", cwd=project)
+    assert (made.returncode, made.stdout) == (2, "")
+    said = f"{option}: is '//x:y', but --tool jax doesn't use rocwheel. Leave it out, or give --tool rocwheel."
+    assert said in " ".join(made.stderr.split())
+
+
 @pytest.mark.parametrize("command", ["bazelrc", "starlark", "commands", "translate", "wheel-targets", "wheel-binary"])
 def test_the_help_has_an_example(command: str, tmp_path: Path) -> None:
     assert "Example: " in rocwheel("jax", command, "--help", cwd=tmp_path).stdout

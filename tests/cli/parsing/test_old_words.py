@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.cli.parsing.old_words import current_words
+from rocwheel.cli.parsing.old_words import current_words, name_as_given
 from rocwheel.foundation.errors import InputError
 from tests.support.commands import COMMANDS
 
@@ -16,7 +16,6 @@ from tests.support.commands import COMMANDS
     [
         ("--linux-amdgpu-families gfx94X-dcgpu;gfx906", "--targets gfx94X-dcgpu;gfx906", "is now --targets"),
         ("--linux-amdgpu-families=gfx906", "--targets gfx906", "is now --targets"),
-        ("--linux-amdgpu-families", "--targets", "is now --targets"),
         ("--windows-amdgpu-families gfx906", "", ": left out: the packages are for Linux"),
         ("--devel-tarball-compression", "--devel-compression xz", "is now --devel-compression xz"),
         ("--no-devel-tarball-compression", "--devel-compression none", "is now --devel-compression none"),
@@ -65,6 +64,35 @@ def test_an_old_option_beside_its_new_one_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         current_words(["build", "--targets=gfx906", "--linux-amdgpu-families", "gfx942"])
     assert str(caught.value) == ("--linux-amdgpu-families: is now --targets, which is given, too. Give one of them.")
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (
+            "--linux-amdgpu-families --artifact-dir s",
+            "--linux-amdgpu-families: has no value: --artifact-dir follows it",
+        ),
+        ("--windows-amdgpu-families", "--windows-amdgpu-families: has no value"),
+        ("--linux-amdgpu-families -- x", "--linux-amdgpu-families: has no value"),
+    ],
+)
+def test_an_old_option_without_its_value_is_refused_by_its_name(words: str, found: str) -> None:
+    with pytest.raises(InputError) as caught:
+        current_words(["build", *words.split()])
+    assert str(caught.value) == f"{found}; expected GPU targets or families, such as gfx94X-dcgpu"
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("build --linux-amdgpu-families gfx906", "--linux-amdgpu-families"),
+        ("build --linux-amdgpu-families=gfx906", "--linux-amdgpu-families"),
+        ("build --targets gfx906 -- --linux-amdgpu-families", "--targets"),
+    ],
+)
+def test_an_option_keeps_the_name_by_which_it_is_given(words: str, name: str) -> None:
+    assert name_as_given("--targets", words.split()) == name
 
 
 WORDS = ["--linux-amdgpu-families", "--linux-amdgpu-families=a", "--no-wheel-compression", "--no-build-packages", "--"]

@@ -152,7 +152,7 @@ def test_damaged_package_is_told_after_the_comparison_of_the_others(
     finished = run_targets("coherent", tmp_path)
     assert finished == (
         2,
-        "librocblas4: gfx906\ncoherent; served by all: gfx906\n",
+        "librocblas4: gfx906\ncoherent, of what could be read; served by all: gfx906\n",
         f"error: {tmp_path}/bad.deb: {found}\n",
     )
 

@@ -273,13 +273,18 @@ def test_a_suffix_lets_two_builds_share_an_environment() -> None:
     assert "_rocm_sdk_core_nightly/bin/hipcc" in paths(wheel)
 
 
-def test_an_expected_target_without_artifacts_stops_the_build() -> None:
+@pytest.mark.parametrize(
+    ("word", "asked"),
+    [("gfx94X-dcgpu", ", which --linux-amdgpu-families gfx94X-dcgpu asks for"), ("gfx942", "")],
+)
+def test_an_expected_target_without_artifacts_stops_the_build_and_is_named_as_given(word: str, asked: str) -> None:
     expected = (
-        "/src: has no artifacts for the expected target gfx942; expected them in addition to those for: "
-        "gfx1030, gfx906, gfx90a. Add its artifacts, or take it out of --targets."
+        f"/src: has no artifacts for the expected target gfx942{asked}; expected them in addition to those for: "
+        f"gfx1030, gfx906, gfx90a. Add its artifacts, or take {word} out of --linux-amdgpu-families."
     )
+    options = PlanOptions(targets=(f"gfx906;{word}",), targets_source="--linux-amdgpu-families")
     with pytest.raises(ProblemsError, match=re.escape(expected)):
-        plan(*COMMON, *KERNELS.values(), options=PlanOptions(targets=("gfx94X-dcgpu",)))
+        plan(*COMMON, *KERNELS.values(), options=options)
 
 
 def test_an_expected_target_is_there_when_only_its_xnack_variant_is() -> None:

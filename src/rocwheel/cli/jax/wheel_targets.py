@@ -13,6 +13,8 @@ from rocwheel.cli.jax.options import SettingsOption
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
+from rocwheel.foundation.collecting import raise_all
+from rocwheel.foundation.errors import InputError
 from rocwheel.frameworks.jax.settings import read_settings
 from rocwheel.frameworks.jax.wheel_rules import WheelTool, make_wheel_tool, render_wheel_targets
 
@@ -49,9 +51,23 @@ def wheel_targets(
     Example: rocwheel jax wheel-targets --settings rocm.toml >> jaxlib/tools/BUILD.bazel
     """
     setup_logging(quiet=quiet, verbose=verbose)
+    if tool is ToolChoice.JAX:
+        _check_unused(rules, library)
     given = make_wheel_tool(rules, library) if tool is ToolChoice.ROCWHEEL else None
     text = render_wheel_targets(read_settings(settings), given)
     if json:
         print_json("jax.wheel_targets", 1, {"text": text})
     else:
         typer.echo(text, nl=False)
+
+
+def _check_unused(rules: str, library: str) -> None:
+    """Raise `InputError` for a label that JAX's own programs have no use for, `ProblemsError` for both."""
+    given = {"--rules": (rules, _TOOL.rules), "--library": (library, _TOOL.library)}
+    remedy = "Leave it out, or give --tool rocwheel."
+    unused = [
+        InputError(option, f"is {value!r}, but --tool jax doesn't use rocwheel", remedy=remedy)
+        for option, (value, default) in given.items()
+        if value != default
+    ]
+    raise_all("options", unused)

@@ -10,7 +10,7 @@ from rocwheel.foundation.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["current_words"]
+__all__ = ["current_words", "name_as_given"]
 
 _COMMANDS = ("build", "plan")
 _NOT_BUILT = "--no-build-packages"
@@ -43,7 +43,7 @@ def current_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return a command line with today's words in place of old options, and a note for each of these.
 
     Other commands than ``build`` and ``plan`` stay as they are. Raises `InputError` for an old option beside the one
-    that replaces it.
+    that replaces it, and for one without its value.
     """
     command, *given = words or [""]
     if command not in _COMMANDS:
@@ -57,6 +57,12 @@ def current_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
     if command == "plan" and notes:
         current = list(_without_build_options(current))
     return [command, *current], notes
+
+
+def name_as_given(option: str, words: Sequence[str]) -> str:
+    """Return the name by which a command line gives an option of today: an old one, or the option itself."""
+    given = {word.partition("=")[0] for word in _options(words)}
+    return next((old for old, now in _OLD.items() if now.words[:1] == (option,) and old in given), option)
 
 
 def _options(words: Sequence[str]) -> Sequence[str]:
@@ -78,15 +84,17 @@ def _translated(words: Sequence[str], notes: list[str]) -> Iterator[str]:
         if now.words and now.words[0] in given:
             raise InputError(name, f"is now {now.words[0]}, which is given, too", remedy="Give one of them.")
         notes.append(f"{name} is now {' '.join(now.words)}" if now.words else f"{name}: {now.note}")
-        values = ([value] if equals else [*_one_of(rest)]) if now.takes_value else []
+        values = ([value] if equals else [_value_of(name, rest)]) if now.takes_value else []
         yield from (*now.words, *values) if now.words else ()
     yield from words[len(options) :]
 
 
-def _one_of(words: deque[str]) -> Iterator[str]:
-    """Yield the next word, if it is a value: without one the new option has none, which its command reports."""
+def _value_of(option: str, words: deque[str]) -> str:
+    """Take the next word off; raise `InputError` when it is no value."""
     if words and not words[0].startswith("-"):
-        yield words.popleft()
+        return words.popleft()
+    found = f"has no value: {words[0]} follows it" if words else "has no value"
+    raise InputError(option, found, expected="GPU targets or families, such as gfx94X-dcgpu")
 
 
 def _without_build_options(words: Sequence[str]) -> Iterator[str]:

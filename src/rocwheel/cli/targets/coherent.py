@@ -77,7 +77,7 @@ def coherent(
         raise typer.Exit(_report_shortage(report, required))
     if as_json:
         print_json("coherence", 1, _coherence_json(report))
-    for line in [] if as_json else _coherence_lines(report, carriers, quiet=quiet):
+    for line in [] if as_json else _coherence_lines(report, carriers, partly=bool(unread), quiet=quiet):
         print_line(line)
     raise_all("packages", unread)
     raise typer.Exit(0 if report.coherent else 1)
@@ -138,7 +138,7 @@ def _coherence_json(report: CoherenceReport) -> dict[str, Any]:
     }
 
 
-def _coherence_lines(report: CoherenceReport, carriers: list[Carrier], *, quiet: bool) -> list[str]:
+def _coherence_lines(report: CoherenceReport, carriers: list[Carrier], *, partly: bool, quiet: bool) -> list[str]:
     lines = [str(gap) for gap in report.gaps]
     if report.divided:
         lines.append(_DIVIDED)
@@ -147,6 +147,7 @@ def _coherence_lines(report: CoherenceReport, carriers: list[Carrier], *, quiet:
     carried = [f"{carrier.name}: {', '.join(_words(carrier.targets)) or 'no device code'}" for carrier in carriers]
     absent = [f"needed, but not given, so not compared: {', '.join(report.absent)}"] if report.absent else []
     verdict = "coherent" if report.coherent else "not coherent"
+    verdict += ", of what could be read" if partly else ""
     served = f"served by all: {', '.join(_words(report.common)) or 'nothing'}"
     return [
         *carried,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rocwheel.packages.plan import Plan, PlannedWheel
+    from rocwheel.packages.planning.options import ExpectedTarget
     from rocwheel.packages.planning.place_packages import PlacedPackage
     from rocwheel.packages.recipe.recipe import Layout, Recipe
 
@@ -31,7 +32,11 @@ _SHOWN = 100
 
 
 def check_complete(
-    root: str, recipe: Recipe, layout: Layout, placed: Sequence[PlacedPackage], expected_targets: Sequence[str]
+    root: str,
+    recipe: Recipe,
+    layout: Layout,
+    placed: Sequence[PlacedPackage],
+    expected_targets: Sequence[ExpectedTarget],
 ) -> None:
     """Raise `ProblemsError` with every required package without files and every expected target without packages."""
     problems = [
@@ -55,13 +60,16 @@ def _missing_packages(
             yield InputError(root, found, expected=f"one of the artifacts {', '.join(names)}")
 
 
-def _missing_targets(root: str, placed: Sequence[PlacedPackage], expected: Sequence[str]) -> Iterator[InputError]:
+def _missing_targets(
+    root: str, placed: Sequence[PlacedPackage], expected: Sequence[ExpectedTarget]
+) -> Iterator[InputError]:
     variants = {package.variant for package in placed if package.variant}
     present = {target for variant in variants for target in _members(variant)}
     for target in expected:
-        if target not in present:
-            found = f"has no artifacts for the expected target {target}"
-            remedy = "Add its artifacts, or take it out of --targets."
+        if target.processor not in present:
+            asked = "" if target.word == target.processor else f", which {target.option} {target.word} asks for"
+            found = f"has no artifacts for the expected target {target.processor}{asked}"
+            remedy = f"Add its artifacts, or take {target.word} out of {target.option}."
             listed = ", ".join(sorted(variants)) or "none"
             yield InputError(root, found, expected=f"them in addition to those for: {listed}", remedy=remedy)
 

@@ -14,7 +14,7 @@ from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.targets.machine import native_targets
 from rocwheel.targets.retarget_pairs import TargetPair, parse_pairs
-from rocwheel.targets.spelling.target_set import parse_target_set
+from rocwheel.targets.spelling.target_set import parse_target_set, target_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,7 @@ __all__ = [
     "DevelCompression",
     "DeviceCodeForm",
     "DeviceSplit",
+    "ExpectedTarget",
     "PlanOptions",
     "SelectorForm",
     "check_options",
@@ -52,6 +53,8 @@ class PlanOptions(msgspec.Struct, frozen=True):
     """Appended to the names of platform modules, so that several builds fit one environment."""
     targets: tuple[str, ...] = ()
     """GPU targets or families that must be there, in any spelling; empty for no such check."""
+    targets_source: str = "--targets"
+    """What gave these, for messages."""
     default_family: str = ""
     """The target or family that the selector takes on machines without a GPU; empty to refuse and list the choices."""
     selector: SelectorForm = "sdist"
@@ -98,9 +101,24 @@ def _check_tag(options: PlanOptions) -> None:
         check_platform(options.platform_tag, options.platform_tag_source)
 
 
-def expected_targets(options: PlanOptions) -> tuple[str, ...]:
+class ExpectedTarget(msgspec.Struct, frozen=True):
+    """A processor that has to be there, the word that asks for it, and the option that has this word."""
+
+    processor: str
+    word: str
+    option: str
+
+
+def expected_targets(options: PlanOptions) -> tuple[ExpectedTarget, ...]:
     """Return the processors that have to be there; raise `InputError` for words that name none."""
-    return parse_target_set(options.targets, source="--targets", required=bool(options.targets)).processors
+    option = options.targets_source
+    processors = parse_target_set(options.targets, source=option, required=bool(options.targets)).processors
+    words = {
+        processor: word
+        for word in reversed(target_words(options.targets))
+        for processor in parse_target_set(word, source=option).processors
+    }
+    return tuple(ExpectedTarget(processor, words[processor], option) for processor in processors)
 
 
 def retarget_pairs(options: PlanOptions) -> tuple[TargetPair, ...]:

@@ -38,7 +38,15 @@ from rocwheel.targets.spelling.products import join_products, target_of_product
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["TargetSet", "id_sort_key", "known_words", "parse_known_target", "parse_target_set", "strip_setting"]
+__all__ = [
+    "TargetSet",
+    "id_sort_key",
+    "known_words",
+    "parse_known_target",
+    "parse_target_set",
+    "strip_setting",
+    "target_words",
+]
 
 _NATIVE = "native"
 """The word that stands for the GPUs of this machine."""
@@ -131,14 +139,18 @@ def parse_target_set(
     Raises `EmptySetError` for an empty set when ``required``, `ConflictError` for differing features, and the errors of
     unknown or illegal words, several of them as one `ProblemsError`.
     """
-    texts = [words] if isinstance(words, str) else words
-    parts = join_products([word for text in texts for word in _split_words(text)])
+    parts = target_words([words] if isinstance(words, str) else words)
     groups = convert_all(source, partial(_expand_word, source=source, native=native), parts)
     names = dict.fromkeys(name for group in groups for name in group)
     ids = convert_all(source, partial(parse_known_target, source=source), names)
     if required and not ids:
         raise EmptySetError(source=source)
     return TargetSet.of(ids, source=source)
+
+
+def target_words(texts: Iterable[str]) -> list[str]:
+    """Return the words of texts in any spelling, each of which stands for targets, a product's words as one."""
+    return join_products([word for text in texts for word in _split_words(text)])
 
 
 def strip_setting(text: str) -> str:
