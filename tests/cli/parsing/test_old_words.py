@@ -110,6 +110,11 @@ WORDS += [
 ]
 
 
+def test_a_left_out_option_does_not_take_the_end_of_the_options_for_its_value() -> None:
+    words, _ = current_words(["build", "--no-build-packages", "-d", "--", "--linux-amdgpu-families"])
+    assert words == ["plan", "--", "--linux-amdgpu-families"]
+
+
 @given(st.lists(st.sampled_from(WORDS)))
 def test_words_of_today_need_no_further_change(options: list[str]) -> None:
     try:

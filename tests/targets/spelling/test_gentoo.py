@@ -151,3 +151,18 @@ def test_hostile_files_of_flags_are_read_or_refused_in_short(text: str) -> None:
 
 def test_no_target_is_no_line() -> None:
     assert spell_desc(TargetSet()) == ""
+
+
+@pytest.mark.parametrize(
+    ("asked", "span"),
+    [
+        ("7.1", "# From 7.0.0 on and before 8.0.0, rocm.eclass has these lists of GPUs: write the version to build.\n"),
+        (
+            "6.4.1",
+            "# From 6.4.0 on and before 6.4.3, rocm.eclass has these lists of GPUs: write the version to build.\n",
+        ),
+    ],
+)
+def test_a_fragment_says_for_which_versions_its_lists_are(asked: str, span: str) -> None:
+    targets, optional = (parse_target_set(f"{policy}@{asked}") for policy in ("official", "unofficial"))
+    assert ebuild_fragment(targets, optional.processors).startswith(span)

@@ -55,7 +55,8 @@ def current_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
         notes.append(f"{_NOT_BUILT} is now the command rocwheel plan, which writes nothing")
     current = list(_translated(given, notes))
     if command == "plan" and notes:
-        current = list(_without_build_options(current))
+        options = _options(current)
+        current = [*_without_build_options(options), *current[len(options) :]]
     return [command, *current], notes
 
 

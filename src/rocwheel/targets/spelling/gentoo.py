@@ -59,8 +59,9 @@ def ebuild_fragment(targets: TargetSet, optional: Sequence[str] = ()) -> str:
     eclass from setting its own. Raises as `gentoo_variables` does.
     """
     variables = _eclass_variables(targets, optional)
-    version = _version_with(targets.processors, optional)
-    lists = f'ROCM_VERSION="{version}"\ninherit cmake rocm\n'
+    version, end = _versions_with(targets.processors, optional)
+    span = f"From {version} on and before {end}, rocm.eclass has these lists of GPUs"
+    lists = f'# {span}: write the version to build.\nROCM_VERSION="{version}"\ninherit cmake rocm\n'
     if not version:
         reason = "# rocm.eclass has other lists of GPUs: it must not set them."
         lists = f"{reason}\nROCM_SKIP_GLOBALS=1\ninherit cmake rocm\n\n{variables}"
@@ -121,11 +122,21 @@ def _check_flags(names: Sequence[str]) -> None:
         raise NoFlagError(without_flag)
 
 
-def _version_with(official: Sequence[str], optional: Sequence[str]) -> str:
-    """Return the newest version for which the eclass has these lists, empty for none.
+def _versions_with(official: Sequence[str], optional: Sequence[str]) -> tuple[str, str]:
+    """Return the newest version from which on the eclass has these lists, and the first without; empty for none.
 
-    It has three numbers, as the patterns of the eclass ask for.
+    They have three numbers, as the patterns of the eclass ask for.
     """
     wanted = ({*official}, {*optional} - {*official})
-    rows = (row for row in reversed(load_catalog().releases) if ({*row.official}, {*row.unofficial}) == wanted)
-    return next((".".join(map(str, (*Version(row.since).release, 0, 0)[:3])) for row in rows), "")
+    later = Version("0")
+    for row in reversed(load_catalog().releases):
+        since = Version(row.since)
+        if ({*row.official}, {*row.unofficial}) == wanted:
+            end = later if later.major == since.major else Version(f"{since.major + 1}")
+            return _three(since), _three(end)
+        later = since
+    return "", ""
+
+
+def _three(version: Version) -> str:
+    return ".".join(map(str, (*version.release, 0, 0)[:3]))
