@@ -76,7 +76,7 @@ def test_a_command_that_runs_a_file_points_to_it(words: str, file: str, tmp_path
 def test_a_file_is_shown_call_by_call_with_its_lines(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text(f"a:\n\t{CALL}\n\npython:\n\tpython build/build.py build $(MORE)\n")
     made = rocwheel("jax", "translate", "--file", "Makefile", cwd=tmp_path)
-    assert made.returncode == 0
+    assert made.returncode == 1
     lines = made.stdout.splitlines()
     assert lines[:2] == ["# Makefile:2:", f"#   {CALL}"]
     assert (
@@ -87,6 +87,24 @@ def test_a_file_is_shown_call_by_call_with_its_lines(tmp_path: Path) -> None:
         "# Makefile:5: not translated: '$(MORE)' brings options, and this file doesn't set it: "
         "translate the whole command line by itself"
     ) in lines
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "said"),
+    [
+        (CALL.replace("$(ROCM)", "/opt/rocm"), 0, "# becomes:"),
+        ("echo hello", 0, "# b.sh: no calls of build/build.py"),
+        ('python build/build.py build "$@"', 1, "# b.sh:1: not translated: "),
+        ('echo\npython build/build.py build --rocm_path="/opt', 1, '# b.sh:2: not translated: the quote " in line 2'),
+        ('echo "hi\npython build/build.py build', 1, '# b.sh:1-2: not translated: the quote " in line 1 has no end'),
+        ("python build/build.py build --rocm_path='/opt", 1, "# b.sh:1: not translated: the quote ' in line 1"),
+    ],
+)
+def test_the_status_says_whether_every_call_is_translated(text: str, status: int, said: str, tmp_path: Path) -> None:
+    (tmp_path / "b.sh").write_text(text)
+    made = rocwheel("jax", "translate", "--file", "b.sh", cwd=tmp_path)
+    assert (made.returncode, made.stderr) == (status, "")
+    assert said in made.stdout
 
 
 def test_files_are_one_json_document(tmp_path: Path) -> None:
@@ -130,6 +148,7 @@ def test_a_recipe_takes_the_quotes_of_a_variable_away(tmp_path: Path) -> None:
         ("a.sh", b"\xff\xfe", "a.sh: is no text: invalid start byte at byte 0"),
         ("a.md", b"python build/build.py build", "a.md: is neither named as one that is read, nor begins with #!"),
         ("a.py", b"def (", "a.py: can't be read as Python"),
+        ("a.yml", b"{{ : [\n\tno\n", "a.yml: is no workflow: no line begins with jobs: or runs:"),
     ],
 )
 def test_other_files_are_refused(name: str, data: bytes, message: str, tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ def translate_command(
 ) -> None:
     """Translate a command line of rocm-jax's build/build.py: print settings, commands, and what was silently wrong.
 
-    With --file, the calls in files are shown beside their new commands. Variables are carried over as they stand.
+    With --file, the calls in files are shown beside their new commands. Variables are carried over as they stand. Exit
+    with 1 when a call, or what it has under a condition, can't be translated.
 
     Example: rocwheel jax translate -- python build/build.py build --wheels=jax-rocm-pjrt --rocm_path=/opt/rocm
     """
@@ -102,3 +103,4 @@ def _translate_files(files: list[Path], version: str, sdk: str, *, json: bool) -
         print_json("jax.translate_files", 1, {"files": documents})
     else:
         typer.echo("\n".join(tell_calls(str(path), found) for path, found in made), nl=False)
+    raise typer.Exit(0 if all(found.complete for _, found in made) else 1)

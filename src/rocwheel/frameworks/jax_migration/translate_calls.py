@@ -45,6 +45,11 @@ class TranslatedCalls(msgspec.Struct, frozen=True):
     calls: tuple[TranslatedCall, ...]
     undecided: tuple[UndecidedCall, ...]
 
+    @property
+    def complete(self) -> bool:
+        """Whether all calls are translated, with all that they have under conditions."""
+        return not self.undecided and not any(item.reason for call in self.calls for item in call.additions)
+
 
 def translate_calls(
     found: OldCalls, *, version: str = "VERSION", sdk: str = "", workspace: BazelSettings | None = None

@@ -167,7 +167,7 @@ def _calls_of_text(node: ast.Constant, text: str) -> Iterator[OldCall | Undecide
     if _RECIPE.search(text):
         found = read_makefile_calls(text, node.lineno, template=_PLACEHOLDER.search(text) is not None)
     else:
-        found = read_shell_calls(text, node.lineno)
+        found = read_shell_calls(text, node.lineno, certain=False)
     # Escapes in a string move its lines against those of the file.
     if text.count("\n") == last_line - node.lineno:
         yield from found.calls

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.regular_files import open_regular
-from rocwheel.frameworks.jax_migration.reading.read_calls import read_old_calls
+from rocwheel.frameworks.jax_migration.reading.read_calls import caller_kind, read_old_calls
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["read_calls_of_file"]
 
 _LARGEST = 4 << 20
+_WORKFLOW = re.compile(r"^(?:[\"']?(?:jobs|runs)[\"']?|[ ]*(?:-[ ]+)*[\"']?run[\"']?)[ ]*:", re.MULTILINE)
+"""A key that a workflow or an action has, or a step in a part of one."""
 
 
 def read_calls_of_file(path: Path) -> OldCalls:
@@ -31,4 +34,9 @@ def read_calls_of_file(path: Path) -> OldCalls:
         text = data.decode()
     except UnicodeDecodeError as e:
         raise InputError(path, f"is no text: {e.reason} at byte {e.start}", expected="UTF-8") from e
-    return read_old_calls(text.removeprefix("\ufeff"), str(path))
+    text = text.removeprefix("\ufeff")
+    found = read_old_calls(text, str(path))
+    if caller_kind(text, str(path)) == "workflow" and not _WORKFLOW.search(text):
+        message = "is no workflow: no line begins with jobs: or runs:, and none has the key run"
+        raise InputError(path, message, expected="a workflow or an action of GitHub's, in YAML")
+    return found

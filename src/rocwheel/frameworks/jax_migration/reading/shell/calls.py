@@ -38,10 +38,21 @@ _BUILDERS = ("ci_build", "build_wheels.py")
 _TOOL = "build.py"
 
 
-def read_shell_calls(text: str, first_line: int = 1) -> OldCalls:
-    """Return the calls of a shell script."""
+def read_shell_calls(text: str, first_line: int = 1, *, certain: bool = True) -> OldCalls:
+    """Return the calls of a shell script, and its quotes without an end unless it is not ``certain`` to be one."""
     commands = list(shell_commands(text, first_line))
-    return calls_of_commands(commands, shell_definitions(commands), "shell")
+    found = calls_of_commands(commands, shell_definitions(commands), "shell")
+    unclosed = [_unclosed(command) for command in commands if certain and command.unclosed]
+    # What an open quote swallows has no other reason.
+    told = {item.last_line for item in unclosed}
+    undecided = [*unclosed, *(item for item in found.undecided if item.last_line not in told)]
+    return OldCalls(found.calls, tuple(sorted(undecided, key=lambda item: item.first_line)))
+
+
+def _unclosed(command: ShellCommand) -> UndecidedCall:
+    line, quote = command.unclosed or (command.first_line, "")
+    reason = f"the quote {quote} in line {line} has no end, so that no shell reads this: close it"
+    return UndecidedCall(line, command.last_line, reason)
 
 
 def calls_of_commands(
@@ -55,7 +66,9 @@ def calls_of_commands(
         except UndecidedError as e:
             undecided.append(UndecidedCall(command.first_line, command.last_line, str(e)))
             continue
-        if words:
+        if words and command.unclosed:
+            undecided.append(_unclosed(command))
+        elif words:
             calls.append(OldCall(command.first_line, command.last_line, words, form, template))
     return OldCalls(tuple(calls), tuple(undecided))
 

@@ -44,6 +44,8 @@ class ShellCommand(msgspec.Struct, frozen=True):
     """The elements, if the last word begins an array: ``NAME=(...)``."""
     chained: bool = False
     """Whether it runs by the outcome of the one before it: behind ``&&`` or ``||``."""
+    unclosed: tuple[int, str] | None = None
+    """The first quote in it that has no end: its line and itself."""
 
 
 def shell_commands(
@@ -138,7 +140,9 @@ class _Lexer:
         self.drops_word = False
         if self.words:
             array = None if self.array is None else tuple(self.array)
-            yield ShellCommand(self.first_line, self.reader.line, tuple(self.words), array, self.chained)
+            reader, words = self.reader, tuple(self.words)
+            yield ShellCommand(self.first_line, reader.line, words, array, self.chained, reader.unclosed)
+            reader.unclosed = None
         self.words, self.array = [], None
 
     def _skip_heredocs(self) -> None:

@@ -38,6 +38,8 @@ class WordReader:
         self.line = first_line
         self.first_line = first_line
         """The line in which the word begins."""
+        self.unclosed: tuple[int, str] | None = None
+        """The first quote without an end: its line and itself."""
         self._references = references
         self._parts: list[str] | None = None
         self._unended = 0
@@ -80,6 +82,8 @@ class WordReader:
         elif kind == "held":
             self._held(mark, "unquoted")
         else:
+            if mark == "'":
+                self.unclosed = self.unclosed or (self.line, mark)
             self.add(mark)
 
     def _single(self, text: str) -> None:
@@ -109,6 +113,7 @@ class WordReader:
         self.add(reference(text, "shell", quoting))
 
     def _double(self) -> None:
+        line = self.line
         while match := _DOUBLE.match(self.text, self.position):
             self.position = match.end()
             kind = match.lastgroup
@@ -124,3 +129,4 @@ class WordReader:
                 self.add(reference(match[0], "shell"))
             elif kind != "continued":
                 self.add(match["escaped"] or match[0])
+        self.unclosed = self.unclosed or (line, '"')
