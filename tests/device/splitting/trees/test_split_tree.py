@@ -192,6 +192,17 @@ def test_a_further_name_in_another_depth_finds_the_same_archives(tmp_path: Path)
     assert files_of(made) == [".kpack/libx.so_gfx906.kpack", "lib/libx.so", "lib/sub/libx.so"]
 
 
+def test_a_further_name_as_deep_elsewhere_finds_archives_in_a_chosen_folder(tmp_path: Path) -> None:
+    """From ``opt/lib`` the archives are in ``kpack``, from ``usr/lib`` in ``../../opt/lib/kpack``."""
+    tree = tmp_path / "tree"
+    fat = library(tree, "gfx906", path="opt/lib/libx.so")
+    (tree / "usr/lib").mkdir(parents=True)
+    (tree / "usr/lib/libx.so").hardlink_to(fat)
+    made = lay_over(split(tree, tmp_path / "out", archives="opt/lib/kpack"), tmp_path / "made")
+    for name in ("opt/lib/libx.so", "usr/lib/libx.so"):
+        assert require_same_code(made / name, codes("gfx906")) == 8
+
+
 def test_splitting_what_is_split_changes_no_byte(tmp_path: Path) -> None:
     library(tmp_path / "tree", "gfx906 gfx90a", "gfx906")
     once = lay_over(split(tmp_path / "tree", tmp_path / "out"), tmp_path / "made")

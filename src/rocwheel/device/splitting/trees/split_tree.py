@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -116,12 +115,12 @@ class _Splitting:
         path.chmod(0o644)
 
     def _make_names(self) -> None:
-        """Make links, and further names of files: a library in another depth needs other markers, and so a copy."""
+        """Make links, and further names of files: a library whose markers differ from there needs a copy."""
         self._placer.make_links()
         hosts = {file.path: file for file in self._plan.host}
         for alias, first in self._listing.aliases.items():
             host = hosts.get(first)
-            if host is None or host.library is None or _depth(alias) == _depth(first):
+            if host is None or host.library is None or host.library.markers(alias) == host.library.markers():
                 self._link(alias, first)
             else:
                 self._write_again(host, alias)
@@ -135,10 +134,6 @@ class _Splitting:
         with host.content.view() as data:
             patch = plan_host_file(data, host.library.markers(alias), host.library.links(), name=host.path)
         self._placer.write_patched(host, alias, patch)
-
-
-def _depth(path: str) -> int:
-    return posixpath.normpath(path).count("/")
 
 
 class _Sink:
