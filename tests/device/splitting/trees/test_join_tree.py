@@ -119,6 +119,15 @@ def test_folders_with_different_files_of_one_path_are_refused(tmp_path: Path) ->
         join_tree(output / "host", [output / "gfx906", output / "gfx90a"], tmp_path / "fat")
 
 
+def test_a_further_name_of_a_file_is_refused_where_another_folder_has_other_bytes(tmp_path: Path) -> None:
+    output = split(tmp_path, [make_bundle(0, "gfx906")])
+    (output / "host/note").write_text("host")
+    (output / "host/other").hardlink_to(output / "host/note")
+    (output / "gfx906/other").write_text("gfx906")
+    with pytest.raises(InputError, match=r"gfx906/other: another content; expected what .*/host/other is"):
+        join_tree(output / "host", [output / "gfx906"], tmp_path / "fat")
+
+
 def test_a_truncated_archive_is_refused_and_nothing_written(tmp_path: Path) -> None:
     output = split(tmp_path, [make_bundle(0, "gfx906")])
     archive = output / "gfx906/.kpack/libx.so_gfx906.kpack"

@@ -57,7 +57,9 @@ def lay_over(host: Path, devices: Sequence[Path]) -> Overlay:
 def _conflicts(listings: Sequence[Listing]) -> Iterator[InputError]:
     first: dict[str, tuple[Listing, NamedFile | str]] = {}
     for listing in listings:
-        things: dict[str, NamedFile | str] = {file.path: file for file in listing.files}
+        files = {file.path: file for file in listing.files}
+        files |= {alias: files[first] for alias, first in listing.aliases.items()}
+        things: dict[str, NamedFile | str] = {**files}
         things |= {link: str((listing.root / link).readlink()) for link in listing.links}
         things |= dict.fromkeys(listing.folders, "a folder")
         for path, thing in things.items():
