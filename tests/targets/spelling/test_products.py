@@ -12,6 +12,12 @@ from rocwheel.targets.spelling.products import product_words, target_of_product
 from rocwheel.targets.spelling.target_set import parse_target_set
 
 
+def test_a_mistyped_product_has_its_nearest_name() -> None:
+    with pytest.raises(UnknownTargetError) as caught:
+        parse_target_set("RX7900XTXX")
+    assert caught.value.nearest[0] == "RX-7900-XTX"
+
+
 @pytest.mark.parametrize(
     ("text", "target"),
     [

@@ -33,7 +33,7 @@ from rocwheel.targets.catalog.families import is_family, is_target, targets_of
 from rocwheel.targets.catalog.releases import matrix_for, release_for
 from rocwheel.targets.catalog.similar_code import relabelled_agents
 from rocwheel.targets.errors import ConflictError, EmptySetError, IllegalFeatureError, UnknownTargetError
-from rocwheel.targets.spelling.products import join_products, target_of_product
+from rocwheel.targets.spelling.products import join_products, product_words, target_of_product
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -174,7 +174,8 @@ def _expand_word(word: str, *, source: str, native: Callable[[], Sequence[str]] 
     if product := target_of_product(word, source=source):
         return [product]
     if re.fullmatch(r"[\w-]+", name):
-        raise UnknownTargetError(name, known_words(), source=source, what="GPU target, family, product or policy")
+        known = [*known_words(), *product_words()]
+        raise UnknownTargetError(name, known, source=source, what="GPU target, family, product or policy")
     return [word]
 
 
