@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import get_close_matches
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import typer
@@ -17,7 +18,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 _BARE = {"--split-device": "kpack"}
-"""Options whose value may be left out, and what they have then; a value follows ``=``."""
+"""Options whose value may be left out, and what they have then; their commands take no arguments."""
 
 
 class Command(TyperCommand):
@@ -32,7 +33,7 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words of a command line; options that may go without a value get one."""
         options = args[: args.index("--")] if "--" in args else args
-        words = [f"{word}={_BARE[word]}" if word in _BARE else word for word in options]
+        words = [_valued(word, after) for word, after in zip_longest(options, options[1:])]
         return super().parse_args(ctx, words + args[len(options) :])
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002
@@ -94,6 +95,11 @@ class CommandApp(typer.Typer):
 def _with_short_help(settings: dict[str, Any]) -> dict[str, Any]:
     first_paragraph = " ".join((settings.get("help") or "").strip().partition("\n\n")[0].split())
     return {**settings, "short_help": settings.get("short_help") or first_paragraph}
+
+
+def _valued(word: str, after: str | None) -> str:
+    """Return an option with its value if that is left out: another option follows it, or nothing."""
+    return f"{word}={_BARE[word]}" if word in _BARE and (after is None or after.startswith("-")) else word
 
 
 def _spelled(argument: Any) -> str:
