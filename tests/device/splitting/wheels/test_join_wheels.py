@@ -77,6 +77,13 @@ def test_targets_that_no_device_wheel_brings_are_told(wheel: Path, tmp_path: Pat
     assert declared["rocm_targets"] == ["gfx906"]
 
 
+def test_requirements_of_device_wheels_go_whatever_these_are_called(wheel: Path, tmp_path: Path) -> None:
+    order = WheelSplitOrder(choice=SplitChoice(), device_prefix="torch-gpu")
+    report = split_wheel(wheel, tmp_path / "split", order, DATE)
+    joined = join_wheels(Path(report.host), [Path(device.path) for device in report.devices], tmp_path / "out", DATE)
+    assert members(Path(joined.path))[f"{INFO}/METADATA"] == members(wheel)[f"{INFO}/METADATA"]
+
+
 def test_wheels_that_do_not_belong_together_are_refused(wheel: Path, tmp_path: Path, library: Path) -> None:
     report = split(wheel, tmp_path / "split")
     host, first = Path(report.host), Path(report.devices[0].path)

@@ -31,6 +31,8 @@ __all__ = [
 ]
 
 _FIRST_WITH_EXTRAS = (2, 1)
+_EXTRA = "device-"
+"""What the extras for device wheels begin with."""
 
 
 def check_requirements(texts: Iterable[str], source: str) -> None:
@@ -61,16 +63,23 @@ def joined_metadata(host: FatWheel, devices: Sequence[FatWheel]) -> bytes:
 
     ``devices`` are those that were joined, of which one is enough to tell how all are called.
     """
-    prefixes = {device.name.rpartition("-device-")[0] for device in devices}
-    dropped = {extra for extra in host.fields.get("provides_extra", ()) if extra.startswith("device-")}
+    dropped = {extra for extra in host.fields.get("provides_extra", ()) if extra.startswith(_EXTRA)}
+    targets = {extra.removeprefix(_EXTRA) for extra in dropped}
+    prefixes = {_prefix(device.name, targets) for device in devices}
 
     def is_dropped(requirement: str) -> bool:
         name, _, marker = requirement.partition("; extra == ")
-        is_device = any(name.startswith(f"{prefix}-device-") for prefix in prefixes)
+        is_device = any(name.startswith(f"{prefix}-") for prefix in prefixes)
         return is_device and marker.strip("'\"") in dropped
 
     metadata = drop_values(host.metadata, "Requires-Dist", is_dropped)
     return drop_values(metadata, "Provides-Extra", dropped.__contains__)
+
+
+def _prefix(name: str, targets: Iterable[str]) -> str:
+    """Return what the names of device wheels begin with; the wheel of a family, which has no extra, ends otherwise."""
+    own = next((target for target in targets if name.endswith(f"-{target}")), None)
+    return name.removesuffix(f"-{own}") if own else f"{name.rpartition('-device-')[0]}-device"
 
 
 def check_device_wheel(device: FatWheel, host: FatWheel) -> None:
