@@ -137,6 +137,25 @@ def test_a_truncated_archive_is_refused_and_nothing_written(tmp_path: Path) -> N
     assert not (tmp_path / "fat").exists()
 
 
+def test_an_archive_that_no_marker_leads_to_stays(tmp_path: Path) -> None:
+    """It lists a unit of the library, for a target that comes back to none."""
+    output = split(tmp_path, [make_bundle(0, "gfx906")])
+    (output / "gfx906/other").mkdir()
+    (output / "gfx906/other/x.kpack").write_bytes(make_kpack({("lib/libx.so", 0, "gfx1030"): b"\x7fELF code"}))
+    report = join_tree(output / "host", [output / "gfx906"], tmp_path / "fat")
+    assert report.left_out == (".kpack/libx.so_gfx906.kpack",)
+    assert (tmp_path / "fat/other/x.kpack").is_file()
+
+
+def test_an_archive_whose_name_begins_like_another_is_not_taken_for_it(tmp_path: Path) -> None:
+    """Of ``libx.so``, and of ``libx.so_more``, whose archives the pattern of ``libx.so`` fits but for the target."""
+    for name in ("libx.so", "libx.so_more"):
+        build_fat_library(tmp_path / "tree/lib" / name, [make_bundle(0, "gfx906"), make_bundle(1, "gfx906")])
+    split_tree(tmp_path / "tree", tmp_path / "out", SplitOrder(choice=SplitChoice()))
+    report = join_tree(tmp_path / "out/host", [tmp_path / "out/gfx906"], tmp_path / "fat")
+    assert (len(report.libraries), report.warnings) == (2, ())
+
+
 def test_what_another_tool_has_split_is_joined_by_the_targets_in_archives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.binary.kpack.archive import KpackArchive, read_archive
-from rocwheel.device.reading.kpack.search import place_pattern
+from rocwheel.device.reading.kpack.search import leads_to
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,9 +34,11 @@ class _Wanted(NamedTuple):
 
     def names(self, binary: Binary) -> bool:
         if not binary.place:
-            return place_pattern(posixpath.basename(self.place)).fullmatch(Path(binary.name).name) is not None
-        lead = "" if self.is_whole else "(?:.*/)?"
-        return re.fullmatch(lead + place_pattern(self.place).pattern, _place(binary)) is not None
+            return leads_to(posixpath.basename(self.place), Path(binary.name).name)
+        place = _place(binary)
+        if not self.is_whole:
+            place = "/".join(place.split("/")[-self.place.count("/") - 1 :])
+        return leads_to(self.place, place)
 
 
 class GivenArchives:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,8 @@ import msgspec
 from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.code_objects.target_id import BundleEntryId, TargetId, parse_target_id
 from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
-from rocwheel.binary.kpack.marker import PLACEHOLDER
 from rocwheel.device.editing.make_bundle import HOST_ENTRY
+from rocwheel.device.reading.kpack.search import leads_to
 from rocwheel.device.splitting.planning.keys import code_keys, named_features
 from rocwheel.foundation.files.file_range import FileRange
 
@@ -60,21 +59,20 @@ class UnitCode(msgspec.Struct, frozen=True):
 
 def archives_of(binary: str, unit: SplitUnit, archives: Sequence[ArchiveFile]) -> tuple[ArchiveFile, ...]:
     """Return those of ``archives`` that the marker of a unit of the file at ``binary`` names, in its order."""
-    patterns = [_pattern(binary, path) for path in unit.marker.search_paths]
-    named = (file for pattern in patterns for file in archives if pattern.fullmatch(file.path))
-    return tuple(dict.fromkeys(named))
+    places = [_place(binary, path) for path in unit.marker.search_paths]
+    named = (file for place in places for file in archives if leads_to(place, file.path))
+    return tuple({file.path: file for file in named}.values())
 
 
-def _pattern(binary: str, search_path: str) -> re.Pattern[str]:
-    """Return the pattern of the archives that a search path names.
+def _place(binary: str, search_path: str) -> str:
+    """Return where below the root the archives are that a search path names.
 
     A file that is looked at outside of its tree has a path that climbs above the root; what is left counts then.
     """
     path = posixpath.normpath(posixpath.join(posixpath.dirname(binary), search_path)).lstrip("/")
     while path.startswith("../"):
         path = path.removeprefix("../")
-    before, placeholder, after = path.partition(PLACEHOLDER)
-    return re.compile(re.escape(before) + ("[^/]+" if placeholder else "") + re.escape(after))
+    return path
 
 
 def find_code(

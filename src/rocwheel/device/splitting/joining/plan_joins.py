@@ -10,7 +10,7 @@ from rocwheel.binary.kind import is_elf64, is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.device.splitting.joining.check_indices import check_indices
-from rocwheel.device.splitting.joining.find_code import ArchiveFile
+from rocwheel.device.splitting.joining.find_code import ArchiveFile, archives_of
 from rocwheel.device.splitting.joining.library import JoinPlan, plan_library_join
 from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.errors import InputError
@@ -44,6 +44,7 @@ def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Join
     raise_all(subject, problems)
     joins: dict[str, JoinPlan] = {}
     names: set[str] = set()
+    read: set[str] = set()
     warnings: list[str] = []
 
     def plan_file(file: NamedFile) -> None:
@@ -51,6 +52,7 @@ def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Join
             library = read_split_library(data, name=file.path) if is_elf64(data) else None
         if library is not None:
             names.update(unit.marker.kernel_name for unit in library.units)
+            read.update(found.path for unit in library.units for found in archives_of(file.path, unit, archives))
             check = check_indices(file.path, library, archives)
             warnings.extend(check.texts())
             joins[file.path] = plan_library_join(file.path, library, archives, renumbered=check.renumbered)
@@ -59,8 +61,8 @@ def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Join
     if not joins and not problems:
         problems.append(InputError(subject, "no library whose code is in archives", remedy=remedy))
     raise_all(subject, problems)
-    used = frozenset(file.path for file in archives if {entry.binary for entry in file.archive.entries} <= names)
-    return Joins(joins, used, tuple(warnings))
+    used = (f.path for f in archives if f.path in read and {entry.binary for entry in f.archive.entries} <= names)
+    return Joins(joins, frozenset(used), tuple(warnings))
 
 
 def read_archive_file(file: NamedFile) -> list[ArchiveFile]:
