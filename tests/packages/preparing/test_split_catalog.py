@@ -126,5 +126,5 @@ def test_nothing_is_left_in_the_folder_for_temporary_files(tmp_path: Path, monke
 @pytest.mark.parametrize("words", [("--split-device",), ("--split-device=kpack",), ("--split-device", "kpack")])
 def test_the_value_of_the_option_may_be_left_out(tmp_path: Path, words: tuple[str, ...]) -> None:
     fat(artifact(tmp_path / "in", "blas_lib_generic") / "lib/librocblas.so.5", "gfx906")
-    dist, _ = build(tmp_path, *words)
+    dist, _ = build_packages(tmp_path, *words)
     assert list(dist.glob("rocm_sdk_device_gfx906-*"))
