@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rocwheel.artifacts.model.artifact import ANY_EXECUTE, FileKind
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_view import iter_pieces
+from rocwheel.foundation.files.file_view import have_same_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,7 +58,7 @@ def _is_same(one: Member | None, other: Member | None) -> bool:
         return False
     if one.source is None or other.source is None:
         return True
-    if one.source.size != other.source.size or bool(one.mode & ANY_EXECUTE) != bool(other.mode & ANY_EXECUTE):
+    if bool(one.mode & ANY_EXECUTE) != bool(other.mode & ANY_EXECUTE):
         return False
     with one.source.view() as mine, other.source.view() as theirs:
-        return all(a == b for a, b in zip(iter_pieces(mine), iter_pieces(theirs), strict=True))
+        return have_same_bytes(mine, theirs)

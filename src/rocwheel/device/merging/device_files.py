@@ -11,7 +11,7 @@ from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.device.merging.report import MissingTarget
 from rocwheel.device.merging.shards import ShardFile
 from rocwheel.foundation.errors import InputError, RocwheelError
-from rocwheel.foundation.files.file_view import iter_pieces
+from rocwheel.foundation.files.file_view import have_same_bytes
 from rocwheel.targets.kernel_files.check import check_kernel_file
 from rocwheel.targets.kernel_files.classify import classify_path
 
@@ -53,10 +53,8 @@ def _is_same(one: ShardFile, other: ShardFile) -> bool:
     mine, theirs = one.member.source, other.member.source
     if mine is None or theirs is None:
         return one.member.link == other.member.link
-    if mine.size != theirs.size:
-        return False
     with mine.view() as a, theirs.view() as b:
-        return all(x == y for x, y in zip(iter_pieces(a), iter_pieces(b), strict=True))
+        return have_same_bytes(a, b)
 
 
 def _content_problems(file: ShardFile) -> Iterator[RocwheelError]:

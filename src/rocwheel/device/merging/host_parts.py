@@ -17,7 +17,7 @@ from rocwheel.binary.kind import is_elf64
 from rocwheel.binary.kpack.marker import MARKER_SECTION
 from rocwheel.binary.kpack.split_library import read_split_library
 from rocwheel.device.merging.moved_bytes import all_steps, is_same_but_moved
-from rocwheel.foundation.files.file_view import iter_pieces
+from rocwheel.foundation.files.file_view import have_same_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ def compare_host_parts(one: Data, other: Data, *, name: str) -> HostDifference:
 
     Raises `ElfError` and `DeviceCodeError`, led by ``name``, for damaged files.
     """
-    if _same(one, other):
+    if have_same_bytes(one, other):
         return HostDifference.NONE
     if not (is_elf64(one) and is_elf64(other)):
         return HostDifference.HOST
@@ -81,10 +81,6 @@ def _units(data: Data, name: str) -> list[tuple[int, str, tuple[str, ...]]]:
     split = read_split_library(data, name=name)
     units = split.units if split else ()
     return [(unit.index, unit.marker.kernel_name, unit.marker.search_paths) for unit in units]
-
-
-def _same(one: Data, other: Data) -> bool:
-    return len(one) == len(other) and all(a == b for a, b in zip(iter_pieces(one), iter_pieces(other), strict=True))
 
 
 def _sections(data: Data, name: str) -> tuple[Section, ...]:
@@ -119,12 +115,12 @@ def _compare_bytes(one: Data, other: Data, sections: Sequence[Section]) -> HostD
         if section.type == SHT_NOBITS or section.name == _RELATIVE:
             continue
         stop = section.offset + section.size
-        if not _same(one[position : section.offset], other[position : section.offset]):
+        if not have_same_bytes(one[position : section.offset], other[position : section.offset]):
             return HostDifference.HOST
-        if section.name == _CODE and not _same(one[section.offset : stop], other[section.offset : stop]):
+        if section.name == _CODE and not have_same_bytes(one[section.offset : stop], other[section.offset : stop]):
             found = HostDifference.DEVICE_CODE
         position = max(position, stop)
-    return found if _same(one[position:], other[position:]) else HostDifference.HOST
+    return found if have_same_bytes(one[position:], other[position:]) else HostDifference.HOST
 
 
 def _moves(pairs: Sequence[tuple[Section, Section]]) -> list[int]:

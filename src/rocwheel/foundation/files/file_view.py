@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Data", "FileView", "iter_pieces", "join_data", "load"]
+__all__ = ["Data", "FileView", "have_same_bytes", "iter_pieces", "join_data", "load"]
 
 _PIECE = 4 << 20
 _BLOCK = 64 << 10
@@ -100,6 +100,11 @@ def load(data: Data) -> memoryview:
 def join_data(parts: Iterable[Data]) -> bytes:
     """Return several parts as one."""
     return b"".join(map(load, parts))
+
+
+def have_same_bytes(one: Data, other: Data) -> bool:
+    """Return whether two are equal; memory holds a piece of each at a time."""
+    return len(one) == len(other) and all(a == b for a, b in zip(iter_pieces(one), iter_pieces(other), strict=True))
 
 
 def iter_pieces(data: Data, size: int = _PIECE) -> Iterator[memoryview]:

@@ -11,7 +11,7 @@ from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.trees.listing import Listing, list_source
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.files.file_view import iter_pieces
+from rocwheel.foundation.files.file_view import have_same_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,7 +73,5 @@ def _conflicts(listings: Sequence[Listing]) -> Iterator[InputError]:
 def _is_same(one: NamedFile | str, other: NamedFile | str) -> bool:
     if isinstance(one, str) or isinstance(other, str):
         return one == other
-    if one.content.size != other.content.size:
-        return False
     with one.content.view() as data, other.content.view() as more:
-        return all(a == b for a, b in zip(iter_pieces(data), iter_pieces(more), strict=True))
+        return have_same_bytes(data, more)
