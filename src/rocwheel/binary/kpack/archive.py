@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.errors import Place
+from rocwheel.binary.code_objects.target_id import processor_of
 from rocwheel.binary.kind import KPACK_MAGIC
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.frames import read_frames
@@ -88,6 +89,11 @@ class KpackArchive(msgspec.Struct, frozen=True, dict=True):
         They also ask that the archive lists the target.
         """
         return self._by_key.get((f"{binary}#{index}", target)) if target in self.targets else None
+
+    @property
+    def processors(self) -> frozenset[str]:
+        """The processors that it lists, whatever their features."""
+        return frozenset(map(processor_of, self.targets))
 
     @cached_property
     def _by_key(self) -> dict[tuple[str, str], KpackEntry]:

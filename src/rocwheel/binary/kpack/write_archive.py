@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["DEFAULT_LEVEL", "LEVELS", "ArchiveFacts", "BlobWriter", "KpackWriter", "Sink", "compress_kernel"]
+__all__ = [
+    "DEFAULT_LEVEL",
+    "LEVELS",
+    "ArchiveFacts",
+    "BlobWriter",
+    "FileSink",
+    "KpackWriter",
+    "Sink",
+    "compress_kernel",
+]
 
 DEFAULT_LEVEL = 3
 LEVELS = range(1, 20)
@@ -37,6 +46,21 @@ class Sink(Protocol):
 
     def overwrite(self, offset: int, data: bytes, /) -> object:
         """Replace bytes that were written before."""
+
+
+class FileSink:
+    """An open file as a `Sink`; it is empty."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.write = file.write
+
+    def overwrite(self, offset: int, data: bytes, /) -> None:
+        """Replace bytes that were written before."""
+        position = self._file.tell()
+        self._file.seek(offset)
+        self._file.write(data)
+        self._file.seek(position)
 
 
 class ArchiveFacts(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from rocwheel.binary.code_objects.errors import DeviceCodeError, Place
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.recompress import Storing, recompress_archive, would_change
 from rocwheel.binary.kpack.toc import Scheme
-from rocwheel.binary.kpack.write_archive import LEVELS
+from rocwheel.binary.kpack.write_archive import LEVELS, FileSink
 from rocwheel.device.editing.rewrite_order import RewriteReport
 from rocwheel.foundation.files.file_view import iter_pieces
 from rocwheel.foundation.workers import open_workers
@@ -46,7 +46,7 @@ class KpackRewrite:
                 file.write(piece)
             return self._report(sum(blob.size for blob in archive.blobs), changed=False)
         with open_workers(self._order.jobs) as executor:
-            stored = recompress_archive(self._data, archive, _Sink(file), storing, executor)
+            stored = recompress_archive(self._data, archive, FileSink(file), storing, executor)
         return self._report(stored, changed=True)
 
     def _report(self, size_after: int, *, changed: bool) -> RewriteReport:
@@ -59,18 +59,3 @@ class KpackRewrite:
             size_after=size_after,
             is_archive=True,
         )
-
-
-class _Sink:
-    """An open file, as archives are written to; it is empty."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.write = file.write
-
-    def overwrite(self, offset: int, data: bytes, /) -> None:
-        """Replace bytes that were written before."""
-        position = self._file.tell()
-        self._file.seek(offset)
-        self._file.write(data)
-        self._file.seek(position)

@@ -125,7 +125,7 @@ class _Run:
             self._edited[path] = FileRange.whole(made)
 
     def _archive(self, path: str, data: Data, kernels: KernelFile | None) -> None:
-        processors = {target.partition(":")[0] for target in read_archive(data, name=path).targets}
+        processors = read_archive(data, name=path).processors
         for pair in self._order.pairs:
             if pair.code.processor not in processors:
                 continue

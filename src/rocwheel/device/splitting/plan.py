@@ -78,8 +78,8 @@ def _sort(file: NamedFile) -> _Sorted:
 
 def _archive_of(data: Data, path: str) -> KernelFile | None:
     """Return which target an archive is for whose name doesn't say it; none if it is for several."""
-    processors = {target.partition(":")[0] for target in read_archive(data, name=path).targets}
-    return KernelFile(processors.pop(), "kpack") if len(processors) == 1 else None
+    processors = read_archive(data, name=path).processors
+    return KernelFile(min(processors), "kpack") if len(processors) == 1 else None
 
 
 def _host_files(files: Sequence[_Sorted]) -> list[_Sorted]:

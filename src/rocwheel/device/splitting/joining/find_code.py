@@ -36,11 +36,6 @@ class ArchiveFile(msgspec.Struct, frozen=True):
     content: FileRange
     archive: KpackArchive
 
-    @property
-    def processors(self) -> frozenset[str]:
-        """The base targets that it has code for."""
-        return frozenset(target.partition(":")[0] for target in self.archive.targets)
-
 
 class FoundCode(msgspec.Struct, frozen=True):
     """An entry of a bundle, by its id, and where its code is; none for the host, which has no code."""
@@ -118,13 +113,13 @@ def _by_ids(unit: SplitUnit, archives: Sequence[ArchiveFile], name: str) -> Unit
         if entry_id.target is None:
             entries.append(FoundCode(spelling))
             continue
-        file = next((file for file in archives if entry_id.target.processor in file.processors), None)
+        file = next((file for file in archives if entry_id.target.processor in file.archive.processors), None)
         if file is None:
             missing.append(str(entry_id.target))
         else:
             entries.append(FoundCode(spelling, file, _entry(unit, file, targets, entry_id.target, name)))
     own = {target.processor for target in targets}
-    further = [file for file in archives if own.isdisjoint(file.processors)]
+    further = [file for file in archives if own.isdisjoint(file.archive.processors)]
     return UnitCode((*entries, *_by_targets(unit, further, NOTHING_RENUMBERED)), tuple(missing))
 
 

@@ -54,6 +54,11 @@ class LibraryPlan(msgspec.Struct, frozen=True, kw_only=True):
         """All units, in the order of their indices."""
         return tuple(sorted((unit for group in self.groups for unit in group.units), key=lambda unit: unit.index))
 
+    @property
+    def code_size(self) -> int:
+        """Bytes of all code objects that go into archives."""
+        return sum(entry.size for group in self.groups for unit in group.units for entry in unit.entries)
+
     def group_of(self) -> dict[int, UnitGroup]:
         """Return the group of each unit by its index."""
         return {unit.index: group for group in self.groups for unit in group.units}

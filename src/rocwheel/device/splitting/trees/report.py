@@ -70,11 +70,10 @@ def make_report(plan: SplitPlan, sizes: Mapping[str, int]) -> SplitReport:
 def _report_library(file: HostFile) -> SplitLibraryReport:
     assert file.library is not None
     assert file.patch is not None
-    units = file.library.units
     return SplitLibraryReport(
         path=file.path,
-        units=len(units),
-        code=sum(entry.size for unit in units for entry in unit.entries),
+        units=len(file.library.units),
+        code=file.library.code_size,
         size_before=file.content.size,
         size_after=file.patch.size,
         archives=tuple(archive.path for archive in file.library.archives),

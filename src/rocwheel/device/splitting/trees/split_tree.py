@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.binary.kpack.write_archive import FileSink
 from rocwheel.device.editing.tree_copy import new_folder
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.host.host_file import plan_host_file
@@ -23,7 +24,6 @@ from rocwheel.foundation.workers import open_workers
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from typing import IO
 
     from rocwheel.device.splitting.files import HostFile, SplitPlan
     from rocwheel.device.splitting.planning.library import PlannedArchive
@@ -83,7 +83,7 @@ class _Splitting:
         problems: list[RocwheelError] = []
         self._placer.make_folders()
         libraries = [file for file in self._plan.host if file.library is not None]
-        code = sum(entry.size for file in libraries if file.library for u in file.library.units for entry in u.entries)
+        code = sum(file.library.code_size for file in libraries if file.library)
         progress = self._order.progress
         progress.begin(f"splitting {self._listing.root.name}", code)
         try:
@@ -106,11 +106,11 @@ class _Splitting:
             write_archives(data, file.library, self._order.choice, self._open_archive, workers)
 
     @contextmanager
-    def _open_archive(self, archive: PlannedArchive) -> Iterator[_Sink]:
+    def _open_archive(self, archive: PlannedArchive) -> Iterator[FileSink]:
         path = self._made / archive.target / archive.path
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as file:
-            yield _Sink(file)
+            yield FileSink(file)
             self._sizes[archive.path] = file.seek(0, 2)
         path.chmod(0o644)
 
@@ -134,18 +134,3 @@ class _Splitting:
         with host.content.view() as data:
             patch = plan_host_file(data, host.library.markers(alias), host.library.links(), name=host.path)
         self._placer.write_patched(host, alias, patch)
-
-
-class _Sink:
-    """A new file for an archive."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self._file.write(data)
-
-    def overwrite(self, offset: int, data: bytes) -> None:
-        self._file.seek(offset)
-        self._file.write(data)
-        self._file.seek(0, 2)

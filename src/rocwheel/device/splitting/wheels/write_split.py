@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.device_code import device_targets
+from rocwheel.binary.kpack.write_archive import FileSink
 from rocwheel.device.splitting.wheels.metadata import device_metadata, device_wheel_file, host_metadata
 from rocwheel.device.splitting.wheels.report import StayingFile
 from rocwheel.device.splitting.write_archives import Workers, write_archives
@@ -121,10 +122,10 @@ class SplitWheels:
             made: list[tuple[PlannedArchive, IO[bytes]]] = []
 
             @contextmanager
-            def open_sink(archive: PlannedArchive) -> Iterator[_Sink]:
+            def open_sink(archive: PlannedArchive) -> Iterator[FileSink]:
                 spool = stack.enter_context(open_temporary(buffering=1 << 20))
                 made.append((archive, spool))
-                yield _Sink(spool)
+                yield FileSink(spool)
                 spool.flush()
 
             try:
@@ -174,21 +175,6 @@ class SplitWheels:
             staying = (file.content for file in self.plan.host if file.library is None)
             texts[DECLARATION_NAME] = encode_declaration(_targets(staying))
         return texts
-
-
-class _Sink:
-    """A temporary file for an archive."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self._file.write(data)
-
-    def overwrite(self, offset: int, data: bytes) -> None:
-        self._file.seek(offset)
-        self._file.write(data)
-        self._file.seek(0, 2)
 
 
 def _targets(contents: Iterable[FileRange]) -> Iterator[TargetId]:
