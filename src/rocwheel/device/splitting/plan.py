@@ -39,6 +39,8 @@ class _Sorted(msgspec.Struct, frozen=True):
     file: NamedFile
     kernels: KernelFile | None = None
     has_code: bool = False
+    remark: str = ""
+    """Why its device code stays in it, where that is known."""
 
 
 def plan_split(files: Sequence[NamedFile], choice: SplitChoice, *, subject: str) -> SplitPlan:
@@ -73,7 +75,10 @@ def _sort(file: NamedFile) -> _Sorted:
             return _Sorted(file, kernels)
         if is_kpack(data):
             return _Sorted(file, _archive_of(data, file.path))
-        return _Sorted(file, has_code=has_code_to_split(data, name=file.path))
+        try:
+            return _Sorted(file, has_code=has_code_to_split(data, name=file.path))
+        except NotSplittableError as e:
+            return _Sorted(file, remark=_reason(e))
 
 
 def _archive_of(data: Data, path: str) -> KernelFile | None:
@@ -95,7 +100,7 @@ def _kernel_files(files: Sequence[_Sorted]) -> Iterator[DeviceFile]:
 def _plan_host(found: _Sorted, groups: dict[str, str], choice: SplitChoice) -> HostFile:
     path, content = found.file.path, found.file.content
     if not found.has_code:
-        return HostFile(path=path, content=content, remark=_remark(found.file))
+        return HostFile(path=path, content=content, remark=found.remark or _remark(found.file))
     with content.view() as data:
         fat = read_fat_binary(data, name=path)
         assert isinstance(fat, FatBinary), "it has code to split"
@@ -103,8 +108,12 @@ def _plan_host(found: _Sorted, groups: dict[str, str], choice: SplitChoice) -> H
             library = plan_library(data, fat, path, groups[path], keep=choice.keep, folder=choice.archives)
             patch = plan_host_file(data, library.markers(), library.links(), name=path)
         except NotSplittableError as e:
-            return HostFile(path=path, content=content, remark=f"{e.found}, expected {e.expected}")
+            return HostFile(path=path, content=content, remark=_reason(e))
     return HostFile(path=path, content=content, library=library, patch=patch)
+
+
+def _reason(error: NotSplittableError) -> str:
+    return f"{error.found}, expected {error.expected}" if error.expected else error.found
 
 
 def _remark(file: NamedFile) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.elf.sections import read_sections
 from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
@@ -239,6 +240,21 @@ def test_a_library_that_archives_cannot_hold_stays_fat_and_is_listed(tmp_path: P
     assert [(file.path, file.reason) for file in report.staying] == [("lib/libx.so", reason)]
     assert (tmp_path / "out/host/lib/libx.so").read_bytes() == fat.read_bytes()
     assert files_of(tmp_path / "out") == ["host/lib/libx.so"]
+
+
+def test_a_library_with_two_sections_of_code_stays_and_others_are_split(tmp_path: Path) -> None:
+    odd = library(tmp_path / "tree", "gfx906", path="lib/libodd.so")
+    library(tmp_path / "tree", "gfx906")
+    data = bytearray(odd.read_bytes())
+    sections = read_sections(data, name="libodd.so")
+    [code] = [section for section in sections if section.name == ".hip_fatbin"]
+    headers = int.from_bytes(data[0x28:0x30], "little")
+    data[headers + 64 : headers + 68] = code.name_offset.to_bytes(4, "little")
+    odd.write_bytes(data)
+    report = split_tree(tmp_path / "tree", tmp_path / "out", EVERYTHING)
+    reason = "several sections .hip_fatbin, expected one"
+    assert [(file.path, file.reason) for file in report.staying] == [("lib/libodd.so", reason)]
+    assert [file.path for file in report.libraries] == ["lib/libx.so"]
 
 
 def test_libraries_of_one_name_get_archives_of_their_own(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from rocwheel.binary.code_objects.errors import NotTrimmableError, Place
 from rocwheel.binary.elf.bytes import ElfBytes
 from rocwheel.binary.elf.header import ET_REL, read_header
 from rocwheel.binary.elf.sections import SHT_DYNSYM, SHT_SYMTAB, read_section_table
+from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.marker import MARKER_SECTION, Marker, encode_markers
 from rocwheel.device.splitting.host.errors import NotSplittableError
 from rocwheel.device.splitting.host.layout import HostLayout, lay_out
@@ -51,7 +52,8 @@ def has_code_to_split(data: Data, *, name: str) -> bool:
     """Return whether ``data`` is a linked ELF file with device code of its own.
 
     That of a file that was split is elsewhere, and debug information split off a program never had any. Raises
-    `ElfError` and `DeviceCodeError` for damaged files.
+    `NotSplittableError` for a file with several sections of device code, `ElfError` and `DeviceCodeError` for damaged
+    ones.
     """
     return _find_code(data, name) is not None
 
@@ -96,7 +98,7 @@ def _find_code(data: Data, name: str) -> FatBinary | None:
     if header.type == ET_REL or MARKER_SECTION in names:
         return None
     if fat.is_kpacked or fat.is_empty:
-        raise NotSplittableError(Place(name), "wrappers of archives, but no marker", expected=f"{MARKER_SECTION}")
+        raise KpackError(Place(name), "wrappers of archives, but no marker", expected=f"a section {MARKER_SECTION}")
     if names.count(fat.section.name) > 1:
         raise NotSplittableError(Place(name), f"several sections {fat.section.name}", expected="one")
     return fat
