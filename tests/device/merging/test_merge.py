@@ -247,6 +247,15 @@ def test_tables_that_can_not_be_united_are_refused(refused: Callable[..., str], 
     assert found in refused({"a": {"blas_lib_generic": {table: mine}}, "b": {"blas_lib_generic": {table: theirs}}})
 
 
+def test_a_text_that_is_too_large_to_unite_is_refused(
+    refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rocwheel.device.merging.host_files.LARGEST", 4)
+    manifest = f"{FLAT}/TensileManifest.txt"
+    found = refused({"a": {"blas_lib_generic": {manifest: b"a"}}, "b": {"blas_lib_generic": {manifest: b"long\n"}}})
+    assert "TensileManifest.txt: has 5 bytes; expected at most 4 of a file to unite" in found
+
+
 def sdk(commit: str, run: str, targets: str) -> Tree:
     manifest = {"the_rock_commit": commit, "github_run_id": run, "rocm_version": "7.1.0"}
     return {

@@ -14,7 +14,7 @@ from rocwheel.device.merging.host_parts import HostDifference, compare_host_part
 from rocwheel.device.merging.report import Difference
 from rocwheel.device.merging.rules import may_differ
 from rocwheel.device.merging.shards import ShardFile
-from rocwheel.device.merging.united_files import unite_dist_info, unite_lines, unite_maps
+from rocwheel.device.merging.united_files import LARGEST, unite_dist_info, unite_lines, unite_maps
 from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.targets.kernel_files.classify import shared_row
 from rocwheel.targets.kernel_files.table import Difference as SharedRule
@@ -178,5 +178,8 @@ def _uniter(path: str) -> Callable[[Sequence[Text]], bytes]:
 
 
 def _text(file: ShardFile) -> Text:
-    assert file.member.source is not None, "links are not united"
-    return file.place, file.member.source.read()
+    source = file.member.source
+    assert source is not None, "links are not united"
+    if source.size > LARGEST:
+        raise InputError(file.place, f"has {source.size} bytes", expected=f"at most {LARGEST} of a file to unite")
+    return file.place, source.read()

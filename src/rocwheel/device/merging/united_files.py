@@ -12,10 +12,10 @@ from rocwheel.foundation.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["unite_dist_info", "unite_lines", "unite_maps"]
+__all__ = ["LARGEST", "unite_dist_info", "unite_lines", "unite_maps"]
 
-_MOST = 64 << 20
-"""Bytes of a text or table; real ones have less than one million."""
+LARGEST = 64 << 20
+"""Bytes of a text or table that is read; real ones have less than one million."""
 
 Text = tuple[str, bytes]
 """What to call a file in messages, and its bytes."""
