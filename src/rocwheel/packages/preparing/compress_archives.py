@@ -37,8 +37,10 @@ def compress_archives(catalog: Catalog, folder: Path, workers: Workers) -> Catal
     sizes = sum(entry.source.size for place in places if (entry := catalog.entries[place]).source)
     workers.progress.begin("compressing archives", sizes)
     make = partial(_compressed, catalog, folder=folder, workers=workers)
-    made = dict(zip(places, convert_all(catalog.root, make, places), strict=True))
-    workers.progress.end()
+    try:
+        made = dict(zip(places, convert_all(catalog.root, make, places), strict=True))
+    finally:
+        workers.progress.end()
     entries = (made.get(place, entry) for place, entry in enumerate(catalog.entries))
     return msgspec.structs.replace(catalog, entries=tuple(entries))
 

@@ -41,8 +41,10 @@ def write_split(plan: SplitPlan, choice: SplitChoice, folder: Path, workers: Wor
     problems: list[RocwheelError] = []
     libraries = [file for file in plan.host if file.library is not None]
     workers.progress.begin("splitting device code", sum(file.library.code_size for file in libraries if file.library))
-    made = attempt_all(partial(_write, choice=choice, folder=folder, workers=workers), libraries, problems)
-    workers.progress.end()
+    try:
+        made = attempt_all(partial(_write, choice=choice, folder=folder, workers=workers), libraries, problems)
+    finally:
+        workers.progress.end()
     raise_all(subject, problems)
     archives = {archive.path: FileRange.whole(folder / archive.path) for archive in plan.iter_archives()}
     return SplitFiles({file.path: host for file, host in zip(libraries, made, strict=True)}, archives)
