@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -137,7 +138,7 @@ def _is_kept(target: str, keep: Sequence[TargetId]) -> bool:
 
 
 def _conflicts(plan: SplitPlan) -> list[InputError]:
-    """Return an error for each archive to write where a file of the tree has its name, or that of a folder above it."""
+    """Return an error for each archive to write whose name another has, or a file of the tree, or a folder above it."""
     taken = {path.lower() for path in [*(file.path for file in plan.host), *(file.path for file in plan.device)]}
     above = {str(parent) for archive in plan.iter_archives() for parent in PurePosixPath(archive.path).parents}
     in_the_way = [
@@ -145,13 +146,23 @@ def _conflicts(plan: SplitPlan) -> list[InputError]:
         for path in sorted(above)
         if path.lower() in taken
     ]
-    return in_the_way + [
-        InputError(
-            archive.path, "is in the tree, and would be made", expected="a tree without it", remedy="Join first."
-        )
-        for archive in plan.iter_archives()
-        if archive.path.lower() in taken
+    users = Counter(archive.path.lower() for archive in plan.iter_archives())
+    twice = [
+        InputError(path, "would be made of two libraries", expected="names that differ in more than '-part2'")
+        for path in dict.fromkeys(archive.path for archive in plan.iter_archives())
+        if users[path.lower()] > 1
     ]
+    return (
+        twice
+        + in_the_way
+        + [
+            InputError(
+                archive.path, "is in the tree, and would be made", expected="a tree without it", remedy="Join first."
+            )
+            for archive in plan.iter_archives()
+            if archive.path.lower() in taken
+        ]
+    )
 
 
 def _nothing_left(subject: str, keep: Sequence[TargetId]) -> InputError:

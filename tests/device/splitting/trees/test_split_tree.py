@@ -266,6 +266,14 @@ def test_libraries_of_one_name_get_archives_of_their_own(tmp_path: Path) -> None
     assert len(files_of(tmp_path / "out/gfx906")) == 2
 
 
+def test_a_library_named_like_a_part_of_another_is_refused(tmp_path: Path) -> None:
+    library(tmp_path / "tree", "gfx906 gfx90a", "gfx906")
+    library(tmp_path / "tree", "gfx906", path="lib/libx.so-part2")
+    with pytest.raises(InputError, match=r"\.kpack/libx\.so-part2_gfx906\.kpack: would be made of two libraries"):
+        split_tree(tmp_path / "tree", tmp_path / "out", EVERYTHING)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_dry_run_writes_nothing_and_says_the_same(tmp_path: Path) -> None:
     library(tmp_path / "tree", "gfx906 gfx90a")
     dry = split_tree(tmp_path / "tree", tmp_path / "out", SplitOrder(choice=SplitChoice(), dry_run=True))
