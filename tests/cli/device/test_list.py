@@ -68,9 +68,8 @@ def test_code_outside_of_bundles_is_listed(run: Run, name: str, lines: list[str]
 def test_host_entries_are_apart_from_those_for_targets(run: Run) -> None:
     _, out, _ = run("device", "list", FIXTURES / "v22/saxpy.hipfb", "--json")
     [bundle] = json.loads(out)["bundles"]
-    assert bundle["hosts"] == [
-        {"id": "host-x86_64-unknown-linux-gnu-", "target": "host", "size": 0, "stored_size": 0, "kernels": None}
-    ]
+    facts = {"size": 0, "stored_size": 0, "kernels": None, "is_shared": False}
+    assert bundle["hosts"] == [{"id": "host-x86_64-unknown-linux-gnu-", "target": "host", **facts}]
     assert "host" not in {entry["target"] for entry in bundle["entries"]}
 
 

@@ -128,6 +128,8 @@ def test_miopen_knows_every_target_of_the_catalogue(target: str, units: str, suf
     [
         (f"lib/rocblas/library/{TENSILE}_fallback.dat", "tensile-fallbacks", "refuse"),
         ("lib/rocblas/5/library/x_fallback.dat", "tensile-fallbacks", "refuse"),
+        ("lib/hipblaslt/1/library/x_fallback.dat", "tensile-fallbacks", "refuse"),
+        ("lib/hipsparselt/library/x_fallback.dat.zlib", "tensile-fallbacks", "refuse"),
         ("lib/hipblaslt/library/TensileManifest.txt", "tensile-manifests", "lines"),
         ("lib/hipblaslt/library/hipblasltExtOpLibrary.dat", "hipblaslt-ext-ops", "maps"),
         ("lib/hipblaslt/library/TensileLiteLibrary_lazy_Mapping.dat", "tensile-mappings", "refuse"),
