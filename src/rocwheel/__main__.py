@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 
+_WITHOUT_MEMORY = ("failed to map", "returned NULL without setting an exception")
+
+
 def main() -> None:
     """Load the command line and run it; an interrupt while it loads ends the process as the signal itself does."""
     # Shells start background jobs with the signal ignored, which is kept.
@@ -36,8 +39,9 @@ def _load() -> ModuleType:
     try:
         command_line = import_module("rocwheel.cli")
         command_line.load_commands(sys.argv[1:])
-    except (MemoryError, ImportError) as e:
-        if isinstance(e, ImportError) and "failed to map" not in str(e):
+    except (MemoryError, ImportError, SystemError) as e:
+        # Where memory runs out, the loader of C libraries and Python's own compiler have other errors for it.
+        if not isinstance(e, MemoryError) and not any(text in str(e) for text in _WITHOUT_MEMORY):
             raise
         print("error: rocwheel got too little memory to start. Allow more (see 'ulimit -v').", file=sys.stderr)
         sys.exit(1)

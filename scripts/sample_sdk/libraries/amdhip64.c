@@ -43,9 +43,16 @@ API void hipSampleGetRegistered(int *binaries, int *kernels) {
 
 struct wrapper { uint32_t magic, version; const void *binary; void *unused; };
 
-API void **__hipRegisterFatBinary(const struct wrapper *wrapper) {
+/* Whether a wrapper points to what its magic says: HIPF to a bundle, HIPK to a MessagePack map that names archives. */
+static int is_registrable(const struct wrapper *wrapper) {
     static const char bundle_magic[] = "__CLANG_OFFLOAD_BUNDLE__";
-    if (wrapper->magic != 0x48495046 || memcmp(wrapper->binary, bundle_magic, sizeof bundle_magic - 1)) abort();
+    const unsigned char first = *(const unsigned char *)wrapper->binary;
+    if (wrapper->magic == 0x4B504948) return (first & 0xF0) == 0x80 || first == 0xDE || first == 0xDF;
+    return wrapper->magic == 0x48495046 && !memcmp(wrapper->binary, bundle_magic, sizeof bundle_magic - 1);
+}
+
+API void **__hipRegisterFatBinary(const struct wrapper *wrapper) {
+    if (!is_registrable(wrapper)) abort();
     ++registered_binaries;
     return (void **)wrapper;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import resource
 import subprocess
@@ -13,6 +14,8 @@ import pytest
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.read_kernel import iter_kernel, read_kernel
+from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.binary.kpack.write_archive import compress_kernel
 from rocwheel.foundation.zstd import zstd
 from tests.support.kpack_files import by_hand, frames, toc
 
@@ -57,6 +60,17 @@ FRAME = zstd.compress(b"x" * 100_000)
 def test_code_object_that_is_not_as_declared_is_refused_with_its_place(data: bytes, found: str) -> None:
     with pytest.raises(KpackError, match=f"^x.kpack: {re.escape(found)}"):
         read(data)
+
+
+def test_each_changed_byte_of_a_written_code_object_is_noticed() -> None:
+    code = hashlib.sha512(b"code").digest() * 3
+    frame = bytes(compress_kernel(memoryview(code), Scheme.ZSTD))
+    whole = archive_of(frame, len(code))
+    assert bytes(read(whole)) == code
+    start = whole.index(frame)
+    for offset in range(start, start + len(frame)):
+        with pytest.raises(KpackError):
+            read(whole[:offset] + bytes([whole[offset] ^ 0x08]) + whole[offset + 1 :])
 
 
 def test_pieces_never_come_to_more_than_the_declared_size() -> None:

@@ -72,10 +72,17 @@ class ArchiveFacts(msgspec.Struct, frozen=True):
 
 
 def compress_kernel(code: Data, scheme: Scheme, level: int = DEFAULT_LEVEL) -> Data:
-    """Return a code object as an archive of this scheme stores it; same bytes, same result. For worker threads."""
+    """Return a code object as an archive of this scheme stores it; same bytes, same result. For worker threads.
+
+    Frames have a checksum, by which every reader sees damage: the format itself has none.
+    """
     if scheme is Scheme.NONE:
         return code
-    return memoryview(zstd.compress(load(code), level))
+    options = {
+        zstd.CompressionParameter.compression_level: level,
+        zstd.CompressionParameter.checksum_flag: 1,
+    }
+    return memoryview(zstd.compress(load(code), options=options))
 
 
 class BlobWriter:

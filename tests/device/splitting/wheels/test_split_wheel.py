@@ -18,7 +18,7 @@ from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.wheels.order import WheelSplitOrder
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.errors import RocwheelError
+from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.targets.coherence.declaration import DECLARATION_NAME, encode_declaration
 from tests.support.fat_libraries import build_fat_library, code_of, make_bundle
 from tests.support.kpack_reader import ARCHIVE_NOT_FOUND, load_unit, units_of
@@ -160,6 +160,12 @@ def test_names_and_requirements_can_be_chosen(wheel: Path, tmp_path: Path) -> No
     metadata = members(Path(path))["amd_torch_device_gfx906-1.0.dist-info/METADATA"].decode()
     assert "Name: amd-torch-device-gfx906\n" in metadata
     assert "Requires-Dist: my-torch==1.0\nRequires-Dist: rocm-sdk-device-gfx906==7.1\n" in metadata
+
+
+def test_a_name_that_no_distribution_can_have_is_refused(wheel: Path, tmp_path: Path) -> None:
+    order = msgspec.structs.replace(ORDER, device_prefix="bad name!", dry_run=True)
+    with pytest.raises(InputError, match=r"--device-name: is 'bad name!', with which no name .* can begin"):
+        split_wheel(wheel, tmp_path / "out", order, DATE)
 
 
 def test_declared_targets_become_those_of_each_wheel(tmp_path: Path, library: Path) -> None:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import msgspec
-from packaging.utils import canonicalize_name
+from packaging.utils import InvalidName, canonicalize_name
 
+from rocwheel.foundation.errors import InputError
 from rocwheel.targets.kernel_files.classify import find_family
 
-__all__ = ["ALL_EXTRA", "DeviceNames"]
+__all__ = ["ALL_EXTRA", "DeviceNames", "check_prefix"]
 
 ALL_EXTRA = "device-all"
 """The extra that asks for the device wheels of every target and family."""
+
+
+def check_prefix(prefix: str) -> None:
+    """Raise `InputError` for a text that no name of a distribution can begin with."""
+    try:
+        canonicalize_name(prefix, validate=True)
+    except InvalidName as e:
+        option, found = "--device-name", f"is {prefix!r}, with which no name of a distribution can begin"
+        expected = "letters, digits and single '-', '_' and '.' between them, such as torch-device"
+        raise InputError(option, found, expected=expected) from e
 
 
 class DeviceNames(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.plan import plan_split
 from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
 from rocwheel.device.splitting.wheels.metadata import check_requirements
-from rocwheel.device.splitting.wheels.names import DeviceNames
+from rocwheel.device.splitting.wheels.names import DeviceNames, check_prefix
 from rocwheel.device.splitting.wheels.overlay_root import choose_overlay_root
 from rocwheel.device.splitting.wheels.report import DeviceWheel, StayingFile, WheelSplit
 from rocwheel.device.splitting.wheels.unpacked import unpack_code
@@ -40,6 +40,8 @@ def split_wheel(source: Path, dest_dir: Path, order: WheelSplitOrder, source_dat
     Raises `InputError` as `read_fat_wheel`, `choose_overlay_root` and `plan_split` do, `ProblemsError` for several
     problems, and `WorkError` when writing fails; then no wheel stays that is not whole.
     """
+    if order.device_prefix:
+        check_prefix(order.device_prefix)
     wheel = read_fat_wheel(source)
     check_requirements((*order.host_requires, *order.device_requires), source.name)
     output = dest_dir / source.name
