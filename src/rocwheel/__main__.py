@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 
-_WITHOUT_MEMORY = ("failed to map", "returned NULL without setting an exception")
+_WITHOUT_MEMORY = ("failed to map", "Cannot allocate memory")
+"""What the loader of C libraries and the kernel say then; Python raises `MemoryError`, or `SystemError`."""
 
 
 def main() -> None:
@@ -39,13 +41,20 @@ def _load() -> ModuleType:
     try:
         command_line = import_module("rocwheel.cli")
         command_line.load_commands(sys.argv[1:])
-    except (MemoryError, ImportError, SystemError) as e:
-        # Where memory runs out, the loader of C libraries and Python's own compiler have other errors for it.
-        if not isinstance(e, MemoryError) and not any(text in str(e) for text in _WITHOUT_MEMORY):
+    except (MemoryError, SystemError):
+        _end_without_memory()
+    except (ImportError, OSError) as e:
+        if not any(text in str(e) for text in _WITHOUT_MEMORY):
             raise
-        print("error: rocwheel got too little memory to start. Allow more (see 'ulimit -v').", file=sys.stderr)
-        sys.exit(1)
+        _end_without_memory()
     return command_line
+
+
+def _end_without_memory() -> NoReturn:
+    text = "error: rocwheel got too little memory to start. Allow more (see 'ulimit -v')."
+    print(text, file=sys.stderr, flush=True)
+    # Not by sys.exit: without memory, the interpreter's own end prints dozens of lines.
+    os._exit(1)
 
 
 if __name__ == "__main__":

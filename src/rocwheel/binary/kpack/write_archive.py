@@ -78,7 +78,7 @@ def compress_kernel(code: Data, scheme: Scheme, level: int = DEFAULT_LEVEL) -> D
     """
     if scheme is Scheme.NONE:
         return code
-    options = {
+    options: dict[int, int] = {
         zstd.CompressionParameter.compression_level: level,
         zstd.CompressionParameter.checksum_flag: 1,
     }
