@@ -150,7 +150,7 @@ def limited(limit: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
     return rocwheel(*words, "--quiet", before=["sh", "-c", f'ulimit {limit} && exec "$@"', "sh"])
 
 
-@pytest.mark.parametrize("kilobytes", [30_000, 60_000, 100_000, 150_000])
+@pytest.mark.parametrize("kilobytes", [30_000, 60_000, 100_000, 120_000])
 def test_too_little_memory_is_said_in_one_line(tmp_path: Path, kilobytes: int) -> None:
     done = limited(f"-v {kilobytes}", *arguments("build", tmp_path))
     assert done.returncode == 1
