@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rocwheel.foundation.errors import InputError, ProblemsError
@@ -77,6 +77,8 @@ def jax_build() -> str:
     length=st.sampled_from([0, 0, 1, 2, 10, 100]),
     piece=st.sampled_from(PIECES),
 )
+@example(path=".github/workflows/build-wheels.yml", place=0.75, length=0, piece='"')
+@example(path="ci/jax_rbe/pr_test.sh", place=0.0, length=0, piece='"')
 @settings(max_examples=60, deadline=None)
 def test_damage_gives_an_error_or_a_migration_that_is_done_once(
     path: str, place: float, length: int, piece: str

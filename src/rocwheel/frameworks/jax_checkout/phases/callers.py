@@ -43,7 +43,10 @@ _FOLDER = re.compile(r"(?:^|[\s;&(])(?:cd|pushd|working-directory:)[\t ]+[\"']?(
 
 
 def replace_callers(plan: Plan) -> None:
-    """Replace every call of build.py that its file decides; ask above the others."""
+    """Replace every call of build.py that its file decides; ask above the others.
+
+    A script with a quote that has no end stays as it is: nobody can tell where its calls are.
+    """
     for path, file in sorted(plan.draft.checkout.files.items()):
         if path == BUILD_PY or "build.py" not in file.text or file.is_mixed:
             continue
@@ -52,7 +55,8 @@ def replace_callers(plan: Plan) -> None:
             found = translate_calls(read_old_calls(file.text, path), version=_version(plan), workspace=plan.settings)
         except InputError:
             continue
-        _edit(plan, path, kind, found)
+        if not any(item.is_broken for item in found.undecided):
+            _edit(plan, path, kind, found)
 
 
 def _version(plan: Plan) -> str:

@@ -41,6 +41,8 @@ class UndecidedCall(msgspec.Struct, frozen=True):
     first_line: int
     last_line: int
     reason: str
+    is_broken: bool = False
+    """Whether no shell reads the file from there on, so that nothing behind it is certain."""
 
 
 class OldCalls(msgspec.Struct, frozen=True):

@@ -52,7 +52,7 @@ def read_shell_calls(text: str, first_line: int = 1, *, certain: bool = True) ->
 def _unclosed(command: ShellCommand) -> UndecidedCall:
     line, quote = command.unclosed or (command.first_line, "")
     reason = f"the quote {quote} in line {line} has no end, so that no shell reads this: close it"
-    return UndecidedCall(line, command.last_line, reason)
+    return UndecidedCall(line, command.last_line, reason, is_broken=True)
 
 
 def calls_of_commands(
