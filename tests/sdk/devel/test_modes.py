@@ -46,11 +46,14 @@ def test_links_that_come_later_are_open_to_those_who_may_use_the_packages(enviro
     run_privately(environment, "rocm-sdk", "path", "--root")
     after = modes(environment)
     assert {name: after[name] for name in after if after[name] != before.get(name)} == {
+        "_rocm_sdk_devel/.device-gfx906": "644",
         "_rocm_sdk_devel/.device_links": "755",
         "_rocm_sdk_devel/.device_links/gfx906.json": "644",
         "_rocm_sdk_devel/.kpack": "755",
+        "_rocm_sdk_devel/.kpack/blas_lib_gfx906.kpack": "644",
         "_rocm_sdk_devel/lib/rocblas": "755",
         "_rocm_sdk_devel/lib/rocblas/library": "755",
+        "_rocm_sdk_devel/lib/rocblas/library/kernels_gfx906.co": "644",
     }
 
 
