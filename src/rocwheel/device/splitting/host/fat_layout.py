@@ -36,6 +36,11 @@ class HostTables(msgspec.Struct, frozen=True):
         behind = (s.address for s in self.tables.sections if self.is_other(s) and s.address >= self.fat.address)
         return min([end, *behind]) - self.fat.address
 
+    def used_end(self, segment: Segment) -> int:
+        """Return the address behind the last section in a segment, but for the two."""
+        inside = (s for s in self.tables.sections if self.is_other(s) and s.address < segment.memory_end)
+        return max((s.address + s.size for s in inside), default=0)
+
     def is_other(self, section: Section) -> bool:
         """Return whether a section takes room in memory, and is neither of the two."""
         is_loaded = section.flags & SHF_ALLOC and not section.flags & SHF_TLS
@@ -101,8 +106,10 @@ def _grown(host: HostTables, parts: list[Segment], first: Segment, size: int) ->
     unit = max([PAGE, *(segment.alignment for segment in load_segments(segments))])
     if not (holder.offset < holder.end <= at and start <= at) or unit > _LARGEST_UNIT:
         raise _unusual(host)
+    # No memory is kept beyond what is used: a segment that ends with its bytes can be parted again.
+    memory_end = max(address + size, host.used_end(first))
     whole = msgspec.structs.replace(
-        holder, file_size=address + size - holder.address, memory_size=first.memory_end - holder.address
+        holder, file_size=address + size - holder.address, memory_size=memory_end - holder.address
     )
     gone = [part for part in parts if part is first and part is not holder]
     inserted = -(-size // unit) * unit
