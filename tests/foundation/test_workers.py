@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
 from rocwheel.foundation.errors import InputError
-from rocwheel.foundation.workers import open_workers, worker_count
+from rocwheel.foundation.workers import open_workers, work_in_order, worker_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def test_there_are_as_many_workers_as_asked_for() -> None:
@@ -55,3 +61,42 @@ def test_a_block_that_is_ended_gives_up_the_work_that_has_not_begun() -> None:
     with pytest.raises(SystemExit):
         end_block()
     assert len(done) == 2
+
+
+def begun_before_the_first_result(sizes: list[int], limit: int) -> int:
+    """Return how many pieces of work of these sizes are begun before what the first made is taken."""
+    begun = 0
+
+    def work() -> Iterator[tuple[int, partial[int]]]:
+        nonlocal begun
+        for number, size in enumerate(sizes):
+            begun += 1
+            yield size, partial(int, number)
+
+    with ThreadPoolExecutor(2) as executor:
+        results = work_in_order(executor, work(), limit)
+        first = next(results)
+        taken = begun
+        assert [first, *results] == [*range(len(sizes))]
+    return taken
+
+
+@pytest.mark.parametrize(
+    ("sizes", "begun"),
+    [
+        pytest.param([40 << 20] * 9, 3, id="the third has to wait for the first"),
+        pytest.param([1 << 30] * 4, 2, id="one that is larger than the limit is alone"),
+        pytest.param([1] * 3000, 1601, id="small ones count, too"),
+        pytest.param([40 << 20], 1, id="one"),
+    ],
+)
+def test_no_more_is_in_hand_than_the_limit(sizes: list[int], begun: int) -> None:
+    assert begun_before_the_first_result(sizes, 100 << 20) == begun
+
+
+def test_what_a_piece_of_work_raises_is_raised_in_its_turn() -> None:
+    with ThreadPoolExecutor(2) as executor:
+        results = work_in_order(executor, [(1, partial(int, "7")), (1, partial(int, "seven"))])
+        assert next(results) == 7
+        with pytest.raises(ValueError, match="seven"):
+            next(results)

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["KEYS", "SPLIT_NAME", "Memory", "build_split_library", "by_hand", "frames", "make_kpack", "split_two", "toc"]
+__all__ = [
+    "KEYS",
+    "SPLIT_NAME",
+    "Discarding",
+    "Memory",
+    "build_split_library",
+    "by_hand",
+    "frames",
+    "make_kpack",
+    "split_two",
+    "toc",
+]
 
 _HIPK = 0x4B504948
 SPLIT_NAME = "lib/libtwo.so"
@@ -36,6 +47,20 @@ class Memory(io.BytesIO):
         self.seek(offset)
         self.write(data)
         self.seek(position)
+
+
+class Discarding:
+    """A file of which nothing is kept but the number of its bytes."""
+
+    size = 0
+
+    def write(self, data: bytes | memoryview, /) -> None:
+        """Count the bytes."""
+        self.size += len(data)
+
+    def overwrite(self, offset: int, data: bytes, /) -> None:
+        """Require that the bytes were written before."""
+        assert offset + len(data) <= self.size
 
 
 def make_kpack(

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import Executor, Future
 
-__all__ = ["open_workers", "worker_count"]
+__all__ = ["BYTES_IN_WORK", "open_workers", "work_in_order", "worker_count"]
+
+Made = TypeVar("Made")
+
+BYTES_IN_WORK = 64 << 20
+"""What workers have in hand together and what waits to be written, in bytes; a single piece of work may have more."""
+_LEAST = 64 << 10
+"""What a piece of work counts at least, as a million small ones take memory, too."""
 
 
 def worker_count(jobs: int) -> int:
@@ -39,3 +48,24 @@ def open_workers(count: int | None = None) -> Iterator[ThreadPoolExecutor]:
         except BaseException:
             executor.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def work_in_order(
+    executor: Executor, work: Iterable[tuple[int, Callable[[], Made]]], limit: int = BYTES_IN_WORK
+) -> Iterator[Made]:
+    """Yield what the pieces of ``work`` return, in their order; each comes with the bytes that it holds in memory.
+
+    The next piece is begun as long as all that were begun and not yielded come to ``limit`` bytes at most, or none is
+    left. Raises what the pieces raise.
+    """
+    waiting: deque[tuple[int, Future[Made]]] = deque()
+    held = 0
+    for size, piece in work:
+        counted = max(size, _LEAST)
+        while waiting and held + counted > limit:
+            held -= waiting[0][0]
+            yield waiting.popleft()[1].result()
+        waiting.append((counted, executor.submit(piece)))
+        held += counted
+    while waiting:
+        yield waiting.popleft()[1].result()

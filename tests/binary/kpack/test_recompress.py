@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.foundation.errors import RocwheelError
 from rocwheel.foundation.files.file_range import FileRange
 from tests.support.damage import damaged
-from tests.support.kpack_files import Memory, by_hand, make_kpack, toc
+from tests.support.kpack_files import Discarding, Memory, by_hand, make_kpack, toc
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,6 +120,22 @@ def test_few_code_objects_are_in_memory_at_a_time(tmp_path: Path) -> None:
         finally:
             tracemalloc.stop()
     assert peak < 20 * size
+
+
+def test_large_code_objects_are_not_in_memory_together(tmp_path: Path) -> None:
+    size, path = 40 << 20, tmp_path / "x.kpack"
+    code = random.Random(0).randbytes(size)
+    path.write_bytes(make_kpack({("a", n, "gfx906"): code for n in range(8)}, scheme=Scheme.NONE))
+    with FileRange.whole(path).view() as data, ThreadPoolExecutor(4) as executor:
+        archive = read_archive(data, name="x.kpack")
+        tracemalloc.start()
+        try:
+            recompress_archive(data, archive, Discarding(), Storing(Scheme.ZSTD, 1), executor)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    # Its bytes, what they are compressed to, and the copy in which that is put together.
+    assert peak < 4 * size
 
 
 @given(damaged([make_kpack(KERNELS, scheme=scheme) for scheme in Scheme]))

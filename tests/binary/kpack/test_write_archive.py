@@ -17,7 +17,7 @@ from rocwheel.binary.kpack.errors import KpackError
 from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.binary.kpack.toc import KernelKey, Scheme
 from rocwheel.binary.kpack.write_archive import ArchiveFacts, KpackWriter, compress_kernel
-from tests.support.kpack_files import Memory, make_kpack
+from tests.support.kpack_files import Discarding, Memory, make_kpack
 from tests.support.kpack_reader import Archive
 
 if TYPE_CHECKING:
@@ -147,20 +147,6 @@ def test_more_code_objects_than_readers_take_are_refused(monkeypatch: pytest.Mon
 def test_same_code_of_the_same_level_gives_the_same_bytes(level: int) -> None:
     code = memoryview(b"some code for a GPU " * 500)
     assert compress_kernel(code, Scheme.ZSTD, level) == compress_kernel(code, Scheme.ZSTD, level)
-
-
-class Discarding:
-    """A file of which nothing is kept."""
-
-    size = 0
-
-    def write(self, data: bytes | memoryview, /) -> None:
-        """Count the bytes."""
-        self.size += len(data)
-
-    def overwrite(self, offset: int, data: bytes, /) -> None:
-        """Require that the bytes were written before."""
-        assert offset + len(data) <= self.size
 
 
 @pytest.mark.parametrize("scheme", Scheme)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.code_objects.target_id import TargetId
 
-__all__ = ["BUNDLE_ALIGNMENT", "BundlePart", "spell_hosts", "write_offload_bundle"]
+__all__ = ["BUNDLE_ALIGNMENT", "BundlePart", "lay_out_bundle", "spell_hosts", "write_offload_bundle"]
 
 BUNDLE_ALIGNMENT = 4096
 """Alignment of payloads in a bundle; the runtime maps code objects in place, so they start on a page."""
@@ -57,7 +57,7 @@ def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE
 
     The order of ``parts`` is kept, since readers take the first entry that fits.
     """
-    header, offsets = _lay_out(parts, alignment)
+    header, offsets = lay_out_bundle([(part.spelling, part.size) for part in parts], alignment=alignment)
     yield memoryview(header)
     end = len(header)
     for part, offset in zip(parts, offsets, strict=True):
@@ -70,14 +70,21 @@ def write_offload_bundle(parts: Sequence[BundlePart], *, alignment: int = BUNDLE
         yield memoryview(bytes(last - end))
 
 
-def _lay_out(parts: Sequence[BundlePart], alignment: int) -> tuple[bytes, list[int]]:
-    ids = [part.spelling.encode("ascii") for part in parts]
+def lay_out_bundle(
+    entries: Sequence[tuple[str, int]], *, alignment: int = BUNDLE_ALIGNMENT
+) -> tuple[bytes, tuple[int, ...]]:
+    """Return the header of a plain bundle with these entries, and where in it the payload of each begins.
+
+    An entry is given by the spelling of its id, and its size in bytes. LLVM's reader wants the bundle to reach at least
+    to where the last payload begins, even if that is empty.
+    """
+    ids = [spelling.encode("ascii") for spelling, _ in entries]
     end = HEADER_LAYOUT.size + sum(ENTRY_LAYOUT.size + len(entry_id) for entry_id in ids)
-    header = bytearray(HEADER_LAYOUT.pack(BUNDLE_MAGIC, len(parts)))
+    header = bytearray(HEADER_LAYOUT.pack(BUNDLE_MAGIC, len(entries)))
     offsets = []
-    for part, entry_id in zip(parts, ids, strict=True):
+    for (_, size), entry_id in zip(entries, ids, strict=True):
         offset = -(-end // alignment) * alignment
-        header += ENTRY_LAYOUT.pack(offset, part.size, len(entry_id)) + entry_id
+        header += ENTRY_LAYOUT.pack(offset, size, len(entry_id)) + entry_id
         offsets.append(offset)
-        end = offset + part.size if part.size else end
-    return bytes(header), offsets
+        end = offset + size if size else end
+    return bytes(header), tuple(offsets)

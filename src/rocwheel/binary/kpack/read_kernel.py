@@ -23,13 +23,17 @@ KERNEL_LIMIT = 1 << 30
 """The largest code object that is read into memory, in bytes; ROCm's largest takes a tenth of that."""
 
 
-def iter_kernel(data: Data, archive: KpackArchive, entry: KpackEntry) -> Iterator[Data]:
+def iter_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: int | None = None) -> Iterator[Data]:
     """Yield a code object of ``archive``, which is ``data``, in pieces of a few megabytes.
 
     Raises `KpackError` when it is damaged or has not the size that the table says, at the latest after the last piece:
-    what was yielded before is to be thrown away. The pieces never come to more than that size.
+    what was yielded before is to be thrown away. The pieces never come to more than that size. One of more than
+    ``limit`` bytes is refused before the first.
     """
     place = Place(archive.name, entry.offset)
+    if limit is not None and entry.size > limit:
+        found = f"{entry.key} for {entry.target} is said to have {entry.size} bytes"
+        raise KpackError(place, found, expected=f"at most {limit}")
     stored = data[entry.offset : entry.offset + entry.stored_size]
     if archive.scheme is Scheme.ZSTD:
         for piece in iter_frame(stored, entry.size, place=place):
@@ -46,10 +50,7 @@ def read_kernel(data: Data, archive: KpackArchive, entry: KpackEntry, *, limit: 
 
     Memory holds no more than it is, whatever size is declared.
     """
-    if entry.size > limit:
-        found = f"{entry.key} for {entry.target} is said to have {entry.size} bytes"
-        raise KpackError(Place(archive.name, entry.offset), found, expected=f"at most {limit}")
     code = bytearray()
-    for piece in iter_kernel(data, archive, entry):
+    for piece in iter_kernel(data, archive, entry, limit=limit):
         code += piece if isinstance(piece, memoryview) else bytes(piece)
     return memoryview(code).toreadonly()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,10 +13,11 @@ from rocwheel.binary.kpack.read_kernel import read_kernel
 from rocwheel.binary.kpack.toc import Scheme, read_toc
 from rocwheel.binary.kpack.write_archive import BlobWriter, compress_kernel
 from rocwheel.foundation.files.file_view import load
+from rocwheel.foundation.workers import work_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from concurrent.futures import Executor, Future
+    from concurrent.futures import Executor
 
     from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry
     from rocwheel.binary.kpack.write_archive import Sink
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Storing", "recompress_archive", "would_change"]
 
-_AHEAD = 4
-"""Code objects that are in work or wait to be written."""
 _PLACES = ("compression_scheme", "blobs", "zstd_offset", "zstd_size")
 
 
@@ -45,18 +44,19 @@ def would_change(archive: KpackArchive, storing: Storing) -> bool:
 def recompress_archive(data: Data, archive: KpackArchive, file: Sink, storing: Storing, executor: Executor) -> int:
     """Write the archive ``data`` to ``file`` with its code objects stored as ``storing`` says; return what they take.
 
-    The table keeps everything else, keys that nobody knows included. A few code objects are in memory at a time, and
-    the bytes do not depend on the executor. Raises `KpackError` for damaged code objects, and for one without a key.
+    The table keeps everything else, keys that nobody knows included. Memory holds 64 MiB of code objects at a time, or
+    one that has more, and the bytes do not depend on the executor. Raises `KpackError` for damaged code objects, and
+    for one without a key.
     """
     toc = read_toc(bytes(load(data[archive.toc_offset :])), Place(archive.name, archive.toc_offset))
     writer = BlobWriter(file, storing.scheme, archive.name)
-    waiting: deque[Future[Data]] = deque()
-    for entry in _by_ordinal(archive):
-        waiting.append(executor.submit(_convert, data, archive, entry, storing))
-        if len(waiting) > _AHEAD:
-            writer.add(waiting.popleft().result())
-    for future in waiting:
-        writer.add(future.result())
+    work = (
+        (max(entry.size, entry.stored_size), partial(_convert, data, archive, entry, storing))
+        for entry in _by_ordinal(archive)
+    )
+    for stored in work_in_order(executor, work):
+        writer.add(stored)
+        del stored  # before the next is waited for
     writer.finish({key: raw for key, raw in toc.fields.items() if key not in _PLACES})
     return writer.stored_size
 

@@ -6,9 +6,9 @@ depend on the number of workers, and a compressed bundle is decompressed once, w
 
 from __future__ import annotations
 
-from collections import deque
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -18,9 +18,10 @@ from rocwheel.binary.kpack.toc import KernelKey
 from rocwheel.binary.kpack.write_archive import ArchiveFacts, KpackWriter, compress_kernel
 from rocwheel.foundation.files.file_view import Data
 from rocwheel.foundation.progress import SILENT, Progress
+from rocwheel.foundation.workers import work_in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from rocwheel.binary.bundles.plain import BundleEntry
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from rocwheel.device.splitting.planning.units import Unit
 
 __all__ = ["OpenSink", "Workers", "write_archives"]
-
-_BYTES_IN_WORK = 64 << 20
-"""Code that is being compressed or waits to be written, in bytes; a single code object may have more."""
 
 
 class OpenSink(Protocol):
@@ -49,13 +47,13 @@ class Workers(msgspec.Struct, frozen=True):
     progress: Progress = SILENT
 
 
-class _Job(msgspec.Struct, frozen=True):
-    """A code object on its way into its archive."""
+class _Made(msgspec.Struct, frozen=True):
+    """A code object as its archive stores it, on its way there; ``size`` is that of the code."""
 
     writer: KpackWriter
     keys: tuple[KernelKey, ...]
     size: int
-    stored: Future[Data]
+    stored: Data
 
 
 def write_archives(
@@ -72,20 +70,18 @@ def write_archives(
             facts = ArchiveFacts(archive.group, archive.target, choice.scheme)
             sink = stack.enter_context(open_sink(archive))
             writers[archive.group, archive.target] = KpackWriter(sink, facts, name=archive.path)
-        _write_units(data, library, writers, choice, workers)
+        for made in work_in_order(workers.executor, _iter_work(data, library, writers, choice)):
+            made.writer.add(made.keys, made.stored, made.size)
+            workers.progress.advance(made.size)
+            del made  # before the next is waited for
         for writer in writers.values():
             writer.finish()
 
 
-def _write_units(
-    data: Data,
-    library: LibraryPlan,
-    writers: dict[tuple[str, str], KpackWriter],
-    choice: SplitChoice,
-    workers: Workers,
-) -> None:
-    waiting: deque[_Job] = deque()
-    in_work = 0
+def _iter_work(
+    data: Data, library: LibraryPlan, writers: dict[tuple[str, str], KpackWriter], choice: SplitChoice
+) -> Iterator[tuple[int, Callable[[], _Made]]]:
+    """Yield how many bytes each code object has, and what compresses it, in the order of the bundles."""
     group_of = library.group_of()
     view = library.fat.view(data)
     for unit in library.units:
@@ -96,23 +92,13 @@ def _write_units(
             for found in group.keys_of(unit, target)
         }
         for entry, code in _iter_code(view, unit):
-            while waiting and in_work + entry.size > _BYTES_IN_WORK:
-                in_work -= _write_next(waiting, workers.progress)
             writer, keys = places[entry.offset]
-            stored = workers.executor.submit(compress_kernel, code, choice.scheme, choice.level)
             kernel_keys = tuple(KernelKey(library.kernel_name, unit.index, key) for key in keys)
-            waiting.append(_Job(writer, kernel_keys, entry.size, stored))
-            in_work += entry.size
-    while waiting:
-        _write_next(waiting, workers.progress)
+            yield entry.size, partial(_compress, writer, kernel_keys, code, choice)
 
 
-def _write_next(waiting: deque[_Job], progress: Progress) -> int:
-    """Write the code object that has waited longest; return its size."""
-    job = waiting.popleft()
-    job.writer.add(job.keys, job.stored.result(), job.size)
-    progress.advance(job.size)
-    return job.size
+def _compress(writer: KpackWriter, keys: tuple[KernelKey, ...], code: Data, choice: SplitChoice) -> _Made:
+    return _Made(writer, keys, len(code), compress_kernel(code, choice.scheme, choice.level))
 
 
 def _iter_code(view: Data, unit: Unit) -> Iterator[tuple[BundleEntry, Data]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+import io
+from typing import IO, TYPE_CHECKING
 
 from rocwheel.binary.bundles.compressed.header import CompressedBundle, bad_payload, header_size, too_large
 from rocwheel.binary.bundles.compressed.payload import (
@@ -31,6 +32,7 @@ __all__ = [
     "measure_entries",
     "read_compressed_head",
     "require_raw_size",
+    "write_compressed_bundle",
 ]
 
 RAW_SIZE_LIMIT = 1 << 32
@@ -175,10 +177,19 @@ def measure_entries(data: Data, bundle: CompressedBundle, plain: OffloadBundle, 
 
 
 def compress_bundle(raw: Iterable[Data], *, version: int, level: int, method: Method = Method.ZSTD) -> bytes:
-    """Compress a plain bundle, given as a sequence of buffers, into a CCOB of ``version`` 2 or 3.
+    """Return what `write_compressed_bundle` writes."""
+    file = io.BytesIO()
+    write_compressed_bundle(file, raw, version=version, level=level, method=method)
+    return file.getvalue()
+
+
+def write_compressed_bundle(
+    file: IO[bytes], raw: Iterable[Data], *, version: int, level: int, method: Method = Method.ZSTD
+) -> None:
+    """Write a plain bundle, given as a sequence of buffers, as a CCOB of ``version`` 2 or 3 where ``file`` stands.
 
     The zstd window spans the bundle, up to 128 MiB, and long-distance matching is on, so that the code of many targets
-    that is the same costs almost nothing.
+    that is the same costs almost nothing. Memory holds the window, and a few megabytes of each side.
     Raises `ValueError` for version 1, which the runtime can't read, and for 4 GiB or more in version 2.
     """
     buffers = list(raw)
@@ -186,7 +197,10 @@ def compress_bundle(raw: Iterable[Data], *, version: int, level: int, method: Me
     if version not in {2, 3} or (version == 2 and raw_size >= 1 << 32):
         msg = f"a bundle of {count(raw_size, 'byte')} can't be written in version {version}"
         raise ValueError(msg)
-    payload = compress_payload(buffers, method, level)
-    start = header_size(version)
-    header = CompressedBundle(version, method, start, start + len(payload), raw_size, _digest(buffers))
-    return header.pack() + payload
+    start, size = file.tell(), header_size(version)
+    file.seek(start + size)
+    file.writelines(compress_payload(buffers, method, level))
+    stop = file.tell()
+    file.seek(start)
+    file.write(CompressedBundle(version, method, size, stop - start, raw_size, _digest(buffers)).pack())
+    file.seek(stop)

@@ -120,21 +120,15 @@ def _is_end(rest: Data, method: Method) -> bool:
     return method is Method.ZLIB or bytes(rest[: len(_ZSTD_MAGIC)]) != _ZSTD_MAGIC
 
 
-def compress_payload(buffers: Sequence[Data], method: Method, level: int) -> bytes:
-    """Compress the buffers, in their order, into one stream or frame."""
-    return _deflate(buffers, level) if method is Method.ZLIB else _compress_zstd(buffers, level)
+def compress_payload(buffers: Sequence[Data], method: Method, level: int) -> Iterator[bytes]:
+    """Compress the buffers, in their order, into one stream or frame, which is yielded in pieces."""
+    encoder = zlib.compressobj(min(level, 9)) if method is Method.ZLIB else _zstd_encoder(buffers, level)
+    for buffer in buffers:
+        yield from map(encoder.compress, iter_pieces(buffer))
+    yield encoder.flush()
 
 
-def _pieces(buffers: Sequence[Data]) -> Iterator[memoryview]:
-    return (piece for buffer in buffers for piece in iter_pieces(buffer))
-
-
-def _deflate(buffers: Sequence[Data], level: int) -> bytes:
-    encoder = zlib.compressobj(min(level, 9))
-    return b"".join([*map(encoder.compress, _pieces(buffers)), encoder.flush()])
-
-
-def _compress_zstd(buffers: Sequence[Data], level: int) -> bytes:
+def _zstd_encoder(buffers: Sequence[Data], level: int) -> zstd.ZstdCompressor:
     raw_size = sum(map(len, buffers))
     parameter = zstd.CompressionParameter
     options: dict[int, int] = {
@@ -143,6 +137,6 @@ def _compress_zstd(buffers: Sequence[Data], level: int) -> bytes:
         parameter.ldm_hash_rate_log: _LDM_HASH_RATE_LOG,
         parameter.window_log: min(max(raw_size.bit_length(), 10), _WRITER_WINDOW_LOG),
     }
-    encoder = zstd.ZstdCompressor(options=options)
+    encoder: zstd.ZstdCompressor = zstd.ZstdCompressor(options=options)
     encoder.set_pledged_input_size(raw_size)
-    return b"".join([*map(encoder.compress, _pieces(buffers)), encoder.flush()])
+    return encoder
