@@ -11,14 +11,15 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import rocwheel
 from rocwheel import api
 from rocwheel.demo.demo import SAMPLE_SDK
-from tests.support.places import ROOT
+from tests.support.places import FIXTURES, ROOT
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-FUNCTIONS = ["audit", "build", "index", "inspect", "plan", "promote", "repair"]
+FUNCTIONS = [
+    "audit", "build", "index", "inspect", "join", "join_wheels", "plan", "promote", "repair", "split", "split_wheel",
+]  # fmt: skip
 CORE = "rocm_sdk_core-7.0.0-py3-none-manylinux_2_17_x86_64.whl"
 
 
-def test_the_functions_are_these_seven() -> None:
+def test_the_functions_are_these_eleven() -> None:
     assert [name for name in api.__all__ if inspect.isfunction(getattr(api, name))] == FUNCTIONS
 
 
@@ -78,7 +81,7 @@ def test_types_hold_in_the_examples(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(ROOT / ".mypy_cache/api"), "."]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     # Then it finds nothing
-    assert done.stdout.splitlines()[-1] == "Success: no issues found in 9 source files"
+    assert done.stdout.splitlines()[-1] == "Success: no issues found in 13 source files"
 
 
 def test_a_plan_names_what_a_build_makes(sample_dist: Path) -> None:
@@ -214,6 +217,35 @@ def test_a_right_wheel_is_copied_by_a_repair(sample_dist: Path, tmp_path: Path) 
     result = api.repair([sample_dist / CORE], tmp_path / "repaired", with_packages=others)
     assert result.written == (f"{tmp_path}/repaired/{CORE}",)
     assert (tmp_path / "repaired" / CORE).read_bytes() == (sample_dist / CORE).read_bytes()
+
+
+def test_what_is_split_is_joined_again(tmp_path: Path) -> None:
+    (tmp_path / "tree/lib").mkdir(parents=True)
+    shutil.copy(FIXTURES / "v22/libtwo.plain.so", tmp_path / "tree/lib/libtwo.so")
+    made = api.split(str(tmp_path / "tree"), tmp_path / "parts", targets="gfx906,gfx1030", level=1, jobs=1)
+    assert [share.target for share in made.targets] == ["gfx906", "gfx1030"]
+    joined = api.join(tmp_path / "parts/host", [tmp_path / "parts/gfx906"], str(tmp_path / "fat"))
+    assert [(library.path, library.targets) for library in joined.libraries] == [("lib/libtwo.so", ("gfx906",))]
+
+
+def test_a_split_wheel_is_joined_again(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "in", "demo", {"demo/a.so": FIXTURES / "v22/libtwo.plain.so"})
+    made = api.split_wheel(wheel, tmp_path / "parts", device_name="amd-demo-device")
+    assert "amd_demo_device_gfx906" in [device.path.rpartition("/")[2].split("-")[0] for device in made.devices]
+    joined = api.join_wheels(made.host, [device.path for device in made.devices], tmp_path / "fat")
+    assert (joined.path, joined.libraries) == (f"{tmp_path}/fat/{wheel.name}", ("demo/a.so",))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"level": 20}, "level: is 20; expected a level from 1 to 19"),
+        ({"scheme": "lzma"}, "scheme: is 'lzma'; expected one of none, zstd-per-kernel"),
+    ],
+)
+def test_unknown_settings_of_a_split_are_refused(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(api.InputError, match=f"^{message}$"):
+        api.split(tmp_path, tmp_path / "out", **settings)
 
 
 def test_a_destination_that_is_a_file_is_refused(sample_dist: Path, tmp_path: Path) -> None:

@@ -1,0 +1,72 @@
+"""The public Python API: what the commands of the same names do, as functions that return values.
+
+Everything that is stable is in ``__all__`` of this module. All other modules of rocwheel are private: they change
+without notice.
+
+The functions print nothing and log their warnings. They raise `InputError` for input that can't be used, `WorkError`
+for work that failed, such as on a full disk, and `ProblemsError` for several problems together: all of them are
+`RocwheelError`. The values that they return have the fields of the JSON documents of the commands, by the same names.
+"""
+
+from __future__ import annotations
+
+from rocwheel.api.device import join, join_wheels, split, split_wheel
+from rocwheel.api.packages import build, index, plan, promote
+from rocwheel.api.wheels import audit, inspect, repair
+from rocwheel.audit.audit import AuditReport
+from rocwheel.audit.finding import Finding, Severity
+from rocwheel.audit.settings import AuditSettings
+from rocwheel.binary.elf.dynamic import RunpathTag
+from rocwheel.device.reading.device_facts import DeviceFacts
+from rocwheel.device.reading.inspection import ElfFacts, FileFacts
+from rocwheel.device.splitting.trees.join_tree import JoinReport
+from rocwheel.device.splitting.trees.report import SplitReport
+from rocwheel.device.splitting.wheels.join_wheels import WheelJoin
+from rocwheel.device.splitting.wheels.report import WheelSplit
+from rocwheel.distributions.index.write_index import IndexReport
+from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError, WorkError
+from rocwheel.packages.building.build import BuildResult
+from rocwheel.packages.plan import Plan
+from rocwheel.packages.planning.options import PlanOptions
+from rocwheel.packages.promoting.promote import PromotionResult
+from rocwheel.repair.job import RepairResult
+from rocwheel.repair.options import RepairOptions
+from rocwheel.repair.plan import RepairPlan
+
+__all__ = [
+    "AuditReport",
+    "AuditSettings",
+    "BuildResult",
+    "DeviceFacts",
+    "ElfFacts",
+    "FileFacts",
+    "Finding",
+    "IndexReport",
+    "InputError",
+    "JoinReport",
+    "Plan",
+    "PlanOptions",
+    "ProblemsError",
+    "PromotionResult",
+    "RepairOptions",
+    "RepairPlan",
+    "RepairResult",
+    "RocwheelError",
+    "RunpathTag",
+    "Severity",
+    "SplitReport",
+    "WheelJoin",
+    "WheelSplit",
+    "WorkError",
+    "audit",
+    "build",
+    "index",
+    "inspect",
+    "join",
+    "join_wheels",
+    "plan",
+    "promote",
+    "repair",
+    "split",
+    "split_wheel",
+]
