@@ -12,8 +12,8 @@ import pytest
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.binary.kpack.toc import Scheme
+from rocwheel.device.editing.edit_tree import edit_tree
 from rocwheel.device.editing.prune import Prune
-from rocwheel.device.editing.prune_tree import prune_tree
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.editing.rewrite_order import RewriteOrder
 from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
@@ -95,5 +95,5 @@ def test_archives_for_other_targets_leave_a_folder(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "x_gfx906.kpack").write_bytes(PLAIN)
     (folder / "x_gfx908.kpack").write_bytes(make_kpack({("lib/a.so", 0, "gfx908"): CODE}))
-    prune_tree(folder, tmp_path / "out", Prune((TargetId("gfx906"),)), Storage())
+    edit_tree(folder, tmp_path / "out", Prune((TargetId("gfx906"),)), Storage())
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["x_gfx906.kpack"]

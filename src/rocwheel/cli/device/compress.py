@@ -26,7 +26,7 @@ __all__ = ["compress"]
 @device_app.command()
 @takes(rewriting=read_rewriting)
 def compress(
-    file: SourceArgument,
+    path: SourceArgument,
     output: OutputOption,
     *,
     rocm: RocmOption = "",
@@ -60,6 +60,7 @@ def compress(
     version 2 are read by ROCm 6.2 and later, those of version 3 (from 4 GiB on) by ROCm 7.1 and later.
 
     In kpack archives each code object is compressed; one that has them compressed is copied, unless a level is given.
+    A folder is copied, with all that is below; wheels in it stay as they are.
 
     Example: rocwheel device compress librocsparse.so -o small/librocsparse.so --rocm 6.4
     """
@@ -73,4 +74,7 @@ def compress(
         check=True,
         accept_wrong_hash=force,
     )
-    rewriting.rewrite(file, output, None, storage)
+    if path.is_dir():
+        rewriting.rewrite_folder(path, output, None, storage)
+    else:
+        rewriting.rewrite(path, output, None, storage)

@@ -22,6 +22,8 @@ from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.given_places import regular_file, regular_place
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.device.editing.bundle import BundleEdit
+from rocwheel.device.editing.edit_tree import edit_tree
+from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.editing.rewrite_order import RewriteOrder, RewriteReport
 from rocwheel.device.editing.wheels.rewrite_wheel import rewrite_wheel
@@ -36,7 +38,6 @@ from rocwheel.foundation.workers import worker_count
 __all__ = [
     "GIB",
     "CodeArgument",
-    "FileArgument",
     "ForceOption",
     "JobsOption",
     "LevelOption",
@@ -57,16 +58,12 @@ def _code_argument(metavar: str, text: str, *, dir_okay: bool = False) -> Any:
     return typer.Argument(metavar=metavar, help=text, callback=regular_place if dir_okay else regular_file)
 
 
-FileArgument = Annotated[
-    Path,
-    _code_argument(
-        "FILE", "A fat binary, a file of bundles, a kpack archive, a code object, an object file or a static library."
-    ),
-]
 SourceArgument = Annotated[
     Path,
     _code_argument(
-        "FILE", "A fat binary, a file of bundles, a code object, an object file, a static library or a wheel."
+        "PATH",
+        "A fat binary, a file of bundles, an object file, a static library, a kpack archive, a wheel or a folder.",
+        dir_okay=True,
     ),
 ]
 CodeArgument = Annotated[
@@ -87,7 +84,7 @@ LimitOption = Annotated[
 ForceOption = Annotated[bool, shared("--force")]
 GIB = 1 << 30
 """The unit of ``--limit``, in bytes."""
-OutputOption = Annotated[Path, shared("--output", "Write the result to this file; of a wheel, or to this folder.")]
+OutputOption = Annotated[Path, shared("--output", "Write the result to this file or folder.", metavar="PATH")]
 RocmOption = Annotated[
     str,
     shared("--rocm"),
@@ -119,6 +116,22 @@ class Rewriting(msgspec.Struct, frozen=True):
         if not self.quiet:
             _print_remarks(reports)
         return sum(report.changed for report in reports)
+
+    def rewrite_folder(self, folder: Path, output: Path, edit: Prune | None, storage: Storage) -> None:
+        """Write a folder with edited device code to ``output``, and print a report."""
+        if self.trim:
+            raise InputError(folder, "a folder", expected="one shared library for --trim")
+        report = edit_tree(folder, output, edit, storage, jobs=self.jobs, progress=self.progress)
+        if self.as_json:
+            print_json("device-prune" if edit else "device-compress", 1, report)
+        elif not self.quiet:
+            for dropped in report.dropped if self.verbose else ():
+                print_line(f"left out: {dropped}")
+            print_line(many_files_line(report, output))
+        if not self.quiet:
+            _print_remarks(report.edited)
+        for warning in () if self.quiet else report.warnings:
+            report_warning(warning)
 
     def _rewrite_file(
         self, file: Path, output: Path, edit: BundleEdit | None, storage: Storage

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -12,25 +11,20 @@ from rocwheel.binary.bundles.storage import Storage
 from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import (
     ForceOption,
+    OutputOption,
     PathArgument,
     Rewriting,
     read_rewriting,
     read_storage,
 )
-from rocwheel.cli.device.text import many_files_line
-from rocwheel.cli.output.documents import print_json
-from rocwheel.cli.output.text import print_line
 from rocwheel.cli.parsing.completion import complete_targets
-from rocwheel.cli.parsing.shared_options import shared, takes
+from rocwheel.cli.parsing.shared_options import takes
 from rocwheel.cli.targets.options import read_targets
 from rocwheel.device.editing.prune import Prune
-from rocwheel.device.editing.prune_tree import TreePruning, prune_tree
-from rocwheel.foundation.errors import InputError
 
 __all__ = ["prune"]
 
 
-OutputOption = Annotated[Path, shared("--output", "Write the result to this file or folder.", metavar="PATH")]
 KeepOption = Annotated[
     list[str],
     typer.Option(
@@ -70,23 +64,6 @@ def prune(
     edit = Prune(tuple(read_targets(keep)), allow_empty)
     storage = msgspec.structs.replace(storage, compress=compressed, accept_wrong_hash=force)
     if path.is_dir():
-        _prune_folder(path, output, edit, storage, rewriting)
+        rewriting.rewrite_folder(path, output, edit, storage)
     else:
         rewriting.rewrite(path, output, edit, storage)
-
-
-def _prune_folder(path: Path, output: Path, edit: Prune, storage: Storage, rewriting: Rewriting) -> None:
-    if rewriting.trim:
-        raise InputError(path, "a folder", expected="one shared library for --trim")
-    report = prune_tree(path, output, edit, storage, jobs=rewriting.jobs, progress=rewriting.progress)
-    if rewriting.as_json:
-        print_json("device-prune", 1, report)
-    elif not rewriting.quiet:
-        _print_pruning(report, output, verbose=rewriting.verbose)
-
-
-def _print_pruning(report: TreePruning, output: Path, *, verbose: bool) -> None:
-    if verbose:
-        for dropped in report.dropped:
-            print_line(f"left out: {dropped}")
-    print_line(many_files_line(report, output))

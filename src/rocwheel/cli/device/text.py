@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from rocwheel.device.editing.edit_tree import TreeEdit
     from rocwheel.device.editing.make_bundle import MadeBundle
-    from rocwheel.device.editing.prune_tree import TreePruning
     from rocwheel.device.editing.rewrite_order import RewriteReport
     from rocwheel.device.editing.wheels.rewrite_wheel import WheelRewriteReport
     from rocwheel.device.reading.device_facts import BundleFacts, DeviceFacts, KpackFacts
@@ -149,7 +149,7 @@ def made_line(made: MadeBundle) -> str:
     return f"{made.path}: {kind}, {decimal(made.size)}{raw}, for {', '.join(made.targets)}"
 
 
-def many_files_line(report: TreePruning | WheelRewriteReport, output: Path) -> str:
+def many_files_line(report: TreeEdit | WheelRewriteReport, output: Path) -> str:
     """Return what became of a folder or a wheel."""
     saved = sum(edited.size_before - edited.size_after for edited in report.edited)
     change = f"{decimal(saved)} saved" if saved >= 0 else f"{decimal(-saved)} more"

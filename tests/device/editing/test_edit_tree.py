@@ -1,4 +1,4 @@
-"""Tests of pruning trees of files."""
+"""Tests of editing trees of files: pruning, and compressing."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.binary.bundles.sequence import iter_bundles
 from rocwheel.binary.bundles.storage import Storage
 from rocwheel.binary.code_objects.target_id import parse_target_id
+from rocwheel.binary.kpack.toc import Scheme
 from rocwheel.device.editing.bundle import bundle_parts
+from rocwheel.device.editing.edit_tree import TreeEdit, edit_tree
 from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate
 from rocwheel.device.editing.prune import Prune
-from rocwheel.device.editing.prune_tree import TreePruning, prune_tree
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_view import load
 from tests.support.bundles import bundle_of
+from tests.support.kpack_files import make_kpack
 from tests.support.places import FIXTURES
+from tests.support.wheels import make_wheel
 
 
 @pytest.fixture
@@ -42,8 +45,8 @@ def tree(tmp_path: Path) -> Path:
     return source
 
 
-def prune(source: Path, output: Path, *keep: str) -> TreePruning:
-    return prune_tree(source, output, Prune(tuple(map(parse_target_id, keep))), Storage())
+def prune(source: Path, output: Path, *keep: str) -> TreeEdit:
+    return edit_tree(source, output, Prune(tuple(map(parse_target_id, keep))), Storage())
 
 
 def test_a_pipe_in_the_folder_is_named(tmp_path: Path) -> None:
@@ -52,7 +55,7 @@ def test_a_pipe_in_the_folder_is_named(tmp_path: Path) -> None:
     os.mkfifo(source / "pipe")
     message = f"{source / 'pipe'}: is not a regular file; expected only files, folders and links. Remove it."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
-        prune_tree(source, tmp_path / "out", Prune((parse_target_id("gfx906"),)), Storage())
+        edit_tree(source, tmp_path / "out", Prune((parse_target_id("gfx906"),)), Storage())
     assert not (tmp_path / "out").exists()
 
 
@@ -214,3 +217,18 @@ def test_fate_of_a_file_follows_from_its_code_and_name(place: str, code: FileCod
 def test_link_named_for_another_target_is_dropped() -> None:
     assert link_fate(Path("lib/library/Kernels.so-000-gfx906.hsaco"), (KEPT,)) is Fate.DROPPED
     assert link_fate(Path("lib/library/Kernels.so-000-gfx1030.hsaco"), (KEPT,)) is Fate.COPIED
+
+
+def test_a_folder_is_compressed_and_wheels_in_it_are_named(tree: Path, tmp_path: Path) -> None:
+    kernels = {("lib/x.so", 0, "gfx906"): b"code " * 999}
+    (tree / "x_gfx906.kpack").write_bytes(make_kpack(kernels, scheme=Scheme.NONE))
+    wheel = make_wheel(tree, "demo", {"demo/a.so": FIXTURES / "v22/libtwo.plain.so"})
+    report = edit_tree(tree, tmp_path / "out", None, Storage(compress=True))
+    assert [(file.path, file.changed) for file in report.edited] == [
+        (str(tree / "lib/librocblas.so.5"), 2),
+        (str(tree / "x_gfx906.kpack"), 1),
+    ]
+    assert (tmp_path / "out/x_gfx906.kpack").read_bytes() == make_kpack(kernels)
+    assert report.warnings == (f"{wheel}: is a wheel, which stays as it is: give it by itself",)
+    assert (report.dropped, report.copied) == ((), 8)
+    assert (tmp_path / "out/lib/librocblas.so").readlink() == Path("librocblas.so.5")

@@ -1,4 +1,4 @@
-"""Taking code for some targets out of a tree of files: out of bundles, and files that are for such targets alone."""
+"""Editing the device code in a tree of files: without that for some targets, or compressed."""
 
 from __future__ import annotations
 
@@ -15,93 +15,111 @@ from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.editing.rewrite_order import RewriteReport
 from rocwheel.device.editing.tree_copy import copy_file, list_tree, new_folder, require_regular
 from rocwheel.device.editing.wheels.refuse_wheels import refuse_wheels
+from rocwheel.distributions.binaries import is_wheel
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
-__all__ = ["PruneJob", "TreePruning", "prune_tree"]
+__all__ = ["TreeEdit", "edit_tree"]
 
 logger = logging.getLogger(__name__)
 
 
-class TreePruning(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a tree: paths that were left out, files whose bundles were edited, the number of other files."""
+class TreeEdit(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a tree: paths that were left out, files whose code was edited, the number of other files."""
 
     dropped: tuple[str, ...]
     edited: tuple[RewriteReport, ...]
     copied: int
+    warnings: tuple[str, ...] = ()
+    """Which files have code that stays as it is."""
 
 
-class PruneJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What is the same for all files of a tree: where they are, where they go, and what becomes of their bundles."""
+class _Job(msgspec.Struct, frozen=True, kw_only=True):
+    """What is the same for all files of a tree: where they are, where they go, and what becomes of their code."""
 
     source: Path
     made: Path
-    edit: Prune
+    edit: Prune | None
     storage: Storage
     jobs: int
     progress: Progress
 
 
-def prune_tree(
+def edit_tree(
     source: Path,
     output: Path,
-    edit: Prune,
+    edit: Prune | None,
     storage: Storage,
     *,
     jobs: int = 1,
     progress: Progress = SILENT,
-) -> TreePruning:
+) -> TreeEdit:
     """Copy the folder ``source`` to ``output``, without code for targets other than those that ``edit`` keeps.
 
     Left out are code objects, and files of bundles and nothing else, that are all for other targets; files of kernel
     libraries (`is_kernel_file`) and of device code whose names are for other targets alone; and links whose target was
-    left out. Code that isn't linked yet stays, with a warning in the log. ``output`` must neither exist nor be in
+    left out. Code that isn't linked yet stays, with a warning in the log. Without an edit, nothing is left out, and
+    bundles and kpack archives are compressed; wheels stay as they are. ``output`` must neither exist nor be in
     ``source``; it appears when it is whole.
     Raises `InputError` as `rewrite_device_code` does and for what can't be read, `ProblemsError` for wheels with device
-    code (`refuse_wheels`) and folders that can't be listed, and `WorkError` when writing fails.
+    code to leave out (`refuse_wheels`) and folders that can't be listed, and `WorkError` when writing fails.
     """
     with new_folder(output, source) as made:
-        job = PruneJob(source=source, made=made, edit=edit, storage=storage, jobs=jobs, progress=progress)
-        return _prune(job)
+        job = _Job(source=source, made=made, edit=edit, storage=storage, jobs=jobs, progress=progress)
+        return _edit(job)
 
 
-def _prune(job: PruneJob) -> TreePruning:
+def _edit(job: _Job) -> TreeEdit:
     job.made.mkdir()
     paths = list_tree(job.source)
-    raise_all(str(job.source), list(refuse_wheels(paths, job.edit.keep)))
+    if job.edit is not None:
+        raise_all(str(job.source), list(refuse_wheels(paths, job.edit.keep)))
     places = [path.relative_to(job.source) for path in paths]
-    fates = {place: _prune_path(job, place) for place in places}
+    fates = {place: _edit_path(job, place) for place in places}
     dropped = [str(place) for place, fate in fates.items() if fate is Fate.DROPPED]
     dangling = list(_drop_dangling_links(job))
-    return TreePruning(
+    return TreeEdit(
         dropped=(*dropped, *dangling),
         edited=tuple(fate for fate in fates.values() if isinstance(fate, RewriteReport)),
         copied=sum(fate is Fate.COPIED for fate in fates.values()) - len(dangling),
+        warnings=tuple(_wheels(job, places)),
     )
 
 
-def _prune_path(job: PruneJob, place: Path) -> Fate | RewriteReport | None:
+def _wheels(job: _Job, places: Iterable[Path]) -> Iterator[str]:
+    for place in places if job.edit is None else ():
+        if (path := job.source / place).is_file() and is_wheel(path):
+            yield f"{path}: is a wheel, which stays as it is: give it by itself"
+
+
+def _edit_path(job: _Job, place: Path) -> Fate | RewriteReport | None:
     """Bring one path over; return what became of it, none for a folder."""
     path, made = job.source / place, job.made / place
     if path.is_symlink():
-        fate = link_fate(place, job.edit.keep)
+        fate = link_fate(place, job.edit.keep) if job.edit else Fate.COPIED
         if fate is Fate.COPIED:
             made.symlink_to(path.readlink())
         return fate
     if path.is_dir():
         made.mkdir(parents=True, exist_ok=True)
         return None
-    fate = file_fate(place, _read_code(path), job.edit.keep)
+    fate = _fate(job, place, _read_code(path))
     if fate is Fate.EDITED:
         return rewrite_device_code(path, made, job.edit, job.storage, jobs=job.jobs, progress=job.progress)
     if fate is Fate.COPIED:
         copy_file(path, made)
     return fate
+
+
+def _fate(job: _Job, place: Path, code: FileCode) -> Fate:
+    if job.edit is not None:
+        return file_fate(place, code, job.edit.keep)
+    return Fate.EDITED if code.has_bundles or code.is_archive else Fate.COPIED
 
 
 def _read_code(path: Path) -> FileCode:
@@ -110,7 +128,7 @@ def _read_code(path: Path) -> FileCode:
         return read_file_code(data, str(path))
 
 
-def _drop_dangling_links(job: PruneJob) -> Iterator[str]:
+def _drop_dangling_links(job: _Job) -> Iterator[str]:
     """Remove the links whose target was left out; yield their paths in the tree."""
     for path in sorted(job.made.rglob("*")):
         place = path.relative_to(job.made)
