@@ -13,6 +13,8 @@ def _fail(item: str) -> str:
         raise ProblemsError(item, [InputError("one", "is bad"), InputError("two", "is bad")])
     if item == "full":
         raise WorkError(item, "can't be written")
+    if item == "full and more":
+        raise ProblemsError(item, [InputError("one", "is bad"), WorkError("two", "can't be written")])
     if item == "accident":
         raise ZeroDivisionError
     if item == "bad":
@@ -55,6 +57,18 @@ def test_several_items_that_fail_are_reported_together() -> None:
     assert str(caught.value) == "the list: 2 problems\n  bad: is bad\n  bad: is bad"
 
 
+def test_one_item_with_several_problems_raises_them_about_itself() -> None:
+    with pytest.raises(ProblemsError) as caught:
+        convert_all("the list", _fail, ["a", "several"])
+    assert str(caught.value) == "several: 2 problems\n  one: is bad\n  two: is bad"
+
+
+def test_problems_of_several_items_are_each_reported_by_itself() -> None:
+    with pytest.raises(ProblemsError) as caught:
+        convert_all("the list", _fail, ["bad", "several"])
+    assert str(caught.value) == "the list: 3 problems\n  bad: is bad\n  one: is bad\n  two: is bad"
+
+
 def test_no_problem_is_not_an_error() -> None:
     raise_all("the list", [])
 
@@ -79,4 +93,11 @@ def test_errors_are_raised_where_nothing_is_good_or_the_work_failed(items: list[
     problems: list[RocwheelError] = []
     with pytest.raises(InputError, match=f"^{text}$"):
         convert_good("numbers", convert, items, problems)
+    assert problems == []
+
+
+def test_work_that_failed_among_several_problems_of_an_item_is_raised_too() -> None:
+    problems: list[RocwheelError] = []
+    with pytest.raises(ProblemsError, match=r"^full and more: 2 problems\n"):
+        convert_good("items", _fail, ["a", "full and more"], problems)
     assert problems == []

@@ -101,6 +101,12 @@ def test_several_problems_are_reported_together() -> None:
     assert [str(problem) for problem in error.problems] == ["a: no manifest", "b: no files"]
 
 
+def test_problems_that_were_together_before_are_each_reported_by_itself() -> None:
+    inner = ProblemsError("a", [InputError("a/x", "is bad"), WorkError("a/y", "is full")])
+    error = ProblemsError("all", [inner, InputError("b", "is bad")])
+    assert str(error) == "all: 3 problems\n  a/x: is bad\n  a/y: is full\n  b: is bad"
+
+
 def test_one_problem_is_not_many() -> None:
     assert str(ProblemsError("artifacts", [InputError("a", "no manifest")])) == "artifacts: 1 problem\n  a: no manifest"
 

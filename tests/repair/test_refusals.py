@@ -58,7 +58,7 @@ def test_every_member_that_no_repair_fixes_is_refused_and_named(run: Run, plugin
     done = run("repair", plugin_wheel, "--dest-dir", tmp_path / "out")
     assert done.status == 2
     (first, *problems) = done.stderr.splitlines()
-    assert first == "error: wheels: 3 problems"
+    assert first == "error: wheels that can't be repaired: 3 problems"
     assert problems[0].startswith(f"  {plugin_wheel}!plugin/cut.so: ")
     assert problems[0].endswith("expected a whole ELF file. Build the wheel again.")
     outside = "a path that leads out of the wheel; expected a place inside the environment"

@@ -7,7 +7,7 @@ import threading
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, TypeVar
 
-from rocwheel.foundation.errors import ProblemsError, RocwheelError, WorkError
+from rocwheel.foundation.errors import ProblemsError, RocwheelError, WorkError, each_problem
 from rocwheel.foundation.workers import open_workers
 
 if TYPE_CHECKING:
@@ -23,7 +23,10 @@ Result = TypeVar("Result")
 
 
 def raise_all(subject: str, problems: Sequence[RocwheelError]) -> None:
-    """Raise the one problem, or a `ProblemsError` about ``subject`` that holds all; nothing when there is none."""
+    """Raise the one problem, or a `ProblemsError` about ``subject`` that holds all; nothing when there is none.
+
+    One `ProblemsError` is raised as it is, with the subject that it is about.
+    """
     if len(problems) == 1:
         raise problems[0]
     if problems:
@@ -48,7 +51,7 @@ def convert_good(
     """
     found: list[RocwheelError] = []
     results = attempt_all(convert, items, found)
-    if not results or any(isinstance(problem, WorkError) for problem in found):
+    if not results or any(isinstance(problem, WorkError) for problem in each_problem(found)):
         raise_all(subject, found)
     problems += found
     return results
@@ -57,13 +60,13 @@ def convert_good(
 def attempt_all(
     convert: Callable[[Item], Result], items: Iterable[Item], problems: list[RocwheelError]
 ) -> list[Result]:
-    """Call ``convert`` with each item, return the results, and append the errors to ``problems``, each by itself."""
+    """Call ``convert`` with each item, return the results, and append the errors to ``problems``."""
 
     def attempt(item: Item) -> list[Result]:
         try:
             return [convert(item)]
         except RocwheelError as e:
-            problems.extend(e.problems if isinstance(e, ProblemsError) else [e])
+            problems.append(e)
             return []
 
     return [result for item in items for result in attempt(item)]
@@ -110,8 +113,4 @@ def _problems(futures: Sequence[Future[Result]]) -> Iterator[RocwheelError]:
     for error in errors:
         if isinstance(error, WorkError) or not isinstance(error, RocwheelError):
             raise error
-    for error in errors:
-        if isinstance(error, ProblemsError):
-            yield from error.problems
-        elif isinstance(error, RocwheelError):
-            yield error
+    yield from each_problem(error for error in errors if isinstance(error, RocwheelError))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rocwheel.foundation.counting import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "ProblemsError",
     "RocwheelError",
     "WorkError",
+    "each_problem",
     "limit_remedy",
     "memory_error",
     "read_error",
@@ -79,11 +80,14 @@ class WorkError(InputError):
 
 
 class ProblemsError(RocwheelError):
-    """Several problems found by one check, reported together; the worst of them decides the exit status."""
+    """Several problems found by one check, reported together; the worst of them decides the exit status.
 
-    def __init__(self, subject: str, problems: Sequence[RocwheelError]) -> None:
+    Those that another error of this kind holds are taken out of it, so that each is reported by itself.
+    """
+
+    def __init__(self, subject: str, problems: Iterable[RocwheelError]) -> None:
         self.subject = subject
-        self.problems = tuple(problems)
+        self.problems = tuple(each_problem(problems))
         self.exit_status = max((problem.exit_status for problem in problems), default=2)
         super().__init__(subject, self.problems)
 
@@ -91,6 +95,15 @@ class ProblemsError(RocwheelError):
         lines = [f"{self.subject}: {count(len(self.problems), 'problem')}"]
         lines += [f"  {problem}" for problem in self.problems]
         return "\n".join(lines)
+
+
+def each_problem(errors: Iterable[RocwheelError]) -> Iterator[RocwheelError]:
+    """Yield each error, and in place of a `ProblemsError` the problems that it holds."""
+    for error in errors:
+        if isinstance(error, ProblemsError):
+            yield from error.problems
+        else:
+            yield error
 
 
 def read_error(

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rocwheel.cli.output.consoles import messages
 from rocwheel.cli.output.documents import is_document_printed, print_json
 from rocwheel.cli.output.printable import printable
-from rocwheel.foundation.errors import ProblemsError, RocwheelError
+from rocwheel.foundation.errors import RocwheelError, each_problem
 
 __all__ = ["report_error", "report_failure", "report_warning"]
 
@@ -28,12 +28,9 @@ def report_failure(error: RocwheelError, *, json: bool = False) -> None:
 
 def _error_facts(error: RocwheelError) -> Iterator[dict[str, str]]:
     """Yield the facts of an error, or of each problem that it holds."""
-    if isinstance(error, ProblemsError):
-        for problem in error.problems:
-            yield from _error_facts(problem)
-        return
-    facts = {name: str(getattr(error, name, "")) for name in ("source", "found", "expected", "remedy")}
-    yield {**facts, "text": str(error)}
+    for problem in each_problem([error]):
+        facts = {name: str(getattr(problem, name, "")) for name in ("source", "found", "expected", "remedy")}
+        yield {**facts, "text": str(problem)}
 
 
 def report_warning(text: str) -> None:

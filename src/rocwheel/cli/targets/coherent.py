@@ -17,7 +17,7 @@ from rocwheel.cli.targets.group import targets_app
 from rocwheel.cli.targets.options import expand_folders, read_targets
 from rocwheel.cli.targets.text import print_target_set
 from rocwheel.foundation.collecting import convert_good, raise_all
-from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
+from rocwheel.foundation.errors import InputError, RocwheelError
 from rocwheel.targets.coherence.carriers import WheelFacts, carriers_of
 from rocwheel.targets.coherence.check import Carrier, CoherenceReport, check_coherence
 from rocwheel.targets.coherence.deb_carriers import deb_carriers
@@ -109,7 +109,7 @@ def _carriers(facts: Sequence[WheelFacts | DebFacts], unread: Sequence[RocwheelE
         wheels = carriers_of([one for one in facts if isinstance(one, WheelFacts)])
         return [*wheels, *deb_carriers([one for one in facts if isinstance(one, DebFacts)])]
     except RocwheelError as e:
-        raise_all("packages", [*unread, *(e.problems if isinstance(e, ProblemsError) else [e])])
+        raise_all("packages", [*unread, e])
         raise
 
 

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.collecting import attempt_all, raise_all
-from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, read_error
+from rocwheel.foundation.errors import InputError, RocwheelError, WorkError, each_problem, read_error
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.installed.environments import Environments, split_environments
 from rocwheel.installed.reading.read_folders import (
@@ -62,7 +62,8 @@ def read_tree(
     parts = attempt_all(lambda path: _read(path, progress, context=False), audited.values(), problems)
     beside = attempt_all(lambda path: _read(path, progress, context=True), context.values(), refused)
     progress.end()
-    if unread is None or refused or not parts or any(isinstance(problem, WorkError) for problem in problems):
+    has_failed = any(isinstance(problem, WorkError) for problem in each_problem(problems))
+    if unread is None or refused or not parts or has_failed:
         raise_all(UNREADABLE, [*problems, *refused])
     if unread is not None:
         unread += problems
