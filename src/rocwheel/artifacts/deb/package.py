@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.artifacts.deb.gpu_field import GPU_FIELD
 from rocwheel.artifacts.deb.parts import DebError, DebPart, data_errors, find_tar, open_tar, read_parts
 from rocwheel.artifacts.deb.relations import Choice, parse_choices
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
@@ -58,7 +59,7 @@ class DebControl(msgspec.Struct, frozen=True):
     sonames: tuple[str, ...] = ()
     """The shared libraries that the package offers to others."""
     gpu_targets: str = ""
-    """``X-ROCm-GPU-Architecture``: the GPUs that it declares to be built for, separated by spaces."""
+    """What `GPU_FIELD` says."""
 
     @property
     def upstream_version(self) -> str:
@@ -176,7 +177,7 @@ def _parse_control(path: Path, text: str, shlibs: str) -> DebControl:
         depends=parse_choices(", ".join(filter(None, (fields.get("Pre-Depends"), fields.get("Depends"))))),
         provides=parse_choices(fields.get("Provides", "")),
         sonames=tuple(sorted(_sonames(shlibs))),
-        gpu_targets=fields.get("X-ROCm-GPU-Architecture", "").strip(),
+        gpu_targets=fields.get(GPU_FIELD, "").strip(),
     )
 
 

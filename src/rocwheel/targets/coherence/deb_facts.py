@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.artifacts.deb.gpu_field import GPU_FIELD
 from rocwheel.artifacts.deb.package import DebMember, open_deb
 from rocwheel.artifacts.deb.relations import Choice
 from rocwheel.binary.bundles.device_code import device_targets
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DebFacts", "read_deb_facts"]
 
-_FIELD = "X-ROCm-GPU-Architecture"
 _HEAD, _PIECE = 64, 1 << 20
 
 
@@ -72,7 +72,7 @@ def read_deb_facts(path: Path) -> DebFacts:
 def _declared(path: Path, field: str) -> list[TargetId]:
     """Return the targets of the field, also those of newer compilers."""
     words = [word for word in re.split(r"[\s,;]+", field) if word]
-    return convert_all(str(path), partial(parse_target_id, source=f"{path}: {_FIELD}"), words)
+    return convert_all(str(path), partial(parse_target_id, source=f"{path}: {GPU_FIELD}"), words)
 
 
 def _member_targets(path: Path, member: DebMember) -> tuple[TargetId, ...]:
@@ -102,7 +102,7 @@ def _check_declaration(path: Path, declared: Iterable[TargetId], carried: Iterab
     """Compare processors: the field is for build dependencies, and names features only where all code has them."""
     named, found = ({target.processor for target in targets} for targets in (declared, carried))
     if named != found:
-        message = f"declares {_words(declared)} in {_FIELD}, but its binaries carry {_words(carried)}"
+        message = f"declares {_words(declared)} in {GPU_FIELD}, but its binaries carry {_words(carried)}"
         raise InputError(
             path, shortened(message), remedy="Build it again: the field has to name what it was built for."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocwheel.artifacts.deb.gpu_field import GPU_FIELD
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.errors import NoFlagError
 from rocwheel.targets.spelling.spellings import spell_cmake, spell_commas, spell_spaces
@@ -32,7 +33,7 @@ def spack_variant(targets: TargetSet) -> str:
 
 def debian_field(targets: TargetSet) -> str:
     """Return the field by which a Debian package declares the targets that it carries."""
-    return f"X-ROCm-GPU-Architecture: {spell_spaces(targets)}\n"
+    return f"{GPU_FIELD}: {spell_spaces(targets)}\n"
 
 
 def debian_build(targets: TargetSet) -> str:

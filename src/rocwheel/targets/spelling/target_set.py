@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.artifacts.deb.gpu_field import GPU_FIELD
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
@@ -54,7 +55,7 @@ _NATIVE = "native"
 _SEPARATORS = re.compile(r"[;,\s\"'\[\]]+")
 _LABELS = frozenset(
     {
-        *("build", "export", "X-ROCm-GPU-Architecture:", "%rocm_gpu_list_default"),
+        *("build", "export", f"{GPU_FIELD}:", "%rocm_gpu_list_default"),
         *("rocmPackages.clr.override", "{", "localGpuTargets", "=", "}"),
     }
 )
