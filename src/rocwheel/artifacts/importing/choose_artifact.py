@@ -1,4 +1,4 @@
-"""Applying an import table: where a file goes, which artifact and component it belongs to, and how its text changes."""
+"""Applying an import table: where a file goes, and which artifact and component it belongs to."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.artifacts.importing.table import load_table
+from rocwheel.artifacts.importing.text_edit import TextEdit
 from rocwheel.artifacts.model.names import GENERIC, ArtifactName
 from rocwheel.artifacts.patterns import PathPatterns
 from rocwheel.foundation.errors import InputError
@@ -16,9 +17,9 @@ from rocwheel.foundation.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rocwheel.artifacts.importing.table import ArtifactRule, ComponentRule, Edit, FolderMove, ImportTable
+    from rocwheel.artifacts.importing.table import ArtifactRule, ComponentRule, FolderMove, ImportTable
 
-__all__ = ["Destination", "ImportRules", "Origin", "TextEdit"]
+__all__ = ["Destination", "ImportRules", "Origin"]
 
 _KPACK = re.compile(r"\.kpack/([^/]+)\.kpack")
 """Device code that was parted from its libraries; the file is called like its artifact (TheRock's build system)."""
@@ -90,45 +91,6 @@ class _Artifact:
 
     def at(self, destination: str) -> Destination:
         return Destination(self.rule.name, self._components.of(destination), destination)
-
-
-class TextEdit:
-    """One edit of the table, and where it was made."""
-
-    def __init__(self, rule: Edit) -> None:
-        self.rule = rule
-        self.changes = 0
-        """How often it has been made so far."""
-        self.missed: list[str] = []
-        """Files that say that they need it, and that it does not fit."""
-        self._files = PathPatterns(rule.files)
-        self._sources = PathPatterns(rule.sources)
-        self._find = re.compile(rule.find, re.MULTILINE)
-        self._when = re.compile(rule.when, re.MULTILINE) if rule.when else None
-
-    def applies_to(self, destination: str, source: str) -> bool:
-        """Return whether the edit is meant for this file."""
-        return self._files.matches(destination) and self._sources.matches(source)
-
-    def make(self, text: str, source: str) -> str:
-        """Return the edited text, and count what was changed."""
-        edited, changes = self._find.subn(self.rule.replace, text)
-        self.changes += changes
-        if not changes and self._when and self._when.search(text):
-            self.missed.append(source)
-        return edited
-
-    @property
-    def problem(self) -> InputError | None:
-        """The error when a file says that it needs the edit, which does not fit it."""
-        if not self.missed:
-            return None
-        return InputError(
-            f"the edit {self.rule.find!r}",
-            f"does not fit {', '.join(self.missed)}, which says {self.rule.when!r}",
-            expected=f"that it fits, because: {self.rule.reason}",
-            remedy="Look at the file and adapt the table (--table).",
-        )
 
 
 class ImportRules:
