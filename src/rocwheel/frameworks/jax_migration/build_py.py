@@ -19,14 +19,31 @@ if TYPE_CHECKING:
 
     from rocwheel.frameworks.jax.words import Lookup
 
-__all__ = ["Fate", "OldCommand", "option_fates", "parse_build_py", "variable_fates", "wheel_cpus"]
+__all__ = [
+    "SUBCOMMANDS",
+    "TOOL",
+    "TOOL_PATH",
+    "Fate",
+    "OldCommand",
+    "option_fates",
+    "parse_build_py",
+    "variable_fates",
+    "wheel_cpus",
+]
+
+TOOL = "build.py"
+"""The name of the old tool's file."""
+TOOL_PATH = f"build/{TOOL}"
+"""Where it stands in rocm-jax's workspace."""
+SUBCOMMANDS = ("build", "requirements_update")
+"""What it can be told to do."""
 
 _FILE = "build_py.toml"
 _COMMAND = "command line"
+_EXPECTED = f"a command line that {TOOL_PATH} takes"
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _HELD = re.compile("\3([0-9]+)\3")
 _MAKES = ("make", "gmake")
-_SUBCOMMANDS = ("build", "requirements_update")
 _INTERPRETER = re.compile(r"python(3\.[0-9]{1,2})")
 
 
@@ -109,7 +126,7 @@ def variable_fates() -> dict[str, Fate]:
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         remedy = "Give the whole old command line after --."
-        raise InputError(_COMMAND, message, expected="a command line that build/build.py takes", remedy=remedy)
+        raise InputError(_COMMAND, message, expected=_EXPECTED, remedy=remedy)
 
 
 def parse_build_py(words: Sequence[str]) -> OldCommand:
@@ -118,7 +135,7 @@ def parse_build_py(words: Sequence[str]) -> OldCommand:
     Options may be abbreviated, as the old tool's argparse allowed. Raises `InputError` for any other command line.
     """
     rest = list(words)
-    start = next((index for index, word in enumerate(rest) if word.endswith("build.py")), -1)
+    start = next((index for index, word in enumerate(rest) if word.endswith(TOOL)), -1)
     if start < 0:
         _check_caller(rest)
     assignments = (_ASSIGNMENT.fullmatch(word) for word in rest[: max(start, 0)])
@@ -149,9 +166,9 @@ def _check_caller(words: Sequence[str]) -> None:
     if program.rpartition("/")[2] in _MAKES:
         script = script or "Makefile"
     if script:
-        found = f"{shown(program)!r} runs {shown(script)!r}, not build/build.py"
+        found = f"{shown(program)!r} runs {shown(script)!r}, not {TOOL_PATH}"
         remedy = f"Translate the calls in that file: --file {shown(script)}"
-        raise InputError(_COMMAND, found, expected="a command line that build/build.py takes", remedy=remedy)
+        raise InputError(_COMMAND, found, expected=_EXPECTED, remedy=remedy)
 
 
 def _take_carried(values: dict[str, Any], fates: Mapping[str, Fate], dashes: str) -> dict[str, str]:
@@ -211,8 +228,8 @@ def _interpreter(words: Sequence[str]) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     # Options may stand before or behind the subcommand, whichever the old tool wanted.
-    parser = _Parser(prog="build.py", add_help=False, argument_default=None)
-    parser.add_argument("subcommand", choices=_SUBCOMMANDS)
+    parser = _Parser(prog=TOOL, add_help=False, argument_default=None)
+    parser.add_argument("subcommand", choices=SUBCOMMANDS)
     for name, fate in option_fates().items():
         if fate.kind == "flag":
             parser.add_argument(f"--{name}", action="store_const", const=True)

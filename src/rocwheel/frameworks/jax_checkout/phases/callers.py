@@ -11,6 +11,7 @@ from rocwheel.frameworks.jax_checkout.editing.questions import ask, questions_in
 from rocwheel.frameworks.jax_checkout.phases.deprecate import BUILD_PY
 from rocwheel.frameworks.jax_checkout.reading.folded_steps import folded_step
 from rocwheel.frameworks.jax_checkout.reading.structure import WORKSPACE
+from rocwheel.frameworks.jax_migration.build_py import TOOL
 from rocwheel.frameworks.jax_migration.reading.read_calls import caller_kind, read_old_calls
 from rocwheel.frameworks.jax_migration.translate_calls import spell_call, translate_calls
 
@@ -48,7 +49,7 @@ def replace_callers(plan: Plan) -> None:
     A script with a quote that has no end stays as it is: nobody can tell where its calls are.
     """
     for path, file in sorted(plan.draft.checkout.files.items()):
-        if path == BUILD_PY or "build.py" not in file.text or file.is_mixed:
+        if path == BUILD_PY or TOOL not in file.text or file.is_mixed:
             continue
         try:
             kind = caller_kind(file.text, path)
@@ -83,7 +84,7 @@ def _edit(plan: Plan, path: str, kind: CallerKind, found: TranslatedCalls) -> No
             )
     for undecided in found.undecided:
         place = _place(kind, lines, undecided.first_line, undecided.last_line)
-        if not any("build.py" in line for line in lines[place.first : undecided.last_line]):
+        if not any(TOOL in line for line in lines[place.first : undecided.last_line]):
             continue  # It runs another file of the checkout, which is read as well.
         new = _asked(f"what becomes of this call of build.py? {undecided.reason}.", place.line, asked)
         edits.append((place.first, place.first, new, "only people can decide what this call becomes"))

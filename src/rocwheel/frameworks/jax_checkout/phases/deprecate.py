@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rocwheel.frameworks.jax_checkout.editing.questions import ask
 from rocwheel.frameworks.jax_checkout.reading.structure import WORKSPACE
+from rocwheel.frameworks.jax_migration.build_py import TOOL_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BUILD_PY", "deprecate"]
 
-BUILD_PY = f"{WORKSPACE}/build/build.py"
+BUILD_PY = f"{WORKSPACE}/{TOOL_PATH}"
 
 _STUB = '''"""Says what this command line became: the wheels are built by Bazel's own settings and rocwheel."""
 

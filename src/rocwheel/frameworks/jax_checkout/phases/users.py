@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rocwheel.frameworks.jax_checkout.editing.questions import Question, questions_in
 from rocwheel.frameworks.jax_checkout.phases.deprecate import BUILD_PY
 from rocwheel.frameworks.jax_checkout.reading.structure import WORKSPACE
+from rocwheel.frameworks.jax_migration.build_py import TOOL, TOOL_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["callers", "untold_callers", "users"]
 
 _DOCUMENTS = (".md", ".rst", ".txt", ".patch")
-_TOOL = BUILD_PY.rpartition("/")[2]
 _MIXED = "Its lines end in CR LF and in LF: convert it and run this again."
 _UNDECIDED = "Nothing was edited here, and so build.py stays."
 
@@ -39,10 +39,9 @@ def untold_callers(checkout: Checkout) -> Iterator[Question]:
     """Yield a question for each file that still names build.py, unless it asks about that itself."""
     for path, reason in sorted(checkout.unread.items()):
         yield Question(path, 1, f"what becomes of what this says of build.py? The file {reason} and was not read.")
-    name = BUILD_PY.removeprefix(f"{WORKSPACE}/")
     for path, file in callers(checkout):
-        line = 0 if path == BUILD_PY else _line(file.text, name)
-        if line and not any(_TOOL in question.text for question in questions_in(path, file.text)):
+        line = 0 if path == BUILD_PY else _line(file.text, TOOL_PATH)
+        if line and not any(TOOL in question.text for question in questions_in(path, file.text)):
             reason = _MIXED if file.is_mixed else _UNDECIDED
             yield Question(path, line, f"what becomes of this use of build.py? {reason}")
 

@@ -14,6 +14,7 @@ import msgspec
 from rocwheel.foundation.errors import InputError, WorkError, read_error
 from rocwheel.foundation.files.regular_files import open_regular, read_regular
 from rocwheel.frameworks.jax_checkout.checkout import Checkout, SourceFile, read_source
+from rocwheel.frameworks.jax_migration.build_py import TOOL
 from rocwheel.frameworks.jax_migration.reading.read_calls import caller_kind
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ __all__ = ["GitCheckout", "disk_file", "read_checkout", "run_git"]
 
 _MOST_BYTES = 1 << 20
 """Larger files are no build files; they are left alone."""
-_TOOL = b"build.py"
+_TOOL = TOOL.encode()
 _FIRST_LINE = 200
 _REGULAR = {"100644": False, "100755": True}
 _NOT_CHECKOUT = "a git checkout of rocm-jax's kind"

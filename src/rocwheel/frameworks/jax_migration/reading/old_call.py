@@ -5,11 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from rocwheel.frameworks.jax.spelling import CommandForm
+from rocwheel.frameworks.jax_migration.build_py import SUBCOMMANDS, TOOL
 
 __all__ = ["OldCall", "OldCalls", "OptionalWords", "UndecidedCall", "UndecidedError", "call_start"]
-
-_TOOL = "build.py"
-_SUBCOMMANDS = ("build", "requirements_update")
 
 
 class OptionalWords(msgspec.Struct, frozen=True):
@@ -59,7 +57,7 @@ class UndecidedError(Exception):
 def call_start(words: list[str]) -> int | None:
     """Return where a command names the old tool with a subcommand behind it; None for other commands."""
     for index, word in enumerate(words):
-        if word.rpartition("/")[2] == _TOOL:
+        if word.rpartition("/")[2] == TOOL:
             behind = words[index + 1 :]
-            return index if any(item in _SUBCOMMANDS or "\0" in item for item in behind) else None
+            return index if any(item in SUBCOMMANDS or "\0" in item for item in behind) else None
     return None

@@ -11,7 +11,7 @@ import msgspec
 from rocwheel.foundation.python_source import parse_python
 from rocwheel.foundation.quoting import shortened
 from rocwheel.frameworks.jax.words import Reference, has_references, pieces, shown
-from rocwheel.frameworks.jax_migration.build_py import option_fates
+from rocwheel.frameworks.jax_migration.build_py import TOOL, option_fates
 from rocwheel.frameworks.jax_migration.reading.argument_lists import argument_lists
 from rocwheel.frameworks.jax_migration.reading.makefile_calls import read_makefile_calls
 from rocwheel.frameworks.jax_migration.reading.old_call import (
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["read_python_calls"]
 
-_TOOL = "build.py"
 _RECIPE = re.compile(r"^\t.*\bbuild", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"%\(\w+\)s")
 
@@ -150,7 +149,7 @@ def _calls_of_texts(tree: ast.Module) -> Iterator[OldCall | UndecidedCall]:
     for node in ast.walk(tree):
         if id(node) in documented:
             continue
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _TOOL in node.value:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and TOOL in node.value:
             yield from _calls_of_text(node, node.value)
         elif isinstance(node, ast.JoinedStr) and _holds_call(node):
             reason = "stands in an f-string: translate the command line that it makes by itself"

@@ -6,11 +6,11 @@ import ast
 import re
 
 from rocwheel.frameworks.jax.words import MARKS, reference
+from rocwheel.frameworks.jax_migration.build_py import TOOL, TOOL_PATH
 
 __all__ = ["python_word"]
 
 _FORMAT = re.compile(r"%(?:\((?P<name>\w+)\))?(?P<kind>[sdi%])")
-_TOOL = "build.py"
 _LONGEST = 200
 
 
@@ -27,7 +27,7 @@ def python_word(node: ast.expr) -> str:
         return python_word(node.left) + python_word(node.right)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
         return _formatted(node)
-    return "build/build.py" if _ends_with_tool(node) else _expression(node)
+    return TOOL_PATH if _ends_with_tool(node) else _expression(node)
 
 
 def _literal(node: ast.expr, text: str) -> str:
@@ -62,6 +62,6 @@ def _formatted(node: ast.BinOp) -> str:
 
 def _ends_with_tool(node: ast.expr) -> bool:
     return any(
-        isinstance(item, ast.Constant) and isinstance(item.value, str) and item.value.rpartition("/")[2] == _TOOL
+        isinstance(item, ast.Constant) and isinstance(item.value, str) and item.value.rpartition("/")[2] == TOOL
         for item in ast.walk(node)
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from rocwheel.frameworks.jax_migration.build_py import TOOL
 from rocwheel.frameworks.jax_migration.reading.definitions import (
     Definition,
     Definitions,
@@ -35,7 +36,8 @@ _INNER = frozenset({"then", "else", "elif", "do", "{", "!"})
 _PYTHON = re.compile(r"python[0-9.]*")
 _PREFIXES = frozenset({"env", "exec", "time", "nohup", "sudo", "then", "else", "do", "!", "{", "command", "if"})
 _BUILDERS = ("ci_build", "build_wheels.py")
-_TOOL = "build.py"
+_INNER_CALL = re.compile(rf"{re.escape(TOOL)}\s+(?:build|requirements)")
+"""A call in the text of a command."""
 
 
 def read_shell_calls(text: str, first_line: int = 1, *, certain: bool = True) -> OldCalls:
@@ -86,11 +88,11 @@ def _call_words(words: Sequence[str], definitions: Definitions) -> tuple[str, ..
 def check_indirect(words: Sequence[str]) -> None:
     """Raise `UndecidedError` for a command that calls the old tool through another."""
     for index, word in enumerate(words):
-        if index and _TOOL in word and re.search(r"\s", word) and re.search(r"build\.py\s+(build|requirements)", word):
+        if index and _INNER_CALL.search(word):
             message = "stands in the text of a command for another shell: translate it by itself"
             raise UndecidedError(message)
         if word.rpartition("/")[2] in _BUILDERS and _runs(words[:index]):
-            message = f"{word} calls build.py in its turn: give that file, too"
+            message = f"{word} calls {TOOL} in its turn: give that file, too"
             raise UndecidedError(message)
 
 
