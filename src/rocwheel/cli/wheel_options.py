@@ -1,4 +1,4 @@
-"""The options that ``rocwheel wheel`` and ``rocwheel jax wheel`` share, and what both do with them."""
+"""The options that ``rocwheel wheel``, ``jax wheel`` and ``jax wheel-binary`` share, and what they do with them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,10 @@ from rocwheel.frameworks.wheel.stamps import parse_commits
 
 __all__ = [
     "Assembly",
-    "RepairOption",
     "Sources",
-    "SystemRunPathOption",
-    "ValuesOption",
-    "VerifyOption",
     "VersionOption",
-    "WithOption",
     "read_assembly",
+    "read_checks",
     "read_sources",
 ]
 
@@ -119,6 +115,27 @@ class Assembly(msgspec.Struct, frozen=True):
             print_line(report.path)
 
 
+def read_checks(
+    values: ValuesOption = None,
+    companions: WithOption = None,
+    system_run_paths: SystemRunPathOption = None,
+    repair: RepairOption = False,
+    verify: VerifyOption = True,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> Assembly:
+    """Return how a wheel is checked and what is printed of it, and set up the logging; all else is for the caller."""
+    setup_logging(quiet=quiet, verbose=verbose)
+    build = WheelBuild(
+        companions=tuple(companions or ()),
+        system_run_paths=tuple(system_run_paths or ()),
+        repair=repair,
+        verify=verify,
+    )
+    return Assembly(tuple(values or ()), build, Path(), None, json, quiet)
+
+
 def read_assembly(
     values: ValuesOption = None,
     commit: CommitOption = None,
@@ -135,14 +152,10 @@ def read_assembly(
     verbose: VerboseOption = False,
 ) -> Assembly:
     """Return the assembly that the options describe, and set up the logging."""
-    setup_logging(quiet=quiet, verbose=verbose)
-    build = WheelBuild(
-        commits=parse_commits(commit or ()),
-        python=python,
-        platform_tag=platform_tag,
-        companions=tuple(companions or ()),
-        system_run_paths=tuple(system_run_paths or ()),
-        repair=repair,
-        verify=verify,
+    checks = read_checks(
+        values, companions, system_run_paths, repair=repair, verify=verify, json=json, quiet=quiet, verbose=verbose
     )
-    return Assembly(tuple(values or ()), build, dest_dir, output, json, quiet)
+    build = msgspec.structs.replace(
+        checks.build, commits=parse_commits(commit or ()), python=python, platform_tag=platform_tag
+    )
+    return msgspec.structs.replace(checks, build=build, dest_dir=dest_dir, output=output)

@@ -157,12 +157,7 @@ class _Wheel(msgspec.Struct, frozen=True, dict=True):
 
 def _planned(wheel: _Wheel) -> RepairPlan:
     owner = wheel.owner
-    given = {other.name for other in wheel.tree.distributions}
-    is_risky = wheel.options.pin == "none" and any(map(_gives_up, wheel.loadable, _edits_of(wheel)))
-    requires = tuple(
-        locked_requirement(wheel.tree, owner, name, "minor" if is_risky and name in given else wheel.options.pin)
-        for name in wheel.repaired.undeclared(owner)
-    )
+    requires = _requires(wheel)
     file_name, tags = _tags(wheel)
     leftovers = wheel.repaired.leftovers(owner)
     is_platlib = owner.is_purelib and bool(wheel.loadable)
@@ -190,6 +185,16 @@ def _planned(wheel: _Wheel) -> RepairPlan:
         finds=wheel.repaired.finds(owner),
         left=wheel.left,
         notes=_notes(wheel, requires),
+    )
+
+
+def _requires(wheel: _Wheel) -> tuple[str, ...]:
+    """Return the requirements to add; those that stand in for dropped entries are pinned even if nothing else is."""
+    given = {other.name for other in wheel.tree.distributions}
+    is_risky = wheel.options.pin == "none" and any(map(_gives_up, wheel.loadable, _edits_of(wheel)))
+    return tuple(
+        locked_requirement(wheel.tree, wheel.owner, name, "minor" if is_risky and name in given else wheel.options.pin)
+        for name in wheel.repaired.undeclared(wheel.owner)
     )
 
 

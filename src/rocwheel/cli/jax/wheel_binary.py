@@ -5,24 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from rocwheel.cli.jax.group import jax_app
 from rocwheel.cli.jax.wheel import WheelKind
-from rocwheel.cli.output.logs import setup_logging
-from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
-from rocwheel.cli.wheel_options import (
-    Assembly,
-    RepairOption,
-    Sources,
-    SystemRunPathOption,
-    ValuesOption,
-    VerifyOption,
-    WithOption,
-)
+from rocwheel.cli.parsing.shared_options import shared, takes
+from rocwheel.cli.wheel_options import Assembly, Sources, read_checks
 from rocwheel.frameworks.jax.rule_call import parse_cpu_tags, read_rule_call
 from rocwheel.frameworks.jax.wheel_descriptions import jax_wheel_description
-from rocwheel.frameworks.wheel.job import WheelBuild
 from rocwheel.frameworks.wheel.spec import read_spec, settable_values
 
 __all__ = ["wheel_binary"]
@@ -33,6 +24,7 @@ _PLACES = {"init": "jax_plugins/rocm/__init__.py"}
 
 
 @jax_app.command("wheel-binary")
+@takes(checks=read_checks)
 def wheel_binary(
     kind: Annotated[
         WheelKind,
@@ -55,14 +47,8 @@ def wheel_binary(
         Path | None,
         shared("--spec", "Read the description from this file, in place of the one for ROCm's JAX."),
     ] = None,
-    values: ValuesOption = None,
-    companions: WithOption = None,
-    system_run_paths: SystemRunPathOption = None,
-    repair: RepairOption = False,
-    verify: VerifyOption = True,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    *,
+    checks: Assembly,
 ) -> None:
     """Make a wheel as the wheel_binary of JAX's rule jax_wheel, by the command line that the rule gives it.
 
@@ -71,21 +57,17 @@ def wheel_binary(
 
     Example: rocwheel jax wheel-binary pjrt --version 0.12.0 -- @bazel-out/k8-opt/bin/jaxlib/tools/jax_wheel-0.params
     """
-    setup_logging(quiet=quiet, verbose=verbose)
     asked = read_rule_call(call)
     description = read_spec(spec) if spec else _description(kind)
-    build = WheelBuild(
+    build = msgspec.structs.replace(
+        checks.build,
         commits=asked.commits,
         python=python if kind is WheelKind.PLUGIN else "",
         platform_tag=parse_cpu_tags(cpu_tags or (), _CPU_TAG).get(asked.cpu, ""),
-        companions=tuple(companions or ()),
-        system_run_paths=tuple(system_run_paths or ()),
-        repair=repair,
-        verify=verify,
     )
     known = {"rocm": asked.rocm, "version": version}
     options = {name: value for name, value in known.items() if name in settable_values(description)}
-    assembly = Assembly(tuple(values or ()), build, asked.folder, None, json, quiet)
+    assembly = msgspec.structs.replace(checks, build=build, dest_dir=asked.folder)
     assembly.run(str(spec or f"jax {kind.value}"), description, Sources(asked.sources, None), options)
 
 

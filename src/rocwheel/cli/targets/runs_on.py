@@ -55,46 +55,64 @@ def runs_on(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     found = judge_files(paths, _read_gpus(gpu))
-    judged = {verdict.path for verdict in found}
-    with_code = {path.rpartition("!")[0] for path in judged} | judged
-    without_code = [str(path) for path in paths if path.is_file() and str(path) not in with_code]
     if not found:
-        raise InputError(", ".join(map(str, paths)), "no device code", expected="a fat binary or a file of bundles")
-    verdicts = opened_verdicts(found)
-    for_others = sorted(judged - {verdict.path for verdict in verdicts})
-    without_files = _without_files(found, verdicts)
+        raise InputError(_given(paths), "no device code", expected="a fat binary or a file of bundles")
+    answer = _Answer(paths, found)
     if as_json:
-        rows = [_verdict_json(verdict) for verdict in verdicts]
-        print_json("runs-on", 1, {"verdicts": rows, "without_code": without_code, "for_others": for_others})
-    lines = [line for verdict in verdicts for line in _verdict_lines(verdict, quiet=quiet)]
-    lines += [
-        f"{', '.join(map(str, paths))}: {_lead(gpu, runtime)}: finds nothing, all {count(len(judged), 'file')} "
-        f"with device code {'is' if len(judged) == 1 else 'are'} named for other targets: {_named_for(found)}"
-        for gpu, runtime in without_files
-    ]
-    lines += [] if quiet else _omission_lines(without_code, len(for_others))
-    for line in [] if as_json else lines:
+        print_json("runs-on", 1, answer.document())
+    for line in [] if as_json else answer.lines(quiet=quiet):
         print_line(line)
-    fails_stock = any(runtime is Runtime.STOCK for _, runtime in without_files)
-    is_run = all(verdict.runs for verdict in verdicts if verdict.runtime is Runtime.STOCK) and not fails_stock
-    raise typer.Exit(0 if is_run else 1)
+    raise typer.Exit(0 if answer.runs_on_stock else 1)
 
 
-def _without_files(found: Sequence[FileVerdict], opened: list[FileVerdict]) -> list[tuple[TargetId, Runtime]]:
-    """Return for which GPU and runtime no file is opened at all."""
-    left = {(verdict.gpu, verdict.runtime) for verdict in opened}
-    return [pair for pair in dict.fromkeys((verdict.gpu, verdict.runtime) for verdict in found) if pair not in left]
+class _Answer:
+    """What is printed of the verdicts on files, for each GPU and runtime."""
+
+    def __init__(self, paths: Sequence[Path], found: Sequence[FileVerdict]) -> None:
+        self._paths, self._found = paths, found
+        self._judged = {verdict.path for verdict in found}
+        self._opened = opened_verdicts(found)
+        self._for_others = sorted(self._judged - {verdict.path for verdict in self._opened})
+        left = {(verdict.gpu, verdict.runtime) for verdict in self._opened}
+        pairs = dict.fromkeys((verdict.gpu, verdict.runtime) for verdict in found)
+        self._without_files = [pair for pair in pairs if pair not in left]
+
+    @property
+    def runs_on_stock(self) -> bool:
+        """Whether a stock runtime finds something to run in every file that it opens, and opens one for every GPU."""
+        fails = any(runtime is Runtime.STOCK for _, runtime in self._without_files)
+        return not fails and all(verdict.runs for verdict in self._opened if verdict.runtime is Runtime.STOCK)
+
+    def document(self) -> dict[str, Any]:
+        """Return the command's JSON."""
+        rows = [_verdict_json(verdict) for verdict in self._opened]
+        return {"verdicts": rows, "without_code": self._without_code(), "for_others": self._for_others}
+
+    def lines(self, *, quiet: bool) -> list[str]:
+        """Return the lines for people; with ``quiet`` those alone that say what finds nothing."""
+        lines = [line for verdict in self._opened for line in _verdict_lines(verdict, quiet=quiet)]
+        lines += [self._no_file_line(gpu, runtime) for gpu, runtime in self._without_files]
+        return lines if quiet else [*lines, *self._omission_lines()]
+
+    def _without_code(self) -> list[str]:
+        with_code = {path.rpartition("!")[0] for path in self._judged} | self._judged
+        return [str(path) for path in self._paths if path.is_file() and str(path) not in with_code]
+
+    def _no_file_line(self, gpu: TargetId, runtime: Runtime) -> str:
+        files = count(len(self._judged), "file with device code is", "files with device code are")
+        targets = {str(target) for verdict in self._found for target in targets_in_path(verdict.place)}
+        named = first_of(sorted(targets), 8)
+        lead = f"{_given(self._paths)}: {_lead(gpu, runtime)}"
+        return f"{lead}: finds nothing, all {files} named for other targets: {named}"
+
+    def _omission_lines(self) -> list[str]:
+        lines = [f"{path}: no device code" for path in self._without_code()]
+        skipped = f"skipped, as named for other targets: {count(len(self._for_others), 'file')}"
+        return [*lines, skipped] if self._for_others else lines
 
 
-def _named_for(found: Sequence[FileVerdict]) -> str:
-    names = [str(target) for verdict in found for target in targets_in_path(verdict.place)]
-    return first_of(sorted(set(names)), 8)
-
-
-def _omission_lines(without_code: list[str], for_others: int) -> list[str]:
-    lines = [f"{path}: no device code" for path in without_code]
-    skipped = f"skipped, as named for other targets: {count(for_others, 'file')}"
-    return [*lines, skipped] if for_others else lines
+def _given(paths: Sequence[Path]) -> str:
+    return ", ".join(map(str, paths))
 
 
 def _read_gpus(text: str) -> TargetSet:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rocwheel.artifacts.links import PrefixIndex
     from rocwheel.packages.layout.facts import Facts
     from rocwheel.packages.layout.selection import PrefixEntries
+    from rocwheel.packages.planning.basis import PlanBasis
     from rocwheel.packages.planning.group import PackageGroup
     from rocwheel.packages.planning.place_packages import PlacedPackage
     from rocwheel.packages.recipe.recipe import ConsoleScript
@@ -161,9 +162,6 @@ def _wheel(
 ) -> PlannedWheel:
     basis, spec = group.basis, group.recipe_of(package)
     floor = members_floor(members, basis.facts)
-    if basis.options.platform_tag is not None:
-        check_platform_of_files(basis.options.platform_tag, floor, basis.options.platform_tag_source)
-    tag = basis.options.platform_tag or (floor.tag if floor else oldest_tag(basis.facts.machine))
     texts = tuple(_license_members(licenses))
     metadata = CoreMetadata(
         package.distribution,
@@ -176,13 +174,20 @@ def _wheel(
     )
     return PlannedWheel(
         package.key,
-        WheelName(package.distribution, basis.version, f"py3-none-{tag}"),
+        WheelName(package.distribution, basis.version, f"py3-none-{_platform_tag(basis, floor)}"),
         metadata,
         tuple(members),
         texts,
         targets=_targets(members, basis.facts),
         floor_reason=floor.reason if floor else "",
     )
+
+
+def _platform_tag(basis: PlanBasis, floor: PlatformFloor | None) -> str:
+    """Return the tag that the options give, if the files run there, else the one that the files ask for."""
+    if basis.options.platform_tag is not None:
+        check_platform_of_files(basis.options.platform_tag, floor, basis.options.platform_tag_source)
+    return basis.options.platform_tag or (floor.tag if floor else oldest_tag(basis.facts.machine))
 
 
 def _targets(members: Iterable[Member], facts: Facts) -> tuple[str, ...]:
