@@ -1,7 +1,8 @@
 """A reader of split libraries and their archives, written from the description of the formats alone.
 
 It imports nothing of rocwheel: it stands in for AMD's runtime, whose rules of lookup it follows, in their old form (up
-to 7.14) and in the new one. MessagePack is decoded here, too.
+to 7.14) and in the new one, with the variables that replace paths, and for machines of several GPUs. MessagePack is
+decoded here, too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import struct
 import sys
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elftools.elf.elffile import ELFFile
@@ -21,15 +23,30 @@ else:
     from backports import zstd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["ARCHIVE_NOT_FOUND", "ARCH_NOT_FOUND", "KERNEL_NOT_FOUND", "Archive", "Unit", "load_unit", "units_of"]
+__all__ = [
+    "ARCHIVE_NOT_FOUND",
+    "ARCH_NOT_FOUND",
+    "INVALID_IMAGE",
+    "KERNEL_NOT_FOUND",
+    "NOT_IMPLEMENTED",
+    "Archive",
+    "Unit",
+    "load_on_machine",
+    "load_unit",
+    "units_of",
+]
 
 ARCHIVE_NOT_FOUND = "ARCHIVE_NOT_FOUND"
 ARCH_NOT_FOUND = "ARCH_NOT_FOUND"
 KERNEL_NOT_FOUND = "KERNEL_NOT_FOUND"
+NOT_IMPLEMENTED = "NOT_IMPLEMENTED"
+INVALID_IMAGE = "hipErrorInvalidImage"
 
 _MARKER_WINDOW = 64 << 10
+_VARIABLES = ("ROCM_KPACK_PATH", "ROCM_KPACK_PATH_PREFIX")
+_NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 _INTEGERS = {0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"}
 _STRINGS = {0xD9: ">B", 0xDA: ">H", 0xDB: ">I"}
 _ARRAYS = {0xDC: ">H", 0xDD: ">I"}
@@ -159,14 +176,17 @@ class Archive:
         return self.data[position + 4 : position + 4 + size]
 
 
-def load_unit(library: Path, unit: Unit, targets: Sequence[str], *, old: bool) -> bytes | str:
+def load_unit(
+    library: Path, unit: Unit, targets: Sequence[str], *, old: bool, environ: Mapping[str, str] = _NO_VARIABLES
+) -> bytes | str:
     """Return the code object that a runtime gets for the ``targets`` of a device, or the name of its error.
 
     ``targets`` are the native one with its features, then the generic ones. An ``old`` runtime takes nothing from later
     archives when the first one that lists a target has no code for the unit.
     """
-    files = [file for path in unit.paths for file in _expand(library.resolve().parent, path, targets)]
-    archives = [Archive(file) for file in dict.fromkeys(files) if file.is_file()]
+    if environ.get("ROCM_KPACK_DISABLE", "0")[:1] not in {"", "0"}:
+        return NOT_IMPLEMENTED
+    archives = [Archive(file) for file in dict.fromkeys(_files(library, unit, targets, environ)) if file.is_file()]
     if not archives:
         return ARCHIVE_NOT_FOUND
     error = ARCH_NOT_FOUND
@@ -181,9 +201,32 @@ def load_unit(library: Path, unit: Unit, targets: Sequence[str], *, old: bool) -
     return error
 
 
+def load_on_machine(library: Path, unit: Unit, devices: Sequence[Sequence[str]], *, old: bool) -> list[bytes | str]:
+    """Return what each of a machine's ``devices``, given by their targets as for `load_unit`, gets of a unit.
+
+    Later runtimes look the code up for each kind of device, and pass over one without an archive; any other error is
+    that of all. ``old`` ones look it up once, for the targets of all devices in their order, and hand it to all: one
+    that it isn't for can't load it, and so none does.
+    """
+    if not old:
+        loaded = [load_unit(library, unit, targets, old=False) for targets in devices]
+        return [INVALID_IMAGE] * len(devices) if KERNEL_NOT_FOUND in loaded else loaded
+    code = load_unit(library, unit, list(chain.from_iterable(devices)), old=True)
+    is_one_kind = len(set(map(tuple, devices))) == 1
+    return [code if isinstance(code, str) or is_one_kind else INVALID_IMAGE] * len(devices)
+
+
+def _files(library: Path, unit: Unit, targets: Sequence[str], environ: Mapping[str, str]) -> list[Path]:
+    given, first = (list(map(Path, filter(None, environ.get(name, "").split(":")))) for name in _VARIABLES)
+    return given or [
+        *first,
+        *(file for path in unit.paths for file in _expand(library.resolve().parent, path, targets)),
+    ]
+
+
 def _expand(folder: Path, path: str, targets: Sequence[str]) -> Iterator[Path]:
     for target in chain.from_iterable(map(_subsets, targets)):
-        yield Path(folder, path.replace("@GFXARCH@", target)).resolve()
+        yield Path(folder, path.replace("@GFXARCH@", target, 1)).resolve()
 
 
 def _subsets(target: str) -> list[str]:

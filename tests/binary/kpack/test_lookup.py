@@ -9,7 +9,16 @@ import pytest
 from rocwheel.binary.kpack.marker import Marker
 from rocwheel.binary.kpack.toc import Scheme
 from tests.support.kpack_files import build_split_library, make_kpack
-from tests.support.kpack_reader import ARCH_NOT_FOUND, ARCHIVE_NOT_FOUND, KERNEL_NOT_FOUND, load_unit, units_of
+from tests.support.kpack_reader import (
+    ARCH_NOT_FOUND,
+    ARCHIVE_NOT_FOUND,
+    INVALID_IMAGE,
+    KERNEL_NOT_FOUND,
+    NOT_IMPLEMENTED,
+    load_on_machine,
+    load_unit,
+    units_of,
+)
 from tests.support.libraries import needs_compiler
 
 if TYPE_CHECKING:
@@ -88,3 +97,55 @@ def test_wrappers_of_one_bundle_get_the_same_code(tmp_path: Path, old: bool) -> 
     (tmp_path / ".kpack/x_gfx906.kpack").write_bytes(data)
     library = build_split_library(tmp_path / "lib/libx.so", [ALL], [(0, 0), (0, 0)])
     assert [load_unit(library, unit, ["gfx906"], old=old) for unit in units_of(library)] == [b"906", b"906"]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"ROCM_KPACK_PATH": ":MORE:"}, b"given"),
+        ({"ROCM_KPACK_PATH": "NONE"}, ARCHIVE_NOT_FOUND),
+        ({"ROCM_KPACK_PATH": ""}, b"906"),
+        ({"ROCM_KPACK_PATH_PREFIX": "NONE:MORE"}, b"given"),
+        ({"ROCM_KPACK_PATH_PREFIX": "NONE"}, b"906"),
+        ({"ROCM_KPACK_DISABLE": "1"}, NOT_IMPLEMENTED),
+        ({"ROCM_KPACK_DISABLE": "0"}, b"906"),
+        ({"ROCM_KPACK_DISABLE": ""}, b"906"),
+    ],
+)
+def test_variables_replace_the_paths_of_markers(
+    library: Path, variables: dict[str, str], expected: bytes | str, old: bool
+) -> None:
+    more = library.with_name("more.kpack")
+    more.write_bytes(make_kpack({(NAME, 0, "gfx906"): b"given"}))
+    environ = {name: text.replace("MORE", str(more)).replace("NONE", "/none") for name, text in variables.items()}
+    assert load_unit(library, units_of(library)[0], ["gfx906"], old=old, environ=environ) == expected
+
+
+GFX906, GFX90A, GFX1030 = ["gfx906:xnack-", "gfx9-generic"], ["gfx90a:xnack-"], ["gfx1030"]
+
+
+@pytest.mark.parametrize(
+    ("devices", "new", "old"),
+    [
+        ([GFX906, GFX906], [b"906", b"906"], [b"906", b"906"]),
+        ([GFX906, GFX90A], [b"906", b"90a-"], [INVALID_IMAGE, INVALID_IMAGE]),
+        ([GFX1030, GFX906], [ARCHIVE_NOT_FOUND, b"906"], [INVALID_IMAGE, INVALID_IMAGE]),
+        ([GFX1030], [ARCHIVE_NOT_FOUND], [ARCHIVE_NOT_FOUND]),
+    ],
+)
+def test_each_gpu_of_a_machine_gets_its_code_of_a_later_runtime_alone(
+    library: Path, devices: list[list[str]], new: list[bytes | str], old: list[bytes | str]
+) -> None:
+    [unit, _] = units_of(library)
+    assert load_on_machine(library, unit, devices, old=False) == new
+    assert load_on_machine(library, unit, devices, old=True) == old
+
+
+def test_an_archive_that_lacks_a_unit_keeps_it_from_all_gpus_of_a_machine(library: Path) -> None:
+    archive = library.parents[1] / ".kpack/x_gfx906.kpack"
+    archive.write_bytes(make_kpack({(NAME, 7, "gfx906"): b"906"}))
+    [unit, _] = units_of(library)
+    assert load_on_machine(library, unit, [["gfx906"], GFX90A], old=False) == [INVALID_IMAGE, INVALID_IMAGE]
+    archive.unlink()
+    assert load_on_machine(library, unit, [["gfx906"], GFX90A], old=False) == [ARCHIVE_NOT_FOUND, b"90a-"]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.bundles import bundle_of
+from tests.support.kpack_files import split_two
+from tests.support.libraries import needs_compiler
 from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
@@ -200,3 +202,50 @@ def test_runs_on_refuses_a_damaged_file(run_targets: Run, tmp_path: Path) -> Non
     finished = run_targets("runs-on", "gfx906", path)
     assert (finished.status, finished.stdout) == (2, "")
     assert finished.stderr.startswith(f"error: {path}: ")
+
+
+ON_A_STOCK_RUNTIME = "gfx906:xnack- on a stock runtime", "gfx1030 on a stock runtime"
+
+
+@needs_compiler
+def test_on_a_machine_of_two_gpus_old_runtimes_load_the_code_for_one(
+    run_targets: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx906:xnack-,gfx1030")
+    library = split_two(tmp_path)
+    finished = run_targets("runs-on", "native", library)
+    first, second = ON_A_STOCK_RUNTIME
+    hand = "they hand the code for one GPU of a machine to all"
+    lines = [line.removeprefix(f"{library}: ") for line in finished.stdout.splitlines() if "stock" in line]
+    assert (finished.status, lines) == (
+        1,
+        [
+            f"{first}: uses gfx906:xnack- in 2 bundles (the same processor with the same features)",
+            f"{first} up to ROCm 7.14: finds nothing in 2 bundles (beside gfx1030: {hand})",
+            f"{second}: uses gfx1030 in 2 bundles (the same processor with the same features)",
+            f"{second} up to ROCm 7.14: finds nothing in 2 bundles (beside gfx906:xnack-: {hand})",
+        ],
+    )
+    assert run_targets("runs-on", "gfx906:xnack-,gfx1030", library).status == 0
+
+
+@needs_compiler
+def test_a_gpu_without_an_archive_is_passed_over_and_one_whose_archive_lacks_a_unit_keeps_it_from_all(
+    run_targets: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx906:xnack-,gfx1030")
+    library = split_two(tmp_path, lost=[(1, "gfx1030")])
+    archive = tmp_path / ".kpack/two_gfx1030.kpack"
+
+    def later() -> dict[str, list[tuple[str | None, int]]]:
+        rows = json.loads(run_targets("runs-on", "native", library, "--json").stdout)["verdicts"]
+        stock = [row for row in rows if row["runtime"] == "stock" and not row["up_to"]]
+        return {row["gpu"]: [(use["code"], use["bundles"]) for use in row["uses"]] for row in stock}
+
+    assert later() == {"gfx906:xnack-": [("gfx906:xnack-", 1), (None, 1)], "gfx1030": [("gfx1030", 1), (None, 1)]}
+    lack = f"{archive} lists gfx1030 and lacks lib/libtwo.so#1"
+    text = run_targets("runs-on", "native", library).stdout
+    assert f"({lack}: runtimes then give up on every GPU)" in text
+    assert f"(beside gfx1030: {lack}, and runtimes then give up on every GPU)" in text
+    archive.unlink()
+    assert later() == {"gfx906:xnack-": [("gfx906:xnack-", 2)], "gfx1030": [(None, 2)]}

@@ -49,12 +49,14 @@ def runs_on(
     """Print which code object of each binary a GPU would use, and why, by the rules of stock and extended runtimes.
 
     Where that depends on a feature that GPU leaves open, each setting is judged. In folders and wheels, kernel files
-    that are named for other targets are skipped. Exits with 1 when a stock runtime finds nothing to run somewhere.
+    that are named for other targets are skipped. The GPUs of native are in one machine: where the archive of a split
+    library lacks code for one of them, no other gets it. Exits with 1 when a stock runtime finds nothing to run
+    somewhere.
 
     Example: rocwheel targets runs-on gfx1031 lib/librocsparse.so.1
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    found = judge_files(paths, _read_gpus(gpu))
+    found = judge_files(paths, _read_gpus(gpu), is_machine=gpu.partition(":")[0] == "native")
     if not found:
         raise InputError(_given(paths), "no device code", expected="a fat binary or a file of bundles")
     answer = _Answer(paths, found)

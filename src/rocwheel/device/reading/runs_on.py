@@ -11,11 +11,12 @@ from rocwheel.binary.bundles.device_code import read_device_code
 from rocwheel.binary.code_objects.target_id import TargetId, parse_target_id
 from rocwheel.device.reading.kpack.code import open_kpack_code
 from rocwheel.device.reading.kpack.given_archives import GivenArchives
-from rocwheel.device.reading.kpack.lookup import LAST_STOPPING_RELEASE, Lookup
+from rocwheel.device.reading.kpack.lookup import LAST_STOPPING_RELEASE, Lookup, SearchedArchive
+from rocwheel.device.reading.use import Use, look_up_old_use, look_up_use, use_of
 from rocwheel.distributions.binaries import Binary, find_all_binaries
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
-from rocwheel.targets.compatibility import Fit, Runtime, choose, explain, fit, settings_of
+from rocwheel.targets.compatibility import Fit, Runtime, fit, settings_of
 from rocwheel.targets.kernel_files.names import is_kernel_file, targets_in_path, without_targets
 
 if TYPE_CHECKING:
@@ -27,15 +28,6 @@ if TYPE_CHECKING:
     from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["FileVerdict", "Use", "judge_file", "judge_files", "judge_targets", "opened_verdicts"]
-
-
-class Use(msgspec.Struct, frozen=True):
-    """Bundles of one file from which the same code is taken; ``code`` is ``None`` where nothing runs."""
-
-    code: TargetId | None
-    fit: Fit
-    reason: str
-    bundles: int
 
 
 class FileVerdict(msgspec.Struct, frozen=True):
@@ -70,33 +62,41 @@ def judge_file(path: Path, agent: TargetId) -> tuple[FileVerdict, ...]:
     return judge_files([path], [agent])
 
 
-def judge_files(paths: Iterable[Path], agents: Iterable[TargetId]) -> tuple[FileVerdict, ...]:
+def judge_files(
+    paths: Iterable[Path], agents: Iterable[TargetId], *, is_machine: bool = False
+) -> tuple[FileVerdict, ...]:
     """Judge every binary at ``paths``, which are files, folders and wheels, for each GPU, as `judge_file` does.
 
     A split library gets its code of the archives that are installed beside it, and of those in all that is given with
-    it, as if folders and wheels were laid over each other.
+    it, as if folders and wheels were laid over each other. With ``is_machine``, the GPUs are those of one machine,
+    where an archive that lacks the code for one of them keeps it from all.
 
     Raises `InputError` for what is damaged or can't be read, `ProblemsError` for several.
     """
-    gpus = tuple(agents)
+    gpus = tuple(dict.fromkeys(agents))
     binaries = list(find_all_binaries(paths))
     archives = GivenArchives(binaries)
-    groups = convert_all("binaries", lambda found: tuple(_judge(found, archives, gpus)), binaries)
+    groups = convert_all("binaries", lambda found: tuple(_judge(found, archives, gpus, is_machine)), binaries)
     return tuple(verdict for verdicts in groups for verdict in verdicts)
 
 
-def _judge(found: Binary | InputError, archives: GivenArchives, agents: Iterable[TargetId]) -> Iterator[FileVerdict]:
+def _judge(
+    found: Binary | InputError, archives: GivenArchives, agents: Sequence[TargetId], is_machine: bool
+) -> Iterator[FileVerdict]:
     if isinstance(found, InputError):
         raise found
     with found.view() as data:
         code = _read_code(data, found, archives)
     if code is None:
         return
-    for agent in agents:
-        for gpu in settings_of(agent, _features_that_matter(code.listed, agent)):
+    settings = {agent: settings_of(agent, _features_that_matter(code.listed, agent)) for agent in agents}
+    for agent, gpus in settings.items():
+        beside = [gpu for other, others in settings.items() if other != agent for gpu in others] if is_machine else []
+        for gpu in gpus:
             for runtime in Runtime:
-                yield FileVerdict(found.name, found.place, gpu, runtime, _uses(code, gpu, runtime), code.is_elsewhere)
-            old = _old_uses(code, gpu)
+                uses = _uses(code, gpu, runtime, beside)
+                yield FileVerdict(found.name, found.place, gpu, runtime, uses, code.is_elsewhere)
+            old = _old_uses(code, gpu, beside)
             if old is not None:
                 yield FileVerdict(found.name, found.place, gpu, Runtime.STOCK, old, up_to=LAST_STOPPING_RELEASE)
 
@@ -136,8 +136,9 @@ def _look_up(kpack: KpackCode, found: Binary, given: GivenArchives) -> Iterator[
     installed = {archive.name: archive for archive in kpack.archives}
     for unit in kpack.units:
         if unit.wrapper is not None:
+            beside = [SearchedArchive(installed[way.archive], way.path, way.target) for way in unit.ways]
             more = given.find(found, unit.wrapper.marker.search_paths, installed)
-            yield Lookup(unit.wrapper, (*(installed[name] for name in unit.archives), *more))
+            yield Lookup(unit.wrapper, (*beside, *more))
 
 
 def _unit_targets(unit: CodeUnit, name: str) -> tuple[TargetId, ...]:
@@ -145,38 +146,17 @@ def _unit_targets(unit: CodeUnit, name: str) -> tuple[TargetId, ...]:
     return tuple(target for target in targets if target.processor.startswith("gfx"))
 
 
-def _uses(code: _Code, gpu: TargetId, runtime: Runtime) -> tuple[Use, ...]:
+def _uses(code: _Code, gpu: TargetId, runtime: Runtime, beside: Sequence[TargetId]) -> tuple[Use, ...]:
     if code.lookups:
-        return _counted(_look_up_use(lookup, gpu) for lookup in code.lookups)
+        return _counted(look_up_use(lookup, gpu, beside) for lookup in code.lookups)
     return judge_targets(code.bundles, gpu, Runtime.STOCK if code.is_archived else runtime)
 
 
-def _look_up_use(lookup: Lookup, gpu: TargetId) -> Use:
-    use = _use(lookup.targets, gpu, Runtime.STOCK)
-    if use.code is not None:
-        return use
-    if not lookup.archives:
-        return msgspec.structs.replace(use, reason=f"no archive at {', '.join(lookup.wrapper.marker.search_paths)}")
-    lead = "its archives have none for this GPU"
-    return msgspec.structs.replace(use, reason=f"{lead}: {use.reason}" if lookup.targets else lead)
-
-
-def _old_uses(code: _Code, gpu: TargetId) -> tuple[Use, ...] | None:
-    """Return what runtimes use that stop at the first archive that lists a target, if that is something else."""
-    pairs = [(_look_up_use(lookup, gpu), _old_use(lookup, gpu)) for lookup in code.lookups]
-    if all(old is None or new.code is None for new, old in pairs):
-        return None
-    return _counted(old or new for new, old in pairs)
-
-
-def _old_use(lookup: Lookup, gpu: TargetId) -> Use | None:
-    """Return that a runtime finds nothing in the archive at which it stops; none where it doesn't stop."""
-    choice = choose(lookup.listed, gpu)
-    archive = lookup.stops_at(choice.code) if choice else None
-    if choice is None or archive is None:
-        return None
-    reason = f"{archive.name} lists {choice.code} and lacks {lookup.key}, and no further archive is looked into"
-    return Use(None, Fit.NONE, reason, 1)
+def _old_uses(code: _Code, gpu: TargetId, beside: Sequence[TargetId]) -> tuple[Use, ...] | None:
+    """Return what old runtimes use of a split library, if that is less than what later ones do."""
+    new = [look_up_use(lookup, gpu, beside) for lookup in code.lookups]
+    old = [look_up_old_use(lookup, gpu, beside) for lookup in code.lookups]
+    return _counted(old) if any(one.code != other.code for one, other in zip(new, old, strict=True)) else None
 
 
 def opened_verdicts(verdicts: Sequence[FileVerdict]) -> list[FileVerdict]:
@@ -205,7 +185,7 @@ def _is_opened(verdict: FileVerdict, named: Sequence[TargetId], has_own: bool) -
 
 def judge_targets(bundles: Iterable[Sequence[TargetId]], agent: TargetId, runtime: Runtime) -> tuple[Use, ...]:
     """Return which code is taken from ``bundles``, each given by its targets in order; equal ones count together."""
-    return _counted(_use(targets, agent, runtime) for targets in bundles)
+    return _counted(use_of(targets, agent, runtime) for targets in bundles)
 
 
 def _counted(uses: Iterable[Use]) -> tuple[Use, ...]:
@@ -225,11 +205,3 @@ def _features_that_matter(bundles: Iterable[Sequence[TargetId]], agent: TargetId
     codes = {code for targets in bundles for code in targets if code.features}
     suiting = [code for code in codes if fit(TargetId(code.processor), agent, Runtime.EXTENDED) is not Fit.NONE]
     return {name for code in suiting for name in code.features}
-
-
-def _use(targets: Sequence[TargetId], agent: TargetId, runtime: Runtime) -> Use:
-    choice = choose(targets, agent, runtime)
-    if choice is not None:
-        return Use(choice.code, choice.fit, choice.reason, 1)
-    reasons = "; ".join(f"{target}: {explain(target, agent, runtime)}" for target in targets)
-    return Use(None, Fit.NONE, reasons or "no device code", 1)

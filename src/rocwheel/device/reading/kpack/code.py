@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from rocwheel.device.reading.kpack.search import FoundFile
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["CodeUnit", "KpackCode", "StoredCode", "each_once", "kpack_archive_code", "open_kpack_code"]
+__all__ = ["CodeUnit", "KpackCode", "StoredCode", "Way", "each_once", "kpack_archive_code", "open_kpack_code"]
 
 
 class StoredCode(NamedTuple):
@@ -45,17 +46,26 @@ class StoredCode(NamedTuple):
         return read_kernel(self.data, self.archive, self.entry, limit=min(limit, KERNEL_LIMIT))
 
 
+class Way(NamedTuple):
+    """How a marker leads to an archive: by which of its paths, and with which target in the placeholder, if any."""
+
+    archive: str
+    path: int
+    target: str
+
+
 class CodeUnit(NamedTuple):
     """What is looked up by one key: the code for each target, the most specific targets first.
 
-    Of a library, ``wrapper`` is the wrapper that asks for it, the first of several, and ``archives`` are those that
-    exist of the ones that its marker names.
+    Of a library, ``wrapper`` is the wrapper that asks for it, the first of several, ``archives`` are those that exist
+    of the ones that its marker names, and ``ways`` how it leads to them.
     """
 
     key: str
     codes: tuple[StoredCode, ...]
     archives: tuple[str, ...]
     wrapper: SplitUnit | None = None
+    ways: tuple[Way, ...] = ()
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -123,13 +133,14 @@ class _Opener:
         self.folder, self.stack = folder, stack
         self.opened: dict[Path, tuple[Data, KpackArchive] | None] = {}
         self.problems: list[str] = []
-        self._found: dict[str, tuple[Path, ...]] = {}
+        self._found: dict[str, tuple[FoundFile, ...]] = {}
 
     def unit(self, wrapper: SplitUnit) -> CodeUnit:
         """Return the code that there is for a wrapper."""
         marker = wrapper.marker
-        paths = dict.fromkeys(path for search in marker.search_paths for path in self._find(search))
-        archives = [opened for opened in map(self._open, paths) if opened]
+        found = [(number, file) for number, path in enumerate(marker.search_paths) for file in self._find(path)]
+        archives = [opened for opened in map(self._open, dict.fromkeys(file.path for _, file in found)) if opened]
+        ways = [Way(opened[1].name, n, file.target) for n, file in found if (opened := self._open(file.path))]
         key = f"{marker.kernel_name}#{wrapper.index}"
         codes = [
             StoredCode(data, archive, entry)
@@ -137,9 +148,10 @@ class _Opener:
             for target in archive.targets
             if (entry := archive.find(marker.kernel_name, wrapper.index, target))
         ]
-        return CodeUnit(key, _in_order(codes), tuple(archive.name for _, archive in archives), wrapper)
+        names = tuple(archive.name for _, archive in archives)
+        return CodeUnit(key, _in_order(codes), names, wrapper, tuple(ways))
 
-    def _find(self, search_path: str) -> tuple[Path, ...]:
+    def _find(self, search_path: str) -> tuple[FoundFile, ...]:
         if self.folder is None:
             return ()
         if search_path not in self._found:

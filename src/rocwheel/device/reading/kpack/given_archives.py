@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.binary.kpack.archive import KpackArchive, read_archive
-from rocwheel.device.reading.kpack.search import leads_to
+from rocwheel.device.reading.kpack.lookup import SearchedArchive
+from rocwheel.device.reading.kpack.search import target_at
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,13 +33,14 @@ class _Wanted(NamedTuple):
     place: str
     is_whole: bool
 
-    def names(self, binary: Binary) -> bool:
+    def target_of(self, binary: Binary) -> str | None:
+        """Return the target for which ``binary`` is looked for, as `target_at` does; none for another file."""
         if not binary.place:
-            return leads_to(posixpath.basename(self.place), Path(binary.name).name)
+            return target_at(posixpath.basename(self.place), Path(binary.name).name)
         place = _place(binary)
         if not self.is_whole:
             place = "/".join(place.split("/")[-self.place.count("/") - 1 :])
-        return leads_to(self.place, place)
+        return target_at(self.place, place)
 
 
 class GivenArchives:
@@ -48,17 +50,18 @@ class GivenArchives:
         self._binaries = [b for b in found if not isinstance(b, InputError) and b.name.endswith(_SUFFIX)]
         self._read: dict[str, KpackArchive | None] = {}
 
-    def find(self, library: Binary, search_paths: Iterable[str], known: Collection[str]) -> Iterator[KpackArchive]:
+    def find(self, library: Binary, search_paths: Iterable[str], known: Collection[str]) -> Iterator[SearchedArchive]:
         """Yield the archives that ``search_paths`` of a marker of ``library`` lead to; ``known`` files are left out.
 
         Damaged ones don't come: whoever is given them reports them.
         """
-        for path in search_paths:
+        for number, path in enumerate(search_paths):
             wanted = _wanted(library, path)
             for binary in self._binaries:
                 is_known = binary.member is None and str(Path(binary.name).resolve()) in known
-                if not is_known and wanted.names(binary) and (archive := self._open(binary)) is not None:
-                    yield archive
+                target = None if is_known else wanted.target_of(binary)
+                if target is not None and (archive := self._open(binary)) is not None:
+                    yield SearchedArchive(archive, number, target)
 
     def _open(self, binary: Binary) -> KpackArchive | None:
         if binary.name not in self._read:
