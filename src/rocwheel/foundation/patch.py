@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-__all__ = ["FilePatch", "Replacement", "patched_file", "write_patched"]
+__all__ = ["FilePatch", "Replacement", "patched_file", "write_patch", "write_patched"]
 
 _ZEROS = memoryview(bytes(1 << 20))
 
@@ -143,6 +143,12 @@ def write_patched(file: IO[bytes], data: Data, replacements: Iterable[Replacemen
     file.truncate()
 
 
+def write_patch(file: IO[bytes], data: Data, patch: FilePatch) -> None:
+    """Write to the new file ``file`` what ``patch`` makes of ``data``; what becomes zero stays a hole."""
+    write_patched(file, data, patch.replacements, size=patch.size)
+    file.truncate(patch.size)
+
+
 def _skip(file: IO[bytes], size: int) -> None:
     """Leave a hole; to seek writes what is buffered, so that isn't done for nothing."""
     if size > 0:
@@ -163,8 +169,7 @@ def patched_file(data: Data, patch: FilePatch, *, name: str) -> Iterator[Data]:
     with ExitStack() as stack:
         try:
             file = stack.enter_context(open_temporary(buffering=-1))
-            write_patched(file, data, patch.replacements, size=patch.size)
-            file.truncate(patch.size)
+            write_patch(file, data, patch)
         except OSError as e:
             raise no_room(name, f"its {patch.size} changed bytes", e) from e
         # Not mapped: it has holes, and to read one of them in a map takes a page of a file system that may be full.

@@ -148,11 +148,11 @@ def test_unusable_input_gives_one_error_and_no_output(
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        (["compress"], "0 files left out, 1 file with bundles edited (29.9 kB saved), 2 copied"),
-        (["prune", "--keep", "gfx906"], "1 file left out, 1 file with bundles edited (18.5 kB saved), 1 copied"),
+        (["compress"], "device code of 1 file edited (29.9 kB saved), 2 files copied"),
+        (["prune", "--keep", "gfx906"], "1 file left out, device code of 1 file edited (18.5 kB saved), 1 file copied"),
         (
             ["retarget", "gfx1030=gfx1031", "--compress"],
-            "0 files left out, 1 file with bundles edited (29.8 kB saved), 2 copied",
+            "device code of 1 file edited (29.8 kB saved), 2 files copied",
         ),
     ],
     ids=["compress", "prune", "retarget"],

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.fat_libraries import build_fat_library, make_bundle
 from tests.support.kpack_reader import load_unit, units_of
+from tests.support.wheels import make_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +26,10 @@ def tree(tmp_path: Path) -> Path:
     build_fat_library(tmp_path / "tree/lib/libx.so", [make_bundle(0, "gfx906 gfx90a"), make_bundle(1, "gfx906")])
     (tmp_path / "tree/lib/odd_gfx906.hsaco").write_bytes(b"")
     return tmp_path / "tree"
+
+
+def warnings_in(err: str) -> list[str]:
+    return [line for line in err.splitlines() if line.startswith("warning: ")]
 
 
 def test_folders_and_what_stays_are_printed(run: Run, tree: Path, tmp_path: Path) -> None:
@@ -47,8 +52,8 @@ def test_a_dry_run_prints_the_document_and_writes_nothing(run: Run, tree: Path, 
         0,
         "rocwheel.device-split/1",
         [
-            {"target": "gfx906", "archives": 2, "files": 0, "size": 0},
-            {"target": "gfx90a", "archives": 1, "files": 0, "size": 0},
+            {"target": "gfx906", "archives": 2, "files": 0, "size": None},
+            {"target": "gfx90a", "archives": 1, "files": 0, "size": None},
         ],
     )
     assert not (tmp_path / "out").exists()
@@ -62,8 +67,103 @@ def test_joining_some_targets_says_which_are_missing(run: Run, tree: Path, tmp_p
     assert status == 0
     assert out.replace(str(tmp_path), "").splitlines() == [
         "/fat/lib/libx.so: 2 bundles, 5.0 kB for gfx906; missing: gfx90a",
-        "/fat: 1 library joined, 1 copied",
+        "/fat: 1 library joined, 1 other file copied",
     ]
+
+
+def test_a_dry_run_prints_no_sizes_of_archives(run: Run, tree: Path, tmp_path: Path) -> None:
+    kernels = tree / "lib/rocblas/library/Kernels_gfx1030.hsaco"
+    kernels.parent.mkdir(parents=True)
+    kernels.write_bytes(bytes(3000))
+    status, out, _ = run("device", "split", tree, "--dest-dir", tmp_path / "out", "--dry-run")
+    assert status == 0
+    assert out.replace(str(tmp_path), "").splitlines()[1:] == [
+        "/out/host: 2 files, 1 library split",
+        "/out/gfx906: 2 archives",
+        "/out/gfx90a: 1 archive",
+        "/out/gfx1030: 1 file, 3.0 kB",
+    ]
+
+
+def test_libraries_without_code_for_a_target_that_is_asked_for_are_named(run: Run, tree: Path, tmp_path: Path) -> None:
+    build_fat_library(tree / "lib/liby.so", [make_bundle(0, "gfx1030")])
+    order = ("--targets", "gfx90a,gfx1030", "--dest-dir", tmp_path / "out")
+    status, _, err = run("device", "split", tree, *order)
+    assert (status, warnings_in(err)) == (
+        0,
+        ["warning: no code for gfx90a in lib/liby.so", "warning: no code for gfx1030 in lib/libx.so"],
+    )
+    status, out, _ = run("device", "split", tree, *order, "--dry-run", "--json")
+    assert json.loads(out)["lacking"] == [
+        {"target": "gfx90a", "paths": ["lib/liby.so"]},
+        {"target": "gfx1030", "paths": ["lib/libx.so"]},
+    ]
+
+
+def test_a_library_that_was_left_without_code_is_joined_with_empty_bundles(
+    run: Run, tree: Path, tmp_path: Path
+) -> None:
+    build_fat_library(tree / "lib/liby.so", [make_bundle(0, "gfx1030")])
+    run("device", "split", tree, "--targets", "gfx90a", "--dest-dir", tmp_path / "out")
+    status, out, _ = run(
+        "device", "join", tmp_path / "out/host", tmp_path / "out/gfx90a", "--dest-dir", tmp_path / "fat"
+    )
+    assert (status, out.replace(str(tmp_path), "").splitlines()) == (
+        0,
+        [
+            "/fat/lib/libx.so: 2 bundles, 2.5 kB for gfx90a",
+            "/fat/lib/liby.so: 1 bundle, no device code",
+            "/fat: 2 libraries joined, 1 other file copied",
+        ],
+    )
+
+
+def test_markers_that_lead_nowhere_are_named_when_a_split_tree_is_split(run: Run, tree: Path, tmp_path: Path) -> None:
+    run("device", "split", tree, "--dest-dir", tmp_path / "out")
+    status, out, err = run("device", "split", tmp_path / "out/host", "--dest-dir", tmp_path / "again")
+    assert (status, warnings_in(err.replace(str(tmp_path), "")), out.splitlines()[-1]) == (
+        0,
+        [
+            "warning: /out/host/lib/libx.so: was split before, and none of these archives of its code is there: "
+            "../.kpack/libx.so_@GFXARCH@.kpack, ../.kpack/libx.so-part2_@GFXARCH@.kpack",
+        ],
+        f"{tmp_path}/again/host: 2 files, no library split",
+    )
+
+
+def test_a_device_that_is_not_there_is_named(run: Run, tree: Path, tmp_path: Path) -> None:
+    run("device", "split", tree, "--dest-dir", tmp_path / "out")
+    places = [str(tmp_path / name) for name in ("nothere", "neither")]
+    status, _, err = run("device", "join", tmp_path / "out/host", *places, "--dest-dir", tmp_path / "fat")
+    assert status == 2
+    assert [f"{place}: can't be read (No such file or directory)" in err for place in places] == [True, True]
+    assert not (tmp_path / "fat").exists()
+
+
+def test_a_device_that_is_a_file_is_refused_with_what_to_give_instead(run: Run, tree: Path, tmp_path: Path) -> None:
+    run("device", "split", tree, "--dest-dir", tmp_path / "out")
+    archive = tmp_path / "out/gfx906/.kpack/libx.so_gfx906.kpack"
+    library = tmp_path / "out/host/lib/libx.so"
+    wheel = make_wheel(tmp_path, "x", {})
+    host = tmp_path / "out/host"
+    status, _, err = run("device", "join", host, archive, library, wheel, "--dest-dir", tmp_path / "fat")
+    assert status == 2
+    assert err.replace(str(tmp_path), "").splitlines()[1:] == [
+        "  - /out/gfx906/.kpack/libx.so_gfx906.kpack: is an archive by itself; expected a folder of a target. "
+        "Give the folder that is laid over the host, such as /out/gfx906.",
+        "  - /out/host/lib/libx.so: is not a folder; expected a folder of a target",
+        "  - /x-1.0-py3-none-linux_x86_64.whl: is a wheel; expected a folder of a target. "
+        "Give its host wheel as HOST, or unpack it.",
+    ]
+
+
+def test_a_damaged_archive_is_named_with_its_folder(run: Run, tree: Path, tmp_path: Path) -> None:
+    run("device", "split", tree, "--dest-dir", tmp_path / "out")
+    archive = tmp_path / "out/gfx906/.kpack/libx.so_gfx906.kpack"
+    archive.write_bytes(archive.read_bytes()[:-30])
+    for order in (("split", tmp_path / "out"), ("join", tmp_path / "out/host", tmp_path / "out/gfx906")):
+        status, _, err = run("device", *order, "--dest-dir", tmp_path / "fat")
+        assert (status, err.startswith(f"error: {archive}: offset 0x")) == (2, True), err
 
 
 def test_archives_that_are_missing_are_named(run: Run, tree: Path, tmp_path: Path) -> None:

@@ -44,9 +44,7 @@ def test_a_folder_is_copied_with_its_code_for_more_gpus(tmp_path: Path) -> None:
         "device", "retarget", "gfx1030=gfx1031", str(tree(tmp_path / "in")), "-o", str(output), "--compress"
     )
     assert done.returncode == 0
-    assert done.stdout.splitlines() == [
-        f"{output}: 1 file edited, 2 files added, 4 files copied".replace("4 files", "4")
-    ]
+    assert done.stdout.splitlines() == [f"{output}: 1 file edited, 2 files added, 4 files copied"]
     assert "warning: share/miopen/db/gfx1030_36.kdb: not offered to gfx1031: its databases hold" in done.stderr
     assert sorted(str(path.relative_to(output)) for path in output.rglob("*") if not path.is_dir()) == [
         ".kpack/x_gfx1030.kpack",

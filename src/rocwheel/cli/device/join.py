@@ -17,15 +17,22 @@ from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
-from rocwheel.cli.parsing.given_places import regular_place
+from rocwheel.cli.parsing.given_places import existing_places, regular_place
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.device.splitting.trees.join_tree import JoinReport, join_tree
 from rocwheel.device.splitting.wheels.join_wheels import join_wheels
+from rocwheel.distributions.binaries import is_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.counting import count
 from rocwheel.foundation.workers import worker_count
 
 __all__ = ["join"]
+
+
+def _existing(devices: list[Path] | None) -> list[Path]:
+    """Return the paths that are given; raise `InputError` for what isn't there."""
+    return existing_places(devices or [])
+
 
 HostArgument = Annotated[
     Path,
@@ -33,7 +40,9 @@ HostArgument = Annotated[
 ]
 DeviceArgument = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="DEVICE", help="Folders of targets, or device wheels.", show_default=False),
+    typer.Argument(
+        metavar="DEVICE", help="Folders of targets, or device wheels.", show_default=False, callback=_existing
+    ),
 ]
 
 
@@ -43,7 +52,7 @@ def join(
     devices: DeviceArgument = None,
     *,
     dest_dir: Annotated[
-        Path, shared("--dest-dir", "Write the tree to this folder, which must not exist; or a wheel, to any folder.")
+        Path, shared("--dest-dir", "Write the tree to this folder, new or empty; or a wheel, to any folder.")
     ],
     jobs: JobsOption = 0,
     as_json: JsonOption = False,
@@ -58,7 +67,7 @@ def join(
     Example: rocwheel device join split/host split/gfx906 split/gfx90a --dest-dir fat
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    if host.suffix == ".whl":
+    if host.suffix == ".whl" or is_wheel(host):
         _join_wheels(host, devices or [], dest_dir, worker_count(jobs), as_json=as_json, quiet=quiet)
         return
     report = join_tree(host, devices or [], dest_dir, progress=make_progress(quiet=quiet or as_json))
@@ -87,6 +96,8 @@ def _join_wheels(host: Path, devices: Sequence[Path], dest_dir: Path, jobs: int,
 def _lines(report: JoinReport, dest_dir: Path) -> Iterator[str]:
     for library in report.libraries:
         missing = f"; missing: {', '.join(library.missing)}" if library.missing else ""
-        code = f"{count(library.bundles, 'bundle')}, {decimal(library.code)}"
-        yield f"{dest_dir / library.path}: {code} for {', '.join(library.targets)}{missing}"
-    yield f"{dest_dir}: {count(len(report.libraries), 'library', 'libraries')} joined, {report.copied} copied"
+        code = f"{count(library.bundles, 'bundle')}, {decimal(library.code) if library.code else 'no device code'}"
+        targets = f" for {', '.join(library.targets)}" if library.targets else ""
+        yield f"{dest_dir / library.path}: {code}{targets}{missing}"
+    copied = f", {count(report.copied, 'other file')} copied" if report.copied else ""
+    yield f"{dest_dir}: {count(len(report.libraries), 'library', 'libraries')} joined{copied}"

@@ -129,7 +129,8 @@ def _retarget_folder(path: Path, output: Path, edit: Retarget, storage: Storage,
     elif not rewriting.quiet:
         for new in report.added if rewriting.verbose else ():
             print_line(f"{new.path}: made of {new.origin}, for {new.target}")
-        edited, added = count(len(report.edited), "file"), count(len(report.added), "file")
-        print_line(f"{output}: {edited} edited, {added} added, {report.copied} copied")
+        numbers = {"edited": len(report.edited), "added": len(report.added), "copied": report.copied}
+        parts = [f"{count(number, 'file')} {what}" for what, number in numbers.items() if number]
+        print_line(f"{output}: {', '.join(parts) or 'no files'}")
     for refused in () if rewriting.quiet else report.refused:
         report_warning(refused)

@@ -16,6 +16,7 @@ from rocwheel.binary.kpack.write_archive import DEFAULT_LEVEL, LEVELS
 from rocwheel.cli.device.group import device_app
 from rocwheel.cli.device.options import JobsOption
 from rocwheel.cli.device.splitting import Splitting, WheelOptions, read_wheel_options, split_wheels
+from rocwheel.cli.device.text import lacking_line, share_line, split_libraries
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
@@ -70,7 +71,7 @@ ArchivesOption = Annotated[
 def split(
     paths: SplitArgument,
     dest_dir: Annotated[
-        Path, shared("--dest-dir", "Write the folders to this one, which must not exist; or wheels, to any folder.")
+        Path, shared("--dest-dir", "Write the folders to this one, new or empty; or wheels, to any folder.")
     ],
     targets: KeepOption = None,
     *,
@@ -129,7 +130,7 @@ def _split_tree(paths: Sequence[Path], wheel_options: WheelOptions, how: Splitti
     elif not how.quiet:
         for line in _lines(report, how.dest_dir, verbose=how.verbose):
             print_line(line)
-    for warning in () if how.quiet else report.warnings:
+    for warning in () if how.quiet else (*map(lacking_line, report.lacking), *report.warnings):
         report_warning(warning)
 
 
@@ -143,9 +144,7 @@ def _lines(report: SplitReport, dest_dir: Path, *, verbose: bool) -> Iterator[st
         yield f"mended: {path}"
     for staying in report.staying:
         yield f"stays in the host folder: {staying.path}: {staying.reason}"
-    left_out = f", {count(len(report.left_out), 'file')} left out" if report.left_out else ""
-    split = f"{count(len(report.libraries), 'library', 'libraries')} split"
-    yield f"{dest_dir / 'host'}: {count(report.host_files, 'file')}, {split}{left_out}"
+    split = split_libraries(len(report.libraries), len(report.left_out))
+    yield f"{dest_dir / 'host'}: {count(report.host_files, 'file')}, {split}"
     for share in report.targets:
-        parts = f"{count(share.archives, 'archive')}, {count(share.files, 'other file')}"
-        yield f"{dest_dir / share.target}: {parts}, {decimal(share.size)}"
+        yield share_line(dest_dir / share.target, share.archives, share.files, share.size)

@@ -11,6 +11,7 @@ import msgspec
 import typer
 from rich.filesize import decimal
 
+from rocwheel.cli.device.text import lacking_line, share_line, split_libraries
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.progress import make_progress
@@ -21,7 +22,6 @@ from rocwheel.device.splitting.wheels.report import WheelSplit
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
 from rocwheel.foundation.collecting import convert_all
-from rocwheel.foundation.counting import count
 from rocwheel.foundation.progress import Progress
 
 __all__ = ["Splitting", "WheelOptions", "read_wheel_options", "split_wheels"]
@@ -109,8 +109,9 @@ def split_wheels(wheels: Sequence[Path], options: WheelOptions, how: Splitting) 
         print_json("device-split-wheels", 1, {"wheels": reports})
     for line in () if how.as_json or how.quiet else (line for report in reports for line in _lines(report, how)):
         print_line(line)
-    for warning in () if how.quiet else (warning for report in reports for warning in report.warnings):
-        report_warning(warning)
+    for report in () if how.quiet else reports:
+        for warning in (*map(lacking_line, report.lacking), *report.warnings):
+            report_warning(warning)
 
 
 def _lines(report: WheelSplit, how: Splitting) -> Iterator[str]:
@@ -120,10 +121,8 @@ def _lines(report: WheelSplit, how: Splitting) -> Iterator[str]:
         yield f"left out: {path}"
     for staying in report.staying:
         yield f"stays in the host wheel: {staying.path}: {staying.reason}"
-    left_out = f", {count(len(report.left_out), 'file')} left out" if report.left_out else ""
-    split = f"{count(len(report.libraries), 'library', 'libraries')} split"
-    sizes = "" if how.dry_run else f", {decimal(report.size)} -> {decimal(report.host_size)}"
-    yield f"{report.host}: {split}{left_out}{sizes}"
+    split = split_libraries(len(report.libraries), len(report.left_out))
+    sizes = "" if report.host_size is None else f", {decimal(report.size)} -> {decimal(report.host_size)}"
+    yield f"{report.host}: {split}{sizes}"
     for device in report.devices:
-        parts = f"{count(device.archives, 'archive')}, {count(device.files, 'other file')}"
-        yield f"{device.path}: {parts}" + ("" if how.dry_run else f", {decimal(device.size)}")
+        yield share_line(device.path, device.archives, device.files, device.size)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rocwheel.device.editing.wheels.rewrite_wheel import WheelRewriteReport
     from rocwheel.device.reading.device_facts import BundleFacts, DeviceFacts, KpackFacts
     from rocwheel.device.reading.kernels import CodeKernels, KernelFacts
+    from rocwheel.device.splitting.files import LackingCode
 
 __all__ = [
     "KERNEL_HEADINGS",
@@ -27,9 +28,12 @@ __all__ = [
     "entry_lines",
     "kernel_rows",
     "kpack_lines",
+    "lacking_line",
     "made_line",
     "many_files_line",
     "rewrite_line",
+    "share_line",
+    "split_libraries",
     "target_rows",
 ]
 
@@ -153,5 +157,27 @@ def many_files_line(report: TreeEdit | WheelRewriteReport, output: Path) -> str:
     """Return what became of a folder or a wheel."""
     saved = sum(edited.size_before - edited.size_after for edited in report.edited)
     change = f"{decimal(saved)} saved" if saved >= 0 else f"{decimal(-saved)} more"
-    dropped, edited = count(len(report.dropped), "file"), count(len(report.edited), "file")
-    return f"{output}: {dropped} left out, {edited} with bundles edited ({change}), {report.copied} copied"
+    dropped, edited, copied = len(report.dropped), len(report.edited), report.copied
+    parts = [f"{count(dropped, 'file')} left out"] if dropped else []
+    parts += [f"device code of {count(edited, 'file')} edited ({change})"] if edited else []
+    parts += [f"{count(copied, 'file')} copied"] if copied else []
+    return f"{output}: {', '.join(parts) or 'no files'}"
+
+
+def split_libraries(number: int, left_out: int) -> str:
+    """Return how many libraries were split, and how many files left out."""
+    split = f"{count(number, 'library', 'libraries') if number else 'no library'} split"
+    return f"{split}, {count(left_out, 'file')} left out" if left_out else split
+
+
+def share_line(place: Path | str, archives: int, files: int, size: int | None) -> str:
+    """Return what a target gets: archives, other files, and the size of all if it is known."""
+    parts = [count(archives, "archive")] if archives else []
+    parts += [count(files, "other file" if archives else "file")] if files else []
+    parts += [] if size is None else [decimal(size)]
+    return f"{place}: {', '.join(parts)}"
+
+
+def lacking_line(lacking: LackingCode) -> str:
+    """Return which files have no code for a target that was asked for."""
+    return f"no code for {lacking.target} in {', '.join(lacking.paths)}"

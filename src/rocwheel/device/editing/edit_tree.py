@@ -13,11 +13,12 @@ from rocwheel.device.editing.fates import Fate, FileCode, file_fate, link_fate, 
 from rocwheel.device.editing.prune import Prune
 from rocwheel.device.editing.rewrite import rewrite_device_code
 from rocwheel.device.editing.rewrite_order import RewriteReport
-from rocwheel.device.editing.tree_copy import copy_file, list_tree, new_folder, require_regular
+from rocwheel.device.editing.tree_copy import copy_file, list_tree, require_regular
 from rocwheel.device.editing.wheels.refuse_wheels import refuse_wheels
 from rocwheel.distributions.binaries import is_wheel
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.files.file_range import FileRange
+from rocwheel.foundation.files.new_folder import new_folder
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def edit_tree(
     Left out are code objects, and files of bundles and nothing else, that are all for other targets; files of kernel
     libraries (`is_kernel_file`) and of device code whose names are for other targets alone; and links whose target was
     left out. Code that isn't linked yet stays, with a warning in the log. Without an edit, nothing is left out, and
-    bundles and kpack archives are compressed; wheels stay as they are. ``output`` must neither exist nor be in
+    bundles and kpack archives are compressed; wheels stay as they are. ``output`` must be new or empty, and not in
     ``source``; it appears when it is whole.
     Raises `InputError` as `rewrite_device_code` does and for what can't be read, `ProblemsError` for wheels with device
     code to leave out (`refuse_wheels`) and folders that can't be listed, and `WorkError` when writing fails.
@@ -75,7 +76,6 @@ def edit_tree(
 
 
 def _edit(job: _Job) -> TreeEdit:
-    job.made.mkdir()
     paths = list_tree(job.source)
     if job.edit is not None:
         raise_all(str(job.source), list(refuse_wheels(paths, job.edit.keep)))

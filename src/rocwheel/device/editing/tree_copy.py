@@ -1,53 +1,19 @@
-"""Copying trees of files: listing them, copying files, and making the new folder that appears when it is whole."""
+"""Copying trees of files: listing them, and copying files."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rocwheel.foundation.collecting import raise_all
-from rocwheel.foundation.errors import InputError, read_error, write_error
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.modes import safe_mode
 from rocwheel.foundation.files.regular_files import open_unchanged
-from rocwheel.foundation.files.scratch import scratch_folder
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["copy_file", "list_tree", "new_folder", "require_regular"]
+__all__ = ["copy_file", "list_tree", "require_regular"]
 
 _PERMISSIONS = "Check its permissions."
-
-
-@contextmanager
-def new_folder(output: Path, *sources: Path) -> Iterator[Path]:
-    """Yield the path of a folder to make, which becomes ``output`` when the block ends well; nothing is left otherwise.
-
-    ``sources`` are what is copied. Raises `InputError` when ``output`` exists or is in one of them, `InputError` or
-    `WorkError` for what the block can't read or write.
-    """
-    for source in sources:
-        if source.is_dir() and output.resolve().is_relative_to(source.resolve()):
-            raise InputError(output, f"a folder in {source}, which is copied", expected="one outside of it")
-    if output.exists() or output.is_symlink():
-        raise InputError(output, "exists already", expected="a folder to make", remedy="Remove it or name another.")
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with scratch_folder(output) as folder:
-            made = folder / output.name
-            yield made
-            made.rename(output)
-    except OSError as e:
-        raise _copy_error(e, sources, output) from e
-
-
-def _copy_error(error: OSError, sources: tuple[Path, ...], output: Path) -> InputError:
-    if error.filename and any(Path(error.filename).is_relative_to(source) for source in sources):
-        return read_error(error.filename, error, remedy=_PERMISSIONS)
-    return write_error(output, error, remedy="Check the free space.")
 
 
 def list_tree(folder: Path) -> list[Path]:

@@ -9,7 +9,7 @@ import msgspec
 
 from rocwheel.binary.code_objects.target_id import parse_target_id
 from rocwheel.binary.kpack.archive import read_archive
-from rocwheel.device.editing.tree_copy import copy_file, list_tree, new_folder, require_regular
+from rocwheel.device.editing.tree_copy import copy_file, list_tree, require_regular
 from rocwheel.device.retargeting.archive import retarget_archive
 from rocwheel.device.retargeting.tree import RetargetOrder, retarget_files
 from rocwheel.distributions.binaries import is_wheel
@@ -17,6 +17,7 @@ from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.modes import safe_mode
+from rocwheel.foundation.files.new_folder import new_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,11 +48,11 @@ class TreeRetargeting(msgspec.Struct, frozen=True):
 def copy_tree(source: Path, output: Path, order: RetargetOrder) -> TreeRetargeting:
     """Copy the folder ``source`` to ``output``, with its code offered to more GPUs as `retarget_files` does it.
 
-    Wheels in it stay as they are. ``output`` must neither exist nor be in ``source``; it appears when it is whole.
+    Wheels in it stay as they are. ``output`` must be new or empty, and not in ``source``; it appears when it
+    is whole.
     Raises `InputError` for what can't be read and as `retarget_files` does, and `WorkError` when writing fails.
     """
     with new_folder(output, source) as made:
-        made.mkdir()
         paths = list_tree(source)
         files = {}
         for path in paths:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rocwheel.device.splitting.planning.library import PlannedArchive
 
-__all__ = ["DeviceFile", "HostFile", "NamedFile", "SplitChoice", "SplitPlan"]
+__all__ = ["DeviceFile", "HostFile", "LackingCode", "NamedFile", "SplitChoice", "SplitPlan"]
 
 
 class NamedFile(msgspec.Struct, frozen=True):
@@ -28,6 +28,13 @@ class NamedFile(msgspec.Struct, frozen=True):
 
     path: str
     content: FileRange
+    shown: str = ""
+    """What messages call it; its path from the root, if empty."""
+
+    @property
+    def name(self) -> str:
+        """What messages call the file."""
+        return self.shown or self.path
 
 
 class SplitChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +69,13 @@ class DeviceFile(msgspec.Struct, frozen=True):
     target: str
 
 
+class LackingCode(msgspec.Struct, frozen=True):
+    """A target whose code was to be kept, and the libraries without any code for it, by their paths."""
+
+    target: str
+    paths: tuple[str, ...]
+
+
 class SplitPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of all files; each is in one of the lists, which are in order of paths."""
 
@@ -69,6 +83,8 @@ class SplitPlan(msgspec.Struct, frozen=True, kw_only=True):
     device: tuple[DeviceFile, ...]
     left_out: tuple[str, ...]
     """Kernel files for targets that are not kept."""
+    lacking: tuple[LackingCode, ...] = ()
+    """The libraries that have no code for a target to keep, by targets; those without any such are not listed."""
 
     def iter_archives(self) -> Iterator[PlannedArchive]:
         """Yield the archives to write, library by library."""

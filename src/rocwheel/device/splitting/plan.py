@@ -15,7 +15,7 @@ from rocwheel.binary.code_objects.target_id import TargetId
 from rocwheel.binary.kind import is_bundle, is_kpack
 from rocwheel.binary.kpack.archive import read_archive
 from rocwheel.device.editing.prune import serves
-from rocwheel.device.splitting.files import DeviceFile, HostFile, NamedFile, SplitChoice, SplitPlan
+from rocwheel.device.splitting.files import DeviceFile, HostFile, LackingCode, NamedFile, SplitChoice, SplitPlan
 from rocwheel.device.splitting.host.errors import NotSplittableError
 from rocwheel.device.splitting.host.host_file import has_code_to_split, plan_host_file
 from rocwheel.device.splitting.planning.library import plan_library
@@ -60,7 +60,7 @@ def plan_split(files: Sequence[NamedFile], choice: SplitChoice, *, subject: str)
     kernels = tuple(_kernel_files(sorted_files))
     device = tuple(file for file in kernels if _is_kept(file.target, choice.keep))
     left_out = tuple(file.path for file in kernels if file not in device)
-    plan = SplitPlan(host=tuple(host), device=device, left_out=left_out)
+    plan = SplitPlan(host=tuple(host), device=device, left_out=left_out, lacking=tuple(_lacking(host, choice.keep)))
     problems += _conflicts(plan)
     if not problems and choice.keep and not plan.targets and (left_out or groups):
         problems.append(_nothing_left(subject, choice.keep))
@@ -72,19 +72,19 @@ def _sort(file: NamedFile) -> _Sorted:
     kernels = classify_path(file.path)
     with file.content.view() as data:
         if kernels is not None:
-            raise_all(file.path, check_kernel_file(data, file.path))
+            raise_all(file.name, check_kernel_file(data, file.path, name=file.name))
             return _Sorted(file, kernels)
         if is_kpack(data):
-            return _Sorted(file, _archive_of(data, file.path))
+            return _Sorted(file, _archive_of(data, file.name))
         try:
-            return _Sorted(file, has_code=has_code_to_split(data, name=file.path))
+            return _Sorted(file, has_code=has_code_to_split(data, name=file.name))
         except NotSplittableError as e:
             return _Sorted(file, remark=_reason(e))
 
 
-def _archive_of(data: Data, path: str) -> KernelFile | None:
+def _archive_of(data: Data, name: str) -> KernelFile | None:
     """Return which target an archive is for whose name doesn't say it; none if it is for several."""
-    processors = read_archive(data, name=path).processors
+    processors = read_archive(data, name=name).processors
     return KernelFile(min(processors), "kpack") if len(processors) == 1 else None
 
 
@@ -103,11 +103,11 @@ def _plan_host(found: _Sorted, groups: dict[str, str], choice: SplitChoice) -> H
     if not found.has_code:
         return HostFile(path=path, content=content, remark=found.remark or _remark(found.file))
     with content.view() as data:
-        fat = read_fat_binary(data, name=path)
+        fat = read_fat_binary(data, name=found.file.name)
         assert isinstance(fat, FatBinary), "it has code to split"
         try:
             library = plan_library(data, fat, path, groups[path], keep=choice.keep, folder=choice.archives)
-            patch = plan_host_file(data, library.markers(), library.links(), name=path)
+            patch = plan_host_file(data, library.markers(), library.links(), name=found.file.name)
         except NotSplittableError as e:
             return HostFile(path=path, content=content, remark=_reason(e))
     return HostFile(path=path, content=content, library=library, patch=patch)
@@ -124,7 +124,7 @@ def _remark(file: NamedFile) -> str:
     with file.content.view() as data:
         if is_kpack(data):
             return "an archive for several targets"
-        targets = device_targets(data, name=file.path)
+        targets = device_targets(data, name=file.name)
         is_file_of_code = is_bundle(data) or is_code_object(data)
     what = "device code that no rule knows" if is_file_of_code else "device code that isn't linked"
     return f"{what}, for {', '.join(map(str, targets))}" if targets else ""
@@ -135,6 +135,15 @@ def _is_kept(target: str, keep: Sequence[TargetId]) -> bool:
     family = find_family(target)
     members = family.targets if family else (target,)
     return not keep or any(serves(TargetId(member), wanted) for member in members for wanted in keep)
+
+
+def _lacking(host: Sequence[HostFile], keep: Sequence[TargetId]) -> Iterator[LackingCode]:
+    """Yield the targets to keep that some library has no code for."""
+    targets = {file.path: {t for unit in file.library.units for t in unit.targets} for file in host if file.library}
+    for wanted in keep:
+        paths = tuple(path for path, found in targets.items() if not any(serves(t, wanted) for t in found))
+        if paths:
+            yield LackingCode(str(wanted), paths)
 
 
 def _conflicts(plan: SplitPlan) -> list[InputError]:

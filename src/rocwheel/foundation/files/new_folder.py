@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.foundation.errors import InputError, read_error, write_error
@@ -10,18 +11,18 @@ from rocwheel.foundation.files.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 __all__ = ["new_folder", "require_free"]
 
 
 @contextmanager
-def new_folder(dest: Path) -> Iterator[Path]:
+def new_folder(dest: Path, *sources: Path) -> Iterator[Path]:
     """Yield an empty folder that becomes ``dest`` when the block ends well; otherwise nothing is left.
 
-    Raises `InputError` when ``dest`` exists and is not an empty folder, `WorkError` when it can't be written.
+    ``sources`` are what the block reads. Raises `InputError` when ``dest`` exists and is not an empty folder, or is in
+    one of them; `InputError` for what the block can't read there, and `WorkError` for what it can't write.
     """
-    require_free(dest)
+    require_free(dest, *sources)
     place = dest.resolve()
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -32,11 +33,14 @@ def new_folder(dest: Path) -> Iterator[Path]:
             root.chmod(0o755)
             root.replace(place)
     except OSError as e:
-        raise write_error(dest, e) from e
+        raise _error(e, dest, sources) from e
 
 
-def require_free(dest: Path) -> None:
+def require_free(dest: Path, *sources: Path) -> None:
     """Raise `InputError` when a new folder can't become ``dest``, before everything is written."""
+    for source in sources:
+        if source.is_dir() and dest.resolve().is_relative_to(source.resolve()):
+            raise InputError(dest, f"a folder in {source}, which is copied", expected="one outside of it")
     try:
         if dest.is_dir() and not any(dest.iterdir()):
             _require_replaceable(dest)
@@ -53,3 +57,9 @@ def _require_replaceable(dest: Path) -> None:
     if found:
         remedy = "Name a new folder below it."
         raise InputError(dest, f"{found}, and the result would take its place", remedy=remedy)
+
+
+def _error(error: OSError, dest: Path, sources: tuple[Path, ...]) -> InputError:
+    if error.filename and any(Path(error.filename).is_relative_to(source) for source in sources):
+        return read_error(error.filename, error, remedy="Check its permissions.")
+    return write_error(dest, error)

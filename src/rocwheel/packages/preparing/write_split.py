@@ -11,7 +11,7 @@ from rocwheel.device.splitting.write_archives import write_archives
 from rocwheel.foundation.collecting import attempt_all, raise_all
 from rocwheel.foundation.files.atomic_file import atomic_file
 from rocwheel.foundation.files.file_range import FileRange
-from rocwheel.foundation.patch import write_patched
+from rocwheel.foundation.patch import write_patch
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -60,7 +60,6 @@ def _write(file: HostFile, *, choice: SplitChoice, folder: Path, workers: Worker
         return atomic_file(folder / archive.path)
 
     with file.content.view() as data, path.open("xb") as host:
-        write_patched(host, data, file.patch.replacements, size=file.patch.size)
-        host.truncate(file.patch.size)
+        write_patch(host, data, file.patch)
         write_archives(data, file.library, choice, open_archive, workers)
     return FileRange.whole(path)

@@ -16,7 +16,7 @@ from rocwheel.device.splitting.host.fat_file import plan_fat_file
 from rocwheel.device.splitting.host.host_file import UnitLink, plan_host_file
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.file_view import iter_pieces
-from rocwheel.foundation.patch import FilePatch, write_patched
+from rocwheel.foundation.patch import FilePatch, write_patch
 from tests.support.host_files import MARKERS, RUNTIME, parse_units
 from tests.support.places import CACHE
 
@@ -46,8 +46,7 @@ def library(request: pytest.FixtureRequest) -> tuple[Path, int]:
 
 def write_file(path: Path, data: Data, patch: FilePatch) -> Path:
     with path.open("wb") as file:
-        write_patched(file, data, patch.replacements, size=patch.size)
-        file.truncate(patch.size)
+        write_patch(file, data, patch)
     path.chmod(0o755)
     return path
 

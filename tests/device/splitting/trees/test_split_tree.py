@@ -288,16 +288,25 @@ def test_all_damaged_files_are_reported_and_nothing_is_written(tmp_path: Path) -
         build_fat_library(tmp_path / "tree" / name, [bytes(bundle)])
     with pytest.raises(ProblemsError) as error:
         split(tmp_path / "tree", tmp_path / "out")
-    assert [str(problem).partition(":")[0] for problem in error.value.problems] == ["liba.so", "libb.so"]
+    assert [str(problem).partition(":")[0] for problem in error.value.problems] == [
+        str(tmp_path / "tree/liba.so"),
+        str(tmp_path / "tree/libb.so"),
+    ]
     assert [path.name for path in tmp_path.iterdir()] == ["tree"]
 
 
 @pytest.mark.parametrize("place", ["tree/out", "exists"])
 def test_an_output_that_exists_or_lies_in_the_tree_is_refused(tmp_path: Path, place: str) -> None:
     library(tmp_path / "tree", "gfx906")
-    (tmp_path / "exists").mkdir()
+    (tmp_path / "exists/full").mkdir(parents=True)
     with pytest.raises(InputError, match=re.escape(place)):
         split(tmp_path / "tree", tmp_path / place)
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    library(tmp_path / "tree", "gfx906")
+    assert "host/lib/libx.so" in files_of(split(tmp_path / "tree", tmp_path / "out"))
 
 
 def test_bundles_and_object_files_stay_and_are_listed(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.kpack.split_library import SplitUnit
 
-__all__ = ["NOTHING_RENUMBERED", "ArchiveFile", "FoundCode", "UnitCode", "archives_of", "find_code"]
+__all__ = ["NOTHING_RENUMBERED", "ArchiveFile", "FoundCode", "UnitCode", "archives_of", "find_code", "needs_archives"]
 
 NOTHING_RENUMBERED: Mapping[tuple[str, int], int] = MappingProxyType({})
 """All indices in archives are right."""
@@ -57,6 +57,12 @@ def archives_of(binary: str, unit: SplitUnit, archives: Sequence[ArchiveFile]) -
     places = [_place(binary, path) for path in unit.marker.search_paths]
     named = (file for place in places for file in archives if leads_to(place, file.path))
     return tuple({file.path: file for file in named}.values())
+
+
+def needs_archives(unit: SplitUnit) -> bool:
+    """Return whether a unit has code in archives: not so if none was left when it was split for some targets alone."""
+    entries = unit.marker.entries
+    return not entries or any(BundleEntryId.parse(spelling).target for spelling in entries)
 
 
 def _place(binary: str, search_path: str) -> str:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.code_objects.target_id import BundleEntryId
-from rocwheel.device.splitting.joining.find_code import NOTHING_RENUMBERED, UnitCode, archives_of, find_code
+from rocwheel.device.splitting.joining.find_code import (
+    NOTHING_RENUMBERED,
+    UnitCode,
+    archives_of,
+    find_code,
+    needs_archives,
+)
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,7 +64,7 @@ def plan_library_join(
     distinct = sorted(dict.fromkeys(map(_key, library.units)), key=lambda key: key[0])
     by_key: dict[tuple[int, str], SplitUnit] = {_key(unit): unit for unit in library.units}
     named = {key: archives_of(path, by_key[key], archives) for key in distinct}
-    if not any(named.values()):
+    if any(needs_archives(unit) for unit in library.units) and not any(named.values()):
         paths = dict.fromkeys(path for unit in library.units for path in unit.marker.search_paths)
         found = "its archives are missing"
         remedy = "Give the folders of the targets, too."

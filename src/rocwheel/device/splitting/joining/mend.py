@@ -11,6 +11,7 @@ from rocwheel.binary.kind import is_elf64
 from rocwheel.binary.kpack.split_library import SplitLibrary, read_split_library
 from rocwheel.device.splitting.files import NamedFile
 from rocwheel.device.splitting.joining.check_indices import IndexCheck, check_indices
+from rocwheel.device.splitting.joining.find_code import archives_of, needs_archives
 from rocwheel.device.splitting.joining.join_library import plan_join
 from rocwheel.device.splitting.joining.library import plan_library_join
 from rocwheel.device.splitting.joining.plan_joins import read_archive_file
@@ -18,7 +19,7 @@ from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.temporary_file import no_room, open_temporary, path_of
-from rocwheel.foundation.patch import write_patched
+from rocwheel.foundation.patch import write_patch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,11 +53,13 @@ def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> It
     since its code objects can't be told apart, and as `plan_library_join` and `plan_join` do.
     """
     archives = [archive for found in convert_all(subject, read_archive_file, files) for archive in found]
-    faults = [
-        fault for found in convert_all(subject, lambda file: _find_fault(file, archives), files) for fault in found
-    ]
+    libraries = [found for libraries in convert_all(subject, _read_library, files) for found in libraries]
+    lost = tuple(text for file, library in libraries for text in _lost_archives(file, library, archives))
+    found = convert_all(subject, lambda pair: _find_fault(*pair, archives), libraries)
+    faults = [fault for fault in found if not fault.check.is_sound]
     if not mend:
-        yield CheckedFiles(files=tuple(files), warnings=tuple(t for fault in faults for t in fault.check.texts()))
+        texts = (text for fault in faults for text in fault.check.texts())
+        yield CheckedFiles(files=tuple(files), warnings=(*lost, *texts))
         return
     with ExitStack() as stack:
         joined = convert_all(subject, lambda fault: _joined(fault, archives, stack), faults)
@@ -64,16 +67,25 @@ def checked_files(files: Sequence[NamedFile], subject: str, *, mend: bool) -> It
         replaced = {file.path: file for file in joined}
         gone = {file.path for file in archives if {entry.binary for entry in file.archive.entries} <= names}
         kept = tuple(replaced.get(file.path, file) for file in files if file.path not in gone)
-        yield CheckedFiles(files=kept, mended=tuple(replaced))
+        yield CheckedFiles(files=kept, warnings=lost, mended=tuple(replaced))
 
 
-def _find_fault(file: NamedFile, archives: Sequence[ArchiveFile]) -> tuple[_Fault, ...]:
+def _read_library(file: NamedFile) -> list[tuple[NamedFile, SplitLibrary]]:
     with file.content.view() as data:
-        library = read_split_library(data, name=file.path) if is_elf64(data) else None
-    if library is None:
-        return ()
-    check = check_indices(file.path, library, archives)
-    return () if check.is_sound else (_Fault(file, library, check),)
+        library = read_split_library(data, name=file.name) if is_elf64(data) else None
+    return [] if library is None else [(file, library)]
+
+
+def _lost_archives(file: NamedFile, library: SplitLibrary, archives: Sequence[ArchiveFile]) -> Iterator[str]:
+    """Yield what markers of a library lead nowhere, where some of its code ought to be."""
+    lost = (unit for unit in library.units if needs_archives(unit) and not archives_of(file.path, unit, archives))
+    paths = dict.fromkeys(path for unit in lost for path in unit.marker.search_paths)
+    if paths:
+        yield f"{file.name}: was split before, and none of these archives of its code is there: {', '.join(paths)}"
+
+
+def _find_fault(file: NamedFile, library: SplitLibrary, archives: Sequence[ArchiveFile]) -> _Fault:
+    return _Fault(file, library, check_indices(file.path, library, archives))
 
 
 def _joined(fault: _Fault, archives: Sequence[ArchiveFile], stack: ExitStack) -> NamedFile:
@@ -87,9 +99,8 @@ def _joined(fault: _Fault, archives: Sequence[ArchiveFile], stack: ExitStack) ->
     with fault.file.content.view() as data, plan_join(data, join.units, join.links, name=path) as patch:
         try:
             made = stack.enter_context(open_temporary(buffering=-1))
-            write_patched(made, data, patch.replacements, size=patch.size)
-            made.truncate(patch.size)
+            write_patch(made, data, patch)
             made.flush()
         except OSError as e:
             raise no_room(path, "the library with its code", e) from e
-    return NamedFile(path, FileRange(path_of(made), 0, patch.size))
+    return NamedFile(path, FileRange(path_of(made), 0, patch.size), fault.file.name)

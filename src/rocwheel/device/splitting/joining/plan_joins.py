@@ -49,7 +49,7 @@ def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Join
 
     def plan_file(file: NamedFile) -> None:
         with file.content.view() as data:
-            library = read_split_library(data, name=file.path) if is_elf64(data) else None
+            library = read_split_library(data, name=file.name) if is_elf64(data) else None
         if library is not None:
             names.update(unit.marker.kernel_name for unit in library.units)
             read.update(found.path for unit in library.units for found in archives_of(file.path, unit, archives))
@@ -68,4 +68,4 @@ def plan_joins(files: Sequence[NamedFile], *, subject: str, remedy: str) -> Join
 def read_archive_file(file: NamedFile) -> list[ArchiveFile]:
     """Return a file as an archive, none if it is something else; raises `KpackError` for a damaged one."""
     with file.content.view() as data:
-        return [ArchiveFile(file.path, file.content, read_archive(data, name=file.path))] if is_kpack(data) else []
+        return [ArchiveFile(file.path, file.content, read_archive(data, name=file.name))] if is_kpack(data) else []

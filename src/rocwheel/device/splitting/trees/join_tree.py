@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rocwheel.device.editing.tree_copy import copy_file, new_folder
+from rocwheel.binary.kind import is_kpack
+from rocwheel.device.editing.tree_copy import copy_file
 from rocwheel.device.splitting.joining.join_library import plan_join
 from rocwheel.device.splitting.joining.library import JoinPlan
 from rocwheel.device.splitting.joining.plan_joins import plan_joins
+from rocwheel.device.splitting.planning.names import ARCHIVE_FOLDER
 from rocwheel.device.splitting.trees.overlay import Overlay, lay_over
-from rocwheel.foundation.collecting import attempt_all, raise_all
+from rocwheel.distributions.binaries import is_wheel
+from rocwheel.foundation.collecting import attempt_all, convert_all, raise_all
+from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.files.file_range import FileRange
 from rocwheel.foundation.files.modes import safe_mode
-from rocwheel.foundation.patch import write_patched
+from rocwheel.foundation.files.new_folder import new_folder
+from rocwheel.foundation.patch import write_patch
 from rocwheel.foundation.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -58,18 +64,36 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
 def join_tree(host: Path, devices: Sequence[Path], output: Path, *, progress: Progress = SILENT) -> JoinReport:
     """Write the tree of ``host``, a folder or one file, with the folders ``devices`` over it and its code joined.
 
-    Archives whose code is all back in libraries are left out. ``output`` must neither exist nor be in one of the
+    Archives whose code is all back in libraries are left out. ``output`` must be new or empty, and in none of the
     folders; it appears when it is whole.
-    Raises `InputError`, or `ProblemsError` for several: for a library without any of its archives, for archives that
-    lack a unit or are damaged, for files of one path with different contents; `WorkError` when writing fails.
+    Raises `InputError`, or `ProblemsError` for several: for devices that are no folders, for a library without any of
+    its archives, for archives that lack a unit or are damaged, for files of one path with different contents;
+    `WorkError` when writing fails.
     """
+    convert_all("devices", _require_folder, devices)
     overlay = lay_over(host, devices)
     plan = _plan(overlay, str(host))
     with new_folder(output, host, *devices) as made:
-        _write(plan, made, progress, str(host))
+        _write(plan, made, progress, str(host), output.name)
     libraries = tuple(_report(path, join) for path, join in plan.joins.items())
     copied = len(overlay.files) - len(libraries) - len(plan.left_out)
     return JoinReport(libraries=libraries, copied=copied, left_out=tuple(sorted(plan.left_out)), warnings=plan.warnings)
+
+
+def _require_folder(device: Path) -> None:
+    """Refuse a file: nothing says where below the root it belongs."""
+    if device.is_dir():
+        return
+    expected = "a folder of a target"
+    if is_wheel(device):
+        raise InputError(device, "is a wheel", expected=expected, remedy="Give its host wheel as HOST, or unpack it.")
+    with FileRange.whole(device).view() as data:
+        is_archive = is_kpack(data)
+    found = "is an archive by itself" if is_archive else "is not a folder"
+    folder = device.resolve().parent
+    root = folder.parent if folder.name == ARCHIVE_FOLDER else folder
+    remedy = f"Give the folder that is laid over the host, such as {root}." if is_archive else ""
+    raise InputError(device, found, expected=expected, remedy=remedy)
 
 
 def _plan(overlay: Overlay, subject: str) -> _Plan:
@@ -83,12 +107,11 @@ def _report(path: str, join: JoinPlan) -> JoinedLibrary:
     )
 
 
-def _write(plan: _Plan, made: Path, progress: Progress, subject: str) -> None:
+def _write(plan: _Plan, made: Path, progress: Progress, subject: str, name: str) -> None:
     overlay = plan.overlay
-    made.mkdir()
     for folder in overlay.folders:
         (made / folder).mkdir(parents=True, exist_ok=True)
-    progress.begin(f"joining {made.name}", sum(join.code_size for join in plan.joins.values()))
+    progress.begin(f"joining {name}", sum(join.code_size for join in plan.joins.values()))
     problems: list[RocwheelError] = []
     written = [file for file in overlay.files if file.path not in plan.left_out]
     try:
@@ -115,8 +138,7 @@ def _write_file(file: NamedFile, plan: _Plan, made: Path, progress: Progress) ->
         plan_join(data, join.units, join.links, name=file.path) as patch,
         new.open("xb") as output,
     ):
-        write_patched(output, data, patch.replacements, size=patch.size)
-        output.truncate(patch.size)
+        write_patch(output, data, patch)
     shutil.copystat(old, new)
     new.chmod(safe_mode(old.stat().st_mode))
     progress.advance(join.code_size)

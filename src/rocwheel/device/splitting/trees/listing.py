@@ -38,7 +38,7 @@ def list_source(source: Path) -> Listing:
     """
     if not source.is_dir():
         require_regular(source)
-        file = NamedFile(source.name, FileRange.whole(source))
+        file = NamedFile(source.name, FileRange.whole(source), str(source))
         return Listing(root=source.parent, folders=(), links=(), files=(file,), aliases={})
     paths = list_tree(source)
     links = [path for path in paths if path.is_symlink()]
@@ -51,7 +51,7 @@ def list_source(source: Path) -> Listing:
         root=source,
         folders=tuple(_below(source, path) for path in folders),
         links=tuple(_below(source, path) for path in links),
-        files=tuple(NamedFile(_below(source, path), FileRange.whole(path)) for path in files),
+        files=tuple(NamedFile(_below(source, path), FileRange.whole(path), str(path)) for path in files),
         aliases=aliases,
     )
 

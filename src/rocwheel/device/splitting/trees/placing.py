@@ -11,7 +11,7 @@ import msgspec
 from rocwheel.device.editing.tree_copy import copy_file
 from rocwheel.foundation.files.modes import safe_mode
 from rocwheel.foundation.files.regular_files import unchanged
-from rocwheel.foundation.patch import FilePatch, write_patched
+from rocwheel.foundation.patch import FilePatch, write_patch
 from rocwheel.targets.kernel_files.classify import classify_path
 
 if TYPE_CHECKING:
@@ -102,8 +102,7 @@ class Placer:
         """Write ``file``, changed by ``patch``, under its name ``path``."""
         old, made = self._listing.root / path, self.path_of(path)
         with unchanged(old), file.content.view() as data, made.open("xb") as new:
-            write_patched(new, data, patch.replacements, size=patch.size)
-            new.truncate(patch.size)
+            write_patch(new, data, patch)
         shutil.copystat(old, made)
         made.chmod(safe_mode(old.stat().st_mode))
 

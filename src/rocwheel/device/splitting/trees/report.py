@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rocwheel.device.splitting.files import LackingCode
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rocwheel.device.splitting.files import HostFile, SplitPlan
+    from rocwheel.device.splitting.planning.library import PlannedArchive
 
 __all__ = ["SplitLibraryReport", "SplitReport", "StayingCode", "TargetShare", "make_report"]
 
@@ -33,12 +36,15 @@ class StayingCode(msgspec.Struct, frozen=True):
 
 
 class TargetShare(msgspec.Struct, frozen=True, kw_only=True):
-    """The folder of a target: its archives, its other files, and the bytes of all; archives have none in a dry run."""
+    """The folder of a target: its archives, its other files, and the bytes of all.
+
+    In a dry run, where no archives are written, these are not known.
+    """
 
     target: str
     archives: int
     files: int
-    size: int
+    size: int | None
 
 
 class SplitReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,20 +56,23 @@ class SplitReport(msgspec.Struct, frozen=True, kw_only=True):
     staying: tuple[StayingCode, ...]
     left_out: tuple[str, ...]
     """Files for targets that were not to be kept."""
+    lacking: tuple[LackingCode, ...] = ()
+    """Libraries without any code for a target that was to be kept."""
     warnings: tuple[str, ...] = ()
     """What is wrong with libraries that were split before."""
     mended: tuple[str, ...] = ()
     """Libraries that were split before, and were mended."""
 
 
-def make_report(plan: SplitPlan, sizes: Mapping[str, int]) -> SplitReport:
-    """Return the report of ``plan``; ``sizes`` are those of the archives that were written, by their paths."""
+def make_report(plan: SplitPlan, sizes: Mapping[str, int] | None) -> SplitReport:
+    """Return the report of ``plan``; ``sizes`` are those of the archives, by their paths, if they were written."""
     return SplitReport(
         host_files=len(plan.host),
         libraries=tuple(_report_library(file) for file in plan.host if file.library is not None),
         targets=tuple(_share(plan, target, sizes) for target in plan.targets),
         staying=tuple(StayingCode(file.path, file.remark) for file in plan.host if file.remark),
         left_out=plan.left_out,
+        lacking=plan.lacking,
     )
 
 
@@ -80,8 +89,16 @@ def _report_library(file: HostFile) -> SplitLibraryReport:
     )
 
 
-def _share(plan: SplitPlan, target: str, sizes: Mapping[str, int]) -> TargetShare:
+def _share(plan: SplitPlan, target: str, sizes: Mapping[str, int] | None) -> TargetShare:
     archives = [archive for archive in plan.iter_archives() if archive.target == target]
     files = [file for file in plan.device if file.target == target]
-    size = sum(sizes.get(archive.path, 0) for archive in archives) + sum(file.content.size for file in files)
-    return TargetShare(target=target, archives=len(archives), files=len(files), size=size)
+    size = _size(archives, sizes)
+    whole = None if size is None else size + sum(file.content.size for file in files)
+    return TargetShare(target=target, archives=len(archives), files=len(files), size=whole)
+
+
+def _size(archives: Sequence[PlannedArchive], sizes: Mapping[str, int] | None) -> int | None:
+    """Return the size of some archives; none where they are not written."""
+    if sizes is None:
+        return None if archives else 0
+    return sum(sizes[archive.path] for archive in archives)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rocwheel.binary.kpack.write_archive import FileSink
-from rocwheel.device.editing.tree_copy import new_folder
 from rocwheel.device.splitting.files import SplitChoice
 from rocwheel.device.splitting.host.host_file import plan_host_file
 from rocwheel.device.splitting.joining.mend import CheckedFiles, checked_files
@@ -18,6 +17,7 @@ from rocwheel.device.splitting.trees.placing import Placer, place_files
 from rocwheel.device.splitting.trees.report import SplitReport, make_report
 from rocwheel.device.splitting.write_archives import Workers, write_archives
 from rocwheel.foundation.collecting import attempt_all, raise_all
+from rocwheel.foundation.files.new_folder import new_folder
 from rocwheel.foundation.progress import SILENT, Progress
 from rocwheel.foundation.workers import open_workers
 
@@ -57,13 +57,13 @@ def split_tree(source: Path, output: Path, order: SplitOrder) -> SplitReport:
         listing = msgspec.structs.replace(listing, files=checked.files)
         plan = plan_split(listing.files, order.choice, subject=str(source))
         if order.dry_run:
-            return _report(listing, plan, {}, checked)
+            return _report(listing, plan, None, checked)
         with new_folder(output, source) as made:
             sizes = _Splitting(listing, plan, made, order).run()
         return _report(listing, plan, sizes, checked)
 
 
-def _report(listing: Listing, plan: SplitPlan, sizes: dict[str, int], checked: CheckedFiles) -> SplitReport:
+def _report(listing: Listing, plan: SplitPlan, sizes: dict[str, int] | None, checked: CheckedFiles) -> SplitReport:
     left_out = place_files(listing, plan).left_out
     report = make_report(msgspec.structs.replace(plan, left_out=left_out), sizes)
     return msgspec.structs.replace(report, warnings=checked.warnings, mended=checked.mended)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import msgspec
 
+from rocwheel.device.splitting.files import LackingCode
+
 __all__ = ["DeviceWheel", "StayingFile", "WheelSplit"]
 
 
 class DeviceWheel(msgspec.Struct, frozen=True):
-    """The wheel of a target or a family: its path, the archives and other files in it, and its size in bytes."""
+    """The wheel of a target or a family: its path, the archives and other files in it, and its size in bytes.
+
+    It has no size in a dry run.
+    """
 
     path: str
     target: str
     archives: int
     files: int
-    size: int
+    size: int | None
 
 
 class StayingFile(msgspec.Struct, frozen=True):
@@ -25,17 +30,22 @@ class StayingFile(msgspec.Struct, frozen=True):
 
 
 class WheelSplit(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel that was split: its size, the host wheel and its size, the device wheels, all in bytes."""
+    """A wheel that was split: its size, the host wheel and its size, the device wheels, all in bytes.
+
+    In a dry run, what would be written has no size.
+    """
 
     source: str
     size: int
     overlay_root: str
     host: str
-    host_size: int
+    host_size: int | None
     libraries: tuple[str, ...]
     """The files whose code went into archives."""
     devices: tuple[DeviceWheel, ...]
     staying: tuple[StayingFile, ...]
     left_out: tuple[str, ...]
     """Files for targets that were not to be kept."""
+    lacking: tuple[LackingCode, ...] = ()
+    """Members without any code for a target that was to be kept."""
     warnings: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.device_code import device_targets
-from rocwheel.device.splitting.files import NamedFile
+from rocwheel.device.splitting.files import LackingCode, NamedFile
 from rocwheel.device.splitting.plan import plan_split
 from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
 from rocwheel.device.splitting.wheels.metadata import check_requirements
@@ -57,7 +57,7 @@ def split_wheel(source: Path, dest_dir: Path, order: WheelSplitOrder, source_dat
         staying = (*wheels.staying, *_outside(root, code))
         if not order.dry_run:
             wheels.write(order, source_date)
-    return _report(wheels, staying)
+    return _report(wheels, staying, order)
 
 
 def _outside(root: str, code: Mapping[str, FileRange]) -> Iterator[StayingFile]:
@@ -88,28 +88,31 @@ def _plan(wheel: FatWheel, root: str, code: Mapping[str, FileRange], choice: Spl
     return plan
 
 
-def _report(wheels: SplitWheels, staying: tuple[StayingFile, ...]) -> WheelSplit:
+def _report(wheels: SplitWheels, staying: tuple[StayingFile, ...], order: WheelSplitOrder) -> WheelSplit:
     wheel, root, plan = wheels.wheel, wheels.root, wheels.plan
     return WheelSplit(
         source=wheel.path,
         size=Path(wheel.path).stat().st_size,
         overlay_root=root,
         host=str(wheels.host_path),
-        host_size=_size(wheels.host_path),
+        host_size=_size(wheels.host_path, order),
         libraries=tuple(f"{root}/{file.path}" for file in plan.host if file.library is not None),
-        devices=tuple(_device(wheels, target) for target in plan.targets),
+        devices=tuple(_device(wheels, target, order) for target in plan.targets),
         staying=staying,
         left_out=tuple(f"{root}/{path}" for path in plan.left_out),
+        lacking=tuple(
+            LackingCode(found.target, tuple(f"{root}/{path}" for path in found.paths)) for found in plan.lacking
+        ),
         warnings=wheels.warnings,
     )
 
 
-def _device(wheels: SplitWheels, target: str) -> DeviceWheel:
+def _device(wheels: SplitWheels, target: str, order: WheelSplitOrder) -> DeviceWheel:
     path = wheels.device_path(target)
     archives = sum(archive.target == target for archive in wheels.plan.iter_archives())
     files = sum(file.target == target for file in wheels.plan.device)
-    return DeviceWheel(str(path), target, archives, files, _size(path))
+    return DeviceWheel(str(path), target, archives, files, _size(path, order))
 
 
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
+def _size(path: Path, order: WheelSplitOrder) -> int | None:
+    return None if order.dry_run else path.stat().st_size
