@@ -124,8 +124,10 @@ def test_markers_that_lead_nowhere_are_named_when_a_split_tree_is_split(run: Run
     assert (status, warnings_in(err.replace(str(tmp_path), "")), out.splitlines()[-1]) == (
         0,
         [
-            "warning: /out/host/lib/libx.so: was split before, and none of these archives of its code is there: "
-            "../.kpack/libx.so_@GFXARCH@.kpack, ../.kpack/libx.so-part2_@GFXARCH@.kpack",
+            (
+                "warning: /out/host/lib/libx.so: was split before, and none of these archives of its code is there: "
+                "../.kpack/libx.so_@GFXARCH@.kpack, ../.kpack/libx.so-part2_@GFXARCH@.kpack"
+            ),
         ],
         f"{tmp_path}/again/host: 2 files, no library split",
     )
@@ -149,11 +151,15 @@ def test_a_device_that_is_a_file_is_refused_with_what_to_give_instead(run: Run, 
     status, _, err = run("device", "join", host, archive, library, wheel, "--dest-dir", tmp_path / "fat")
     assert status == 2
     assert err.replace(str(tmp_path), "").splitlines()[1:] == [
-        "  - /out/gfx906/.kpack/libx.so_gfx906.kpack: is an archive by itself; expected a folder of a target. "
-        "Give the folder that is laid over the host, such as /out/gfx906.",
-        "  - /out/host/lib/libx.so: is not a folder; expected a folder of a target",
-        "  - /x-1.0-py3-none-linux_x86_64.whl: is a wheel; expected a folder of a target. "
-        "Give its host wheel as HOST, or unpack it.",
+        (
+            "  /out/gfx906/.kpack/libx.so_gfx906.kpack: is an archive by itself; expected a folder of a target. "
+            "Give the folder that is laid over the host, such as /out/gfx906."
+        ),
+        "  /out/host/lib/libx.so: is not a folder; expected a folder of a target",
+        (
+            "  /x-1.0-py3-none-linux_x86_64.whl: is a wheel; expected a folder of a target. "
+            "Give its host wheel as HOST, or unpack it."
+        ),
     ]
 
 
