@@ -6,18 +6,20 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
+from rocwheel.binary.bundles.fat_binary import read_fat_binary
 from rocwheel.binary.bundles.parts import BundlePart, write_offload_bundle
 from rocwheel.binary.code_objects.target_id import FEATURES, TargetId, parse_target_id
 from rocwheel.foundation.files.file_view import join_data
 from rocwheel.targets.catalog.catalog import load_catalog
 from rocwheel.targets.compatibility import choose, settings_of
 from tests.support.kpack_reader import ARCH_NOT_FOUND, ARCHIVE_NOT_FOUND, load_unit, units_of
+from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-__all__ = ["build_fat_library", "code_of", "lay_over", "make_bundle", "require_same_code"]
+__all__ = ["build_fat_library", "code_of", "lay_over", "make_bundle", "require_same_code", "two_units"]
 
 _ENTRY = "hipv4-amdgcn-amd-amdhsa--"
 _HIPF = 0x48495046
@@ -94,3 +96,18 @@ def _gpus(targets: Sequence[TargetId]) -> list[TargetId]:
     names = {target.processor for target in targets if not target.is_generic} | {"gfx803", "gfx90a", "gfx1100"}
     names |= {row.name for row in catalog.targets if any(t.processor in catalog.generics_of(row.name) for t in targets)}
     return [gpu for name in sorted(names) for gpu in settings_of(TargetId(name), FEATURES)]
+
+
+def two_units() -> list[dict[str, bytes]]:
+    """Return two units of clang's, saxpy and vadd, with their code by target."""
+    data = memoryview((FIXTURES / "v22/libtwo.plain.so").read_bytes())
+    fat = read_fat_binary(data, name="libtwo")
+    assert fat is not None
+    view = fat.view(data)
+    return [
+        {
+            str(entry.target): bytes(view[bundle.start + entry.offset : bundle.start + entry.stop])
+            for entry in bundle.plain.device_entries
+        }
+        for bundle in fat.iter_bundles(data)
+    ]

@@ -56,19 +56,22 @@ def inspect(
     """
     setup_logging(quiet=quiet, verbose=verbose)
     files: list[FileFacts] = []
-    empty = []
-    for path in paths:
-        before = len(files)
-        for facts in inspect_paths([path], deep=deep, limit=limit << 30):
-            files.append(facts)
-            if not as_json and not facts.error:
-                _print_file(facts, verbose=verbose)
-        empty += [path] if len(files) == before else []
+    for facts in inspect_paths(paths, deep=deep, limit=limit << 30):
+        files.append(facts)
+        if not as_json and not facts.error:
+            _print_file(facts, verbose=verbose)
+    empty = [path for path in paths if not any(_is_at(facts.path, str(path)) for facts in files)]
     for path in empty if not quiet else ():
         report_warning(f"{path}: holds no binary")
     if as_json:
         print_json("inspect", 1, {"files": [file_document(facts) for facts in files]})
     _finish(files, quiet=quiet)
+
+
+def _is_at(name: str, path: str) -> bool:
+    if path == ".":  # which names below it don't begin with
+        return not name.startswith("/")
+    return name == path or name.startswith((f"{path}/", f"{path}!"))
 
 
 def _finish(files: list[FileFacts], *, quiet: bool) -> None:

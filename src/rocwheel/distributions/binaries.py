@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rocwheel.foundation.files.file_view import Data
 
-__all__ = ["MOST_UNPACKED", "Binary", "find_all_binaries", "find_binaries", "is_wheel", "read_binaries"]
+__all__ = ["MOST_UNPACKED", "Binary", "find_all_binaries", "find_binaries", "is_wheel", "read_binaries", "read_found"]
 
 Result = TypeVar("Result")
 
@@ -83,7 +83,17 @@ def read_binaries(
     In a folder or a wheel, a file that is damaged, that ``read`` refuses, or that unpacks to more than ``limit`` bytes
     comes with its error. An error about ``path`` itself is raised.
     """
-    for found in find_binaries(path):
+    for name, result in read_found(find_binaries(path), read, limit=limit):
+        if isinstance(result, InputError) and name == str(path):
+            raise result
+        yield name, result
+
+
+def read_found(
+    binaries: Iterable[Binary | InputError], read: Callable[[Data, Binary], Result], *, limit: int = MOST_UNPACKED
+) -> Iterator[tuple[str, Result | InputError]]:
+    """Yield the name of each of ``binaries``, and what ``read`` makes of its bytes, or its error."""
+    for found in binaries:
         name = str(found.source) if isinstance(found, InputError) else found.name
         try:
             if isinstance(found, InputError):
@@ -91,8 +101,6 @@ def read_binaries(
             with found.view(limit=limit) as data:
                 result: Result | InputError = read(data, found)
         except InputError as e:
-            if name == str(path):
-                raise
             result = e
         yield name, result
 

@@ -226,9 +226,3 @@ def test_wheels_keep_archives_where_they_are_looked_for(run: Run, tmp_path: Path
     status, _, err = run("device", "split", tmp_path / "x-1-py3-none-any.whl", *order)
     assert status == 2
     assert "is a wheel; expected a file or folder for --archives" in err
-
-
-def test_mending_is_not_for_wheels(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "x-1-py3-none-any.whl").write_bytes(b"")
-    status, _, err = run("device", "split", tmp_path / "x-1-py3-none-any.whl", "--mend", "--dest-dir", tmp_path / "out")
-    assert (status, "a file or folder for --mend" in err) == (2, True)

@@ -94,3 +94,115 @@ def test_wheels_are_joined_again(run: Run, tmp_path: Path) -> None:
         ["demo/libtwo.so"],
     )
     assert members(tmp_path / "fat" / wheel.name).keys() == members(wheel).keys()
+
+
+def test_splitting_again_leaves_one_consistent_set_and_says_what_went(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
+    out = tmp_path / "out"
+    assert run("device", "split", wheel, "--dest-dir", out).status == 0
+    asked = run("device", "split", wheel, "--dest-dir", out, "-t", "gfx906", "--dry-run")
+    assert asked.stdout.splitlines()[0].startswith("would be removed, as it is of an earlier split: ")
+    status, text, err = run("device", "split", wheel, "--dest-dir", out, "-t", "gfx906")
+    assert (status, "warning" in err) == (0, False)
+    assert text.splitlines()[:3] == [
+        f"removed, as it is of an earlier split: {out}/demo_device_gfx1030-1.0-py3-none-linux_x86_64.whl",
+        f"removed, as it is of an earlier split: {out}/demo_device_gfx90a-1.0-py3-none-linux_x86_64.whl",
+        "replaced 2 wheels of an earlier split",
+    ]
+    assert len(list(out.iterdir())) == 2
+
+
+def test_wheels_that_another_tool_has_split_are_mended(run: Run, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
+    out = tmp_path / "out"
+    run("device", "split", wheel, "--dest-dir", out, "--quiet")
+    done = run("device", "split", "--mend", *sorted(out.iterdir()), "--dest-dir", tmp_path / "mended")
+    first, *_ = done.stdout.splitlines()
+    assert (done.status, first.partition(",")[0]) == (0, f"{tmp_path}/mended/{wheel.name}: 0 libraries split")
+    assert len(list((tmp_path / "mended").iterdir())) == 4
+
+
+@pytest.mark.parametrize("option", ["--device-requires-dist", "--host-requires-dist"])
+def test_a_bad_requirement_is_refused_before_anything_is_read(run: Run, tmp_path: Path, option: str) -> None:
+    (tmp_path / "x-1-py3-none-any.whl").write_bytes(b"no wheel")
+    order = (option, "bad ===", "--dest-dir", tmp_path / "out")
+    status, _, err = run("device", "split", tmp_path / "x-1-py3-none-any.whl", *order)
+    assert status == 2
+    assert err.startswith(f"error: {option}: 'bad ===' is a malformed Requires-Dist (no version after ===); expected ")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["split", "join"])
+def test_a_wheel_that_is_another_than_its_name_says_is_refused(run: Run, tmp_path: Path, command: str) -> None:
+    made = make_wheel(tmp_path / "in", "demo", {"demo/libtwo.so": LIBRARY})
+    wheel = made.rename(tmp_path / "demo-2.0-py3-none-linux_x86_64.whl")
+    status, _, err = run("device", command, wheel, "--dest-dir", tmp_path / "out")
+    found = "its metadata gives the version '1.0'; expected '2.0' as in the file name"
+    assert (status, err, (tmp_path / "out").exists()) == (2, f"error: {wheel}: {found}\n", False)
+
+
+def test_two_wheels_of_one_name_are_refused(run: Run, tmp_path: Path) -> None:
+    wheels = [make_wheel(tmp_path / name, "demo", {"demo/libtwo.so": LIBRARY}) for name in ("a", "b")]
+    status, _, err = run("device", "split", *wheels, "--dest-dir", tmp_path / "out")
+    assert (status, err) == (2, f"error: {wheels[1]}: has the name of {wheels[0]}; expected each wheel once\n")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def parted(run: Run, tmp_path: Path) -> tuple[Path, Path]:
+    """Return a host wheel and the device wheel of gfx1030, away from the others."""
+    wheel = make_wheel(tmp_path, "demo", {"demo/libtwo.so": LIBRARY})
+    run("device", "split", wheel, "--dest-dir", tmp_path / "out", "-t", "gfx1030", "--quiet")
+    [device] = (tmp_path / "out").glob("demo_device*")
+    return tmp_path / "out" / wheel.name, device
+
+
+def test_code_of_a_host_wheel_is_listed_with_its_device_wheels(run: Run, parted: tuple[Path, Path]) -> None:
+    host, device = parted
+    document = json.loads(run("device", "list", host, device, "--json").stdout)
+    files = {file["path"]: file["device"]["entries"] for file in document["files"]}
+    assert (document["schema"], document["problems"]) == ("rocwheel.device-list-paths/1", [])
+    archive = f"{device}!demo/.kpack/libtwo.so_gfx1030.kpack"
+    assert {path: [entry["target"] for entry in entries] for path, entries in files.items()} == {
+        f"{host}!demo/libtwo.so": ["gfx1030"] * 2,
+        archive: ["gfx1030"] * 2,
+    }
+    status, text, err = run("device", "list", device, host)
+    assert (status, err) == (0, "")
+    assert f"{host}!demo/libtwo.so" in text.splitlines()
+
+
+def test_code_of_a_host_wheel_is_inspected_with_its_device_wheels(run: Run, parted: tuple[Path, Path]) -> None:
+    document = json.loads(run("inspect", *parted, "--json").stdout)
+    [library] = [file for file in document["files"] if file["path"].endswith("libtwo.so")]
+    assert library["device"]["targets_in_all_bundles"] == ["gfx1030"]
+    alone = json.loads(run("inspect", parted[0], "--json").stdout)
+    assert alone["files"][0]["device"]["targets_in_all_bundles"] == []
+
+
+def test_code_of_a_host_wheel_is_extracted_with_its_device_wheels(
+    run: Run, parted: tuple[Path, Path], tmp_path: Path
+) -> None:
+    done = run("device", "extract", *parted[::-1], "-t", "gfx1030", "-d", tmp_path / "code")
+    assert (done.status, done.stderr) == (0, "")
+    assert run("device", "extract", LIBRARY, "-t", "gfx1030", "-d", tmp_path / "fat").status == 0
+    made = sorted((tmp_path / "code").rglob("*.co"))
+    assert [str(path.relative_to(tmp_path / "code")) for path in made] == [
+        "demo/libtwo.so.0.gfx1030.co",
+        "demo/libtwo.so.1.gfx1030.co",
+    ]
+    originals = sorted((tmp_path / "fat").rglob("*.co"))
+    assert [path.read_bytes() for path in made] == [path.read_bytes() for path in originals]
+
+
+def test_code_of_two_files_is_not_written_over_each_other(run: Run, tmp_path: Path) -> None:
+    wheels = [make_wheel(tmp_path / name, "demo", {"demo/libtwo.so": LIBRARY}) for name in ("a", "b")]
+    done = run("device", "extract", *wheels, "-d", tmp_path / "code")
+    found = f"its code would be written over that of {wheels[0]}!demo/libtwo.so. Extract from one at a time."
+    assert (done.status, done.stderr) == (2, f"error: {wheels[1]}!demo/libtwo.so: {found}\n")
+    assert not (tmp_path / "code").exists()
+
+
+def test_kernels_of_host_and_device_wheels_are_listed_once(run: Run, parted: tuple[Path, Path]) -> None:
+    document = json.loads(run("device", "list", "--kernels", *parted, "--json").stdout)
+    assert [(code["target"], len(code["kernels"])) for code in document["codes"]] == [("gfx1030", 1)] * 2

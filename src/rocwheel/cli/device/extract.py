@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rocwheel.cli.device.group import device_app
-from rocwheel.cli.device.options import GIB, CodeArgument, ForceOption, LimitOption
+from rocwheel.cli.device.options import GIB, CodesArgument, ForceOption, LimitOption
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.text import print_line
@@ -23,7 +23,7 @@ __all__ = ["extract"]
 
 @device_app.command()
 def extract(
-    path: CodeArgument,
+    paths: CodesArgument,
     target: Annotated[
         list[str] | None,
         shared(
@@ -48,14 +48,15 @@ def extract(
     """Write the code objects for targets, one file for each bundle.
 
     The images of an object file, and a code object by itself, count as a bundle. Of a wheel or a folder, the files are
-    written to folders as there; files without code for any of the targets are passed over.
+    written to folders as there; files without code for any of the targets are passed over. Libraries that were split
+    get their code from the archives beside them, or in whatever else is given, such as device wheels.
 
     Example: rocwheel device extract librocsparse.so --target gfx90a:xnack- --dest-dir code
     """
     setup_logging(quiet=quiet, verbose=verbose)
     targets = read_targets(target).ids if target else ()
     extracted = extract_code(
-        path,
+        paths,
         dest_dir,
         targets,
         rule=rule,

@@ -91,6 +91,8 @@ def _join_wheels(host: Path, devices: Sequence[Path], dest_dir: Path, jobs: int,
         print_line(
             f"{report.path}: {libraries} joined for {', '.join(report.targets)}{missing}, {decimal(report.size)}"
         )
+    for warning in () if quiet else report.warnings:
+        report_warning(warning)
 
 
 def _lines(report: JoinReport, dest_dir: Path) -> Iterator[str]:

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from rocwheel.cli.device.group import device_app
-from rocwheel.cli.device.options import GIB, CodeArgument, LimitOption
+from rocwheel.cli.device.options import GIB, CodesArgument, LimitOption
 from rocwheel.cli.device.text import KERNEL_HEADINGS, entry_lines, kernel_rows
 from rocwheel.cli.output.documents import print_json
 from rocwheel.cli.output.errors import report_warning
@@ -19,12 +19,12 @@ from rocwheel.cli.output.printable import cell
 from rocwheel.cli.output.text import print_line, print_table
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption
 from rocwheel.device.reading.facts import list_device_code
-from rocwheel.device.reading.folder_facts import list_folder_device_code
+from rocwheel.device.reading.folder_facts import list_all_device_code, list_folder_device_code
 from rocwheel.device.reading.kernels import list_kernels
 from rocwheel.distributions.binaries import is_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from rocwheel.device.reading.device_facts import DeviceFacts
@@ -35,7 +35,7 @@ __all__ = ["list_command"]
 
 @device_app.command("list")
 def list_command(
-    path: CodeArgument,
+    paths: CodesArgument,
     *,
     kernels: Annotated[
         bool, typer.Option("--kernels", help="List every kernel with its registers, memory and limits instead.")
@@ -45,31 +45,37 @@ def list_command(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """List every entry of every bundle of a file, a wheel or a folder, in file order; only heads are decompressed.
+    """List every entry of every bundle of files, wheels and folders, in file order; only heads are decompressed.
 
+    Libraries that were split are listed with the code in the archives beside them, or in whatever else is given.
     Exit status 1 when device code is doubtful, such as bundles that readers take differently.
 
     Example: rocwheel device list librocsparse.so
     """
     setup_logging(quiet=quiet, verbose=verbose)
-    problems = (_list_kernels if kernels else _list_entries)(path, limit * GIB, as_json=as_json, quiet=quiet)
+    problems = (_list_kernels if kernels else _list_entries)(paths, limit * GIB, as_json=as_json, quiet=quiet)
     for problem in () if quiet else problems:
         report_warning(problem)
     if problems:
         raise typer.Exit(1)
 
 
-def _list_entries(path: Path, limit: int, *, as_json: bool, quiet: bool) -> tuple[str, ...]:
-    if not path.is_dir() and not is_wheel(path):
+def _list_entries(paths: Sequence[Path], limit: int, *, as_json: bool, quiet: bool) -> tuple[str, ...]:
+    path = paths[0]
+    if len(paths) == 1 and not path.is_dir() and not is_wheel(path):
         facts = list_device_code(path)
         if as_json:
             print_json("device-list", 1, facts)
         else:
             _print_entries(facts, quiet=quiet)
         return facts.problems
-    members = list_folder_device_code(path, limit=limit)
+    if len(paths) > 1:
+        members, schema = list_all_device_code(paths, limit=limit), "device-list-paths"
+    else:
+        members = list_folder_device_code(path, limit=limit)
+        schema = "device-list-folder" if path.is_dir() else "device-list-wheel"
     if as_json:
-        print_json("device-list-folder" if path.is_dir() else "device-list-wheel", 1, members)
+        print_json(schema, 1, members)
     for member in () if as_json else members.files:
         print_line(member.path)
         _print_entries(member.device, quiet=quiet)
@@ -81,13 +87,13 @@ def _print_entries(facts: DeviceFacts, *, quiet: bool) -> None:
         print_line(line)
 
 
-def _list_kernels(path: Path, limit: int, *, as_json: bool, quiet: bool) -> tuple[str, ...]:
-    listing = list_kernels(path, limit=limit)
+def _list_kernels(paths: Sequence[Path], limit: int, *, as_json: bool, quiet: bool) -> tuple[str, ...]:
+    listing = list_kernels(*paths, limit=limit)
     if as_json:
         print_json("device-kernels", 1, listing)
         return listing.problems
     for name, codes in groupby(listing.codes, lambda code: code.file):
-        if name != str(path) and not quiet:
+        if [name] != list(map(str, paths)) and not quiet:
             print_line(name)
         print_table(_kernel_table(codes))
     return listing.problems

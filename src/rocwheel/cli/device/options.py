@@ -19,7 +19,7 @@ from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.logs import setup_logging
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
-from rocwheel.cli.parsing.given_places import regular_file, regular_place
+from rocwheel.cli.parsing.given_places import regular_file, regular_place, regular_places
 from rocwheel.cli.parsing.shared_options import JsonOption, QuietOption, VerboseOption, shared
 from rocwheel.device.editing.bundle import BundleEdit
 from rocwheel.device.editing.edit_tree import edit_tree
@@ -37,7 +37,7 @@ from rocwheel.foundation.workers import worker_count
 
 __all__ = [
     "GIB",
-    "CodeArgument",
+    "CodesArgument",
     "ForceOption",
     "JobsOption",
     "LevelOption",
@@ -66,12 +66,12 @@ SourceArgument = Annotated[
         dir_okay=True,
     ),
 ]
-CodeArgument = Annotated[
-    Path,
-    _code_argument(
-        "PATH",
-        "A fat binary, a file of bundles, a code object, an object file, a static library, a wheel or a folder.",
-        dir_okay=True,
+CodesArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="PATH",
+        help="Fat binaries, files of bundles, code objects, object files, static libraries, wheels and folders.",
+        callback=regular_places,
     ),
 ]
 PathArgument = Annotated[

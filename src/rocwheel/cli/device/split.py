@@ -54,7 +54,11 @@ KeepOption = Annotated[
 ]
 MendOption = Annotated[
     bool,
-    typer.Option("--mend", help="Split libraries again that another tool has split with wrong or missing indices."),
+    typer.Option(
+        "--mend",
+        help="Split libraries again that another tool has split with wrong or missing indices; "
+        "of wheels, name the host wheel and its device wheels.",
+    ),
 ]
 SchemeOption = Annotated[Scheme, typer.Option("--scheme", help="Store code objects in archives like this.")]
 LevelOption = Annotated[
@@ -90,7 +94,8 @@ def split(
 
     Libraries find their code in archives below .kpack, as ROCm's kpack-aware runtime looks for them. Kernel files and
     databases go to their targets, too. What can't be split stays in the host folder, and is listed. A wheel becomes a
-    host wheel of the same name, with an extra for each target, and device wheels.
+    host wheel of the same name, with an extra for each target, and device wheels, in the place of those of an earlier
+    split.
 
     Example: rocwheel device split /opt/rocm --targets gfx906,gfx90a --dest-dir split
     """
@@ -99,11 +104,9 @@ def split(
     choice = SplitChoice(keep=keep, scheme=scheme, level=level, archives=_read_folder(archives))
     how = Splitting(choice, dest_dir, worker_count(jobs), dry_run, as_json, quiet, verbose)
     if all(path.suffix == ".whl" or is_wheel(path) for path in paths):
-        if mend:
-            raise InputError(paths[0], "is a wheel", expected="a file or folder for --mend")
         if choice.archives != ARCHIVE_FOLDER:
             raise InputError(paths[0], "is a wheel", expected="a file or folder for --archives")
-        split_wheels(paths, wheel_options, how)
+        split_wheels(paths, wheel_options, how, mend=mend)
     else:
         _split_tree(paths, wheel_options, how, mend=mend)
 

@@ -17,11 +17,14 @@ from rocwheel.cli.output.errors import report_warning
 from rocwheel.cli.output.progress import make_progress
 from rocwheel.cli.output.text import print_line
 from rocwheel.device.splitting.files import SplitChoice
-from rocwheel.device.splitting.wheels.order import WheelSplitOrder
+from rocwheel.device.splitting.wheels.mend_wheels import mend_wheels
+from rocwheel.device.splitting.wheels.order import WheelSplitOrder, check_order
 from rocwheel.device.splitting.wheels.report import WheelSplit
 from rocwheel.device.splitting.wheels.split_wheel import split_wheel
 from rocwheel.distributions.formats.source_date import SourceDate
-from rocwheel.foundation.collecting import convert_all
+from rocwheel.foundation.collecting import convert_all, raise_all
+from rocwheel.foundation.counting import count
+from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.progress import Progress
 
 __all__ = ["Splitting", "WheelOptions", "read_wheel_options", "split_wheels"]
@@ -91,8 +94,8 @@ def read_wheel_options(
     return WheelOptions(overlay_root, device_name, tuple(host_requires_dist or ()), tuple(device_requires_dist or ()))
 
 
-def split_wheels(wheels: Sequence[Path], options: WheelOptions, how: Splitting) -> None:
-    """Split each of several wheels, and print what became of them."""
+def split_wheels(wheels: Sequence[Path], options: WheelOptions, how: Splitting, *, mend: bool) -> None:
+    """Split each of several wheels, or mend host wheels and their device wheels, and print what became of them."""
     order = WheelSplitOrder(
         choice=how.choice,
         overlay_root=options.overlay_root,
@@ -103,8 +106,13 @@ def split_wheels(wheels: Sequence[Path], options: WheelOptions, how: Splitting) 
         dry_run=how.dry_run,
         progress=how.progress,
     )
+    check_order(order)
+    _check_names(wheels)
     moment = SourceDate.from_environment(os.environ)
-    reports = convert_all("wheels", lambda wheel: split_wheel(wheel, how.dest_dir, order, moment), wheels)
+    if mend:
+        reports: Sequence[WheelSplit] = mend_wheels(wheels, how.dest_dir, order, moment)
+    else:
+        reports = convert_all("wheels", lambda wheel: split_wheel(wheel, how.dest_dir, order, moment), wheels)
     if how.as_json:
         print_json("device-split-wheels", 1, {"wheels": reports})
     for line in () if how.as_json or how.quiet else (line for report in reports for line in _lines(report, how)):
@@ -114,11 +122,26 @@ def split_wheels(wheels: Sequence[Path], options: WheelOptions, how: Splitting) 
             report_warning(warning)
 
 
+def _check_names(wheels: Sequence[Path]) -> None:
+    """Raise `InputError` for wheels of one name, whose host wheels would be one file."""
+    first: dict[str, Path] = {}
+    same = [path for path in wheels if first.setdefault(path.name, path) is not path]
+    expected = "each wheel once"
+    raise_all("wheels", [InputError(path, f"has the name of {first[path.name]}", expected=expected) for path in same])
+
+
 def _lines(report: WheelSplit, how: Splitting) -> Iterator[str]:
     for path in report.libraries if how.verbose else ():
         yield f"split: {path}"
     for path in report.left_out if how.verbose else ():
         yield f"left out: {path}"
+    for path in report.mended:
+        yield f"mended: {path}"
+    for path in report.removed:
+        yield f"{'would be removed' if how.dry_run else 'removed'}, as it is of an earlier split: {path}"
+    if report.replaced:
+        wheels = count(len(report.replaced), "wheel")
+        yield f"{'would replace' if how.dry_run else 'replaced'} {wheels} of an earlier split"
     for staying in report.staying:
         yield f"stays in the host wheel: {staying.path}: {staying.reason}"
     split = split_libraries(len(report.libraries), len(report.left_out))

@@ -9,7 +9,7 @@ from pathlib import Path
 from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError, read_error
 
-__all__ = ["existing_places", "folder_place", "regular_file", "regular_place"]
+__all__ = ["existing_places", "folder_place", "regular_file", "regular_place", "regular_places"]
 
 
 def existing_places(paths: list[Path]) -> list[Path]:
@@ -24,6 +24,11 @@ def regular_place(path: Path) -> Path:
         # A pipe would be waited for, a device read without end.
         raise InputError(path, "is not a regular file", expected="one with device code")
     return path
+
+
+def regular_places(paths: list[Path]) -> list[Path]:
+    """Return the paths of files and folders; raise `InputError` for anything else, for all at once."""
+    return convert_all("paths", regular_place, paths)
 
 
 def regular_file(path: Path) -> Path:

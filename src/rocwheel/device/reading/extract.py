@@ -17,7 +17,8 @@ from rocwheel.binary.kind import is_thin_archive
 from rocwheel.device.reading.extraction import ExtractedCode, MatchRule, placed, staging, suffix_of
 from rocwheel.device.reading.kpack.code import open_kpack_code
 from rocwheel.device.reading.kpack.extract import choose_stored, require_archives, write_stored
-from rocwheel.distributions.binaries import Binary, find_binaries, is_wheel
+from rocwheel.device.reading.kpack.given_archives import GivenArchives, is_named_archive
+from rocwheel.distributions.binaries import Binary, find_all_binaries, is_wheel
 from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.errors import InputError
@@ -28,7 +29,7 @@ from rocwheel.targets.compatibility import Runtime, choose
 from rocwheel.targets.spelling.spellings import file_name_spelling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rocwheel.binary.bundles.device_code import CodeSource
     from rocwheel.binary.bundles.plain import BundleEntry
@@ -53,7 +54,7 @@ def choose_entry(bundle: Bundle, wanted: TargetId, rule: MatchRule) -> BundleEnt
 
 
 def extract_code(
-    source: Path,
+    sources: Path | Sequence[Path],
     dest_dir: Path,
     targets: Sequence[TargetId],
     *,
@@ -62,28 +63,37 @@ def extract_code(
     limit: int = RAW_SIZE_LIMIT,
     accept_wrong_hash: bool = False,
 ) -> tuple[ExtractedCode, ...]:
-    """Write the code of ``source`` for each of ``targets`` (for all, if there are none) to ``dest_dir``.
+    """Write the code of a source, or of several, for each of ``targets`` (for all, if there are none) to ``dest_dir``.
 
     Files are named after the source, the number of the bundle and the target of the entry; of several for one target,
     the second and later ones have their number, too. The images of an object file, and a code object by itself, count
     as a bundle; in a static library, bundles are numbered through, and so are the keys of a kpack archive and the
     wrappers of a split library, whose archives are found from where it is. Compressed bundles are streamed, each once.
     Of a folder or a wheel, every file with device code is taken, into folders as there; files that have code for none
-    of ``targets`` are passed over, if others have some.
+    of ``targets`` are passed over, if others have some. Split libraries get the code of the archives in all that is
+    given, which then don't come by themselves.
     Raises `InputError` when there is no device code or it is damaged, when a bundle decompresses to more than
     ``limit`` bytes or its hash is wrong (a warning in the log, with ``accept_wrong_hash``), when bundles have no code
     for a target (`ProblemsError` for several), unless ``allow_missing``, and `WorkError` when writing fails. The files
     appear when all are whole, so that an error leaves none.
     """
     choosing = _Choosing(targets, rule, allow_missing=allow_missing)
+    paths = [sources] if isinstance(sources, Path) else [*sources]
+    binaries = _archives_last(find_all_binaries(paths))
+    source = paths[0]
     with staging(dest_dir, source.name) as folder:
-        writer = _Writer(folder, limit, accept_wrong_hash=accept_wrong_hash)
-        codes = convert_all(str(source), lambda found: writer.write_file(found, choosing), find_binaries(source))
+        writer = _Writer(folder, limit, GivenArchives(binaries), accept_wrong_hash=accept_wrong_hash)
+        codes = convert_all(str(source), lambda found: writer.write_file(found, choosing), binaries)
         if not choosing.has_code:
             raise _no_code(source)
         if not any(codes):
             raise_all(str(source), choosing.passed_over)
         return placed([code for group in codes for code in group], folder, dest_dir)
+
+
+def _archives_last(binaries: Iterable[Binary | InputError]) -> list[Binary | InputError]:
+    """Return archives behind the libraries whose code they hold."""
+    return sorted(binaries, key=lambda found: not isinstance(found, InputError) and is_named_archive(found))
 
 
 def _no_code(source: Path) -> InputError:
@@ -149,9 +159,12 @@ def _missing(bundle: Bundle, target: TargetId, rule: MatchRule) -> DeviceCodeErr
 class _Writer:
     """Writes code to files in ``folder``, named after the files it is from."""
 
-    def __init__(self, folder: Path, limit: int, *, accept_wrong_hash: bool) -> None:
-        self.folder, self.limit = folder, limit
+    def __init__(self, folder: Path, limit: int, given: GivenArchives, *, accept_wrong_hash: bool) -> None:
+        self.folder, self.limit, self.given = folder, limit, given
         self.accept_wrong_hash = accept_wrong_hash
+        self._stems: dict[Path, str] = {}
+        self._followed: dict[str, set[str]] = {}
+        """By archive, the binaries whose code was taken out of it already."""
 
     def write_file(self, found: Binary | InputError, choosing: _Choosing) -> list[ExtractedCode]:
         """Write the code of a binary that is chosen, each bundle in one pass."""
@@ -161,13 +174,13 @@ class _Writer:
             raise InputError(found.name, reason, expected="a name below the folder of the wheel")
         stem = self.folder / (found.place or PurePath(found.name).name)
         with found.view(limit=self.limit) as data:
-            # In a folder or a wheel, archives are found by themselves.
-            folder = None if found.place else found.folder
-            with open_kpack_code(data, name=found.name, folder=folder) as kpack:
+            beside = self.given.beside(found)
+            with open_kpack_code(data, name=found.name, folder=found.folder, beside=beside) as kpack:
                 if kpack is not None:
                     return self._write_stored(stem, found, kpack, choosing)
             sources = tuple(iter_code_sources(data, name=found.name))
             chosen = choosing.choose(found.name, sources)
+            self._claim(stem, found.name, bool(chosen))
             for number in chosen:
                 require_size(sources[number].bundle, self.limit)
             return [
@@ -177,12 +190,34 @@ class _Writer:
             ]
 
     def _write_stored(self, stem: Path, found: Binary, kpack: KpackCode, choosing: _Choosing) -> list[ExtractedCode]:
-        if kpack.is_library and not found.place:
-            require_archives(found.name, kpack)
+        if kpack.is_library:
+            self._note(kpack)
+            if not found.place:
+                require_archives(found.name, kpack)
+        elif self._is_followed(kpack):
+            return []
         chosen = choosing.choose_stored(found.name, kpack)
+        self._claim(stem, found.name, any(chosen.values()))
         return [
             write_stored(stem, number, stored, limit=self.limit) for number, group in chosen.items() for stored in group
         ]
+
+    def _note(self, library: KpackCode) -> None:
+        binaries = {unit.key.rpartition("#")[0] for unit in library.units}
+        for archive in library.archives:
+            self._followed.setdefault(str(Path(archive.name).resolve()), set()).update(binaries)
+
+    def _is_followed(self, code: KpackCode) -> bool:
+        """Return whether an archive holds only what libraries have led to."""
+        [archive] = code.archives
+        known = self._followed.get(str(Path(archive.name).resolve()), set())
+        return {entry.binary for entry in archive.entries} <= known
+
+    def _claim(self, stem: Path, name: str, is_written: bool) -> None:
+        """Raise `InputError` where the code of two files would be written under one name."""
+        if is_written and self._stems.setdefault(stem, name) != name:
+            found = f"its code would be written over that of {self._stems[stem]}"
+            raise InputError(name, found, remedy="Extract from one at a time.")
 
     def _write(
         self, stem: Path, number: int, source: CodeSource, entries: Sequence[BundleEntry]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from rocwheel.binary.bundles.sequence import Bundle
     from rocwheel.binary.code_objects.code_object import CodeObject
+    from rocwheel.device.reading.kpack.given_archives import Beside
     from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["list_device_code", "read_device_facts"]
@@ -35,17 +36,17 @@ _BRIEFLY = Look()
 
 
 def read_device_facts(
-    data: Data, *, name: str, look: Look = _BRIEFLY, folder: Path | None = None
+    data: Data, *, name: str, look: Look = _BRIEFLY, folder: Path | None = None, beside: Beside | None = None
 ) -> DeviceFacts | None:
     """Gather the facts of the file ``name``; none when it has no device code.
 
     With a deep ``look``, compressed bundles are decompressed, to check hashes and to count kernels. From ``folder``, in
-    which the file is, the kpack archives of a split library are looked for; without one they aren't.
+    which the file is, and ``beside`` it, the kpack archives of a split library are looked for.
     Raises `InputError` for damaged files; when it isn't strict, damage within code objects is among the problems.
     """
     if is_ar_archive(data):
         return _read_archive(data, name, look)
-    kpack = read_kpack_facts(data, name=name, look=look, folder=folder)
+    kpack = read_kpack_facts(data, name=name, look=look, folder=folder, beside=beside)
     if kpack is not None:
         return kpack
     code = read_device_code(data, name=name)

@@ -11,6 +11,7 @@ from rocwheel.binary.elf.facts import ElfKind, read_elf
 from rocwheel.binary.kind import is_binary, is_elf, is_thin_archive
 from rocwheel.device.reading.device_facts import DeviceFacts
 from rocwheel.device.reading.facts import read_device_facts
+from rocwheel.device.reading.kpack.given_archives import GivenArchives
 from rocwheel.device.reading.payload_facts import Look
 from rocwheel.device.reading.target_facts import summarize_targets
 from rocwheel.distributions.binaries import Binary, find_all_binaries
@@ -72,22 +73,25 @@ def inspect_paths(paths: Iterable[Path], *, deep: bool = False, limit: int = RAW
     """Yield the facts of every binary among ``paths``: files, folders with all that is below, and wheels.
 
     No member of a wheel that unpacks to more than ``limit`` bytes is read, nor, with ``deep``, a bundle that
-    decompresses to more. A path that can't be read, is damaged or is not a binary comes with
-    its error; the rest follows.
+    decompresses to more. A split library gets its code of the archives beside it, and of those in all that is given
+    with it, as if folders and wheels were laid over each other. A path that can't be read, is damaged or is not a
+    binary comes with its error; the rest follows.
     """
     look = Look(deep=deep, limit=limit)
-    for found in find_all_binaries(paths):
+    binaries = list(find_all_binaries(paths))
+    archives = GivenArchives(binaries)
+    for found in binaries:
         if isinstance(found, InputError):
             yield FileFacts(str(found.source), 0, error=found)
         else:
-            yield _inspect(found, look)
+            yield _inspect(found, look, archives)
 
 
-def _inspect(binary: Binary, look: Look) -> FileFacts:
+def _inspect(binary: Binary, look: Look, archives: GivenArchives) -> FileFacts:
     try:
         with binary.view(limit=look.limit) as data:
             if is_binary(data):
-                return _read_facts(data, binary, look)
+                return _read_facts(data, binary, look, archives)
             found = "a thin archive" if is_thin_archive(data) else "not a binary"
             expected = "an ELF file, an archive, a bundle, a kpack archive, a folder or a wheel"
             return FileFacts(binary.name, 0, error=InputError(binary.name, found, expected=expected))
@@ -95,10 +99,11 @@ def _inspect(binary: Binary, look: Look) -> FileFacts:
         return FileFacts(binary.name, binary.size, error=e)
 
 
-def _read_facts(data: Data, binary: Binary, look: Look) -> FileFacts:
+def _read_facts(data: Data, binary: Binary, look: Look, archives: GivenArchives) -> FileFacts:
     name = binary.name
     try:
-        device = read_device_facts(data, name=name, look=look, folder=binary.folder)
+        beside = archives.beside(binary)
+        device = read_device_facts(data, name=name, look=look, folder=binary.folder, beside=beside)
         return FileFacts(name, len(data), _read_elf_facts(data, name), device)
     except InputError as e:
         return FileFacts(name, len(data), error=e)

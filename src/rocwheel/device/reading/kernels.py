@@ -78,23 +78,23 @@ class KernelListing(msgspec.Struct, frozen=True):
     problems: tuple[str, ...]
 
 
-def list_kernels(path: Path, *, limit: int = RAW_SIZE_LIMIT) -> KernelListing:
-    """List the kernels of every code object of a file, or of the files in a wheel or a folder, in file order.
+def list_kernels(path: Path, *more: Path, limit: int = RAW_SIZE_LIMIT) -> KernelListing:
+    """List the kernels of every code object of files, and of the files in wheels and folders, in file order.
 
     Bundles, and members of a wheel, of more than ``limit`` bytes are problems, as is damage in a code object.
     Raises `InputError` for a file that is damaged or that has no device code.
     """
-    lister = _Lister(limit)
-    refused = [error for _, error in read_binaries(path, lister.add_file, limit=limit) if error]
-    lister.problems += map(str, refused)
+    lister = _Lister(limit, is_single=not more)
+    for one in (path, *more):
+        lister.problems += (str(error) for _, error in read_binaries(one, lister.add_file, limit=limit) if error)
     if not lister.seen and not lister.problems:
         raise InputError(path, "no device code", expected=_KINDS)
     return KernelListing(tuple(lister.codes), tuple(lister.problems))
 
 
 class _Lister:
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    def __init__(self, limit: int, *, is_single: bool) -> None:
+        self.limit, self.is_single = limit, is_single
         self.seen = 0
         self.codes: list[CodeKernels] = []
         self.problems: list[str] = []
@@ -102,7 +102,7 @@ class _Lister:
     def add_file(self, data: Data, found: Binary) -> None:
         """Add the code objects of a file; raises `InputError` when it is damaged outside of them."""
         # In a folder or a wheel, archives are found by themselves.
-        folder = None if found.place else found.folder
+        folder = None if found.place or not self.is_single else found.folder
         with open_kpack_code(data, name=found.name, folder=folder) as kpack:
             if kpack is not None:
                 self.problems += find_doubts(found.name, kpack) if folder else ()

@@ -122,9 +122,9 @@ class _Code(NamedTuple):
 
 
 def _read_code(data: Data, found: Binary, given: GivenArchives) -> _Code | None:
-    with open_kpack_code(data, name=found.name, folder=found.folder) as kpack:
+    with open_kpack_code(data, name=found.name, folder=found.folder, beside=given.beside(found)) as kpack:
         if kpack is not None and kpack.is_library:
-            lookups = tuple(_look_up(kpack, found, given))
+            lookups = tuple(_look_up(kpack))
             return _Code([lookup.targets for lookup in lookups], lookups, is_archived=True)
         if kpack is not None:
             return _Code([_unit_targets(unit, found.name) for unit in kpack.units], is_archived=True)
@@ -132,13 +132,12 @@ def _read_code(data: Data, found: Binary, given: GivenArchives) -> _Code | None:
     return _Code(list(_bundles(code, data))) if code is not None else None
 
 
-def _look_up(kpack: KpackCode, found: Binary, given: GivenArchives) -> Iterator[Lookup]:
-    installed = {archive.name: archive for archive in kpack.archives}
+def _look_up(kpack: KpackCode) -> Iterator[Lookup]:
+    archives = {archive.name: archive for archive in kpack.archives}
     for unit in kpack.units:
         if unit.wrapper is not None:
-            beside = [SearchedArchive(installed[way.archive], way.path, way.target) for way in unit.ways]
-            more = given.find(found, unit.wrapper.marker.search_paths, installed)
-            yield Lookup(unit.wrapper, (*beside, *more))
+            ways = (SearchedArchive(archives[way.archive], way.path, way.target) for way in unit.ways)
+            yield Lookup(unit.wrapper, tuple(ways))
 
 
 def _unit_targets(unit: CodeUnit, name: str) -> tuple[TargetId, ...]:

@@ -54,6 +54,9 @@ def parse_requirement(text: str) -> Requirement:
     except UndefinedComparison as e:
         message = f"a Requires-Dist with a marker that can't be evaluated ({shortened(str(e))})"
         raise RequirementError(message) from e
+    if not all(specifier.version for specifier in requirement.specifier):
+        message = "a malformed Requires-Dist (no version after ===)"  # which packaging takes, and nothing can meet
+        raise RequirementError(message)
     return requirement
 
 

@@ -13,7 +13,6 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import (
     InvalidSdistFilename,
     InvalidWheelFilename,
-    canonicalize_name,
     canonicalize_version,
     parse_sdist_filename,
     parse_wheel_filename,
@@ -21,6 +20,7 @@ from packaging.utils import (
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
+from rocwheel.distributions.formats.identity import check_identity
 from rocwheel.distributions.index.check_members import check_members
 from rocwheel.distributions.tar.sdist_file import read_sdist_file
 from rocwheel.distributions.zip.dist_info import find_metadata
@@ -166,15 +166,7 @@ def _parse_metadata(path: Path, data: bytes) -> RawMetadata:
 
 
 def _check(path: Path, name: _FileName, metadata: RawMetadata) -> None:
-    if canonicalize_name(metadata.get("name", "")) != name.project:
-        found = f"its metadata names the project {quoted(metadata.get('name', ''))}"
-        raise InputError(path, found, expected=f"{name.project!r} as in the file name")
-    version = None
-    with suppress(InvalidVersion):
-        version = Version(metadata.get("version", ""))
-    if version != name.version:
-        found = f"its metadata gives the version {quoted(metadata.get('version', ''))}"
-        raise InputError(path, found, expected=f"{str(name.version)!r} as in the file name")
+    check_identity(path, metadata, name.project, name.version)
     try:
         SpecifierSet(metadata.get("requires_python", ""))
     except InvalidSpecifier as e:

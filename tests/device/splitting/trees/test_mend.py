@@ -12,9 +12,8 @@ from rocwheel.device.splitting.planning.units import Unit
 from rocwheel.device.splitting.trees.join_tree import join_tree
 from rocwheel.device.splitting.trees.split_tree import SplitOrder, split_tree
 from rocwheel.foundation.errors import InputError
-from tests.support.fat_libraries import build_fat_library, lay_over, make_bundle, require_same_code
+from tests.support.fat_libraries import build_fat_library, lay_over, make_bundle, require_same_code, two_units
 from tests.support.kpack_files import make_kpack
-from tests.support.places import FIXTURES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,25 +21,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
-def real_code() -> list[dict[str, bytes]]:
-    """Return two units of clang's, saxpy and vadd, with their code by target."""
-    data = memoryview((FIXTURES / "v22/libtwo.plain.so").read_bytes())
-    fat = read_fat_binary(data, name="libtwo")
-    assert fat is not None
-    view = fat.view(data)
-    return [
-        {
-            str(entry.target): bytes(view[bundle.start + entry.offset : bundle.start + entry.stop])
-            for entry in bundle.plain.device_entries
-        }
-        for bundle in fat.iter_bundles(data)
-    ]
-
-
 @pytest.fixture
 def shifted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a tree as AMD's tool makes it where the first unit lacks gfx1030: the archive has the second as 0."""
-    first, second = real_code()
+    first, second = two_units()
     build_fat_library(tmp_path / "fat/lib/libx.so", [make_bundle(unit, "gfx906 gfx1030") for unit in range(2)])
     with monkeypatch.context() as patched:
         patched.setattr(Unit, "spellings", ())
@@ -56,7 +40,7 @@ def shifted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def right_code() -> list[dict[str, bytes]]:
-    first, second = real_code()
+    first, second = two_units()
     return [{"gfx906": first["gfx906"]}, {target: second[target] for target in ("gfx906", "gfx1030")}]
 
 

@@ -50,3 +50,28 @@ def test_a_file_with_another_name_is_refused(tmp_path: Path) -> None:
     path = make_wheel(tmp_path, "demo", {}).rename(tmp_path / "demo.whl")
     with pytest.raises(InputError, match="is not named as a wheel is"):
         read_fat_wheel(path)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "found"),
+    [
+        (b"Name: other\nVersion: 1.0+rocm7\n\n", "its metadata names the project 'other'; expected 'demo'"),
+        (b"Name: Demo\nVersion: 1.1\n\n", "its metadata gives the version '1.1'; expected '1.0+rocm7'"),
+        (b"Name: Demo\nVersion: latest\n\n", "its metadata gives the version 'latest'; expected '1.0+rocm7'"),
+    ],
+)
+def test_metadata_of_something_else_than_the_file_name_says_is_refused(
+    tmp_path: Path, metadata: bytes, found: str
+) -> None:
+    files = {f"{INFO}/METADATA": b"Metadata-Version: 2.1\n" + metadata, f"{INFO}/WHEEL": WHEEL}
+    path = write_wheel(tmp_path / "demo-1.0+rocm7-py3-none-any.whl", INFO, files)
+    with pytest.raises(InputError) as raised:
+        read_fat_wheel(path)
+    assert str(raised.value) == f"{path}: {found} as in the file name"
+
+
+@pytest.mark.parametrize("name", ["demo-1.0", "demo-1.0-py3-none", "demo-latest-py3-none-any", "d mo-1.0-py3-none-any"])
+def test_file_names_that_no_wheel_can_have_are_refused(tmp_path: Path, name: str) -> None:
+    path = make_wheel(tmp_path, "demo", {}).rename(tmp_path / f"{name}.whl")
+    with pytest.raises(InputError, match="is not named as a wheel is"):
+        read_fat_wheel(path)

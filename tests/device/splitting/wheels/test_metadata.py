@@ -111,7 +111,15 @@ def test_device_wheel_has_all_tags_of_its_host(wheel: FatWheel) -> None:
     assert lines[2:] == ["Root-Is-Purelib: false", "Tag: cp311-cp311-a", "Tag: cp311-cp311-b"]
 
 
-def test_requirement_that_cannot_be_read_is_refused() -> None:
-    check_requirements(["rocm-sdk-device-@GFXARCH@ == 7.1"], "torch.whl")
-    with pytest.raises(InputError, match=r"torch\.whl: a malformed Requires-Dist"):
-        check_requirements(["not a requirement"], "torch.whl")
+@pytest.mark.parametrize("text", ["not a requirement", "bad ===", "rocm-@GFXARCH@", "x; python_version >< '3'"])
+def test_requirement_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(InputError) as raised:
+        check_requirements([text], "--host-requires-dist")
+    assert str(raised.value).startswith(f"--host-requires-dist: {text!r} is a malformed Requires-Dist (")
+    assert str(raised.value).endswith("; expected a requirement, such as 'rocm-bootstrap'")
+
+
+def test_requirement_of_a_device_wheel_may_name_the_target() -> None:
+    check_requirements(["rocm-sdk-device-@GFXARCH@ == 7.1"], "--device-requires-dist", target="gfx900")
+    with pytest.raises(InputError, match=r"^--device-requires-dist: 'bad ===' is a malformed Requires-Dist"):
+        check_requirements(["bad ==="], "--device-requires-dist", target="gfx900")

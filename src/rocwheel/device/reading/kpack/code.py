@@ -12,14 +12,14 @@ from rocwheel.binary.kpack.archive import KpackArchive, KpackEntry, read_archive
 from rocwheel.binary.kpack.read_kernel import KERNEL_LIMIT, iter_kernel, read_kernel
 from rocwheel.binary.kpack.split_library import SplitUnit, read_split_library
 from rocwheel.device.reading.kpack.search import find_archives
+from rocwheel.distributions.binaries import Binary
 from rocwheel.foundation.errors import RocwheelError
-from rocwheel.foundation.files.file_range import FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from rocwheel.device.reading.kpack.search import FoundFile
+    from rocwheel.device.reading.kpack.given_archives import Beside
     from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["CodeUnit", "KpackCode", "StoredCode", "Way", "each_once", "kpack_archive_code", "open_kpack_code"]
@@ -88,11 +88,13 @@ class KpackCode(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def open_kpack_code(data: Data, *, name: str, folder: Path | None) -> Iterator[KpackCode | None]:
+def open_kpack_code(
+    data: Data, *, name: str, folder: Path | None, beside: Beside | None = None
+) -> Iterator[KpackCode | None]:
     """Yield the code of the file ``name`` if that is an archive or a split library; none otherwise.
 
-    Archives are looked for from ``folder``, in which the library is; without one none is. An archive that can't be read
-    is among the problems of a library. Raises `InputError` for a damaged archive or library.
+    Archives are looked for from ``folder``, in which the library is, and among those that are given ``beside`` it. An
+    archive that can't be read is among the problems of a library. Raises `InputError` for a damaged archive or library.
     """
     if is_kpack(data):
         yield kpack_archive_code(data, read_archive(data, name=name))
@@ -102,7 +104,7 @@ def open_kpack_code(data: Data, *, name: str, folder: Path | None) -> Iterator[K
         yield None
         return
     with ExitStack() as stack:
-        yield _follow(split.units, folder, stack)
+        yield _follow(split.units, _Opener(folder, beside, stack))
 
 
 def kpack_archive_code(data: Data, archive: KpackArchive) -> KpackCode:
@@ -115,8 +117,7 @@ def kpack_archive_code(data: Data, archive: KpackArchive) -> KpackCode:
     return KpackCode(units, (archive,), problems=archive.problems)
 
 
-def _follow(wrappers: Sequence[SplitUnit], folder: Path | None, stack: ExitStack) -> KpackCode:
-    opener = _Opener(folder, stack)
+def _follow(wrappers: Sequence[SplitUnit], opener: _Opener) -> KpackCode:
     units = {}
     for wrapper in wrappers:
         key = (f"{wrapper.marker.kernel_name}#{wrapper.index}", wrapper.marker.search_paths)
@@ -129,18 +130,19 @@ def _follow(wrappers: Sequence[SplitUnit], folder: Path | None, stack: ExitStack
 class _Opener:
     """Opens each archive once, and keeps it open as long as ``stack`` is."""
 
-    def __init__(self, folder: Path | None, stack: ExitStack) -> None:
-        self.folder, self.stack = folder, stack
-        self.opened: dict[Path, tuple[Data, KpackArchive] | None] = {}
+    def __init__(self, folder: Path | None, beside: Beside | None, stack: ExitStack) -> None:
+        self.folder, self.beside, self.stack = folder, beside, stack
+        self.opened: dict[str, tuple[Data, KpackArchive] | None] = {}
         self.problems: list[str] = []
-        self._found: dict[str, tuple[FoundFile, ...]] = {}
+        self._found: dict[str, tuple[tuple[Binary, str], ...]] = {}
 
     def unit(self, wrapper: SplitUnit) -> CodeUnit:
         """Return the code that there is for a wrapper."""
         marker = wrapper.marker
         found = [(number, file) for number, path in enumerate(marker.search_paths) for file in self._find(path)]
-        archives = [opened for opened in map(self._open, dict.fromkeys(file.path for _, file in found)) if opened]
-        ways = [Way(opened[1].name, n, file.target) for n, file in found if (opened := self._open(file.path))]
+        files = {file.name: file for _, (file, _) in found}
+        archives = [opened for opened in map(self._open, files.values()) if opened]
+        ways = [Way(opened[1].name, n, target) for n, (file, target) in found if (opened := self._open(file))]
         key = f"{marker.kernel_name}#{wrapper.index}"
         codes = [
             StoredCode(data, archive, entry)
@@ -151,22 +153,24 @@ class _Opener:
         names = tuple(archive.name for _, archive in archives)
         return CodeUnit(key, _in_order(codes), names, wrapper, tuple(ways))
 
-    def _find(self, search_path: str) -> tuple[FoundFile, ...]:
-        if self.folder is None:
-            return ()
+    def _find(self, search_path: str) -> tuple[tuple[Binary, str], ...]:
+        """Return the archives that a search path leads to, each with its target: those installed, then those given."""
         if search_path not in self._found:
-            self._found[search_path] = find_archives(self.folder, search_path)
+            installed = find_archives(self.folder, search_path) if self.folder is not None else ()
+            known = [file.path for file in installed]
+            given = self.beside.find(search_path, known) if self.beside is not None else ()
+            self._found[search_path] = (*((Binary(str(file.path), "", 0), file.target) for file in installed), *given)
         return self._found[search_path]
 
-    def _open(self, path: Path) -> tuple[Data, KpackArchive] | None:
-        if path not in self.opened:
+    def _open(self, found: Binary) -> tuple[Data, KpackArchive] | None:
+        if found.name not in self.opened:
             try:
-                data = self.stack.enter_context(FileRange.whole(path).view())
-                self.opened[path] = data, read_archive(data, name=str(path))
+                data = self.stack.enter_context(found.view())
+                self.opened[found.name] = data, read_archive(data, name=found.name)
             except RocwheelError as e:
-                self.opened[path] = None
+                self.opened[found.name] = None
                 self.problems.append(str(e))
-        return self.opened[path]
+        return self.opened[found.name]
 
 
 def each_once(codes: Iterable[StoredCode]) -> tuple[StoredCode, ...]:

@@ -20,23 +20,28 @@ if TYPE_CHECKING:
     from rocwheel.binary.kpack.archive import KpackArchive
     from rocwheel.binary.kpack.split_library import SplitUnit
     from rocwheel.device.reading.kpack.code import CodeUnit, KpackCode, StoredCode
+    from rocwheel.device.reading.kpack.given_archives import Beside
     from rocwheel.device.reading.payload_facts import Look
     from rocwheel.foundation.files.file_view import Data
 
 __all__ = ["read_kpack_facts"]
 
 
-def read_kpack_facts(data: Data, *, name: str, look: Look, folder: Path | None) -> DeviceFacts | None:
+def read_kpack_facts(
+    data: Data, *, name: str, look: Look, folder: Path | None, beside: Beside | None = None
+) -> DeviceFacts | None:
     """Gather the facts of the archive or split library ``name``; none for another file.
 
     With a deep ``look``, or where code is not compressed, kernels are counted. Archives of a library are looked for
-    from ``folder``, in which it is; without one, nothing is said of them. Raises `InputError` for a damaged file.
+    from ``folder``, in which it is, and among those ``beside`` it; where there is neither, nothing is said of them.
+    Raises `InputError` for a damaged file.
     """
-    with open_kpack_code(data, name=name, folder=folder) as code:
+    with open_kpack_code(data, name=name, folder=folder, beside=beside) as code:
         if code is None:
             return None
         entries, problems = _Entries(look).read(code)
-        doubts = find_doubts(name, code) if folder is not None or not code.is_library else ()
+        is_complete = folder is not None or bool(code.archives) or not code.is_library
+        doubts = find_doubts(name, code) if is_complete else ()
         return DeviceFacts(
             container="kpacked fat binary" if code.is_library else "kpack archive",
             wrappers=len(code.wrappers),

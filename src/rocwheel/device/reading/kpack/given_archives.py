@@ -10,17 +10,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rocwheel.binary.kpack.archive import KpackArchive, read_archive
-from rocwheel.device.reading.kpack.lookup import SearchedArchive
 from rocwheel.device.reading.kpack.search import target_at
 from rocwheel.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from rocwheel.distributions.binaries import Binary
 
-__all__ = ["GivenArchives"]
+__all__ = ["Beside", "GivenArchives", "is_named_archive"]
 
 _SUFFIX = ".kpack"
 _INSTALLED = re.compile(r"[^/]+\.data/(?:purelib|platlib)/")
@@ -44,33 +42,38 @@ class _Wanted(NamedTuple):
 
 
 class GivenArchives:
-    """The archives among ``found``; each is read when a marker names it, once."""
+    """The archives among ``found``, by their names; damaged ones are reported by whoever is given them."""
 
     def __init__(self, found: Iterable[Binary | InputError]) -> None:
-        self._binaries = [b for b in found if not isinstance(b, InputError) and b.name.endswith(_SUFFIX)]
-        self._read: dict[str, KpackArchive | None] = {}
+        self._binaries = [b for b in found if not isinstance(b, InputError) and is_named_archive(b)]
 
-    def find(self, library: Binary, search_paths: Iterable[str], known: Collection[str]) -> Iterator[SearchedArchive]:
-        """Yield the archives that ``search_paths`` of a marker of ``library`` lead to; ``known`` files are left out.
+    def beside(self, library: Binary) -> Beside:
+        """Return the archives as the markers of ``library`` name them."""
+        return Beside(self._binaries, library)
 
-        Damaged ones don't come: whoever is given them reports them.
+
+class Beside(NamedTuple):
+    """Archives that are given together with a library."""
+
+    archives: Sequence[Binary]
+    library: Binary
+
+    def find(self, search_path: str, known: Collection[Path]) -> Iterator[tuple[Binary, str]]:
+        """Yield the archives that a search path of the library leads to, each with the target for which it does.
+
+        Those that are ``known`` files are left out. The target is as `target_at` gives it.
         """
-        for number, path in enumerate(search_paths):
-            wanted = _wanted(library, path)
-            for binary in self._binaries:
-                is_known = binary.member is None and str(Path(binary.name).resolve()) in known
-                target = None if is_known else wanted.target_of(binary)
-                if target is not None and (archive := self._open(binary)) is not None:
-                    yield SearchedArchive(archive, number, target)
+        wanted = _wanted(self.library, search_path)
+        for binary in self.archives:
+            is_known = binary.member is None and Path(binary.name).resolve() in known
+            target = None if is_known else wanted.target_of(binary)
+            if target is not None:
+                yield binary, target
 
-    def _open(self, binary: Binary) -> KpackArchive | None:
-        if binary.name not in self._read:
-            try:
-                with binary.view() as data:
-                    self._read[binary.name] = read_archive(data, name=binary.name)
-            except InputError:
-                self._read[binary.name] = None
-        return self._read[binary.name]
+
+def is_named_archive(binary: Binary) -> bool:
+    """Return whether a file is called as archives are."""
+    return binary.name.endswith(_SUFFIX)
 
 
 def _wanted(library: Binary, search_path: str) -> _Wanted:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.metadata import RawMetadata
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from rocwheel.distributions.formats.core_metadata import CoreMetadataError, parse_core_metadata
-from rocwheel.distributions.formats.wheel_file_name import is_wheel_file_name, split_wheel_file_name
+from rocwheel.distributions.formats.identity import check_identity
+from rocwheel.distributions.formats.wheel_file_name import split_wheel_file_name
 from rocwheel.distributions.zip.dist_info import SIGNATURES, find_dist_info
 from rocwheel.distributions.zip.member_names import outside_reason
 from rocwheel.distributions.zip.reader import ZipMember, read_directory, read_member
@@ -18,6 +20,8 @@ from rocwheel.targets.coherence.declaration import DECLARATION_NAME
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from packaging.version import Version
 
 __all__ = ["FatWheel", "read_fat_wheel"]
 
@@ -73,15 +77,16 @@ def read_fat_wheel(path: Path) -> FatWheel:
     """Read what a wheel is; nothing but its metadata is unpacked.
 
     Raises `InputError`, or `ProblemsError` for several: for what is not a wheel or is damaged, has no ``.dist-info``
-    or several, no METADATA, no WHEEL, no name or version, and for members that installers refuse.
+    or several, no METADATA, no WHEEL, no name or version, or others than its file name, and for members that installers
+    refuse.
     """
-    if not is_wheel_file_name(path.name):
-        raise InputError(path, "is not named as a wheel is", expected="NAME-VERSION-PYTHON-ABI-PLATFORM.whl")
+    project, version = _parse_name(path)
     members = read_directory(path)
     dist_info = find_dist_info(path, (member.name for member in members))
     raise_all(str(path), [InputError(m.source, why) for m in members if (why := outside_reason(m.name))])
     texts = _read_texts(path, dist_info, members)
     fields = _parse_metadata(path, f"{dist_info}/METADATA", texts["METADATA"])
+    check_identity(path, fields, project, version)
     headers = [line.partition(":") for line in texts["WHEEL"].decode("utf-8", "replace").splitlines()]
     values = [(key.strip().lower(), value.strip()) for key, _, value in headers]
     parts = split_wheel_file_name(path.name)
@@ -98,6 +103,16 @@ def read_fat_wheel(path: Path) -> FatWheel:
         build="".join(parts.stem.split("-")[2:]),
         file_tags="-".join(parts.tags),
     )
+
+
+def _parse_name(path: Path) -> tuple[str, Version]:
+    """Return project, normalised, and version, as the file name has them."""
+    try:
+        project, version, _, _ = parse_wheel_filename(path.name)
+    except InvalidWheelFilename as e:
+        expected = "NAME-VERSION-PYTHON-ABI-PLATFORM.whl"
+        raise InputError(path, "is not named as a wheel is", expected=expected) from e
+    return str(project), version
 
 
 def _read_texts(path: Path, dist_info: str, members: tuple[ZipMember, ...]) -> dict[str, bytes]:

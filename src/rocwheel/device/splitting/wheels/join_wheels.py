@@ -14,10 +14,11 @@ from rocwheel.device.splitting.joining.join_library import plan_join
 from rocwheel.device.splitting.joining.plan_joins import Joins, plan_joins
 from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
 from rocwheel.device.splitting.wheels.metadata import check_device_wheel, joined_metadata
+from rocwheel.device.splitting.wheels.united import unite_members
 from rocwheel.device.splitting.wheels.unpacked import unpack_code
 from rocwheel.distributions.content.content import PatchedContent
 from rocwheel.distributions.formats.write_wheel import write_wheels
-from rocwheel.foundation.collecting import convert_all, raise_all
+from rocwheel.foundation.collecting import convert_all
 from rocwheel.foundation.errors import InputError
 from rocwheel.foundation.files.modes import safe_mode
 from rocwheel.foundation.progress import SILENT, Progress
@@ -48,6 +49,8 @@ class WheelJoin(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...]
     """Targets that libraries had code for before they were split, and that no device wheel brings."""
     left_out: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    """What is wrong with archives that another tool has made."""
 
 
 def join_wheels(
@@ -70,7 +73,7 @@ def join_wheels(
         raise InputError(host, "would be overwritten by the joined wheel", remedy="Name another folder.")
     host_wheel, *device_wheels = convert_all("wheels", read_fat_wheel, (host, *devices))
     convert_all("wheels", lambda device: check_device_wheel(device, host_wheel), device_wheels)
-    members = _united(host_wheel, device_wheels)
+    members = unite_members(host_wheel, device_wheels)
     with unpack_code(tuple(members.values()), str(host)) as code:
         files = [NamedFile(name, content) for name, content in sorted(code.items())]
         found = plan_joins(files, subject=str(host), remedy="Give the wheel that was split off as the host.")
@@ -92,27 +95,8 @@ def join_wheels(
         targets=tuple(sorted({target for plan in plans for target in plan.targets})),
         missing=tuple(sorted({target for plan in plans for target in plan.missing})),
         left_out=tuple(sorted(found.used)),
+        warnings=found.warnings,
     )
-
-
-def _united(host: FatWheel, devices: Sequence[FatWheel]) -> dict[str, ZipMember]:
-    """Return the members of the joined wheel by name, the host's first; raise `InputError` for those there twice."""
-    members = {member.name: member for member in host.kept_members}
-    problems = []
-    for device in devices:
-        for member in device.kept_members:
-            if member.name.startswith(f"{device.dist_info}/") or _is_marker(member):
-                continue
-            other = members.setdefault(member.name, member)
-            if other is not member:
-                problems.append(InputError(member.source, f"is in {other.packed.path}, too", expected="it once"))
-    raise_all(host.path, problems)
-    return members
-
-
-def _is_marker(member: ZipMember) -> bool:
-    """Return whether a member is the empty file that a device wheel has for pip."""
-    return not member.size and member.name.rpartition("/")[2].startswith(".device-")
 
 
 class _Joining:

@@ -10,13 +10,16 @@ import rocwheel
 from rocwheel.binary.kpack.marker import PLACEHOLDER
 from rocwheel.distributions.formats.edit_metadata import add_requirements, add_values, drop_values, set_values
 from rocwheel.distributions.formats.metadata import CoreMetadata, render_metadata, render_wheel_file
-from rocwheel.distributions.formats.requirements import RequirementError, parse_requirement
+from rocwheel.distributions.formats.requirements import RequirementError, parse_requirement, readable_requirements
 from rocwheel.foundation.collecting import raise_all
 from rocwheel.foundation.errors import InputError
+from rocwheel.foundation.quoting import quoted
 from rocwheel.targets.kernel_files.classify import find_family
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
+
+    from packaging.specifiers import SpecifierSet
 
     from rocwheel.device.splitting.wheels.fat_wheel import FatWheel
     from rocwheel.device.splitting.wheels.names import DeviceNames
@@ -25,9 +28,12 @@ __all__ = [
     "check_device_wheel",
     "check_requirements",
     "device_metadata",
+    "device_prefix",
     "device_wheel_file",
     "host_metadata",
     "joined_metadata",
+    "own_requirements",
+    "requires_exactly",
 ]
 
 _FIRST_WITH_EXTRAS = (2, 1)
@@ -35,11 +41,20 @@ _EXTRA = "device-"
 """What the extras for device wheels begin with."""
 
 
-def check_requirements(texts: Iterable[str], source: str) -> None:
-    """Raise `InputError`, or `ProblemsError` for several, for requirements that can't be read."""
-    errors = filter(None, (_error_of(text.replace(PLACEHOLDER, "gfx900")) for text in texts))
-    expected = "a requirement, such as 'rocm-bootstrap'"
-    raise_all(source, [InputError(source, error, expected=expected) for error in errors])
+def check_requirements(texts: Iterable[str], source: str, *, target: str = "") -> None:
+    """Raise `InputError`, or `ProblemsError` for several, for requirements that can't be read.
+
+    With a ``target``, ``@GFXARCH@`` may stand for one.
+    """
+    expected = f"a requirement, such as {f'rocm-sdk-device-{PLACEHOLDER}==7.14' if target else 'rocm-bootstrap'!r}"
+    raise_all(
+        source,
+        [
+            InputError(source, f"{quoted(text)} is {error}", expected=expected)
+            for text in texts
+            if (error := _error_of(text.replace(PLACEHOLDER, target) if target else text))
+        ],
+    )
 
 
 def _error_of(text: str) -> str:
@@ -64,8 +79,7 @@ def joined_metadata(host: FatWheel, devices: Sequence[FatWheel]) -> bytes:
     ``devices`` are those that were joined, of which one is enough to tell how all are called.
     """
     dropped = {extra for extra in host.fields.get("provides_extra", ()) if extra.startswith(_EXTRA)}
-    targets = {extra.removeprefix(_EXTRA) for extra in dropped}
-    prefixes = {_prefix(device.name, targets) for device in devices}
+    prefixes = {device_prefix(device, host) for device in devices}
 
     def is_dropped(requirement: str) -> bool:
         name, _, marker = requirement.partition("; extra == ")
@@ -76,18 +90,41 @@ def joined_metadata(host: FatWheel, devices: Sequence[FatWheel]) -> bytes:
     return drop_values(metadata, "Provides-Extra", dropped.__contains__)
 
 
-def _prefix(name: str, targets: Iterable[str]) -> str:
-    """Return what the names of device wheels begin with; the wheel of a family, which has no extra, ends otherwise."""
+def device_prefix(device: FatWheel, host: FatWheel) -> str:
+    """Return what the names of the host's device wheels begin with; the wheel of a family has no extra."""
+    extras = host.fields.get("provides_extra", ())
+    targets = [extra.removeprefix(_EXTRA) for extra in extras if extra.startswith(_EXTRA)]
+    name = canonicalize_name(device.name)
     own = next((target for target in targets if name.endswith(f"-{target}")), None)
     return name.removesuffix(f"-{own}") if own else f"{name.rpartition('-device-')[0]}-device"
 
 
+def own_requirements(device: FatWheel, known: Collection[str]) -> list[str]:
+    """Return what a device wheel requires besides the ``known`` projects, its host and other device wheels."""
+    texts = device.fields.get("requires_dist", ())
+    return [
+        text for text in texts for found in readable_requirements([text]) if canonicalize_name(found.name) not in known
+    ]
+
+
 def check_device_wheel(device: FatWheel, host: FatWheel) -> None:
     """Raise `InputError` for a wheel that isn't a device wheel of exactly this host wheel."""
-    wanted = f"{canonicalize_name(host.name)}=={host.version}"
-    required = [parse_requirement(text) for text in device.fields.get("requires_dist", ())]
-    if wanted not in {f"{canonicalize_name(found.name)}{found.specifier}" for found in required}:
+    if not requires_exactly(device, host):
+        wanted = f"{canonicalize_name(host.name)}=={host.version}"
         raise InputError(device.path, f"doesn't require {wanted}", expected=f"a device wheel of {host.path}")
+
+
+def requires_exactly(wheel: FatWheel, other: FatWheel) -> bool:
+    """Return whether a wheel requires another one in exactly its version, as device wheels do their host."""
+    required = readable_requirements(wheel.fields.get("requires_dist", ()))
+    name = canonicalize_name(other.name)
+    # What an extra asks for isn't required: a host wheel names its device wheels so.
+    pinned = [found for found in required if found.marker is None and _pins(found.specifier, other.version)]
+    return name in {canonicalize_name(found.name) for found in pinned}
+
+
+def _pins(specifiers: SpecifierSet, version: str) -> bool:
+    return [(one.operator, one.version) for one in specifiers] == [("==", version)]
 
 
 def _knows_extras(wheel: FatWheel) -> bool:

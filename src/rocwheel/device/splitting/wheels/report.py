@@ -49,3 +49,9 @@ class WheelSplit(msgspec.Struct, frozen=True, kw_only=True):
     lacking: tuple[LackingCode, ...] = ()
     """Members without any code for a target that was to be kept."""
     warnings: tuple[str, ...] = ()
+    mended: tuple[str, ...] = ()
+    """Libraries that another tool had split with wrong indices."""
+    replaced: tuple[str, ...] = ()
+    """Wheels of an earlier split that got new content."""
+    removed: tuple[str, ...] = ()
+    """Device wheels of an earlier split, for targets that this one doesn't have."""

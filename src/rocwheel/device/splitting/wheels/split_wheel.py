@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from rocwheel.binary.bundles.device_code import device_targets
 from rocwheel.device.splitting.files import LackingCode, NamedFile
+from rocwheel.device.splitting.joining.mend import checked_files
 from rocwheel.device.splitting.plan import plan_split
+from rocwheel.device.splitting.wheels.earlier_split import find_earlier
 from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
-from rocwheel.device.splitting.wheels.metadata import check_requirements
-from rocwheel.device.splitting.wheels.names import DeviceNames, check_prefix
+from rocwheel.device.splitting.wheels.names import DeviceNames
+from rocwheel.device.splitting.wheels.order import check_order
 from rocwheel.device.splitting.wheels.overlay_root import choose_overlay_root
 from rocwheel.device.splitting.wheels.report import DeviceWheel, StayingFile, WheelSplit
 from rocwheel.device.splitting.wheels.unpacked import unpack_code
@@ -20,14 +22,16 @@ from rocwheel.foundation.errors import InputError, ProblemsError, RocwheelError
 from rocwheel.targets.kernel_files.classify import classify_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rocwheel.device.splitting.files import SplitChoice, SplitPlan
+    from rocwheel.device.splitting.joining.mend import CheckedFiles
+    from rocwheel.device.splitting.wheels.earlier_split import EarlierSplit
     from rocwheel.device.splitting.wheels.order import WheelSplitOrder
     from rocwheel.distributions.formats.source_date import SourceDate
     from rocwheel.foundation.files.file_range import FileRange
 
-__all__ = ["split_wheel"]
+__all__ = ["split_members", "split_wheel"]
 
 _OUTSIDE = "not below the overlay root"
 
@@ -36,28 +40,40 @@ def split_wheel(source: Path, dest_dir: Path, order: WheelSplitOrder, source_dat
     """Write to ``dest_dir`` the host wheel of ``source``, under its name, and the device wheel of each target.
 
     Laid over the host wheel, a device wheel brings the code for its target. Members that stay are copied as they are
-    packed; the same wheel gives the same bytes. Signatures of RECORD, which no longer hold, are left out.
-    Raises `InputError` as `read_fat_wheel`, `choose_overlay_root` and `plan_split` do, `ProblemsError` for several
-    problems, and `WorkError` when writing fails; then no wheel stays that is not whole.
+    packed; the same wheel gives the same bytes. Signatures of RECORD, which no longer hold, are left out. Wheels of an
+    earlier split of the same wheel are replaced, or removed where this one has none for their target.
+    Raises `InputError` as `check_order`, `read_fat_wheel`, `choose_overlay_root`, `plan_split` and `find_earlier` do,
+    `ProblemsError` for several problems, and `WorkError` when writing fails; then no wheel stays that is not whole.
     """
-    if order.device_prefix:
-        check_prefix(order.device_prefix)
-    wheel = read_fat_wheel(source)
-    check_requirements((*order.host_requires, *order.device_requires), source.name)
+    check_order(order)
+    return split_members(read_fat_wheel(source), dest_dir, order, source_date)
+
+
+def split_members(
+    wheel: FatWheel, dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate, *, mend: bool = False
+) -> WheelSplit:
+    """Split a wheel as `split_wheel` does, whose members may be those of several files.
+
+    With ``mend``, libraries that another tool has split with wrong indices are split again; raises as `checked_files`.
+    """
+    source = Path(wheel.path)
     output = dest_dir / source.name
     if output.exists() and output.samefile(source):
         raise InputError(source, "would be overwritten by its host wheel", remedy="Name another folder.")
     with unpack_code(wheel.kept_members, str(source)) as code:
         root = choose_overlay_root(wheel, code, order.overlay_root)
-        plan = _plan(wheel, root, code, order.choice)
-        names = DeviceNames(
-            prefix=order.device_prefix or f"{wheel.name}-device", version=wheel.version, targets=plan.targets
-        )
-        wheels = SplitWheels(wheel, root, plan, names, dest_dir)
-        staying = (*wheels.staying, *_outside(root, code))
-        if not order.dry_run:
-            wheels.write(order, source_date)
-    return _report(wheels, staying, order)
+        with checked_files(_below(root, code), wheel.path, mend=mend) as checked:
+            plan = _plan(wheel, root, checked.files, order.choice)
+            names = DeviceNames(
+                prefix=order.device_prefix or f"{wheel.name}-device", version=wheel.version, targets=plan.targets
+            )
+            wheels = SplitWheels(wheel, root, plan, names, dest_dir)
+            earlier = find_earlier(wheel, wheels.host_path, wheels.device_paths)
+            staying = (*wheels.staying, *_outside(root, code))
+            if not order.dry_run:
+                wheels.write(order, source_date)
+                earlier.remove_stale()
+    return _report(wheels, staying, order, checked, earlier)
 
 
 def _outside(root: str, code: Mapping[str, FileRange]) -> Iterator[StayingFile]:
@@ -70,9 +86,12 @@ def _outside(root: str, code: Mapping[str, FileRange]) -> Iterator[StayingFile]:
                 yield StayingFile(name, _OUTSIDE)
 
 
-def _plan(wheel: FatWheel, root: str, code: Mapping[str, FileRange], choice: SplitChoice) -> SplitPlan:
-    below = {name: content for name, content in code.items() if name.startswith(f"{root}/")}
-    files = [NamedFile(name[len(root) + 1 :], content) for name, content in below.items()]
+def _below(root: str, code: Mapping[str, FileRange]) -> list[NamedFile]:
+    start = f"{root}/"
+    return [NamedFile(name[len(start) :], content) for name, content in code.items() if name.startswith(start)]
+
+
+def _plan(wheel: FatWheel, root: str, files: Sequence[NamedFile], choice: SplitChoice) -> SplitPlan:
     try:
         plan = plan_split(files, choice, subject=wheel.path)
     except ProblemsError:
@@ -88,7 +107,13 @@ def _plan(wheel: FatWheel, root: str, code: Mapping[str, FileRange], choice: Spl
     return plan
 
 
-def _report(wheels: SplitWheels, staying: tuple[StayingFile, ...], order: WheelSplitOrder) -> WheelSplit:
+def _report(
+    wheels: SplitWheels,
+    staying: tuple[StayingFile, ...],
+    order: WheelSplitOrder,
+    checked: CheckedFiles,
+    earlier: EarlierSplit,
+) -> WheelSplit:
     wheel, root, plan = wheels.wheel, wheels.root, wheels.plan
     return WheelSplit(
         source=wheel.path,
@@ -103,7 +128,10 @@ def _report(wheels: SplitWheels, staying: tuple[StayingFile, ...], order: WheelS
         lacking=tuple(
             LackingCode(found.target, tuple(f"{root}/{path}" for path in found.paths)) for found in plan.lacking
         ),
-        warnings=wheels.warnings,
+        warnings=(*wheels.warnings, *checked.warnings),
+        mended=tuple(f"{root}/{path}" for path in checked.mended),
+        replaced=tuple(map(str, earlier.replaced)),
+        removed=tuple(map(str, earlier.stale)),
     )
 
 

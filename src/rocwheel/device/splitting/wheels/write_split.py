@@ -72,6 +72,11 @@ class SplitWheels:
         build = f"-{self.wheel.build}" if self.wheel.build else ""
         return self._dest_dir / f"{name.stem}{build}-{name.tag}.whl"
 
+    @property
+    def device_paths(self) -> tuple[Path, ...]:
+        """Where the wheels of all targets go."""
+        return tuple(map(self.device_path, self.plan.targets))
+
     def write(self, order: WheelSplitOrder, source_date: SourceDate) -> None:
         """Write all wheels. Raises `InputError` for damaged code, and `WorkError`; then no wheel is left half."""
         order.progress.begin(f"splitting {Path(self.wheel.path).name}", sum(m.size for m in self.wheel.members))

@@ -1,0 +1,88 @@
+"""Mending host wheels and their device wheels where another tool has split libraries with wrong indices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from rocwheel.binary.kpack.marker import PLACEHOLDER
+from rocwheel.device.splitting.wheels.fat_wheel import FatWheel, read_fat_wheel
+from rocwheel.device.splitting.wheels.metadata import (
+    device_prefix,
+    joined_metadata,
+    own_requirements,
+    requires_exactly,
+)
+from rocwheel.device.splitting.wheels.order import check_order
+from rocwheel.device.splitting.wheels.split_wheel import split_members
+from rocwheel.device.splitting.wheels.united import unite_members
+from rocwheel.distributions.formats.core_metadata import parse_core_metadata
+from rocwheel.foundation.collecting import convert_all, raise_all
+from rocwheel.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rocwheel.device.splitting.wheels.order import WheelSplitOrder
+    from rocwheel.device.splitting.wheels.report import WheelSplit
+    from rocwheel.distributions.formats.source_date import SourceDate
+
+__all__ = ["mend_wheels"]
+
+
+def mend_wheels(
+    paths: Sequence[Path], dest_dir: Path, order: WheelSplitOrder, source_date: SourceDate
+) -> tuple[WheelSplit, ...]:
+    """Split each host wheel among ``paths`` again, with the code in its device wheels, which are among them, too.
+
+    Device wheels keep their names and what they require besides, unless ``order`` says otherwise. Libraries whose
+    indices are right stay as they are, and so do their archives.
+    Raises `InputError`, or `ProblemsError` for several, as `split_members` does, for device wheels without their host,
+    and where a wheel would overwrite one of ``paths``.
+    """
+    check_order(order)
+    wheels = convert_all("wheels", read_fat_wheel, paths)
+    hosts = [wheel for wheel in wheels if not any(requires_exactly(wheel, other) for other in wheels)]
+    raise_all("wheels", [_overwritten(path, dest_dir) for path in paths if _is_there(path, dest_dir)])
+
+    def mend(host: FatWheel) -> WheelSplit:
+        devices = [wheel for wheel in wheels if requires_exactly(wheel, host) and wheel.file_tags == host.file_tags]
+        own = _with_names(order, host, devices)
+        return split_members(_united(host, devices), dest_dir, own, source_date, mend=True)
+
+    return tuple(convert_all("wheels", mend, hosts))
+
+
+def _is_there(path: Path, dest_dir: Path) -> bool:
+    output = dest_dir / path.name
+    return output.exists() and output.samefile(path)
+
+
+def _overwritten(path: Path, dest_dir: Path) -> InputError:
+    return InputError(path, f"is in {dest_dir}, and would be overwritten", remedy="Name another folder.")
+
+
+def _united(host: FatWheel, devices: Sequence[FatWheel]) -> FatWheel:
+    """Return the host wheel as if all members were its own, with the metadata that it had before it was split."""
+    anew = {member.name for member in host.members} - {member.name for member in host.kept_members}
+    members = (*unite_members(host, devices).values(), *(member for member in host.members if member.name in anew))
+    metadata = joined_metadata(host, devices)
+    fields, _ = parse_core_metadata(metadata)
+    return msgspec.structs.replace(host, members=members, metadata=metadata, fields=fields)
+
+
+def _with_names(order: WheelSplitOrder, host: FatWheel, devices: Sequence[FatWheel]) -> WheelSplitOrder:
+    """Return the order with the names and requirements that the device wheels have, where it gives none."""
+    prefix = order.device_prefix or next(iter(sorted(device_prefix(device, host) for device in devices)), "")
+    if order.device_requires:
+        return msgspec.structs.replace(order, device_prefix=prefix)
+    known = {canonicalize_name(wheel.name) for wheel in (host, *devices)}
+    texts = {
+        text.replace(canonicalize_name(device.name).removeprefix(f"{prefix}-"), PLACEHOLDER): None
+        for device in devices
+        for text in own_requirements(device, known)
+    }
+    return msgspec.structs.replace(order, device_prefix=prefix, device_requires=tuple(texts))
