@@ -311,6 +311,45 @@ def test_package_for_another_machine_is_refused(make_deb: MakeDeb, dest: Path) -
     assert not dest.exists()
 
 
+def elf_for(machine: int, *, bits: int = 64) -> bytes:
+    """Return the header of an ELF file for a machine, little-endian."""
+    return b"\x7fELF" + bytes([bits // 32, 1, 1]) + bytes(9) + b"\1\0" + machine.to_bytes(2, "little") + bytes(44)
+
+
+def test_package_whose_files_are_for_another_machine_than_it_says_is_refused(make_deb: MakeDeb, dest: Path) -> None:
+    names = [f"./usr/share/x/{name}.o" for name in "abcd"]
+    right = make_deb("rocminfo", {"./usr/share/x/e.o": elf_for(62)})
+    wrong = make_deb("hipcc", {**dict.fromkeys(names, elf_for(183)), "./usr/share/x/f.o": elf_for(62)})
+
+    with pytest.raises(ProblemsError) as error:
+        import_debs([right, wrong], dest, DEBIAN)
+
+    listed = "usr/share/x/a.o, usr/share/x/b.o, usr/share/x/c.o and 1 more"
+    assert text_of(error) == (
+        f"the import: 1 problem\n  {wrong}: is a package for amd64, but holds code for arm64: {listed}. "
+        "Get it again, or leave these files out by [[skip]]."
+    )
+    assert not dest.exists()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "content"),
+    [
+        pytest.param("amd64", elf_for(3, bits=32), id="32-bit code that amd64 runs"),
+        pytest.param("amd64", elf_for(224), id="code for GPUs"),
+        pytest.param("amd64", elf_for(247), id="code for the kernel's virtual machine"),
+        pytest.param("all", elf_for(183), id="a package for every machine"),
+        pytest.param("amd64", b"\x7fELF", id="no whole header"),
+        pytest.param("amd64", b"", id="nothing"),
+    ],
+)
+def test_files_for_no_other_processor_are_imported(
+    make_deb: MakeDeb, dest: Path, architecture: str, content: bytes
+) -> None:
+    import_debs([make_deb("hipcc", {"./usr/share/x/a.o": content}, architecture=architecture)], dest, DEBIAN)
+    assert [path.read_bytes() for path in dest.rglob("a.o")] == [content]
+
+
 def test_packages_of_two_releases_are_refused(make_deb: MakeDeb, dest: Path) -> None:
     source = "Source: rocm-hipamd\n"
     old = make_deb("libamdhip64-6", {}, version="6.4.3-5+b1", fields=source)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.command_line import rocwheel
+from tests.support.command_line import as_user, needs_setpriv, rocwheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,3 +74,22 @@ def test_strict_import_of_unknown_files_fails(prefix: Path, tmp_path: Path) -> N
 
     assert (finished.returncode, finished.stdout) == (2, "")
     assert f"unknown of {prefix}: no rule of the table matches it." in finished.stderr
+
+
+@needs_setpriv
+def test_everything_that_may_not_be_read_is_told_at_once(prefix: Path, tmp_path: Path) -> None:
+    for name in ("lib", "share"):
+        (prefix / name).mkdir(mode=0)
+    (prefix / "bin/hipcc").chmod(0)
+    dest = tmp_path / "artifacts"
+    finished = run("from-prefix", prefix, "--dest-dir", dest, before=as_user())
+    (prefix / "lib").rmdir()
+    (prefix / "share").rmdir()
+    alone = run("from-prefix", prefix, "--dest-dir", dest, before=as_user())
+
+    found = "3 files and folders in it can't be read (Permission denied): bin/hipcc, lib, share"
+    assert (finished.returncode, finished.stdout) == (2, "")
+    assert finished.stderr == f"error: {prefix}: {found}. Import it as a user who may read them.\n"
+    reason = "can't be read (Permission denied). Check that it exists and may be read."
+    assert (alone.returncode, alone.stderr) == (2, f"error: {prefix}/bin/hipcc: {reason}\n")
+    assert not dest.exists()

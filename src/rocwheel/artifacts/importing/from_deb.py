@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from rocwheel.artifacts.deb.machines import HEAD_SIZE, foreign_architecture
 from rocwheel.artifacts.deb.package import Deb, DebControl, open_deb
 from rocwheel.artifacts.importing.choose_artifact import Origin
 from rocwheel.artifacts.importing.deb_packages import GivenPackage, GivenPackages
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from rocwheel.artifacts.importing.report import ImportReport
     from rocwheel.artifacts.importing.table import ImportTable
+    from rocwheel.artifacts.importing.tree import Readable
 
 __all__ = ["import_debs"]
 
@@ -36,8 +39,8 @@ def import_debs(
 
     Packages of system libraries are taken only with ``bundle_system``: those that the table names, and of all others
     those with a library that the imported files need. Raises `InputError` for packages that can't be read,
-    `ProblemsError` for packages that don't belong together, for files that the table has no place for and for conflicts
-    between files.
+    `ProblemsError` for packages that don't belong together, for packages whose imported files are for another machine
+    than they declare, for files that the table has no place for and for conflicts between files.
     """
     given = _read_all(sorted({*paths}))
     with importing(table, dest) as importer:
@@ -133,8 +136,24 @@ def _sdk_version(controls: Iterable[DebControl], table: ImportTable) -> str:
     return ""
 
 
+class _Headed:
+    """The content of a file, and how it began once it has been read."""
+
+    def __init__(self, content: Readable) -> None:
+        self._content = content
+        self.head = b""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes, none at the end."""
+        piece = self._content.read(size)
+        self.head += piece[: HEAD_SIZE - len(self.head)]
+        return piece
+
+
 def _add_members(importer: Importer, deb: Deb) -> None:
+    foreign: defaultdict[str, list[str]] = defaultdict(list)
     for member in deb.members():
+        content = _Headed(member.content) if member.content else None
         importer.add(
             SourceMember(
                 origin=Origin(member.path, str(deb.path), deb.control.package),
@@ -142,6 +161,11 @@ def _add_members(importer: Importer, deb: Deb) -> None:
                 mode=member.mode,
                 link=member.link or "",
                 same_as=member.same_as or "",
-                content=member.content,
+                content=content,
             )
         )
+        if content and (architecture := foreign_architecture(content.head, deb.control.architecture)):
+            foreign[architecture].append(member.path)
+    for architecture, paths in sorted(foreign.items()):
+        found = f"is a package for {deb.control.architecture}, but holds code for {architecture}: {first_of(paths)}"
+        importer.refuse(InputError(deb.path, found, remedy="Get it again, or leave these files out by [[skip]]."))

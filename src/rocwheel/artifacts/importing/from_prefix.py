@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import stat
+from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,6 +13,7 @@ from rocwheel.artifacts.importing.choose_artifact import ImportRules, Origin
 from rocwheel.artifacts.importing.importer import Importer, SourceMember, importing
 from rocwheel.artifacts.importing.prefix_release import check_one_release, library_signs, stated_signs
 from rocwheel.artifacts.model.artifact import PERMISSIONS, FileKind
+from rocwheel.foundation.collecting import convert_all, raise_all
 from rocwheel.foundation.counting import count, first_of
 from rocwheel.foundation.errors import InputError, read_error
 from rocwheel.foundation.files.regular_files import open_unchanged
@@ -59,7 +61,7 @@ def import_prefixes(
     Raises `InputError` when a prefix can't be read, has nothing of ROCm, holds whole prefixes or mixes releases;
     `ProblemsError` for symlinks that leave it, and for files of one path with different content.
     """
-    opened = [_open_prefix(prefix, dest, table) for prefix in prefixes]
+    opened = convert_all("the prefixes", lambda prefix: _open_prefix(prefix, dest, table), prefixes)
     version = _common_version(opened, table)
     entries = [(prefix.root, entry) for prefix in opened for entry in prefix.entries]
     sources = ", ".join(str(prefix) for prefix in prefixes)
@@ -74,13 +76,15 @@ def import_prefixes(
 
 
 def _open_prefix(given: Path, dest: Path, table: ImportTable) -> _Prefix:
-    """Return what is in a prefix, or raise `InputError` before anything is copied."""
+    """Return what is in a prefix; raise `InputError`, `ProblemsError` for several, before anything is copied."""
     root = _real(given)
     if not root.is_dir():
         raise InputError(given, "is not a folder", expected="an install prefix such as /opt/rocm")
     if _real(dest).is_relative_to(root):
         raise InputError(dest, f"is inside the prefix {given}", remedy="Choose a folder outside.")
-    prefix = _Prefix(given, root, tuple(_walk(root)))
+    unread: list[OSError] = []
+    prefix = _Prefix(given, root, tuple(_walk(root, unread)))
+    raise_all(str(given), [*_special_files(prefix), *_unread_problems(prefix, unread)])
     _check_is_one(prefix, table)
     _check_is_rocm(given, prefix.paths, ImportRules(table))
     return prefix
@@ -91,18 +95,47 @@ def _real(path: Path | str) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _walk(folder: Path | str) -> Iterator[os.DirEntry[str]]:
-    """List files and links below a folder in a fixed order, without following links."""
+def _walk(folder: Path | str, unread: list[OSError]) -> Iterator[os.DirEntry[str]]:
+    """List files and links below a folder in a fixed order, without following links; note what can't be listed."""
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
     except OSError as e:
-        raise read_error(folder, e) from e
+        unread.append(e)
+        return
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
-            yield from _walk(entry.path)
+            yield from _walk(entry.path, unread)
         else:
             yield entry
+
+
+def _special_files(prefix: _Prefix) -> Iterator[InputError]:
+    for entry in prefix.entries:
+        if not entry.is_symlink() and not entry.is_file():
+            expected = "files, links and folders"
+            yield InputError(entry.path, "is a device node, socket or pipe", expected=expected)
+
+
+def _unread_problems(prefix: _Prefix, folders: Iterable[OSError]) -> Iterator[InputError]:
+    """Yield an error for each reason for which folders, or files, can't be read: a wrong mode is seldom that of one."""
+    by_reason: defaultdict[int | None, list[OSError]] = defaultdict(list)
+    for error in (*folders, *_closed_files(prefix)):
+        by_reason[error.errno].append(error)
+    for errors in by_reason.values():
+        paths = sorted(os.path.relpath(error.filename, prefix.root) for error in errors)
+        if len(paths) == 1:
+            yield read_error(errors[0].filename, errors[0])
+        else:
+            listed = first_of(paths)
+            found = f"{len(paths)} files and folders in it can't be read ({errors[0].strerror}): {listed}"
+            yield InputError(prefix.given, found, remedy="Import it as a user who may read them.")
+
+
+def _closed_files(prefix: _Prefix) -> Iterator[OSError]:
+    for entry in prefix.entries:
+        if not entry.is_symlink() and not os.access(entry.path, os.R_OK):
+            yield PermissionError(errno.EACCES, os.strerror(errno.EACCES), entry.path)
 
 
 def _add(importer: Importer, root: Path, entry: os.DirEntry[str]) -> None:
@@ -112,8 +145,6 @@ def _add(importer: Importer, root: Path, entry: os.DirEntry[str]) -> None:
         importer.add(SourceMember(origin, FileKind.SYMLINK, link=link, is_outside=is_outside))
         return
     mode = entry.stat(follow_symlinks=False).st_mode
-    if not stat.S_ISREG(mode):
-        raise InputError(entry.path, "is a device node, socket or pipe", expected="files, links and folders")
     with ExitStack() as stack:
         try:
             file = stack.enter_context(open_unchanged(Path(entry.path)))

@@ -82,6 +82,10 @@ class Importer:
         else:
             self._add_file(member, destination)
 
+    def refuse(self, problem: RocwheelError) -> None:
+        """Let `finish` report what is wrong with a source as a whole."""
+        self._problems.append(problem)
+
     def missing_libraries(self) -> set[str]:
         """Return the shared libraries that the files taken so far need and that are not among them."""
         return {need.name for need in self._needs.missing()}
